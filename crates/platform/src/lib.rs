@@ -1,1 +1,40 @@
-//! platform
+//! The only crate that touches disk, clock and randomness.
+//!
+//! Everything above asks a [`Platform`] for its I/O, its time and its dice, so that the same engine
+//! runs on the real machine, in memory (`RunInMemory`), and on a simulated disk that loses power,
+//! fails a chosen call, or flips bits. That is what makes crash tests repeatable.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`disk`] | the traits [`Disk`] and [`File`], [`Mapping`] and [`AlignedBuffer`] |
+//! | [`clock`] | [`Clock`]: wall-clock time and a monotonic counter |
+//! | [`entropy`] | [`Entropy`]: random bytes |
+//! | [`real`] | the machine this process runs on |
+//! | [`memory`] | files in memory, gone with the process |
+//! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
+
+pub mod clock;
+pub mod disk;
+pub mod entropy;
+pub mod memory;
+pub mod real;
+pub mod simulated;
+
+use std::sync::Arc;
+
+pub use crate::{
+    clock::{Clock, Timestamp},
+    disk::{Access, AlignedBuffer, DirectoryLock, Disk, File, Mapping, SECTOR_BYTES},
+    entropy::Entropy,
+};
+
+/// The three things that code may not reach for by itself.
+#[derive(Clone)]
+pub struct Platform {
+    /// Files and directories.
+    pub disk: Arc<dyn Disk>,
+    /// Wall-clock and monotonic time.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes.
+    pub entropy: Arc<dyn Entropy>,
+}

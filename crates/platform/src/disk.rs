@@ -1,0 +1,182 @@
+//! What the engine needs of a disk, as traits.
+//!
+//! Paths are names inside one [`Disk`]; nothing here is a general file system. Every operation is
+//! blocking. Errors are `std::io::Error`; the kind `StorageFull` means that space may come back, any
+//! other error of a write or a sync means that nobody knows what reached the disk.
+
+use std::{
+    alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
+    any::Any,
+    io,
+    ops::{Deref, DerefMut},
+    path::Path,
+    sync::Arc,
+};
+
+/// The unit in which direct I/O is aligned, in bytes. Offsets, lengths and buffers of files opened
+/// with [`Access::DirectSync`] are multiples of it.
+pub const SECTOR_BYTES: usize = 4096;
+
+/// How a file is read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Through the page cache; durable only after [`File::sync_data`].
+    Buffered,
+    /// Past the page cache; each write is durable when it returns (`O_DIRECT|O_DSYNC`). Where the
+    /// file system refuses direct I/O, the implementation falls back to synchronous buffered writes.
+    DirectSync,
+}
+
+/// A name space of files and directories.
+pub trait Disk: Send + Sync + 'static {
+    /// Creates the directory and its parents, durably (the entries of new directories are synced).
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Creates a file that must not exist (`AlreadyExists`), empty. Its entry is durable only after
+    /// [`Disk::sync_dir`] of the parent.
+    fn create(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
+    /// Opens an existing file for reading and writing (`NotFound`).
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>>;
+    /// Whether a file or directory of that name exists.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// The names (not paths) of the entries of a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Renames a file or directory, replacing a file of the new name. Durable after
+    /// [`Disk::sync_dir`] of the parent(s).
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file. Durable after [`Disk::sync_dir`] of the parent.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes a directory and everything in it; a missing directory is not an error.
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Makes creations, renames and removals in the directory durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock named by `path` (the file is created), held until the value is
+    /// dropped or the process ends. `WouldBlock` when somebody else, in this process or another, has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
+    /// Bytes that can still be written below `dir`.
+    fn available_bytes(&self, dir: &Path) -> io::Result<u64>;
+}
+
+/// A held lock; dropping it releases it.
+pub trait DirectoryLock: Send + Sync {}
+
+/// An open file. Reads and writes carry their offset; there is no cursor.
+pub trait File: Send + Sync {
+    /// Current length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Whether the file is empty.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Cuts the file to `len` bytes, or extends it with zeroes that occupy no space yet.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Extends the file to at least `len` bytes and reserves the space, so that a later write below
+    /// `len` does not fail for lack of space. New bytes read as zero.
+    fn allocate(&self, len: u64) -> io::Result<()>;
+    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+    /// Writes all of `bytes` at `offset`, extending the file when needed.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    /// Returns when everything written so far, and the length, is on stable storage.
+    fn sync_data(&self) -> io::Result<()>;
+    /// Maps the first `len` bytes for reading. `len` may exceed the file: those bytes become readable
+    /// as the file grows. Later writes to the file are visible through the mapping.
+    fn map(&self, len: usize) -> io::Result<Mapping>;
+}
+
+/// A read-only view of a file's bytes at a stable address.
+pub struct Mapping {
+    base: *const u8,
+    len: usize,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the pointer is only read through `slice`, whose contract forbids racing writes, and the
+// owner that keeps the memory alive is itself Send + Sync.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; sharing the pointer is no different from sharing a `&[u8]`.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// # Safety
+    /// `base` points to `len` bytes of address space that stay mapped, at the same address, for as
+    /// long as `owner` lives.
+    pub unsafe fn new(base: *const u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { base, len, _owner: owner }
+    }
+
+    /// Bytes of address space, which may be more than the file has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is mapped.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes `offset..offset + len`.
+    ///
+    /// # Panics
+    /// When the range ends past [`Mapping::len`].
+    ///
+    /// # Safety
+    /// The range lies inside the file's current length, and nobody writes to it, through any handle,
+    /// while the slice lives.
+    pub unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "outside the mapping");
+        // SAFETY: in bounds of the mapped range (checked above); initialised and not written to by
+        // the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.base.add(offset), len) }
+    }
+}
+
+/// Zeroed bytes whose address and length are multiples of [`SECTOR_BYTES`], as direct I/O wants them.
+pub struct AlignedBuffer {
+    base: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the buffer owns its allocation exclusively.
+unsafe impl Send for AlignedBuffer {}
+// SAFETY: shared access only hands out `&[u8]`.
+unsafe impl Sync for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// `len` zeroed bytes, rounded up to whole sectors (at least one).
+    pub fn zeroed(len: usize) -> Self {
+        let len = len.max(1).next_multiple_of(SECTOR_BYTES);
+        let layout = Self::layout(len);
+        // SAFETY: the layout has a non-zero size.
+        let base = unsafe { alloc_zeroed(layout) };
+        if base.is_null() {
+            handle_alloc_error(layout);
+        }
+        Self { base, len }
+    }
+
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, SECTOR_BYTES).expect("a sector multiple below isize::MAX")
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `base` owns `len` initialised bytes.
+        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `base` owns `len` initialised bytes, borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `zeroed` with this very layout.
+        unsafe { dealloc(self.base, Self::layout(self.len)) };
+    }
+}
