@@ -54,6 +54,49 @@ pub trait Disk: Send + Sync + 'static {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
     /// Bytes that can still be written below `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// The whole content of a file (`NotFound`). For small files: headers, records, settings.
+    fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = self.open(path, Access::Buffered)?;
+        let len = usize::try_from(file.len()?).map_err(io::Error::other)?;
+        let mut bytes = vec![0; len];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// Makes `bytes` the whole content of a file, durably: after a power cut at any moment the file
+    /// has its old content (or is still missing) or all of the new one. The bytes pass through a
+    /// neighbour named `<name>.new`, so two callers must not write the same file at the same time.
+    fn write_file_atomically(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut new_name = name.to_owned();
+        new_name.push(".new");
+        let new_path = path.with_file_name(new_name);
+        // A leftover of an attempt that did not come to its end.
+        if self.exists(&new_path)? {
+            self.remove_file(&new_path)?;
+        }
+        let file = self.create(&new_path, Access::Buffered)?;
+        file.write_all_at(bytes, 0)?;
+        file.sync_data()?;
+        self.rename(&new_path, path)?;
+        self.sync_dir(path.parent().unwrap_or(Path::new("")))
+    }
+}
+
+/// Refuses what direct I/O cannot do, on every disk alike, so that a mistake shows in tests and not
+/// on the first file system that really goes past the page cache.
+pub(crate) fn check_direct(access: Access, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let aligned = bytes.as_ptr().addr().is_multiple_of(SECTOR_BYTES)
+        && bytes.len().is_multiple_of(SECTOR_BYTES)
+        && offset.is_multiple_of(SECTOR_BYTES as u64);
+    match access {
+        Access::DirectSync if !aligned => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "direct I/O needs offset, length and address to be whole sectors",
+        )),
+        Access::DirectSync | Access::Buffered => Ok(()),
+    }
 }
 
 /// A held lock; dropping it releases it.

@@ -20,6 +20,10 @@ pub mod memory;
 pub mod real;
 pub mod simulated;
 
+#[cfg(test)]
+mod conformance;
+mod mapped;
+
 use std::sync::Arc;
 
 pub use crate::{

@@ -1,1 +1,267 @@
-//! memory
+//! Files in memory, for databases that run in memory and for quick tests.
+//!
+//! Gone with the process, and with the last [`MemoryDisk`] and open file before that: nothing is
+//! durable, so syncing does nothing. Not a fault model; that is [`crate::simulated`]. Each file is an
+//! anonymous file of the kernel and takes one descriptor.
+
+pub(crate) mod content;
+pub(crate) mod tree;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    Platform,
+    disk::{Access, DirectoryLock, Disk, File, Mapping, check_direct},
+    memory::{
+        content::Content,
+        tree::{Edit, NodeId, ROOT, Tree},
+    },
+    real::{RealClock, RealEntropy},
+};
+
+impl Platform {
+    /// Files in memory, with the machine's own time and randomness.
+    pub fn memory() -> Self {
+        Self {
+            disk: Arc::new(MemoryDisk::new()),
+            clock: Arc::new(RealClock::new()),
+            entropy: Arc::new(RealEntropy),
+        }
+    }
+}
+
+/// A name space of files in memory. All paths start at one root, which exists.
+pub struct MemoryDisk {
+    names: Arc<Mutex<Names>>,
+}
+
+struct Names {
+    tree: Tree<Arc<Content>>,
+    locked: BTreeSet<NodeId>,
+}
+
+impl MemoryDisk {
+    /// An empty disk.
+    pub fn new() -> Self {
+        let names = Names { tree: Tree::new(), locked: BTreeSet::new() };
+        Self { names: Arc::new(Mutex::new(names)) }
+    }
+
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryDisk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Names {
+    fn apply(&mut self, edits: &[Edit]) {
+        for edit in edits {
+            self.tree.apply(edit);
+        }
+    }
+
+    fn apply_and_free(&mut self, edits: &[Edit]) {
+        self.apply(edits);
+        let kept = self.tree.below(ROOT).into_iter().collect();
+        self.tree.retain(&kept);
+    }
+
+    fn create(&mut self, path: &Path) -> io::Result<Arc<Content>> {
+        let (directory, name) = self.tree.plan_create(path)?;
+        let content = Arc::new(Content::empty()?);
+        let target = Some(self.tree.add_file(Arc::clone(&content)));
+        self.tree.apply(&Edit { directory, name: name.to_owned(), target });
+        Ok(content)
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut names = self.names();
+        let mut directory = ROOT;
+        for name in tree::names(dir)? {
+            directory = match names.tree.entries(directory)?.get(name) {
+                Some(existing) => *existing,
+                None => {
+                    let new = names.tree.add_directory();
+                    names.tree.apply(&Edit { directory, name: name.to_owned(), target: Some(new) });
+                    new
+                }
+            };
+        }
+        names.tree.entries(directory).map(|_| ())
+    }
+
+    fn create(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let content = self.names().create(path)?;
+        Ok(Arc::new(MemoryFile { content, access }))
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        let content = self.names().tree.find_file(path)?;
+        Ok(Arc::new(MemoryFile { content, access }))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        found(self.names().tree.find(path))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let names = self.names();
+        let directory = names.tree.find(dir)?;
+        Ok(names.tree.entries(directory)?.keys().cloned().collect())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut names = self.names();
+        let edits = names.tree.plan_rename(from, to)?;
+        names.apply_and_free(&edits);
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut names = self.names();
+        let edit = names.tree.plan_remove_file(path)?;
+        names.apply_and_free(&[edit]);
+        Ok(())
+    }
+
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut names = self.names();
+        let edits = names.tree.plan_remove_all(dir)?;
+        names.apply_and_free(&edits);
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let names = self.names();
+        names.tree.entries(names.tree.find(dir)?).map(|_| ())
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        let mut names = self.names();
+        if !found(names.tree.find(path))? {
+            names.create(path)?;
+        }
+        let node = names.tree.find(path)?;
+        if !names.locked.insert(node) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(MemoryLock { names: Arc::clone(&self.names), node }))
+    }
+
+    /// What the machine says it could still give to processes.
+    fn available_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        crate::real::available_memory()
+    }
+}
+
+/// Turns "there is no such path" into `false`.
+pub(crate) fn found(outcome: io::Result<NodeId>) -> io::Result<bool> {
+    match outcome {
+        Ok(_) => Ok(true),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+struct MemoryLock {
+    names: Arc<Mutex<Names>>,
+    node: NodeId,
+}
+
+impl DirectoryLock for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).locked.remove(&self.node);
+    }
+}
+
+struct MemoryFile {
+    content: Arc<Content>,
+    access: Access,
+}
+
+impl File for MemoryFile {
+    fn len(&self) -> io::Result<u64> {
+        self.content.len()
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.content.set_len(len)
+    }
+
+    /// Extends the file. Memory is not set aside: the machine promises more of it than it has.
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if self.content.len()? < len { self.content.set_len(len) } else { Ok(()) }
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        check_direct(self.access, buffer, offset)?;
+        self.content.read_exact_at(buffer, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        check_direct(self.access, bytes, offset)?;
+        self.content.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn map(&self, len: usize) -> io::Result<Mapping> {
+        self.content.map(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+
+    #[test]
+    fn the_memory_disk_behaves_like_a_disk() {
+        conformance::check(&MemoryDisk::new(), Path::new("/base"));
+    }
+
+    #[test]
+    fn a_mapping_outlives_its_removed_file() {
+        let disk = MemoryDisk::new();
+        let file = disk.create(Path::new("a"), Access::Buffered).unwrap();
+        file.write_all_at(b"still here", 0).unwrap();
+        let mapping = file.map(4096).unwrap();
+        disk.remove_file(Path::new("a")).unwrap();
+        drop(file);
+        // SAFETY: inside the file's last length, and nobody can write to it any more.
+        assert_eq!(unsafe { mapping.slice(0, 10) }, b"still here");
+    }
+
+    #[test]
+    fn removed_files_give_their_memory_back() {
+        let disk = MemoryDisk::new();
+        disk.create_dir_all(Path::new("a/b")).unwrap();
+        disk.create(Path::new("a/b/c"), Access::Buffered).unwrap();
+        disk.create(Path::new("d"), Access::Buffered).unwrap();
+        let kept = disk.create(Path::new("e"), Access::Buffered).unwrap();
+        disk.rename(Path::new("d"), Path::new("e")).unwrap();
+        disk.remove_dir_all(Path::new("a")).unwrap();
+        assert_eq!(disk.names().tree.files().count(), 1);
+        kept.write_all_at(b"an open file stays usable", 0).unwrap();
+    }
+}

@@ -1,1 +1,393 @@
-//! real
+//! The machine this process runs on: its file system, clocks and random numbers (Linux).
+//!
+//! Thin: each operation is one or two system calls and keeps no state of its own. What the file
+//! system cannot do (direct I/O, reserving space) has a slower way with the same promise.
+
+#![expect(clippy::disallowed_methods, reason = "this is where files and clocks are reached")]
+
+use std::{
+    fs, io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::{
+    fs::{
+        CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fcntl_getfl, fcntl_setfl,
+        flock, openat, statvfs,
+    },
+    io::{Errno, retry_on_intr},
+};
+
+use crate::{
+    Platform,
+    clock::{Clock, Timestamp},
+    disk::{Access, AlignedBuffer, DirectoryLock, Disk, File, Mapping, SECTOR_BYTES, check_direct},
+    entropy::Entropy,
+    mapped::map_shared,
+};
+
+/// Owner reads and writes, the group reads; the process's mask takes away more.
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
+
+/// Zeroes written at once where the file system cannot reserve space.
+const ZERO_FILL_BYTES: usize = 1 << 20;
+
+impl Platform {
+    /// The machine this process runs on.
+    pub fn real() -> Self {
+        Self {
+            disk: Arc::new(RealDisk),
+            clock: Arc::new(RealClock::new()),
+            entropy: Arc::new(RealEntropy),
+        }
+    }
+}
+
+/// The file system of the machine.
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut missing = Vec::new();
+        let mut ancestor = dir;
+        while !ancestor.as_os_str().is_empty() && !ancestor.is_dir() {
+            missing.push(ancestor);
+            let Some(parent) = ancestor.parent() else { break };
+            ancestor = parent;
+        }
+        for new in missing.into_iter().rev() {
+            match fs::create_dir(new) {
+                Ok(()) => {}
+                // Somebody else was faster; the entry still has to be synced for us.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && new.is_dir() => {}
+                Err(error) => return Err(error),
+            }
+            self.sync_dir(new.parent().unwrap_or(Path::new("")))?;
+        }
+        Ok(())
+    }
+
+    fn create(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        open_file(path, access, OFlags::CREATE | OFlags::EXCL)
+    }
+
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn File>> {
+        open_file(path, access, OFlags::empty())
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        path.try_exists()
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let name = entry?.file_name().into_string();
+            names.push(name.map_err(|_| io::ErrorKind::InvalidData)?);
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = openat(CWD, or_current(dir), flags, Mode::empty())?;
+        fs::File::from(directory).sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = fs::File::from(openat(CWD, path, flags, FILE_MODE)?);
+        // Locks of this kind belong to the open file, not to the process, so a second attempt in this
+        // process, which opens the file again, is refused as well.
+        retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive))?;
+        Ok(Box::new(RealLock { _file: file }))
+    }
+
+    fn available_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let status = statvfs(or_current(dir))?;
+        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+    }
+}
+
+/// The parent of a bare name is the current directory, which the operating system calls `.`.
+fn or_current(dir: &Path) -> &Path {
+    if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
+}
+
+fn open_file(path: &Path, access: Access, extra: OFlags) -> io::Result<Arc<dyn File>> {
+    let mut flags = OFlags::RDWR | OFlags::CLOEXEC | extra;
+    if access == Access::DirectSync {
+        flags |= OFlags::DSYNC;
+    }
+    let file = fs::File::from(retry_on_intr(|| openat(CWD, path, flags, FILE_MODE))?);
+    if access == Access::DirectSync {
+        bypass_page_cache(&file)?;
+    }
+    Ok(Arc::new(RealFile { file, access, path: path.to_owned() }))
+}
+
+/// Turns direct I/O on where the file system has it. Asked of an open file rather than when opening,
+/// because a refused opening may leave the created file behind.
+fn bypass_page_cache(file: &fs::File) -> io::Result<()> {
+    let flags = fcntl_getfl(file)?;
+    match fcntl_setfl(file, flags | OFlags::DIRECT) {
+        Err(Errno::INVAL) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The open file whose lock is released when it is closed.
+struct RealLock {
+    _file: fs::File,
+}
+
+impl DirectoryLock for RealLock {}
+
+struct RealFile {
+    file: fs::File,
+    access: Access,
+    path: PathBuf,
+}
+
+impl RealFile {
+    /// Names the file in an error; the operating system only says what went wrong.
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), FileError { path: self.path.clone(), source: error })
+    }
+
+    /// Extends the file with written zeroes, for file systems that cannot reserve space.
+    fn fill_with_zeroes(&self, len: u64) -> io::Result<()> {
+        let zeroes = AlignedBuffer::zeroed(ZERO_FILL_BYTES);
+        let mut position = self.file.metadata()?.len().next_multiple_of(SECTOR_BYTES as u64);
+        let end = len - len % SECTOR_BYTES as u64;
+        while position < end {
+            let wanted = (end - position).min(ZERO_FILL_BYTES as u64) as usize;
+            self.file.write_all_at(&zeroes[..wanted], position)?;
+            position += wanted as u64;
+        }
+        self.file.set_len(len)
+    }
+}
+
+/// An error of a system call with the name of its file.
+#[derive(Debug)]
+struct FileError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl std::fmt::Display for FileError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl File for RealFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata().map_err(|error| self.named(error))?.len())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len).map_err(|error| self.named(error))
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        match retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), 0, len)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) if self.len()? < len => {
+                self.fill_with_zeroes(len).map_err(|error| self.named(error))
+            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(error) => Err(self.named(error.into())),
+        }
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        check_direct(self.access, buffer, offset)?;
+        let end = offset.saturating_add(buffer.len() as u64);
+        self.file.read_exact_at(buffer, offset).map_err(|error| {
+            // A direct read that meets the end of the file continues at an offset that is not
+            // aligned, and is told that instead of the end.
+            let misaligned = error.kind() == io::ErrorKind::InvalidInput;
+            if misaligned && self.len().is_ok_and(|len| len < end) {
+                return self.named(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.named(error)
+        })
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        check_direct(self.access, bytes, offset)?;
+        self.file.write_all_at(bytes, offset).map_err(|error| self.named(error))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data().map_err(|error| self.named(error))
+    }
+
+    fn map(&self, len: usize) -> io::Result<Mapping> {
+        map_shared(&self.file, len, ()).map_err(|error| self.named(error))
+    }
+}
+
+/// Memory that the machine could still give to processes, in bytes.
+pub(crate) fn available_memory() -> io::Result<u64> {
+    let report = fs::read_to_string("/proc/meminfo")?;
+    let line = report.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.map(|count| count * 1024).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// The clocks of the machine.
+pub struct RealClock {
+    start: Instant,
+}
+
+impl RealClock {
+    /// A clock whose monotonic time starts now.
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for RealClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&self) -> Timestamp {
+        // A machine whose clock stands before 1970 is told 1970.
+        Timestamp::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+/// The random numbers of the operating system.
+pub struct RealEntropy;
+
+impl Entropy for RealEntropy {
+    fn fill(&self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the kernel has random numbers once it has started");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance;
+
+    /// A directory of its own, removed at the end of the test.
+    struct TemporaryDirectory(PathBuf);
+
+    impl TemporaryDirectory {
+        fn new() -> Self {
+            let name = format!("corvus-platform-{:016x}", RealEntropy.next_u64());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for TemporaryDirectory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_real_disk_behaves_like_a_disk() {
+        let directory = TemporaryDirectory::new();
+        conformance::check(&RealDisk, &directory.0);
+    }
+
+    #[test]
+    fn allocated_space_is_really_reserved() {
+        use std::os::unix::fs::MetadataExt;
+        let directory = TemporaryDirectory::new();
+        let path = directory.0.join("a");
+        let file = RealDisk.create(&path, Access::Buffered).unwrap();
+        file.set_len(1 << 20).unwrap();
+        let sparse = fs::metadata(&path).unwrap().blocks();
+        file.allocate(1 << 20).unwrap();
+        assert!(sparse < 8 && fs::metadata(&path).unwrap().blocks() * 512 >= 1 << 20);
+    }
+
+    #[test]
+    fn without_reservation_the_file_is_filled_and_keeps_what_it_had() {
+        let directory = TemporaryDirectory::new();
+        let path = directory.0.join("a");
+        for len in [5000, 8192, 3 << 20] {
+            let file = RealFile {
+                file: fs::File::options()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .open(&path)
+                    .unwrap(),
+                access: Access::Buffered,
+                path: path.clone(),
+            };
+            file.write_all_at(b"kept", 100).unwrap();
+            file.fill_with_zeroes(len).unwrap();
+            let mut expected = vec![0; len as usize];
+            expected[100..104].copy_from_slice(b"kept");
+            assert!(fs::read(&path).unwrap() == expected, "length {len}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_file_and_keep_their_kind() {
+        let directory = TemporaryDirectory::new();
+        let file = RealDisk.create(&directory.0.join("short"), Access::Buffered).unwrap();
+        let error = file.read_exact_at(&mut [0; 10], 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error.to_string().contains("short"), "{error}");
+    }
+
+    #[test]
+    fn both_clocks_move_forward() {
+        let clock = RealClock::new();
+        let (wall, monotonic) = (clock.now(), clock.monotonic());
+        assert!(wall > Timestamp::from_unix(Duration::from_secs(1_700_000_000)));
+        assert!(clock.monotonic() >= monotonic);
+    }
+
+    #[test]
+    fn random_numbers_differ() {
+        assert_ne!(RealEntropy.next_u64(), RealEntropy.next_u64());
+    }
+}

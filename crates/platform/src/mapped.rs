@@ -1,0 +1,22 @@
+//! Read-only shared mappings of open files; the one place that calls the operating system for them.
+
+use std::{any::Any, fs::File, io};
+
+use memmap2::{Advice, MmapOptions, MmapRaw};
+
+use crate::disk::Mapping;
+
+/// Maps the first `len` bytes of `file`, which may be shorter: the address space is there at once, and
+/// the bytes become readable as the file grows. `owner` lives as long as the mapping.
+pub(crate) fn map_shared<O>(file: &File, len: usize, owner: O) -> io::Result<Mapping>
+where
+    O: Any + Send + Sync,
+{
+    let map: MmapRaw = MmapOptions::new().len(len).map_raw_read_only(file)?;
+    // Pages are found through trees, so the kernel's reading ahead would mostly fetch strangers. The
+    // advice is only that: a kernel that does not take it still maps correctly.
+    let _ = map.advise(Advice::Random);
+    let base = map.as_ptr();
+    // SAFETY: `map` covers `len` bytes from `base` until it is dropped, and the mapping owns it.
+    Ok(unsafe { Mapping::new(base, len, Box::new((map, owner))) })
+}

@@ -1,0 +1,117 @@
+//! The bytes of one file in memory.
+//!
+//! An anonymous file of the kernel (`memfd`), so that several mappings of different lengths all show
+//! the same bytes at stable addresses, holes cost nothing, and cutting the file gives memory back.
+//! It has no name and no durability; those belong to the disks built on it.
+
+use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+
+use rustix::{
+    fs::{MemfdFlags, SeekFrom, memfd_create, seek},
+    io::Errno,
+};
+
+use crate::{disk::Mapping, mapped::map_shared};
+
+/// Bytes moved at once when one content is copied into another.
+const COPY_BYTES: usize = 1 << 18;
+
+/// A growable run of bytes, zero where nothing was written.
+pub(crate) struct Content {
+    file: File,
+}
+
+impl Content {
+    pub(crate) fn empty() -> io::Result<Self> {
+        let descriptor = memfd_create("corvus", MemfdFlags::CLOEXEC)?;
+        Ok(Self { file: File::from(descriptor) })
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    pub(crate) fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// All bytes.
+    pub(crate) fn to_vec(&self) -> io::Result<Vec<u8>> {
+        let len = usize::try_from(self.len()?).map_err(io::Error::other)?;
+        let mut bytes = vec![0; len];
+        self.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+
+    /// The first `len` bytes at a stable address. The mapping holds the content, so that a count of
+    /// its owners tells whether somebody may still be looking.
+    pub(crate) fn map(self: &Arc<Self>, len: usize) -> io::Result<Mapping> {
+        map_shared(&self.file, len, Arc::clone(self))
+    }
+
+    /// A second content with the same bytes; holes stay holes.
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        let copy = Self::empty()?;
+        copy.set_len(self.len()?)?;
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut position = 0;
+        while let Some((start, end)) = self.data_after(position)? {
+            position = start;
+            while position < end {
+                let wanted = (end - position).min(COPY_BYTES as u64);
+                let part = &mut buffer[..wanted as usize];
+                self.read_exact_at(part, position)?;
+                copy.write_all_at(part, position)?;
+                position += wanted;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// The next run of bytes at or after `position` that is not a hole.
+    fn data_after(&self, position: u64) -> io::Result<Option<(u64, u64)>> {
+        let start = match seek(&self.file, SeekFrom::Data(position)) {
+            Ok(start) => start,
+            // Nothing but a hole until the end.
+            Err(Errno::NXIO) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let end = seek(&self.file, SeekFrom::Hole(start))?;
+        Ok(Some((start, end)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duplicate_has_the_same_bytes_and_a_life_of_its_own() {
+        let original = Content::empty().unwrap();
+        original.set_len(3 << 20).unwrap();
+        original.write_all_at(b"early", 5).unwrap();
+        original.write_all_at(b"late", (2 << 20) + 7).unwrap();
+        let copy = original.duplicate().unwrap();
+        assert_eq!(copy.to_vec().unwrap(), original.to_vec().unwrap());
+        original.write_all_at(b"EARLY", 5).unwrap();
+        assert_eq!(&copy.to_vec().unwrap()[5..10], b"early");
+    }
+
+    #[test]
+    fn a_mapping_longer_than_the_content_shows_what_is_written_later() {
+        let content = Arc::new(Content::empty().unwrap());
+        let mapping = content.map(1 << 24).unwrap();
+        content.set_len(1 << 20).unwrap();
+        content.write_all_at(b"seen", 1 << 19).unwrap();
+        // SAFETY: inside the file, and nobody writes while the slice lives.
+        assert_eq!(unsafe { mapping.slice(1 << 19, 4) }, b"seen");
+    }
+}
