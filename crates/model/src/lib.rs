@@ -1,1 +1,41 @@
-//! model
+//! The value types that everybody shares: ids, etags, change vectors, names and the texts of dates.
+//!
+//! Each type is parsed once at the border and keeps its rule from then on. No input, no output, no
+//! clock: a date here is a number of ticks (100 ns since 0001-01-01T00:00:00Z) and its text.
+//!
+//! | file | what |
+//! |---|---|
+//! | `etag` | the position of a change in one database's document log |
+//! | `database_id`, `node_tag` | who made a change |
+//! | `change_vector` | the version of a document across nodes |
+//! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
+//! | `collection_name` | collections |
+//! | `document_flags` | what is known about a document beside its body |
+//! | `database_name` | the rules for names of databases |
+//! | `date`, `time_span` | texts of moments and durations |
+#![forbid(unsafe_code)]
+
+mod change_vector;
+mod collection_name;
+mod database_id;
+mod database_name;
+pub mod date;
+mod document_flags;
+mod document_id;
+mod etag;
+mod lower_case;
+mod node_tag;
+mod time_span;
+
+pub use change_vector::{ChangeVector, ChangeVectorEntry, Comparison, InvalidChangeVector};
+pub use collection_name::{
+    ALL_DOCUMENTS_COLLECTION, CollectionName, EMPTY_COLLECTION, HILO_COLLECTION,
+};
+pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
+pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
+pub use document_flags::DocumentFlags;
+pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
+pub use etag::Etag;
+pub use lower_case::lower_case;
+pub use node_tag::{InvalidNodeTag, NodeTag};
+pub use time_span::{InvalidTimeSpan, TimeSpan};

@@ -1,0 +1,268 @@
+//! The version of a document across nodes.
+
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
+
+use crate::{DatabaseId, Etag, NodeTag};
+
+const SEPARATOR: &str = ", ";
+
+/// For each database that had a part in a document, how far its changes are contained. The text is
+/// `A:12-<22 characters>, B:4-<22 characters>`; this type holds that text, always well formed, and
+/// the empty text for "nothing yet". Only the exact-match check of an expected version compares
+/// texts; everything else compares entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ChangeVector(String);
+
+/// One database's part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeVectorEntry {
+    /// The node's short name, for display only.
+    pub tag: NodeTag,
+    /// How far.
+    pub etag: Etag,
+    /// Whose changes.
+    pub database_id: DatabaseId,
+}
+
+/// What a remote version means to who has a local one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// The local version contains everything of the remote one.
+    AlreadyMerged,
+    /// The remote version contains the local one and more.
+    Update,
+    /// Each has something the other lacks.
+    Conflict,
+}
+
+/// The text is not a change vector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidChangeVector {
+    /// The text.
+    pub text: String,
+}
+
+impl ChangeVector {
+    /// Contains nothing.
+    pub const fn empty() -> Self {
+        Self(String::new())
+    }
+
+    /// The vector of one entry.
+    pub fn single(entry: ChangeVectorEntry) -> Self {
+        let mut vector = Self::empty();
+        vector.push(entry);
+        vector
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it contains nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The entries in the order of the text.
+    pub fn entries(&self) -> impl Iterator<Item = ChangeVectorEntry> + '_ {
+        split(&self.0).map(|part| parse_entry(part).expect("checked when the vector was made"))
+    }
+
+    /// How far the changes of a database are contained; zero when it has no entry.
+    pub fn etag_of(&self, database_id: DatabaseId) -> Etag {
+        let own = self.entries().find(|entry| entry.database_id == database_id);
+        own.map_or(Etag::ZERO, |entry| entry.etag)
+    }
+
+    /// The smallest vector that contains both: the larger etag of each database, in order of first
+    /// appearance, `self` first.
+    pub fn merge(&self, other: &Self) -> Self {
+        if self == other || other.is_empty() {
+            return self.clone();
+        }
+        let mut merged: Vec<ChangeVectorEntry> = self.entries().collect();
+        for entry in other.entries() {
+            match merged.iter_mut().find(|known| known.database_id == entry.database_id) {
+                Some(known) if known.etag < entry.etag => *known = entry,
+                Some(_) => {}
+                None => merged.push(entry),
+            }
+        }
+        let mut vector = Self(String::with_capacity(self.0.len() + other.0.len()));
+        merged.into_iter().for_each(|entry| vector.push(entry));
+        vector
+    }
+
+    /// What `self`, coming from elsewhere, means to who has `local`.
+    pub fn compare(&self, local: &Self) -> Comparison {
+        if self == local {
+            return Comparison::AlreadyMerged;
+        }
+        let remote_ahead =
+            self.entries().any(|entry| local.etag_of(entry.database_id) < entry.etag);
+        let local_ahead = local.entries().any(|entry| self.etag_of(entry.database_id) < entry.etag);
+        match (remote_ahead, local_ahead) {
+            (false, _) => Comparison::AlreadyMerged,
+            (true, false) => Comparison::Update,
+            (true, true) => Comparison::Conflict,
+        }
+    }
+
+    fn push(&mut self, entry: ChangeVectorEntry) {
+        if !self.0.is_empty() {
+            self.0.push_str(SEPARATOR);
+        }
+        write!(self.0, "{}:{}-{}", entry.tag, entry.etag, entry.database_id)
+            .expect("writing to a String does not fail");
+    }
+}
+
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    // An empty text has no part, where `split` would give one empty part.
+    text.split(SEPARATOR).filter(move |_| !text.is_empty())
+}
+
+fn parse_entry(text: &str) -> Option<ChangeVectorEntry> {
+    let (tag, rest) = text.split_once(':')?;
+    let (etag, database_id) = rest.split_once('-')?;
+    if !etag.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(ChangeVectorEntry {
+        tag: tag.parse().ok()?,
+        etag: Etag(etag.parse().ok()?),
+        database_id: DatabaseId::parse(database_id)?,
+    })
+}
+
+impl FromStr for ChangeVector {
+    type Err = InvalidChangeVector;
+
+    fn from_str(text: &str) -> Result<Self, InvalidChangeVector> {
+        if split(text).all(|part| parse_entry(part).is_some()) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(InvalidChangeVector { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for ChangeVector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.0)
+    }
+}
+
+impl fmt::Display for InvalidChangeVector {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "'{}' is not a change vector", self.text)
+    }
+}
+
+impl std::error::Error for InvalidChangeVector {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn vector(entries: &[(&str, u64, u8)]) -> ChangeVector {
+        let mut vector = ChangeVector::empty();
+        for (tag, etag, id) in entries {
+            vector.push(ChangeVectorEntry {
+                tag: tag.parse().unwrap(),
+                etag: Etag(*etag),
+                database_id: DatabaseId([*id; 16]),
+            });
+        }
+        vector
+    }
+
+    #[test]
+    fn the_text_is_read_and_written_alike() {
+        let text = "A:12-AAAAAAAAAAAAAAAAAAAAAA, RAFT:4-/////////////////////w";
+        let parsed: ChangeVector = text.parse().unwrap();
+        assert_eq!(parsed, vector(&[("A", 12, 0), ("RAFT", 4, 0xff)]));
+        assert_eq!(parsed.as_str(), text);
+        assert_eq!("".parse::<ChangeVector>().unwrap(), ChangeVector::empty());
+        assert_eq!(ChangeVector::empty().entries().count(), 0);
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let refused = [
+            "A",
+            "A:1",
+            "A:1-abc",
+            "a:1-AAAAAAAAAAAAAAAAAAAAAA",
+            "A:-1-AAAAAAAAAAAAAAAAAAAAAA",
+            "A:+1-AAAAAAAAAAAAAAAAAAAAAA",
+            "A:99999999999999999999-AAAAAAAAAAAAAAAAAAAAAA",
+            "A:1-AAAAAAAAAAAAAAAAAAAAAA,B:1-AAAAAAAAAAAAAAAAAAAAAA",
+            "A:1-AAAAAAAAAAAAAAAAAAAAAA, ",
+        ];
+        for text in refused {
+            assert!(text.parse::<ChangeVector>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn comparing_tells_updates_from_conflicts() {
+        let cases = [
+            (vec![("A", 1, 1)], vec![("A", 1, 1)], Comparison::AlreadyMerged),
+            (vec![("A", 1, 1)], vec![("A", 2, 1)], Comparison::AlreadyMerged),
+            (vec![("A", 2, 1)], vec![("A", 1, 1)], Comparison::Update),
+            (vec![("A", 1, 1)], vec![], Comparison::Update),
+            (vec![], vec![("A", 1, 1)], Comparison::AlreadyMerged),
+            (vec![("A", 1, 1)], vec![("B", 1, 2)], Comparison::Conflict),
+            (vec![("A", 2, 1), ("B", 1, 2)], vec![("A", 1, 1), ("B", 2, 2)], Comparison::Conflict),
+            (vec![("A", 2, 1), ("B", 2, 2)], vec![("B", 2, 2)], Comparison::Update),
+            // The tag is for display: another tag of the same database changes nothing.
+            (vec![("C", 2, 1)], vec![("A", 2, 1)], Comparison::AlreadyMerged),
+        ];
+        for (remote, local, expected) in cases {
+            let (remote, local) = (vector(&remote), vector(&local));
+            assert_eq!(remote.compare(&local), expected, "{remote} against {local}");
+        }
+    }
+
+    #[test]
+    fn merging_keeps_the_order_of_first_appearance() {
+        let one = vector(&[("B", 5, 2), ("A", 1, 1)]);
+        let other = vector(&[("A", 3, 1), ("C", 7, 3), ("B", 4, 2)]);
+        assert_eq!(one.merge(&other), vector(&[("B", 5, 2), ("A", 3, 1), ("C", 7, 3)]));
+        assert_eq!(ChangeVector::empty().merge(&one), one);
+        assert_eq!(one.merge(&ChangeVector::empty()), one);
+    }
+
+    fn any_vector() -> impl Strategy<Value = ChangeVector> {
+        prop::collection::btree_map(0..6_u8, 1..5_u64, 0..5).prop_map(|entries| {
+            let entries: Vec<_> = entries.into_iter().map(|(id, etag)| ("A", etag, id)).collect();
+            vector(&entries)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn merged_vectors_form_a_lattice(a in any_vector(), b in any_vector(), c in any_vector()) {
+            let merged = a.merge(&b);
+            prop_assert_eq!(a.compare(&merged), Comparison::AlreadyMerged);
+            prop_assert_eq!(b.compare(&merged), Comparison::AlreadyMerged);
+            prop_assert_eq!(merged.compare(&b.merge(&a)), Comparison::AlreadyMerged);
+            prop_assert_eq!(a.merge(&a), a.clone());
+            let (left, right) = (merged.merge(&c), a.merge(&b.merge(&c)));
+            prop_assert_eq!(left.compare(&right), Comparison::AlreadyMerged);
+            prop_assert_eq!(right.compare(&left), Comparison::AlreadyMerged);
+        }
+
+        #[test]
+        fn no_text_makes_parsing_panic(text in "[A-B0-9:, /+-]{0,60}") {
+            let _ = text.parse::<ChangeVector>();
+        }
+    }
+}
