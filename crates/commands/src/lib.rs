@@ -1,1 +1,31 @@
-//! commands
+//! Typed commands, batches of them, and the queue through which every change of a database goes.
+//!
+//! Whoever wants to change documents submits a [`Batch`] to the [`CommitQueue`]; nobody else writes.
+//! [`execute_batch`] is the same without threads, for tests that must be repeatable.
+//!
+//! Invariants: a batch happens whole or not at all; its caller is answered with success only after
+//! it is durable; a batch that fails takes no other batch with it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `command` | commands, batches and their results |
+//! | `execute` | one batch inside a write transaction |
+//! | `commit_queue` | the queue as its callers see it |
+//! | `queue_state` | what the threads of the queue share |
+//! | `writer_thread` | batches into transactions |
+//! | `journal_thread` | transactions onto the disk, answers to the callers |
+//! | `error` | why a batch failed |
+#![forbid(unsafe_code)]
+
+mod command;
+mod commit_queue;
+mod error;
+mod execute;
+mod journal_thread;
+mod queue_state;
+mod writer_thread;
+
+pub use command::{Batch, BatchOutcome, Command, CommandResult};
+pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
+pub use error::{CommandError, SubmitError};
+pub use execute::execute_batch;

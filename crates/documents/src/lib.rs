@@ -1,1 +1,49 @@
-//! documents
+//! Documents, tombstones and the document log, over a storage transaction.
+//!
+//! Functions and one writer; no threads, no queue, no clock of its own (the caller says what time it
+//! is). Many read, through any transaction; one writes, through a [`DocumentWriter`] inside a
+//! `WriteTransaction`.
+//!
+//! Invariants: every write takes a new etag, and the log in etag order holds exactly the newest state
+//! of every document that lives or has a tombstone; counts per collection are exact; a live document
+//! never has a tombstone.
+//!
+//! | file | what |
+//! |---|---|
+//! | `schema` | the tables and trees of a database, drawn |
+//! | `row`, `database_record`, `collection_record` | what is on disk, byte by byte |
+//! | `read` | one document, the log, collections, prefixes |
+//! | `write`, `requests` | putting and deleting |
+//! | `metadata` | what of a client's metadata is kept |
+//! | `collections` | names, numbers and counts of collections |
+//! | `identities`, `hilo` | the two ways to number documents |
+//! | `json` | a document as the protocol shows it |
+#![forbid(unsafe_code)]
+
+mod collection_record;
+mod collections;
+mod database_record;
+mod error;
+mod hilo;
+mod identities;
+mod json;
+mod metadata;
+mod read;
+mod requests;
+mod row;
+mod schema;
+mod write;
+
+pub use collections::{CollectionStatistics, collection, collections};
+pub use database_record::{DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress};
+pub use error::{DocumentError, ErrorKind};
+pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
+pub use identities::identities;
+pub use json::{write_document_json, write_metadata_json};
+pub use read::{
+    LogEntry, by_prefix, get, get_tombstone, log, log_of_collection, newest_first,
+    newest_first_of_collection,
+};
+pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
+pub use row::{DocumentRow, TombstoneRow};
+pub use write::{DocumentWriter, WriteContext};

@@ -1,0 +1,125 @@
+//! Commands, batches of them, and their results.
+
+use documents::{
+    DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, PutDocument, StoredDocument,
+};
+use model::{CollectionName, DocumentId, Etag};
+
+/// One change that a caller asks for.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Store a document.
+    Put(PutDocument),
+    /// Delete a document; a missing one is no error unless a version is expected.
+    Delete {
+        /// The document. The empty id names none.
+        id: DocumentId,
+        /// What must be there before.
+        expected: ExpectedVersion,
+    },
+    /// Delete every document whose id starts with the prefix, without regard to case.
+    DeletePrefix {
+        /// The prefix; the empty one means all documents.
+        prefix: String,
+    },
+    /// Reserve a range of numbers for a client.
+    HiLoNext(HiLoRequest),
+    /// Give back the unused end of a range.
+    HiLoReturn {
+        /// For which ids.
+        tag: String,
+        /// The end of the range.
+        end: i64,
+        /// The last number in use.
+        last: i64,
+    },
+    /// Take the next value of an identity.
+    IdentityNext {
+        /// Its name; a trailing `|` is added when missing.
+        name: String,
+    },
+    /// Set an identity.
+    IdentitySeed {
+        /// Its name; a trailing `|` is added when missing.
+        name: String,
+        /// The value to set.
+        value: i64,
+        /// Whether a smaller value than the present one is set, too.
+        force: bool,
+    },
+}
+
+impl Command {
+    /// About how many bytes the command brings to a transaction.
+    pub fn size_bytes(&self) -> usize {
+        /// Ids, rows' headers and index entries, roughly.
+        const OVERHEAD_BYTES: usize = 256;
+        match self {
+            Self::Put(put) => OVERHEAD_BYTES + put.body.as_bytes().len(),
+            Self::Delete { .. }
+            | Self::DeletePrefix { .. }
+            | Self::HiLoNext(_)
+            | Self::HiLoReturn { .. }
+            | Self::IdentityNext { .. }
+            | Self::IdentitySeed { .. } => OVERHEAD_BYTES,
+        }
+    }
+}
+
+/// Commands that happen together or not at all, in order; later ones see the effects of earlier
+/// ones.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The commands.
+    pub commands: Vec<Command>,
+}
+
+impl Batch {
+    /// A batch of one command.
+    pub fn one(command: Command) -> Self {
+        Self { commands: vec![command] }
+    }
+
+    /// About how many bytes the batch brings to a transaction.
+    pub fn size_bytes(&self) -> usize {
+        self.commands.iter().map(Command::size_bytes).sum()
+    }
+}
+
+/// What became of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandResult {
+    /// Of [`Command::Put`].
+    Put(StoredDocument),
+    /// Of [`Command::Delete`].
+    Deleted {
+        /// The id of the request.
+        id: DocumentId,
+        /// What was deleted; absent when there was no such document.
+        deleted: Option<DeletedDocument>,
+    },
+    /// Of [`Command::DeletePrefix`].
+    DeletedPrefix {
+        /// The prefix of the request.
+        prefix: String,
+        /// The documents that are gone, in the order of their ids.
+        deleted: Vec<DeletedDocument>,
+    },
+    /// Of [`Command::HiLoNext`].
+    HiLoRange(HiLoRange),
+    /// Of [`Command::HiLoReturn`].
+    HiLoReturned,
+    /// Of [`Command::IdentityNext`] and [`Command::IdentitySeed`]: the value now.
+    Identity(i64),
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchOutcome {
+    /// One result for each command, in order.
+    pub results: Vec<CommandResult>,
+    /// The last etag of the database after the batch.
+    pub last_etag: Etag,
+    /// The collections in which documents were stored or deleted, each once.
+    pub collections: Vec<CollectionName>,
+}

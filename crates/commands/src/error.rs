@@ -1,0 +1,81 @@
+//! Why a batch was not done, or nobody knows whether it was.
+
+use std::fmt;
+
+use documents::{DocumentError, ErrorKind};
+use storage::StorageError;
+
+/// The answer to a batch that did not succeed.
+#[derive(Clone, Debug)]
+pub enum CommandError {
+    /// The batch failed by itself; nothing of it was kept. See [`DocumentError::kind`].
+    Document(DocumentError),
+    /// The environment's, retryable: the transaction of the batch could not be written; nothing of
+    /// it was kept.
+    NotWritten(StorageError),
+    /// The write to the disk failed in a way that leaves open whether the batch is on it. The
+    /// database has to be opened again, which tells.
+    OutcomeUnknown(StorageError),
+    /// The queue was closed, or failed, before the batch was begun; nothing of it was done.
+    Closed,
+    /// Ours: executing the batch panicked; nothing of it was kept.
+    Panicked {
+        /// The panic's message.
+        message: String,
+    },
+}
+
+impl CommandError {
+    /// Whose error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Document(error) => error.kind(),
+            Self::NotWritten(_) | Self::OutcomeUnknown(_) | Self::Closed => ErrorKind::Environment,
+            Self::Panicked { .. } => ErrorKind::Ours,
+        }
+    }
+}
+
+/// Why a batch was not accepted into the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// The environment's, retryable: as many batches wait as may.
+    Full,
+    /// The queue is closed or has failed; the database must be opened again.
+    Closed,
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Document(error) => error.fmt(formatter),
+            Self::NotWritten(error) => write!(formatter, "the changes were not written: {error}"),
+            Self::OutcomeUnknown(error) => {
+                write!(formatter, "it is unknown whether the changes were written: {error}")
+            }
+            Self::Closed => formatter.write_str("the database does not accept changes any more"),
+            Self::Panicked { message } => write!(formatter, "executing the batch failed: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Document(error) => Some(error),
+            Self::NotWritten(error) | Self::OutcomeUnknown(error) => Some(error),
+            Self::Closed | Self::Panicked { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Full => "too many changes are waiting",
+            Self::Closed => "the database does not accept changes any more",
+        })
+    }
+}
+
+impl std::error::Error for SubmitError {}

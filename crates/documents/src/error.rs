@@ -1,0 +1,202 @@
+//! What can go wrong with documents, in three kinds that are never mixed.
+
+use std::fmt;
+
+use blittable::{BuildError, Corrupt};
+use model::{DocumentIdTooLong, date};
+use storage::StorageError;
+
+/// An error of reading or writing documents. The texts of the caller's errors are part of the
+/// protocol.
+#[derive(Clone, Debug)]
+pub enum DocumentError {
+    /// The caller's: the document's version is not the expected one.
+    Concurrency {
+        /// The document's id as the protocol names it in this answer; absent for deletions.
+        id: Option<String>,
+        /// The expected change vector as the protocol repeats it.
+        expected: Option<String>,
+        /// The change vector of the stored document; absent when there is none.
+        actual: Option<String>,
+        /// What the protocol says about it.
+        message: String,
+    },
+    /// The caller's: an update cannot move a document to another collection.
+    CollectionMismatch {
+        /// The document, as the request writes its id.
+        id: String,
+        /// The collection in which the document is.
+        stored: String,
+        /// The collection of the request.
+        requested: String,
+    },
+    /// The caller's: the id of a document, a prefix or a collection is too long.
+    IdTooLong(DocumentIdTooLong),
+    /// The caller's: `@metadata` is there but is not an object. Carries the type and text of what
+    /// it is, as the protocol shows them.
+    MetadataIsNotAnObject {
+        /// What was found, such as `System.Int64 ('5')`.
+        found: String,
+    },
+    /// The caller's: a key of the metadata that the server keeps for itself has an impossible value.
+    InvalidMetadata {
+        /// What the protocol says about it.
+        message: String,
+    },
+    /// The caller's: `@expires` or `@refresh` is not a date.
+    InvalidExpiration {
+        /// The document.
+        id: String,
+        /// The text that is not a date.
+        text: String,
+        /// Now, in ticks, as an example of the format.
+        now_ticks: i64,
+    },
+    /// The caller's: an identity where only finished ids are allowed.
+    UnresolvedIdentity {
+        /// The id, ending in `|`.
+        id: String,
+    },
+    /// The caller's: an expected version for a document whose id is yet to be made.
+    VersionOfIdentity {
+        /// The id that was made.
+        id: String,
+        /// The expected change vector.
+        expected: String,
+    },
+    /// The caller's: a number was expected in a document that the server reads itself.
+    NotANumber {
+        /// The text found instead.
+        text: String,
+    },
+    /// The caller's: the document with its metadata is larger than a document may be.
+    TooLarge {
+        /// Why.
+        reason: BuildError,
+    },
+    /// The environment's or ours: see the storage error.
+    Storage(StorageError),
+    /// Ours: a stored row or record contradicts itself.
+    Corrupt {
+        /// What contradicts what.
+        detail: &'static str,
+    },
+    /// Ours: a stored document cannot be read.
+    CorruptDocument(Corrupt),
+}
+
+/// Whose an error is, and so what follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request cannot be done as it is; nothing was changed.
+    Caller,
+    /// The machine cannot do it now; the same request may succeed later.
+    Environment,
+    /// Stored data is not what was written, or the code is wrong: writing must stop.
+    Ours,
+}
+
+impl DocumentError {
+    /// Whose error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Concurrency { .. }
+            | Self::CollectionMismatch { .. }
+            | Self::IdTooLong(_)
+            | Self::MetadataIsNotAnObject { .. }
+            | Self::InvalidMetadata { .. }
+            | Self::InvalidExpiration { .. }
+            | Self::UnresolvedIdentity { .. }
+            | Self::VersionOfIdentity { .. }
+            | Self::NotANumber { .. }
+            | Self::TooLarge { .. } => ErrorKind::Caller,
+            Self::Storage(StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. }) => {
+                ErrorKind::Caller
+            }
+            Self::Storage(error) if error.is_retryable() => ErrorKind::Environment,
+            Self::Storage(_) | Self::Corrupt { .. } | Self::CorruptDocument(_) => ErrorKind::Ours,
+        }
+    }
+}
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Concurrency { message, .. } | Self::InvalidMetadata { message } => {
+                formatter.write_str(message)
+            }
+            Self::CollectionMismatch { id, stored, requested } => write!(
+                formatter,
+                "Changing '{id}' from '{stored}' to '{requested}' via update is not supported. \
+                 Delete it and recreate the document '{id}'."
+            ),
+            Self::IdTooLong(error) => error.fmt(formatter),
+            Self::MetadataIsNotAnObject { found } => write!(
+                formatter,
+                "Could not convert {found} to Sparrow.Json.BlittableJsonReaderObject"
+            ),
+            Self::InvalidExpiration { id, text, now_ticks } => write!(
+                formatter,
+                "The expiration date format for document '{id}' is not valid: '{text}'. \
+                 Use the following format: {}",
+                date::format(*now_ticks)
+            ),
+            Self::UnresolvedIdentity { id } => write!(
+                formatter,
+                "Document ids cannot end with '|', but was called with {id}. Identities are only \
+                 generated for external requests, not calls to PutDocument and such."
+            ),
+            Self::VersionOfIdentity { id, expected } => write!(
+                formatter,
+                "You cannot use change vector ({expected}) when using identity in the document ID \
+                 ({id})."
+            ),
+            Self::NotANumber { text } => write!(
+                formatter,
+                "Could not convert Sparrow.Json.LazyStringValue ('{text}') to System.Int64"
+            ),
+            Self::TooLarge { reason } => reason.fmt(formatter),
+            Self::Storage(error) => error.fmt(formatter),
+            Self::Corrupt { detail } => write!(formatter, "stored documents are damaged: {detail}"),
+            Self::CorruptDocument(error) => write!(formatter, "a stored document is damaged: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DocumentError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::IdTooLong(error) => Some(error),
+            Self::TooLarge { reason } => Some(reason),
+            Self::Storage(error) => Some(error),
+            Self::CorruptDocument(error) => Some(error),
+            Self::Concurrency { .. }
+            | Self::CollectionMismatch { .. }
+            | Self::MetadataIsNotAnObject { .. }
+            | Self::InvalidMetadata { .. }
+            | Self::InvalidExpiration { .. }
+            | Self::UnresolvedIdentity { .. }
+            | Self::VersionOfIdentity { .. }
+            | Self::NotANumber { .. }
+            | Self::Corrupt { .. } => None,
+        }
+    }
+}
+
+impl From<StorageError> for DocumentError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<Corrupt> for DocumentError {
+    fn from(error: Corrupt) -> Self {
+        Self::CorruptDocument(error)
+    }
+}
+
+impl From<DocumentIdTooLong> for DocumentError {
+    fn from(error: DocumentIdTooLong) -> Self {
+        Self::IdTooLong(error)
+    }
+}

@@ -1,0 +1,145 @@
+//! What a caller asks of the writer, and what it is told.
+
+use blittable::BlittableBuf;
+use model::{ChangeVector, CollectionName, DocumentFlags, DocumentId, DocumentIdTooLong, Etag};
+
+/// The id a caller wants for a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestedId {
+    /// This one.
+    Exactly(DocumentId),
+    /// Any: a random one is made.
+    Random,
+    /// The prefix, ending in `/`, to which the etag of the write and the node's tag are appended.
+    Numbered(String),
+    /// The name of an identity, without its `|`, to which `/` and its next value are appended.
+    Identity(String),
+}
+
+impl RequestedId {
+    /// Reads the id of a request: absent or blank is [`RequestedId::Random`], a last character `/`
+    /// or `|` makes the server number the document.
+    ///
+    /// # Errors
+    /// When a complete id is too long.
+    pub fn parse(text: Option<&str>) -> Result<Self, DocumentIdTooLong> {
+        let text = text.unwrap_or_default();
+        if text.trim().is_empty() {
+            return Ok(Self::Random);
+        }
+        if text.ends_with('/') {
+            return Ok(Self::Numbered(text.to_owned()));
+        }
+        match text.strip_suffix('|') {
+            Some(name) => Ok(Self::Identity(name.to_owned())),
+            None => DocumentId::new(text).map(Self::Exactly),
+        }
+    }
+}
+
+/// The version that a caller expects to replace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExpectedVersion {
+    /// Whatever is there.
+    #[default]
+    Any,
+    /// Nothing: the document must be new.
+    New,
+    /// The document with exactly this change vector, compared as text.
+    Exactly(String),
+}
+
+impl ExpectedVersion {
+    /// Reads the version of a request: absent means any, empty means new.
+    pub fn parse(change_vector: Option<&str>) -> Self {
+        match change_vector {
+            None => Self::Any,
+            Some("") => Self::New,
+            Some(text) => Self::Exactly(text.to_owned()),
+        }
+    }
+
+    /// The text that [`ExpectedVersion::parse`] reads.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Any => None,
+            Self::New => Some(""),
+            Self::Exactly(text) => Some(text),
+        }
+    }
+}
+
+/// A document to store.
+#[derive(Clone, Debug)]
+pub struct PutDocument {
+    /// Its id.
+    pub id: RequestedId,
+    /// What must be there before.
+    pub expected: ExpectedVersion,
+    /// The document as the client sent it, with its `@metadata`.
+    pub body: BlittableBuf,
+}
+
+/// What became of a document that was put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDocument {
+    /// Its id, in the spelling of this write.
+    pub id: DocumentId,
+    /// The position of the write in the log.
+    pub etag: Etag,
+    /// Its new version.
+    pub change_vector: ChangeVector,
+    /// Its collection, in the spelling that the collection got from its first document.
+    pub collection: CollectionName,
+    /// When, in ticks of UTC.
+    pub last_modified_ticks: i64,
+    /// Its marks.
+    pub flags: DocumentFlags,
+}
+
+/// What became of a document that was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedDocument {
+    /// Its id, in the spelling in which it was stored.
+    pub id: DocumentId,
+    /// The position of the deletion in the log.
+    pub etag: Etag,
+    /// The version of the tombstone.
+    pub change_vector: ChangeVector,
+    /// The collection from which it is gone.
+    pub collection: CollectionName,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_character_decides_who_numbers_a_document() {
+        let exactly = |id: &str| RequestedId::Exactly(DocumentId::new(id).unwrap());
+        let cases = [
+            (None, RequestedId::Random),
+            (Some(""), RequestedId::Random),
+            (Some("  "), RequestedId::Random),
+            (Some("/"), RequestedId::Numbered("/".to_owned())),
+            (Some("  /"), RequestedId::Numbered("  /".to_owned())),
+            (Some("users/"), RequestedId::Numbered("users/".to_owned())),
+            (Some("users|"), RequestedId::Identity("users".to_owned())),
+            (Some("|"), RequestedId::Identity(String::new())),
+            (Some(" a "), exactly(" a ")),
+            (Some("users/1-A"), exactly("users/1-A")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(RequestedId::parse(text), Ok(expected), "{text:?}");
+        }
+        assert!(RequestedId::parse(Some(&"x".repeat(513))).is_err());
+    }
+
+    #[test]
+    fn absent_and_empty_expectations_differ() {
+        assert_eq!(ExpectedVersion::parse(None), ExpectedVersion::Any);
+        assert_eq!(ExpectedVersion::parse(Some("")), ExpectedVersion::New);
+        let exactly = ExpectedVersion::parse(Some("A:1-x"));
+        assert_eq!(exactly.as_text(), Some("A:1-x"));
+    }
+}
