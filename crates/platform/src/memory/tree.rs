@@ -185,12 +185,6 @@ impl<F: Clone> Tree<F> {
         }
     }
 
-    /// All directories, named or not.
-    pub(crate) fn directories(&self) -> Vec<NodeId> {
-        let directories = self.nodes.iter().filter(|(_, node)| matches!(node, Node::Directory(_)));
-        directories.map(|(id, _)| *id).collect()
-    }
-
     /// All files, named or not, in the order of their creation.
     pub(crate) fn files(&self) -> impl Iterator<Item = (NodeId, &F)> {
         self.nodes.iter().filter_map(|(id, node)| match node {
