@@ -1,0 +1,203 @@
+//! Where a script inside a query ends.
+//!
+//! Not a JavaScript parser: it only knows what may hide a bracket — quoted texts, templates,
+//! comments and regular expressions — so that it finds the bracket that closes the first one.
+
+/// The offset behind the bracket that closes the one at `open`, or `None` when it stays open.
+///
+/// `open` is the offset of `{` or `(`. Brackets of other kinds inside are not matched against each
+/// other; the engine that runs the script complains about them.
+pub(crate) fn closing(text: &str, open: usize) -> Option<usize> {
+    let mut scan =
+        Scan { bytes: text.as_bytes(), at: open, nested: Vec::new(), value_before: false };
+    scan.run()
+}
+
+/// What the scan is inside of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    Brace,
+    Round,
+    /// The `${ … }` of a template; behind its brace the template goes on.
+    Template,
+}
+
+struct Scan<'q> {
+    bytes: &'q [u8],
+    at: usize,
+    nested: Vec<Bracket>,
+    /// Whether the last token was a value, so that a slash divides instead of starting a pattern.
+    value_before: bool,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) -> Option<usize> {
+        loop {
+            let byte = *self.bytes.get(self.at)?;
+            match byte {
+                b'\'' | b'"' => self.skip_until(byte)?,
+                b'`' => {
+                    self.at += 1;
+                    self.template()?;
+                }
+                b'/' => self.slash()?,
+                b'{' => self.open(Bracket::Brace),
+                b'(' => self.open(Bracket::Round),
+                b'}' | b')' => {
+                    self.close(byte)?;
+                    if self.nested.is_empty() {
+                        return Some(self.at);
+                    }
+                }
+                byte if byte.is_ascii_whitespace() => self.at += 1,
+                _ => self.word_or_sign(),
+            }
+        }
+    }
+
+    fn open(&mut self, bracket: Bracket) {
+        self.nested.push(bracket);
+        self.at += 1;
+        self.value_before = false;
+    }
+
+    fn close(&mut self, byte: u8) -> Option<()> {
+        self.at += 1;
+        self.value_before = true;
+        match (self.nested.last()?, byte) {
+            (Bracket::Template, b'}') => {
+                self.nested.pop();
+                self.template()
+            }
+            (Bracket::Brace, b'}') | (Bracket::Round, b')') => {
+                self.nested.pop();
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    /// Skips the text that starts at `at` and ends with an unescaped `quote`.
+    fn skip_until(&mut self, quote: u8) -> Option<()> {
+        self.at += 1;
+        loop {
+            match *self.bytes.get(self.at)? {
+                b'\\' => self.at += 2,
+                byte => {
+                    self.at += 1;
+                    if byte == quote {
+                        self.value_before = true;
+                        return Some(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Skips template text up to its end or to the next `${`.
+    fn template(&mut self) -> Option<()> {
+        loop {
+            match *self.bytes.get(self.at)? {
+                b'\\' => self.at += 2,
+                b'`' => {
+                    self.at += 1;
+                    self.value_before = true;
+                    return Some(());
+                }
+                b'$' if self.bytes.get(self.at + 1) == Some(&b'{') => {
+                    self.at += 1;
+                    self.open(Bracket::Template);
+                    return Some(());
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    fn slash(&mut self) -> Option<()> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'/') => self.skip_past(b"\n"),
+            Some(b'*') => {
+                self.at += 2;
+                self.skip_past(b"*/")
+            }
+            _ if self.value_before => {
+                self.at += 1;
+                self.value_before = false;
+                Some(())
+            }
+            _ => self.pattern(),
+        }
+    }
+
+    fn skip_past(&mut self, end: &[u8]) -> Option<()> {
+        let rest = self.bytes.get(self.at..)?;
+        let found = rest.windows(end.len()).position(|window| window == end)?;
+        self.at += found + end.len();
+        Some(())
+    }
+
+    /// Skips a regular expression; a slash inside `[…]` does not end it.
+    fn pattern(&mut self) -> Option<()> {
+        let mut in_class = false;
+        self.at += 1;
+        loop {
+            match *self.bytes.get(self.at)? {
+                b'\\' => self.at += 1,
+                b'[' => in_class = true,
+                b']' => in_class = false,
+                b'\n' => return None,
+                b'/' if !in_class => {
+                    self.at += 1;
+                    self.value_before = true;
+                    return Some(());
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+
+    fn word_or_sign(&mut self) {
+        let in_word =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
+        let rest = &self.bytes[self.at..];
+        let length = rest.iter().position(|byte| !in_word(*byte)).unwrap_or(rest.len());
+        if length == 0 {
+            self.value_before = rest[0] == b']';
+            self.at += 1;
+            return;
+        }
+        // Behind these words an expression starts, so a slash there opens a pattern.
+        self.value_before = !matches!(&rest[..length], b"return" | b"typeof" | b"case" | b"in");
+        self.at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_bracket_is_found_behind_everything_that_hides_one() {
+        for (text, expected) in [
+            ("{ a: 1 } rest", Some(8)),
+            ("{ '}' } x", Some(7)),
+            ("{ \"\\\"}\" }", Some(9)),
+            ("{ /* } */ }", Some(11)),
+            ("{ // }\n }", Some(9)),
+            ("{ a: { b: (1) } }", Some(17)),
+            ("{ a: /}[/}]/ }", Some(14)),
+            ("{ a: b / c, d: e / f }", Some(22)),
+            ("{ return /}/ }", Some(14)),
+            ("{ a: `}${ { x: `}` } }}` }", Some(26)),
+            ("(from a ')')", Some(12)),
+            ("{ a: 1", None),
+            ("{ ( }", None),
+            ("{ 'open }", None),
+            ("{ /* open }", None),
+        ] {
+            assert_eq!(closing(text, 0), expected, "{text}");
+        }
+    }
+}

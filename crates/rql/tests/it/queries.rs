@@ -1,0 +1,190 @@
+//! Queries and their printed form, which shows how they were understood.
+
+use rql::{
+    DeclarationKind, Expression, Literal, NumberValue, PathStep, Selection, SourceKind, parse,
+    parse_update,
+};
+
+/// Asserts that `text` parses and prints as `printed`, and that the printed form is stable.
+fn check(text: &str, printed: &str) {
+    let query = parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(query.to_string(), printed, "{text}");
+    let again = parse(printed).unwrap_or_else(|error| panic!("{printed}: {error}"));
+    assert_eq!(query, again, "{text}");
+}
+
+#[test]
+fn sources_are_collections_indexes_and_everything() {
+    check("FROM Crews", "from Crews");
+    check("from 'Night Crews' as n", "from 'Night Crews' as n");
+    check("from \"Crews\" c // the crew\n", "from Crews as c");
+    check("/* all */ from @ALL_docs", "from @all_docs");
+    check("from index 'Crews/ByPort' AS c", "from index 'Crews/ByPort' as c");
+    check("from index Crews where X=1", "from index 'Crews' where X = 1");
+    check("from 'index'", "from 'index'");
+    check("from 'select'", "from 'select'");
+    check("from Crews (Revisions = true) as c", "from Crews (Revisions = true) as c");
+    check("from Crews as filter", "from Crews as filter");
+}
+
+#[test]
+fn and_binds_tighter_than_or_and_parentheses_are_kept() {
+    check(
+        "from C where a=1 or b==2 and c!=3 or d<>4",
+        "from C where a = 1 or (b = 2 and c != 3) or d != 4",
+    );
+    check("from C where (a=1 or b=2) and c=3", "from C where (a = 1 or b = 2) and c = 3");
+    check("from C where ((a=1 and b=2) and c=3)", "from C where (a = 1 and b = 2) and c = 3");
+    check("from C where a=1 and not b=2", "from C where a = 1 and not b = 2");
+    check("from C where not (a=1 or not exists(b))", "from C where not (a = 1 or not exists(b))");
+    check("from C where not = 1 and not not = 2", "from C where not = 1 and not not = 2");
+    check("from C where true and not in (1)", "from C where true and not in (1)");
+    check("from C where not in = 1", "from C where not in = 1");
+}
+
+#[test]
+fn every_operator_and_value_is_understood() {
+    check(
+        "from C where a<1 and a<=-2 and a>1_000 and a>=0.5 and a='\\'\\\\\"'",
+        "from C where a < 1 and a <= -2 and a > 1000 and a >= 0.5 and a = '\\'\\\\\"'",
+    );
+}
+
+#[test]
+fn lists_and_ranges_keep_their_values() {
+    check(
+        "from C where a between $low and 'z' and b in ('x', \"y\", null, true, $more)",
+        "from C where a between $low and 'z' and b in ('x', 'y', null, true, $more)",
+    );
+    check("from C where b ALL IN () or c in ($p0)", "from C where b all in () or c in ($p0)");
+}
+
+#[test]
+fn paths_have_members_elements_and_quotes() {
+    check(
+        "from C where Lines[].Product = 1 and Lines[2].'unit price' > 2 and 'a b'.c = 3",
+        "from C where Lines[].Product = 1 and Lines[2].'unit price' > 2 and 'a b'.c = 3",
+    );
+    check("from C where @metadata.@collection = 'x'", "from C where @metadata.@collection = 'x'");
+    check(
+        "from C where x.select=1 and a-b=2 and é.1=3",
+        "from C where x.select = 1 and a-b = 2 and é.1 = 3",
+    );
+    check("from C where 'order' = 1", "from C where 'order' = 1");
+}
+
+#[test]
+fn methods_stand_anywhere_and_take_anything() {
+    check(
+        "from C where boost(search(Name, 'red fox', and) or exact(Name = 'x'), 2.5) and Key = cmpxchg('k')",
+        "from C where boost(search(Name, 'red fox', and) or exact(Name = 'x'), 2.5) and Key = cmpxchg('k')",
+    );
+    check(
+        "from C order by spatial.distance(spatial.point(Lat,Lng), spatial.point(1, -2.5)) desc, score()",
+        "from C order by spatial.distance(spatial.point(Lat, Lng), spatial.point(1, -2.5)) desc, score()",
+    );
+    check(
+        "from index 'I' select facet(Age < 5, Age >= 5 and Age < $p, sum(Pay)) as Ages",
+        "from index 'I' select facet(Age < 5, Age >= 5 and Age < $p, sum(Pay)) as Ages",
+    );
+    check("from C where id(c) in ($ids)", "from C where id(c) in ($ids)");
+}
+
+#[test]
+fn clauses_follow_each_other_in_their_order() {
+    check(
+        "from Trips as t group by t.Port as p, array(Stops[]) where count() > 5 \
+         order by count() as long desc, p as alphanumeric asc \
+         load t.Boat as b, t.Crew[].Id as c[] filter t.Open = true \
+         select distinct p, key() as 'the key', 'text' \
+         include t.Boat, 'Crew[].Id', counters('likes'), $path limit 5, $take filter_limit 9",
+        "from Trips as t group by t.Port as p, array(Stops[]) where count() > 5 \
+         order by count() as long desc, p as alphaNumeric \
+         load t.Boat as b, t.Crew[].Id as c[] filter t.Open = true \
+         select distinct p, key() as 'the key', 'text' \
+         include t.Boat, 'Crew[].Id', counters('likes'), $path limit $take offset 5 filter_limit 9",
+    );
+    check("from C limit 10 offset 20", "from C limit 10 offset 20");
+    check("from C offset $skip", "from C offset $skip");
+    check("from C select *", "from C select *");
+    check("from C where true order by id() DESCENDING", "from C where true order by id() desc");
+}
+
+#[test]
+fn scripts_are_kept_as_they_were_written() {
+    let query = parse(
+        "declare function label(o, x) { return `${o.a}}` + /}/; } \
+         declare timeseries beats(u) { from u.Beats select max() } \
+         from Boats as b select { A: label(b), B: '}' // }\n } limit 1",
+    )
+    .unwrap();
+    assert_eq!(query.declarations[0].parameters, ["o", "x"]);
+    assert_eq!(query.declarations[0].body, "return `${o.a}}` + /}/;");
+    assert_eq!(query.declarations[1].kind, DeclarationKind::TimeSeries);
+    let select = query.select.clone().unwrap();
+    assert_eq!(select.selection, Selection::Script("A: label(b), B: '}' // }".to_owned()));
+    assert_eq!(parse(&query.to_string()).unwrap(), query);
+}
+
+#[test]
+fn time_series_and_graphs_are_kept_as_text() {
+    let query = parse("from P select timeseries(from Beats between $a and $b select max()) as t");
+    let query = query.unwrap();
+    let Some(Selection::Items(items)) = query.select.as_ref().map(|select| &select.selection)
+    else {
+        panic!("a list is selected");
+    };
+    let Expression::Method(call) = &items[0].value else { panic!("a call is selected") };
+    let text = "from Beats between $a and $b select max()".to_owned();
+    assert_eq!(call.arguments, [Expression::TimeSeries(text)]);
+    assert_eq!(parse(&query.to_string()).unwrap(), query);
+
+    let graph = parse("match (Boats as b)-[Crew]->(People as p) select p.Name ").unwrap();
+    let text = "match (Boats as b)-[Crew]->(People as p) select p.Name".to_owned();
+    assert_eq!(graph.source.kind, SourceKind::Graph(text));
+}
+
+#[test]
+fn an_update_ends_with_its_script() {
+    let text = "from C as c where c.N = $n load c.B as b update { c.N = { a: 1 }; }";
+    let query = parse_update(text).unwrap();
+    assert_eq!(query.update.as_deref(), Some("c.N = { a: 1 };"));
+    assert_eq!(parse_update(&query.to_string()).unwrap(), query);
+}
+
+#[test]
+fn numbers_know_their_kind() {
+    for (text, expected) in [
+        ("5", NumberValue::Long(5)),
+        ("-1_000", NumberValue::Long(-1000)),
+        ("2.50", NumberValue::Double(2.5)),
+        ("9223372036854775808", NumberValue::TooLarge),
+    ] {
+        let query = parse(&format!("from C limit {text}")).unwrap();
+        let Some(Literal::Number(number)) = query.limit else { panic!("{text} is a number") };
+        assert_eq!(number.value(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_path_loses_the_alias_it_starts_with() {
+    let query = parse("from C as c include c.Boat.Id, Boat, c").unwrap();
+    let without = |number: usize| {
+        let Expression::Field(path) = &query.include[number] else { panic!("a field") };
+        path.without_alias(Some("c")).map(|path| path.text())
+    };
+    assert_eq!(without(0).as_deref(), Some("Boat.Id"));
+    assert_eq!(without(1).as_deref(), Some("Boat"));
+    assert_eq!(without(2), None);
+}
+
+#[test]
+fn a_tree_knows_where_its_parts_stood() {
+    let query = parse("from C\nwhere\n  foo(é, 'x') and bar(1)").unwrap();
+    let Some(Expression::And(parts)) = &query.condition else { panic!("a conjunction") };
+    let Expression::Method(call) = &parts[1] else { panic!("a call") };
+    assert_eq!(call.offset.locate(query.text.as_str()).to_string(), "3:19");
+    let Expression::Method(first) = &parts[0] else { panic!("a call") };
+    let Expression::Field(path) = &first.arguments[0] else { panic!("a field") };
+    assert!(matches!(&path.steps[0], PathStep::Name { quoted: false, .. }));
+}
