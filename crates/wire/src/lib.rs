@@ -1,1 +1,46 @@
-//! wire
+//! The shapes of RavenDB's HTTP protocol: what requests and answers look like, without sockets.
+//!
+//! Nothing here knows how documents are stored or how bytes travel. Bodies that hold documents are
+//! read and written token by token; the small ones go through serde.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ErrorKind`], [`ProtocolError`] | which status, .NET type and body each error has |
+//! | [`QueryString`] | the clients' sloppy query strings and .NET values |
+//! | [`header_names`] | the protocol's headers |
+//! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`operation_state`] | answers |
+//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`] | request bodies |
+//! | [`HashEtag`] | the entity tag of an answer with several documents |
+
+#![forbid(unsafe_code)]
+
+mod bulk_docs_body;
+mod bulk_insert_element;
+mod command_properties;
+mod error_body;
+mod error_kind;
+mod guid;
+mod hash_etag;
+mod json_body;
+mod multi_get_body;
+mod query_string;
+mod size_text;
+
+pub mod database_shapes;
+pub mod header_names;
+pub mod operation_state;
+pub mod server_shapes;
+pub mod statistics_shapes;
+
+pub use crate::{
+    bulk_docs_body::{BatchBody, BatchCommand, read_bulk_docs},
+    bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
+    error_body::{ConcurrencyFields, ErrorFields, ProtocolError},
+    error_kind::ErrorKind,
+    guid::guid_text,
+    hash_etag::HashEtag,
+    json_body::{json_error, read_document_body, read_ids},
+    multi_get_body::{InnerRequest, read_multi_get},
+    query_string::{QueryString, percent_decode},
+    size_text::{SizeText, humane_size},
+};

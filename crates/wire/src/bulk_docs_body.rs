@@ -1,0 +1,202 @@
+//! The body of `/bulk_docs`: the commands of one transaction.
+//!
+//! `Commands` must be the first property, as in the protocol's original reader; what follows may only
+//! name the transaction's mode. Text after the object is ignored.
+
+use blittable::{BlittableBuf, Builder, JsonKind, JsonReader};
+
+use crate::command_properties::{
+    CommandKind, CommandProperties, expect, read_command, stream_error, unexpected,
+};
+use crate::error_body::ProtocolError;
+use crate::error_kind::ErrorKind;
+use crate::json_body::token_name;
+
+/// More commands than this in one transaction are refused.
+const COMMANDS_MAX: usize = 1 << 20;
+
+/// The commands of one transaction.
+#[derive(Debug, Default)]
+pub struct BatchBody {
+    /// In the order in which they are executed and answered.
+    pub commands: Vec<BatchCommand>,
+}
+
+/// One command.
+#[derive(Debug)]
+pub enum BatchCommand {
+    /// Store a document.
+    Put {
+        /// `None` or blank: the server makes an id.
+        id: Option<String>,
+        /// The version that must be stored; empty means none; `None` means any.
+        change_vector: Option<String>,
+        /// The document.
+        document: BlittableBuf,
+    },
+    /// Remove a document.
+    Delete {
+        /// `None` and empty remove nothing.
+        id: Option<String>,
+        /// As for a put.
+        change_vector: Option<String>,
+    },
+    /// Remove every document whose id begins so.
+    DeletePrefix {
+        /// The beginning; empty means all documents.
+        prefix: String,
+    },
+}
+
+/// Reads the whole body.
+pub fn read_bulk_docs(body: &[u8], builder: &mut Builder) -> Result<BatchBody, ProtocolError> {
+    let mut reader = JsonReader::new(body);
+    expect(&mut reader, JsonKind::Object, "StartObject")?;
+    reader.begin_object().map_err(stream_error)?;
+    match reader.next_name().map_err(stream_error)? {
+        Some(name) if name == "Commands" => {}
+        Some(_) => return Err(unexpected("String", "String")),
+        None => return Err(unexpected("String", "EndObject")),
+    }
+    let commands = read_commands(&mut reader, builder)?;
+    while let Some(name) = reader.next_name().map_err(stream_error)? {
+        if name == "TransactionMode" {
+            read_transaction_mode(&mut reader)?;
+        } else {
+            reader.skip_value().map_err(stream_error)?;
+        }
+    }
+    Ok(BatchBody { commands })
+}
+
+fn read_commands(
+    reader: &mut JsonReader<'_>,
+    builder: &mut Builder,
+) -> Result<Vec<BatchCommand>, ProtocolError> {
+    expect(reader, JsonKind::Array, "StartArray")?;
+    reader.begin_array().map_err(stream_error)?;
+    let mut commands = Vec::new();
+    while reader.next_element().map_err(stream_error)? {
+        if commands.len() == COMMANDS_MAX {
+            let message = format!("A batch may not have more than {COMMANDS_MAX} commands");
+            return Err(ProtocolError::new(ErrorKind::RequestTooLarge, message));
+        }
+        let properties = read_command(reader, builder)?;
+        commands.extend(to_batch_command(properties)?);
+    }
+    Ok(commands)
+}
+
+/// `None` for a heart beat, which asks for nothing.
+fn to_batch_command(
+    mut properties: CommandProperties,
+) -> Result<Option<BatchCommand>, ProtocolError> {
+    Ok(match properties.required_kind()? {
+        CommandKind::Put => Some(BatchCommand::Put {
+            document: properties.required_document()?,
+            id: properties.id,
+            change_vector: properties.change_vector,
+        }),
+        CommandKind::Delete if properties.id_prefixed => {
+            Some(BatchCommand::DeletePrefix { prefix: properties.id.unwrap_or_default() })
+        }
+        CommandKind::Delete => Some(BatchCommand::Delete {
+            id: properties.id,
+            change_vector: properties.change_vector,
+        }),
+        CommandKind::HeartBeat => None,
+    })
+}
+
+fn read_transaction_mode(reader: &mut JsonReader<'_>) -> Result<(), ProtocolError> {
+    if token_name(reader).map_err(stream_error)? != "String" {
+        return reader.skip_value().map_err(stream_error);
+    }
+    let mode = reader.read_str().map_err(stream_error)?;
+    if mode.eq_ignore_ascii_case("ClusterWide") {
+        let message = "Cluster-wide transactions are not supported by this server yet";
+        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::ParseLimits;
+
+    use super::*;
+
+    fn read(body: &str) -> Result<BatchBody, ProtocolError> {
+        read_bulk_docs(body.as_bytes(), &mut Builder::new(ParseLimits::default()))
+    }
+
+    #[test]
+    fn commands_are_read_whatever_the_order_of_their_properties() {
+        let body = read(
+            r#"{"Commands":[
+                {"Document":{"a":1},"ChangeVector":"","Foo":{"b":[1]},"Id":"u/1","Type":"PUT"},
+                {"Type":"PUT","Document":{}},
+                {"Type":"DELETE","Id":"u/2","ChangeVector":null},
+                {"Type":"DELETE","Id":"u/","IdPrefixed":true},
+                {"Type":"HeartBeat"}
+            ],"TransactionMode":"SingleNode","Else":5} trailing"#,
+        )
+        .unwrap();
+        let shape: Vec<String> = body
+            .commands
+            .iter()
+            .map(|command| match command {
+                BatchCommand::Put { id, change_vector, .. } => format!("{id:?} {change_vector:?}"),
+                BatchCommand::Delete { id, change_vector } => format!("-{id:?} {change_vector:?}"),
+                BatchCommand::DeletePrefix { prefix } => format!("-{prefix}*"),
+            })
+            .collect();
+        let expected = ["Some(\"u/1\") Some(\"\")", "None None", "-Some(\"u/2\") None", "-u/*"];
+        assert_eq!(shape, expected);
+    }
+
+    #[test]
+    fn bad_bodies_are_answered_in_the_protocols_words() {
+        let table = [
+            ("", "Attempted to read past the end of the stream."),
+            (
+                "{\"Commands\":[{\"Type\":\"PUT\",\"Id\":\"q\"",
+                "Attempted to read past the end of the stream.",
+            ),
+            ("[]", "Expected StartObject , but got StartArray"),
+            ("{}", "Expected String , but got EndObject"),
+            ("{\"Foo\":[]}", "Expected String , but got String"),
+            ("{\"Commands\":null}", "Expected StartArray , but got Null"),
+            ("{\"Commands\":[5]}", "Expected StartObject , but got Integer"),
+            ("{\"Commands\":[{}]}", "Command must have a valid 'Type' property"),
+            ("{\"Commands\":[{\"Type\":5}]}", "Expected String , but got Integer"),
+            ("{\"Commands\":[{\"Type\":null}]}", "Expected String , but got Null"),
+            ("{\"Commands\":[{\"Type\":\"put\"}]}", "Invalid command type: put"),
+            ("{\"Commands\":[{\"Type\":\"PUT\"}]}", "PUT command must have a 'Document' property"),
+            (
+                "{\"Commands\":[{\"Type\":\"PUT\",\"Document\":null}]}",
+                "PUT command must have a 'Document' property",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"PUT\",\"Document\":[1]}]}",
+                "Expected start of object, but got StartArray",
+            ),
+            ("{\"Commands\":[{\"Type\":\"PUT\",\"Id\":1.5}]}", "Expected String , but got Float"),
+            (
+                "{\"Commands\":[{\"Type\":\"DELETE\",\"IdPrefixed\":5}]}",
+                "Expected True , but got Integer",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"PATCH\"}]}",
+                "Commands of type 'PATCH' are not supported by this server yet",
+            ),
+            (
+                "{\"Commands\":[],\"TransactionMode\":\"ClusterWide\"}",
+                "Cluster-wide transactions are not supported by this server yet",
+            ),
+        ];
+        for (body, message) in table {
+            assert_eq!(read(body).unwrap_err().message, message, "{body}");
+        }
+    }
+}

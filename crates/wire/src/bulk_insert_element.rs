@@ -1,0 +1,68 @@
+//! One element of a bulk insert's stream.
+
+use blittable::{BlittableBuf, Builder, JsonReader};
+
+use crate::command_properties::{CommandKind, read_command};
+use crate::error_body::ProtocolError;
+use crate::error_kind::ErrorKind;
+
+/// What one element asks for.
+#[derive(Debug)]
+pub enum BulkInsertCommand {
+    /// Store a document; no version is expected.
+    Put {
+        /// `None` or blank: the server makes an id.
+        id: Option<String>,
+        /// The document.
+        document: BlittableBuf,
+    },
+    /// Nothing: the client shows that it is alive.
+    HeartBeat,
+}
+
+/// Reads one element, which is a whole JSON object.
+pub fn read_bulk_insert_element(
+    element: &[u8],
+    builder: &mut Builder,
+) -> Result<BulkInsertCommand, ProtocolError> {
+    let mut reader = JsonReader::new(element);
+    let mut properties = read_command(&mut reader, builder)?;
+    match properties.required_kind()? {
+        CommandKind::Put => Ok(BulkInsertCommand::Put {
+            document: properties.required_document()?,
+            id: properties.id,
+        }),
+        CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
+        CommandKind::Delete => Err(ProtocolError::new(
+            ErrorKind::NotSupported,
+            "Commands of type 'DELETE' are not supported in a bulk insert",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::ParseLimits;
+
+    use super::*;
+
+    fn read(element: &str) -> Result<BulkInsertCommand, ProtocolError> {
+        read_bulk_insert_element(element.as_bytes(), &mut Builder::new(ParseLimits::default()))
+    }
+
+    #[test]
+    fn puts_and_heart_beats_are_read() {
+        let put = read(r#"{"Id":"a/1","Type":"PUT","Document":{"x":1}}"#).unwrap();
+        assert!(matches!(put, BulkInsertCommand::Put { id: Some(id), .. } if id == "a/1"));
+        assert!(matches!(read(r#"{"Type":"HeartBeat"}"#), Ok(BulkInsertCommand::HeartBeat)));
+    }
+
+    #[test]
+    fn other_commands_are_refused_by_name() {
+        for kind in ["DELETE", "Counters", "TimeSeriesBulkInsert", "AttachmentPUT"] {
+            let error = read(&format!("{{\"Type\":\"{kind}\"}}")).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::NotSupported);
+            assert!(error.message.contains(kind));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The properties of one write command, read in any order.
+//!
+//! Batches and bulk inserts send the same objects. The document goes straight into its stored form;
+//! what only other kinds of command have is skipped, and the kind decides afterwards.
+
+use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
+
+use crate::error_body::ProtocolError;
+use crate::error_kind::ErrorKind;
+use crate::json_body::{json_error, not_an_object, token_name};
+
+/// What a stream of commands that ends too early is answered with.
+const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
+
+/// The kinds of command that the protocol has and this server does not.
+const KNOWN_BUT_MISSING: &[&str] = &[
+    "PATCH",
+    "BatchPATCH",
+    "JsonPatch",
+    "AttachmentPUT",
+    "AttachmentDELETE",
+    "AttachmentMOVE",
+    "AttachmentCOPY",
+    "CompareExchangePUT",
+    "CompareExchangeDELETE",
+    "ForceRevisionCreation",
+    "Counters",
+    "TimeSeries",
+    "TimeSeriesWithIncrements",
+    "TimeSeriesBulkInsert",
+    "TimeSeriesCopy",
+];
+
+/// The properties that the supported commands need.
+#[derive(Default)]
+pub(crate) struct CommandProperties {
+    pub(crate) kind: Option<CommandKind>,
+    pub(crate) id: Option<String>,
+    pub(crate) change_vector: Option<String>,
+    pub(crate) document: Option<BlittableBuf>,
+    pub(crate) id_prefixed: bool,
+}
+
+/// The supported kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CommandKind {
+    Put,
+    Delete,
+    HeartBeat,
+}
+
+/// Reads the command that comes next.
+pub(crate) fn read_command(
+    reader: &mut JsonReader<'_>,
+    builder: &mut Builder,
+) -> Result<CommandProperties, ProtocolError> {
+    expect(reader, JsonKind::Object, "StartObject")?;
+    reader.begin_object().map_err(stream_error)?;
+    let mut properties = CommandProperties::default();
+    while let Some(name) = reader.next_name().map_err(stream_error)? {
+        match name.as_ref() {
+            "Type" => properties.kind = Some(read_kind(reader)?),
+            "Id" => properties.id = read_optional_string(reader)?,
+            "ChangeVector" => properties.change_vector = read_optional_string(reader)?,
+            "Document" => properties.document = read_document(reader, builder)?,
+            "IdPrefixed" => properties.id_prefixed = read_flag(reader)?,
+            _ => reader.skip_value().map_err(stream_error)?,
+        }
+    }
+    Ok(properties)
+}
+
+impl CommandProperties {
+    /// The kind, which must have been given.
+    pub(crate) fn required_kind(&self) -> Result<CommandKind, ProtocolError> {
+        self.kind.ok_or_else(|| {
+            ProtocolError::invalid_operation("Command must have a valid 'Type' property")
+        })
+    }
+
+    /// The document, which a PUT must have.
+    pub(crate) fn required_document(&mut self) -> Result<BlittableBuf, ProtocolError> {
+        self.document.take().ok_or_else(|| {
+            ProtocolError::invalid_operation("PUT command must have a 'Document' property")
+        })
+    }
+}
+
+/// The error for JSON that could not be read in the middle of a stream of commands.
+pub(crate) fn stream_error(error: ParseError) -> ProtocolError {
+    json_error(&error, STREAM_ENDED)
+}
+
+/// Refuses a value of another type in the protocol's words.
+pub(crate) fn expect(
+    reader: &mut JsonReader<'_>,
+    kind: JsonKind,
+    expected: &str,
+) -> Result<(), ProtocolError> {
+    if reader.peek().map_err(stream_error)? == kind {
+        return Ok(());
+    }
+    let found = token_name(reader).map_err(stream_error)?;
+    Err(unexpected(expected, found))
+}
+
+/// `Expected String , but got Integer`; the space is the protocol's.
+pub(crate) fn unexpected(expected: &str, found: &str) -> ProtocolError {
+    ProtocolError::invalid_operation(format!("Expected {expected} , but got {found}"))
+}
+
+fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> {
+    expect(reader, JsonKind::String, "String")?;
+    let name = reader.read_str().map_err(stream_error)?;
+    match name.as_ref() {
+        "PUT" => Ok(CommandKind::Put),
+        "DELETE" => Ok(CommandKind::Delete),
+        "HeartBeat" => Ok(CommandKind::HeartBeat),
+        known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
+            ErrorKind::NotSupported,
+            format!("Commands of type '{known}' are not supported by this server yet"),
+        )),
+        unknown => Err(ProtocolError::new(
+            ErrorKind::InvalidCommandType,
+            format!("Invalid command type: {unknown}"),
+        )),
+    }
+}
+
+fn read_optional_string(reader: &mut JsonReader<'_>) -> Result<Option<String>, ProtocolError> {
+    if reader.read_null_if_next().map_err(stream_error)? {
+        return Ok(None);
+    }
+    expect(reader, JsonKind::String, "String")?;
+    reader.read_str().map(|text| Some(text.into_owned())).map_err(stream_error)
+}
+
+fn read_flag(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
+    expect(reader, JsonKind::Bool, "True")?;
+    reader.read_bool().map_err(stream_error)
+}
+
+fn read_document(
+    reader: &mut JsonReader<'_>,
+    builder: &mut Builder,
+) -> Result<Option<BlittableBuf>, ProtocolError> {
+    match reader.peek().map_err(stream_error)? {
+        JsonKind::Null => reader.read_null_if_next().map(|_| None).map_err(stream_error),
+        JsonKind::Object => builder.parse(reader).map(Some).map_err(stream_error),
+        _ => Err(not_an_object(token_name(reader).map_err(stream_error)?)),
+    }
+}

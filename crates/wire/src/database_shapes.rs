@@ -1,0 +1,287 @@
+//! Answers about databases: topologies, listings, and the results of creating, deleting and
+//! switching them.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::size_text::SizeText;
+
+/// What the server adds to a database's record: where the database lives and since when.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TopologyFacts {
+    /// The index of the change that created the topology; clients call it the topology's etag.
+    pub stamp_index: u64,
+    /// When the topology last changed, as text.
+    pub nodes_modified_at: String,
+    /// 22 characters of base64.
+    pub topology_id: String,
+    /// 22 characters of base64.
+    pub cluster_transaction_id: String,
+}
+
+/// The tag of the only node.
+pub const NODE_TAG: &str = "A";
+
+/// The value of a property of a record that sets nothing.
+#[derive(Clone, Copy)]
+enum Unset {
+    Null,
+    False,
+    Zero,
+    Text(&'static str),
+    Object,
+    Array,
+}
+
+use Unset::{Array, False, Null, Object, Text, Zero};
+
+/// The properties of a record, in the order of the protocol. Those that the server fills in are null.
+#[rustfmt::skip]
+const RECORD_TEMPLATE: &[(&str, Unset)] = &[
+    ("DatabaseName", Null), ("Disabled", False), ("Encrypted", False), ("EtagForBackup", Zero),
+    ("DeletionInProgress", Object), ("RollingIndexes", Object),
+    ("DatabaseState", Text("Normal")), ("LockMode", Text("Unlock")), ("Topology", Null),
+    ("ConflictSolverConfig", Null), ("DocumentsCompression", Null), ("Sorters", Object),
+    ("Analyzers", Object), ("Indexes", Object), ("IndexesHistory", Object),
+    ("AutoIndexes", Object), ("Settings", Object), ("Revisions", Null), ("TimeSeries", Null),
+    ("RevisionsForConflicts", Null), ("Expiration", Null), ("Refresh", Null),
+    ("Integrations", Null), ("PeriodicBackups", Array), ("ExternalReplications", Array),
+    ("SinkPullReplications", Array), ("HubPullReplications", Array),
+    ("RavenConnectionStrings", Object), ("SqlConnectionStrings", Object),
+    ("OlapConnectionStrings", Object), ("ElasticSearchConnectionStrings", Object),
+    ("QueueConnectionStrings", Object), ("RavenEtls", Array), ("SqlEtls", Array),
+    ("ElasticSearchEtls", Array), ("OlapEtls", Array), ("QueueEtls", Array), ("Client", Null),
+    ("Studio", Null), ("TruncatedClusterTransactionCommandsCount", Zero),
+    ("UnusedDatabaseIds", Array), ("SupportedFeatures", Array),
+];
+
+impl Unset {
+    fn value(self) -> Value {
+        match self {
+            Null => Value::Null,
+            False => false.into(),
+            Zero => 0.into(),
+            Text(text) => text.into(),
+            Object => Value::Object(Map::new()),
+            Array => Value::Array(Vec::new()),
+        }
+    }
+}
+
+/// The whole record: what the client stored, completed with defaults, the topology and the etag.
+/// Properties that the server does not know are kept, after the known ones.
+pub fn database_record(
+    stored: &Map<String, Value>,
+    name: &str,
+    disabled: bool,
+    topology: &TopologyFacts,
+    etag: u64,
+) -> Value {
+    let mut record: Map<String, Value> = RECORD_TEMPLATE
+        .iter()
+        .map(|(property, default)| ((*property).to_owned(), default.value()))
+        .collect();
+    for (key, value) in stored {
+        if !value.is_null() || !record.contains_key(key) {
+            record.insert(key.clone(), value.clone());
+        }
+    }
+    record.insert("DatabaseName".into(), name.into());
+    record.insert("Disabled".into(), disabled.into());
+    record.insert("Topology".into(), record_topology(topology));
+    record.remove("Etag");
+    record.insert("Etag".into(), etag.into());
+    Value::Object(record)
+}
+
+fn record_topology(topology: &TopologyFacts) -> Value {
+    json!({
+        "Members": [NODE_TAG], "Promotables": [], "Rehabs": [], "PredefinedMentors": {},
+        "DemotionReasons": {}, "PromotablesStatus": {},
+        "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
+        "DynamicNodesDistribution": false, "ReplicationFactor": 1, "PriorityOrder": [],
+        "NodesModifiedAt": topology.nodes_modified_at,
+        "DatabaseTopologyIdBase64": topology.topology_id,
+        "ClusterTransactionIdBase64": topology.cluster_transaction_id
+    })
+}
+
+/// The answer to creating or changing a database.
+pub fn database_put_result(name: &str, index: u64, topology: &TopologyFacts, url: &str) -> Value {
+    json!({
+        "RaftCommandIndex": index,
+        "Name": name,
+        "Topology": {
+            "Members": [NODE_TAG], "Promotables": [], "Rehabs": [],
+            "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
+            "NodesModifiedAt": topology.nodes_modified_at,
+            "PromotablesStatus": {}, "DemotionReasons": {}, "DynamicNodesDistribution": false,
+            "ReplicationFactor": 1,
+            "DatabaseTopologyIdBase64": topology.topology_id,
+            "ClusterTransactionIdBase64": topology.cluster_transaction_id,
+            "PriorityOrder": []
+        },
+        "NodesAddedTo": [url]
+    })
+}
+
+/// `/topology`.
+pub fn topology_answer(name: &str, url: &str, etag: u64, server_version: &str) -> Value {
+    json!({
+        "Nodes": [{
+            "Url": url, "ClusterTag": NODE_TAG, "ServerRole": "Member", "Database": name,
+            "ServerVersion": server_version
+        }],
+        "Etag": etag
+    })
+}
+
+/// One database in `/databases`.
+#[derive(Clone, Debug)]
+pub struct ListedDatabase {
+    /// Its name.
+    pub name: String,
+    /// Whether it is switched off.
+    pub disabled: bool,
+    /// What it occupies on disk, if it is open.
+    pub size_bytes: u64,
+    /// How long it has been open, as a .NET span; `None` when it is not.
+    pub up_time: Option<String>,
+    /// How many documents it has, if it is open.
+    pub documents_count: u64,
+    /// Why it cannot be opened.
+    pub load_error: Option<String>,
+}
+
+impl ListedDatabase {
+    /// The entry as the protocol shows it. `url` is the address of the node.
+    pub fn to_json(&self, url: &str) -> Value {
+        let mut entry = json!({
+            "Name": self.name, "Disabled": self.disabled, "LockMode": "Unlock",
+            "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
+            "IsAdmin": true, "IsEncrypted": false, "UpTime": self.up_time, "BackupInfo": null,
+            "Alerts": 0, "PerformanceHints": 0, "RejectClients": false, "IndexingErrors": 0,
+            "DocumentsCount": self.documents_count, "HasRevisionsConfiguration": false,
+            "HasExpirationConfiguration": false, "HasRefreshConfiguration": false,
+            "IndexesCount": 0, "IndexingStatus": "Running",
+            "NodesTopology": {
+                "Members": [{"NodeTag": NODE_TAG, "NodeUrl": url, "ResponsibleNode": null}],
+                "Promotables": [], "Rehabs": [],
+                "Status": {NODE_TAG: {"LastStatus": "Ok", "LastError": null}},
+                "PriorityOrder": []
+            },
+            "ReplicationFactor": 1, "DynamicNodesDistribution": false, "DeletionInProgress": {},
+            "Environment": "None"
+        });
+        if let Some(error) = &self.load_error {
+            entry["LoadError"] = error.as_str().into();
+        }
+        entry
+    }
+}
+
+/// One database in the answer of enable and disable.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "PascalCase")]
+pub struct ToggleStatus {
+    /// As the client wrote it.
+    pub name: String,
+    /// Whether there is such a database.
+    pub success: bool,
+    /// Its state now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled: Option<bool>,
+    /// What happened.
+    pub reason: String,
+}
+
+impl ToggleStatus {
+    /// The state was set.
+    pub fn done(name: &str, disabled: bool) -> ToggleStatus {
+        let state = if disabled { "True" } else { "False" };
+        ToggleStatus {
+            name: name.to_owned(),
+            success: true,
+            disabled: Some(disabled),
+            reason: format!("Database state={state} was propagated on the cluster"),
+        }
+    }
+
+    /// There is no such database.
+    pub fn missing(name: &str) -> ToggleStatus {
+        let reason = "database not found".to_owned();
+        ToggleStatus { name: name.to_owned(), success: false, disabled: None, reason }
+    }
+}
+
+/// The client configuration as the protocol shows it: what the client stored, completed.
+pub fn client_configuration(stored: &Map<String, Value>, etag: u64) -> Value {
+    let mut configuration = json!({
+        "Disabled": false, "Etag": etag, "MaxNumberOfRequestsPerSession": null,
+        "ReadBalanceBehavior": null, "LoadBalanceBehavior": null, "LoadBalancerContextSeed": null,
+        "IdentityPartsSeparator": null
+    });
+    for (key, value) in stored.iter().filter(|(key, _)| key.as_str() != "Etag") {
+        configuration[key.as_str()] = value.clone();
+    }
+    configuration
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topology() -> TopologyFacts {
+        TopologyFacts {
+            stamp_index: 7,
+            nodes_modified_at: "2026-11-20T15:10:03.4487497Z".into(),
+            topology_id: "X4GTwBJ5A0abjnER+A/DeQ".into(),
+            cluster_transaction_id: "VmPi610LU0aDMKQffF1OIQ".into(),
+        }
+    }
+
+    #[test]
+    fn a_record_keeps_what_the_client_stored_and_gets_the_rest() {
+        let Value::Object(stored) = json!({
+            "DatabaseName": "other case", "Settings": {"a.b": "c"}, "Foo": 1, "Sorters": null,
+            "Etag": 99, "Topology": {"Members": ["Z"]}
+        }) else {
+            unreachable!("an object was written")
+        };
+        let record = database_record(&stored, "pr", true, &topology(), 12);
+        assert_eq!(record["DatabaseName"], "pr");
+        assert_eq!(record["Disabled"], true);
+        assert_eq!(record["Settings"]["a.b"], "c");
+        assert_eq!(record["Foo"], 1);
+        assert_eq!(record["Sorters"], json!({}));
+        assert_eq!(record["Topology"]["Members"], json!(["A"]));
+        assert_eq!(record["Topology"]["Stamp"]["Index"], 7);
+        assert_eq!(record.as_object().unwrap().keys().next_back().unwrap(), "Etag");
+        assert_eq!(record["Etag"], 12);
+    }
+
+    #[test]
+    fn toggling_says_what_the_state_is_now() {
+        assert_eq!(
+            serde_json::to_value([ToggleStatus::done("a", true), ToggleStatus::missing("b")])
+                .unwrap(),
+            json!([
+                {"Name": "a", "Success": true, "Disabled": true,
+                 "Reason": "Database state=True was propagated on the cluster"},
+                {"Name": "b", "Success": false, "Reason": "database not found"}
+            ])
+        );
+    }
+
+    #[test]
+    fn a_client_configuration_has_every_key_and_the_servers_etag() {
+        let Value::Object(stored) = json!({"Etag": 123, "MaxNumberOfRequestsPerSession": 80})
+        else {
+            unreachable!("an object was written")
+        };
+        let configuration = client_configuration(&stored, 7);
+        assert_eq!(configuration["Etag"], 7);
+        assert_eq!(configuration["MaxNumberOfRequestsPerSession"], 80);
+        assert!(configuration.as_object().unwrap().contains_key("IdentityPartsSeparator"));
+    }
+}

@@ -1,0 +1,171 @@
+//! An error on its way to a client, and the JSON body that carries it.
+//!
+//! The four properties `Url`, `Type`, `Message` and `Error` are always there: clients throw when one
+//! is missing. `Error` begins with the type and the message, because clients' users match on it.
+
+use std::error::Error;
+use std::fmt;
+
+use blittable::write_json_string;
+
+use crate::error_kind::ErrorKind;
+
+/// One error as the protocol shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProtocolError {
+    /// The row of the table of errors.
+    pub kind: ErrorKind,
+    /// The short text.
+    pub message: String,
+    /// What led to it, in text; shown in `Error` only.
+    pub cause: Option<String>,
+    /// Properties that only some errors have.
+    pub fields: ErrorFields,
+}
+
+/// Properties that only some errors have.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum ErrorFields {
+    /// None.
+    #[default]
+    None,
+    /// Those of a concurrency error; boxed because errors are returned by value everywhere.
+    Concurrency(Box<ConcurrencyFields>),
+    /// `FailImmediately`: do not try another node.
+    FailImmediately,
+}
+
+/// What a concurrency error tells about the versions.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ConcurrencyFields {
+    /// The document.
+    pub id: Option<String>,
+    /// The change vector that the client expected; empty when it expected no document.
+    pub expected: Option<String>,
+    /// The change vector that is stored.
+    pub actual: Option<String>,
+}
+
+impl ProtocolError {
+    /// An error of this kind with this message.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> ProtocolError {
+        ProtocolError { kind, message: message.into(), cause: None, fields: ErrorFields::None }
+    }
+
+    /// The same error with what led to it.
+    pub fn caused_by(mut self, cause: impl Into<String>) -> ProtocolError {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// A concurrency error with its three properties.
+    pub fn concurrency(message: impl Into<String>, fields: ConcurrencyFields) -> ProtocolError {
+        let mut error = ProtocolError::new(ErrorKind::Concurrency, message);
+        error.fields = ErrorFields::Concurrency(Box::new(fields));
+        error
+    }
+
+    /// Shorthand for the commonest kind: a bad parameter.
+    pub fn argument(message: impl Into<String>) -> ProtocolError {
+        ProtocolError::new(ErrorKind::Argument, message)
+    }
+
+    /// Shorthand for an operation that is not valid.
+    pub fn invalid_operation(message: impl Into<String>) -> ProtocolError {
+        ProtocolError::new(ErrorKind::InvalidOperation, message)
+    }
+
+    /// The text of the property `Error`: type, message and cause.
+    pub fn full_text(&self) -> String {
+        let mut text = format!("{}: {}", self.kind.type_name(), self.message);
+        if let Some(cause) = &self.cause {
+            text.push_str("\n ---> ");
+            text.push_str(cause);
+        }
+        text
+    }
+
+    /// Appends the JSON body. `url` is the path and query of the request as the client wrote it.
+    pub fn write_body(&self, url: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"Url\":");
+        write_json_string(url, out);
+        out.extend_from_slice(b",\"Type\":");
+        write_json_string(self.kind.type_name(), out);
+        out.extend_from_slice(b",\"Message\":");
+        write_json_string(&self.message, out);
+        out.extend_from_slice(b",\"Error\":");
+        write_json_string(&self.full_text(), out);
+        match &self.fields {
+            ErrorFields::None => {}
+            ErrorFields::FailImmediately => out.extend_from_slice(b",\"FailImmediately\":true"),
+            ErrorFields::Concurrency(fields) => fields.write(out),
+        }
+        out.push(b'}');
+    }
+}
+
+impl ConcurrencyFields {
+    fn write(&self, out: &mut Vec<u8>) {
+        let named = [
+            (&b",\"Id\":"[..], &self.id),
+            (&b",\"ExpectedChangeVector\":"[..], &self.expected),
+            (&b",\"ActualChangeVector\":"[..], &self.actual),
+        ];
+        for (name, value) in named {
+            out.extend_from_slice(name);
+            match value {
+                Some(text) => write_json_string(text, out),
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.type_name(), self.message)
+    }
+}
+
+impl Error for ProtocolError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(error: &ProtocolError) -> serde_json::Value {
+        let mut out = Vec::new();
+        error.write_body("/databases/x/docs?id=\"1\"", &mut out);
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn the_body_has_the_four_properties_and_error_starts_with_type_and_message() {
+        let error = ProtocolError::argument("bad \"name\"").caused_by("System.Foo: why");
+        assert_eq!(
+            body(&error),
+            serde_json::json!({
+                "Url": "/databases/x/docs?id=\"1\"",
+                "Type": "System.ArgumentException",
+                "Message": "bad \"name\"",
+                "Error": "System.ArgumentException: bad \"name\"\n ---> System.Foo: why",
+            })
+        );
+    }
+
+    #[test]
+    fn a_concurrency_error_always_shows_its_three_properties() {
+        let fields = ConcurrencyFields { id: None, expected: Some(String::new()), actual: None };
+        let body = body(&ProtocolError::concurrency("no", fields));
+        assert_eq!(body["Id"], serde_json::Value::Null);
+        assert_eq!(body["ExpectedChangeVector"], "");
+        assert!(body.as_object().unwrap().contains_key("ActualChangeVector"));
+    }
+
+    #[test]
+    fn a_timeout_tells_the_client_not_to_try_another_node() {
+        let mut error = ProtocolError::new(ErrorKind::Timeout, "late");
+        error.fields = ErrorFields::FailImmediately;
+        assert_eq!(body(&error)["FailImmediately"], true);
+    }
+}

@@ -1,0 +1,118 @@
+//! The table of the protocol's errors: which status and which .NET type name each kind has.
+//!
+//! Not here: message texts (their makers know them) and the body (`error_body`). Invariant: clients
+//! pick their exception class by the type name, so a name never changes.
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $kind:ident = $status:literal $name:literal;)+) => {
+        /// What went wrong, as far as a client can tell errors apart.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub enum ErrorKind {
+            $($(#[doc = $doc])+ $kind,)+
+        }
+
+        impl ErrorKind {
+            /// Every row of the table.
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$kind,)+];
+
+            /// The HTTP status of the answer.
+            pub fn status(self) -> u16 {
+                match self { $(ErrorKind::$kind => $status,)+ }
+            }
+
+            /// The full .NET name that goes into `Type`.
+            pub fn type_name(self) -> &'static str {
+                match self { $(ErrorKind::$kind => $name,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// No route has this method and path.
+    RouteNotFound = 400 "Raven.Client.Exceptions.Routing.RouteNotFoundException";
+    /// The request contradicts itself or the state of the server.
+    BadRequest = 400 "Raven.Client.Exceptions.BadRequestException";
+    /// The request or its body is larger than allowed.
+    RequestTooLarge = 413 "Raven.Client.Exceptions.BadRequestException";
+    /// The request line or the headers are larger than allowed.
+    UriTooLong = 414 "Raven.Client.Exceptions.BadRequestException";
+    /// Optimistic concurrency: the document is not in the expected version.
+    Concurrency = 409 "Raven.Client.Exceptions.ConcurrencyException";
+    /// Optimistic concurrency: the database record is not in the expected version.
+    RecordConcurrency = 409 "Raven.Server.Rachis.RachisConcurrencyException";
+    /// A wait that the request asked for did not end in time.
+    Timeout = 408 "Raven.Client.Exceptions.RavenTimeoutException";
+    /// A parameter is missing or unreadable.
+    Argument = 500 "System.ArgumentException";
+    /// A parameter is outside its range.
+    ArgumentOutOfRange = 500 "System.ArgumentOutOfRangeException";
+    /// The operation is not valid in this state or with this body.
+    InvalidOperation = 500 "System.InvalidOperationException";
+    /// A value in the body has the wrong type.
+    Format = 500 "System.FormatException";
+    /// A part of the protocol that this server does not have.
+    NotSupported = 500 "System.NotSupportedException";
+    /// The body is not valid JSON, or not compressed as its header says.
+    InvalidData = 500 "System.IO.InvalidDataException";
+    /// The body ends inside a value.
+    EndOfStream = 500 "System.IO.EndOfStreamException";
+    /// A body that must be an object is something else.
+    InvalidStartOfObject = 500 "Sparrow.Exceptions.InvalidStartOfObjectException";
+    /// A command whose `Type` nobody knows.
+    InvalidCommandType = 500 "Raven.Server.Exceptions.InvalidCommandTypeException";
+    /// The work was cancelled from outside.
+    OperationCanceled = 500 "System.OperationCanceledException";
+    /// The server's own fault.
+    Internal = 500 "Raven.Client.Exceptions.RavenException";
+    /// A document may not move to another collection.
+    CollectionMismatch = 500
+        "Raven.Client.Exceptions.Documents.DocumentCollectionMismatchException";
+    /// A query that cannot be run.
+    InvalidQuery = 500 "Raven.Client.Exceptions.InvalidQueryException";
+    /// A query that cannot be parsed.
+    QueryParse = 500 "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
+    /// No index of that name.
+    IndexDoesNotExist = 404
+        "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
+    /// No database of that name.
+    DatabaseDoesNotExist = 500 "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";
+    /// The database is switched off.
+    DatabaseDisabled = 503 "Raven.Client.Exceptions.Database.DatabaseDisabledException";
+    /// The database cannot be opened.
+    DatabaseLoadFailure = 503 "Raven.Client.Exceptions.Database.DatabaseLoadFailureException";
+    /// The database did not open in time.
+    DatabaseLoadTimeout = 503 "Raven.Client.Exceptions.Database.DatabaseLoadTimeoutException";
+    /// The database did not get its turn to be opened in time.
+    DatabaseConcurrentLoadTimeout = 503
+        "Raven.Client.Exceptions.Database.DatabaseConcurrentLoadTimeoutException";
+    /// The disk has no space left; nothing was written.
+    DiskFull = 503 "Voron.Exceptions.DiskFullException";
+    /// The storage of the database failed; it is reopened by the next request.
+    StorageFailed = 503 "Voron.Exceptions.VoronUnrecoverableErrorException";
+    /// More work is queued than the server takes on; nothing was written.
+    Overloaded = 503 "Raven.Client.Exceptions.Server.ServerLoadFailureException";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_an_error_status_and_a_qualified_type_name() {
+        for kind in ErrorKind::ALL {
+            assert!((400..600).contains(&kind.status()), "{kind:?}");
+            assert!(kind.type_name().contains('.'), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn statuses_that_make_clients_fail_over_are_only_given_to_conditions_that_pass() {
+        for kind in ErrorKind::ALL.iter().filter(|kind| matches!(kind.status(), 408 | 502..=504)) {
+            let passes = kind.type_name().contains("Database")
+                || kind.type_name().contains("Voron")
+                || matches!(kind, ErrorKind::Timeout | ErrorKind::Overloaded);
+            assert!(passes, "{kind:?}");
+        }
+    }
+}

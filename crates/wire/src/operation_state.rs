@@ -1,0 +1,148 @@
+//! The state of a long operation, as `/operations/state` shows it.
+
+use serde_json::{Value, json};
+
+/// What became of an operation.
+#[derive(Clone, PartialEq, Debug)]
+pub enum OperationStatus {
+    /// It runs.
+    InProgress,
+    /// It ended well.
+    Completed(BulkOperationResult),
+    /// It failed.
+    Faulted(OperationFailure),
+    /// Somebody stopped it.
+    Canceled,
+}
+
+/// How much a bulk operation did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BulkOperationResult {
+    /// Items processed.
+    pub total: u64,
+    /// Documents among them.
+    pub documents_processed: u64,
+}
+
+/// Why an operation failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OperationFailure {
+    /// Full .NET type name.
+    pub type_name: String,
+    /// Short text.
+    pub message: String,
+    /// Full text.
+    pub error: String,
+    /// The HTTP status that the failure would have had.
+    pub status_code: u16,
+}
+
+/// How far a bulk insert came.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BulkInsertProgress {
+    /// Items committed.
+    pub processed: u64,
+    /// Transactions committed.
+    pub batch_count: u64,
+    /// The id of the last document committed.
+    pub last_processed_id: Option<String>,
+}
+
+impl OperationStatus {
+    /// The word for `Status`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            OperationStatus::InProgress => "InProgress",
+            OperationStatus::Completed(_) => "Completed",
+            OperationStatus::Faulted(_) => "Faulted",
+            OperationStatus::Canceled => "Canceled",
+        }
+    }
+}
+
+/// The whole state. Clients look at `Result.$type`, so `$type` comes first everywhere.
+pub fn operation_state(status: &OperationStatus, progress: Option<&BulkInsertProgress>) -> Value {
+    let result = match status {
+        OperationStatus::InProgress | OperationStatus::Canceled => Value::Null,
+        OperationStatus::Completed(result) => bulk_operation_result(result),
+        OperationStatus::Faulted(failure) => json!({
+            "$type": "Raven.Client.Documents.Operations.OperationExceptionResult, Raven.Client",
+            "Type": failure.type_name, "Message": failure.message, "Error": failure.error,
+            "StatusCode": failure.status_code
+        }),
+    };
+    let running = matches!(status, OperationStatus::InProgress);
+    let progress = progress.filter(|_| running).map_or(Value::Null, bulk_insert_progress);
+    json!({
+        "$type": "Raven.Client.Documents.Operations.OperationState, Raven.Client",
+        "Progress": progress, "Result": result, "Status": status.word()
+    })
+}
+
+fn bulk_operation_result(result: &BulkOperationResult) -> Value {
+    json!({
+        "$type": "Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client",
+        "Total": result.total, "Message": format!("Processed {} items.", group_digits(result.total)),
+        "Details": [], "Query": null, "DocumentsProcessed": result.documents_processed,
+        "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
+    })
+}
+
+fn bulk_insert_progress(progress: &BulkInsertProgress) -> Value {
+    json!({
+        "$type": "Raven.Client.Documents.Operations.BulkInsertProgress, Raven.Client",
+        "Processed": progress.processed, "BatchCount": progress.batch_count,
+        "LastProcessedId": progress.last_processed_id, "DocumentsProcessed": progress.processed,
+        "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
+    })
+}
+
+/// `12,345`: digits in groups of three.
+pub fn group_digits(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_completed_operation_shows_its_result_with_the_type_first() {
+        let result = BulkOperationResult { total: 2, documents_processed: 2 };
+        let state = operation_state(&OperationStatus::Completed(result), None);
+        assert_eq!(
+            state.to_string(),
+            "{\"$type\":\"Raven.Client.Documents.Operations.OperationState, Raven.Client\",\
+             \"Progress\":null,\"Result\":{\
+             \"$type\":\"Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client\",\
+             \"Total\":2,\"Message\":\"Processed 2 items.\",\"Details\":[],\"Query\":null,\
+             \"DocumentsProcessed\":2,\"AttachmentsProcessed\":0,\"CountersProcessed\":0,\
+             \"TimeSeriesProcessed\":0},\"Status\":\"Completed\"}"
+        );
+    }
+
+    #[test]
+    fn progress_is_shown_only_while_the_operation_runs() {
+        let progress = BulkInsertProgress { processed: 3, batch_count: 1, last_processed_id: None };
+        let running = operation_state(&OperationStatus::InProgress, Some(&progress));
+        assert_eq!(running["Progress"]["Processed"], 3);
+        let ended = operation_state(&OperationStatus::Canceled, Some(&progress));
+        assert_eq!(ended["Progress"], Value::Null);
+        assert_eq!(ended["Status"], "Canceled");
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")] {
+            assert_eq!(group_digits(number), text);
+        }
+    }
+}

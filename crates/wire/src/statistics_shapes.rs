@@ -1,0 +1,141 @@
+//! `/stats` and `/collections/stats` in their variants.
+
+use serde_json::{Map, Value, json};
+
+use crate::server_shapes::DebugMetadata;
+use crate::size_text::SizeText;
+
+/// The numbers of one open database.
+#[derive(Clone, Debug)]
+pub struct DatabaseStatistics {
+    /// All documents, HiLo ones included.
+    pub documents_count: u64,
+    /// Marks of deleted documents.
+    pub tombstones_count: u64,
+    /// The database's change vector; empty before the first write.
+    pub change_vector: String,
+    /// 22 characters of base64.
+    pub database_id: String,
+    /// Commands that wait to be written.
+    pub queued_commands: u64,
+    /// The etag of the newest document.
+    pub last_document_etag: u64,
+    /// The newest etag of all.
+    pub last_database_etag: u64,
+    /// Bytes on disk.
+    pub size_bytes: u64,
+}
+
+impl DatabaseStatistics {
+    /// `/stats`; with the marker of diagnostic answers in front.
+    pub fn to_json(&self, metadata: &DebugMetadata) -> Value {
+        let mut answer = Map::new();
+        answer.insert("@metadata".into(), json!(metadata));
+        self.append_to(&mut answer);
+        Value::Object(answer)
+    }
+
+    /// `/stats/detailed`.
+    pub fn to_detailed_json(&self, identities_count: u64) -> Value {
+        let Value::Object(mut answer) = json!({
+            "CountOfIdentities": identities_count, "CountOfCompareExchange": 0,
+            "CountOfCompareExchangeTombstones": 0, "CountOfTimeSeriesDeletedRanges": 0
+        }) else {
+            return Value::Null;
+        };
+        self.append_to(&mut answer);
+        Value::Object(answer)
+    }
+
+    /// `/stats/essential`.
+    pub fn to_essential_json(&self) -> Value {
+        json!({
+            "CountOfIndexes": 0, "CountOfDocuments": self.documents_count,
+            "CountOfRevisionDocuments": 0, "CountOfTombstones": self.tombstones_count,
+            "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0, "CountOfAttachments": 0,
+            "CountOfCounterEntries": 0, "CountOfTimeSeriesSegments": 0, "Indexes": []
+        })
+    }
+
+    fn append_to(&self, answer: &mut Map<String, Value>) {
+        let Value::Object(numbers) = json!({
+            "CountOfIndexes": 0, "CountOfDocuments": self.documents_count,
+            "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
+            "CountOfConflicts": 0, "CountOfAttachments": 0, "CountOfCounterEntries": 0,
+            "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": 0,
+            "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
+            "NumberOfTransactionMergerQueueOperations": self.queued_commands, "Is64Bit": true,
+            "Pager": "Voron.Impl.Paging.RvnMemoryMapPager", "LastDocEtag": self.last_document_etag,
+            "LastDatabaseEtag": self.last_database_etag, "LastIndexingTime": null,
+            "SizeOnDisk": SizeText::of(self.size_bytes), "TempBuffersSizeOnDisk": SizeText::of(0),
+            "Indexes": []
+        }) else {
+            return;
+        };
+        answer.extend(numbers);
+    }
+}
+
+/// The numbers of one collection.
+#[derive(Clone, Debug)]
+pub struct CollectionStatistics {
+    /// Its name as first written.
+    pub name: String,
+    /// Its documents.
+    pub documents_count: u64,
+    /// The bytes of its documents.
+    pub documents_bytes: u64,
+}
+
+/// `/collections/stats`.
+pub fn collections_answer(collections: &[CollectionStatistics]) -> Value {
+    let counts = collections.iter().map(|one| (one.name.clone(), one.documents_count.into()));
+    json!({
+        "CountOfDocuments": total(collections), "CountOfConflicts": 0,
+        "Collections": counts.collect::<Map<String, Value>>()
+    })
+}
+
+/// `/collections/stats/detailed`.
+pub fn detailed_collections_answer(collections: &[CollectionStatistics]) -> Value {
+    let details = collections.iter().map(|one| {
+        let size = SizeText::of(one.documents_bytes);
+        let detail = json!({
+            "Name": one.name, "CountOfDocuments": one.documents_count, "Size": size,
+            "DocumentsSize": size, "TombstonesSize": SizeText::of(0),
+            "RevisionsSize": SizeText::of(0)
+        });
+        (one.name.clone(), detail)
+    });
+    json!({
+        "CountOfDocuments": total(collections), "CountOfConflicts": 0,
+        "Collections": details.collect::<Map<String, Value>>()
+    })
+}
+
+fn total(collections: &[CollectionStatistics]) -> u64 {
+    collections.iter().map(|one| one.documents_count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collections_are_listed_with_their_counts_and_the_sum() {
+        let users = CollectionStatistics {
+            name: "Users".into(),
+            documents_count: 2,
+            documents_bytes: 2048,
+        };
+        let empty =
+            CollectionStatistics { name: "@empty".into(), documents_count: 7, documents_bytes: 0 };
+        assert_eq!(
+            collections_answer(&[users.clone(), empty]),
+            json!({"CountOfDocuments": 9, "CountOfConflicts": 0,
+                "Collections": {"Users": 2, "@empty": 7}})
+        );
+        let detailed = detailed_collections_answer(&[users]);
+        assert_eq!(detailed["Collections"]["Users"]["Size"]["HumaneSize"], "2 KBytes");
+    }
+}
