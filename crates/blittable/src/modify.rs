@@ -1,0 +1,159 @@
+//! A changed copy of a document, made by copying values instead of printing and parsing them.
+//!
+//! Invariant: what no edit names comes over unchanged, in its order, with its stored bytes.
+
+use crate::copy::copy_value;
+use crate::error::BuildError;
+use crate::object_builder::{Item, finish_writer, write_item};
+use crate::view::{BlittableBuf, Document, Object, Value};
+use crate::writer::{Container, Writer};
+
+/// The most names that the path of an edit may have.
+pub const EDIT_PATH_LENGTH_MAX: usize = 64;
+
+/// One change of a document. Paths are property names from the root; they do not enter arrays.
+#[derive(Clone, Copy, Debug)]
+pub enum Edit<'a> {
+    /// Gives the property at the path a value, in its old place or, when it is new, after the last
+    /// property. Steps that are missing or no objects become objects.
+    Set {
+        /// Names from the root.
+        path: &'a [&'a str],
+        /// The new value.
+        item: Item<'a>,
+    },
+    /// Removes the property at the path; nothing happens when it is missing.
+    Remove {
+        /// Names from the root.
+        path: &'a [&'a str],
+    },
+}
+
+/// Copies `document` with `edits` applied, one after the other.
+///
+/// ```
+/// use blittable::{Edit, Item, ParseLimits, modify, parse_document};
+///
+/// let old = parse_document(br#"{"a":1,"b":{"c":2,"d":3}}"#, &ParseLimits::default())?;
+/// let new = modify(
+///     &old.as_view(),
+///     &[
+///         Edit::Set { path: &["a"], item: Item::String("x") },
+///         Edit::Remove { path: &["b", "c"] },
+///         Edit::Set { path: &["e"], item: Item::Null },
+///     ],
+/// )?;
+/// assert_eq!(new.as_view().to_json()?, br#"{"a":"x","b":{"d":3},"e":null}"#);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn modify(document: &Document<'_>, edits: &[Edit<'_>]) -> Result<BlittableBuf, BuildError> {
+    let mut root = Plan::keep();
+    for edit in edits {
+        root.add(edit)?;
+    }
+    let mut writer = Writer::new();
+    writer.begin(Container::Object);
+    write_members(Some(document.root()), &root.inner, &mut writer)?;
+    writer.end();
+    finish_writer(&mut writer)
+}
+
+/// What becomes of one property: its base is kept, replaced or dropped, then `inner` is applied.
+struct Plan<'a> {
+    base: Base<'a>,
+    inner: Vec<(&'a str, Plan<'a>)>,
+}
+
+#[derive(Clone, Copy)]
+enum Base<'a> {
+    Keep,
+    Replace(Item<'a>),
+    Drop,
+}
+
+impl<'a> Plan<'a> {
+    fn keep() -> Plan<'a> {
+        Plan { base: Base::Keep, inner: Vec::new() }
+    }
+
+    fn add(&mut self, edit: &Edit<'a>) -> Result<(), BuildError> {
+        let (path, base) = match *edit {
+            Edit::Set { path, item } => (path, Base::Replace(item)),
+            Edit::Remove { path } => (path, Base::Drop),
+        };
+        if path.is_empty() || path.len() > EDIT_PATH_LENGTH_MAX {
+            return Err(BuildError::InvalidPath);
+        }
+        let mut plan = self;
+        for name in path {
+            let known = plan.inner.iter().position(|(known, _)| known == name);
+            let index = known.unwrap_or_else(|| {
+                plan.inner.push((name, Plan::keep()));
+                plan.inner.len() - 1
+            });
+            plan = &mut plan.inner[index].1;
+        }
+        *plan = Plan { base, inner: Vec::new() };
+        Ok(())
+    }
+
+    /// Whether it makes a value where there was none; removals alone do not.
+    fn sets(&self) -> bool {
+        matches!(self.base, Base::Replace(_)) || self.inner.iter().any(|(_, plan)| plan.sets())
+    }
+}
+
+/// Writes the properties of `object` with `plans` applied, then the new ones.
+fn write_members<'a>(
+    object: Option<Object<'a>>,
+    plans: &[(&str, Plan<'a>)],
+    writer: &mut Writer,
+) -> Result<(), BuildError> {
+    let mut met = vec![false; plans.len()];
+    for property in object.iter().flat_map(Object::iter) {
+        let (name, value) = property?;
+        match plans.iter().position(|(planned, _)| *planned == name) {
+            Some(index) => {
+                met[index] = true;
+                write_planned(name, Some(value), &plans[index].1, writer)?;
+            }
+            None => {
+                writer.name(name.as_bytes());
+                copy_value(&value, writer)?;
+            }
+        }
+    }
+    for ((name, plan), _) in plans.iter().zip(met).filter(|(_, met)| !met) {
+        write_planned(name, None, plan, writer)?;
+    }
+    Ok(())
+}
+
+/// Writes what `plan` makes of one property, which may be nothing.
+fn write_planned<'a>(
+    name: &str,
+    existing: Option<Value<'a>>,
+    plan: &Plan<'a>,
+    writer: &mut Writer,
+) -> Result<(), BuildError> {
+    let base = match plan.base {
+        Base::Keep => existing.map(Item::Copy),
+        Base::Replace(item) => Some(item),
+        Base::Drop => None,
+    };
+    let object = match base {
+        Some(Item::Copy(Value::Object(object))) => Some(object),
+        _ => None,
+    };
+    let becomes_object = object.is_some() || plan.inner.iter().any(|(_, inner)| inner.sets());
+    if !plan.inner.is_empty() && becomes_object {
+        writer.name(name.as_bytes());
+        writer.begin(Container::Object);
+        write_members(object, &plan.inner, writer)?;
+        writer.end();
+    } else if let Some(item) = base {
+        writer.name(name.as_bytes());
+        write_item(item, writer)?;
+    }
+    Ok(())
+}

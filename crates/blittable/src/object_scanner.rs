@@ -1,0 +1,252 @@
+//! Finds where the elements of a streamed sequence of JSON objects end, without parsing them.
+//!
+//! The sequence is a JSON array of objects, or objects separated by white space or commas. State is a
+//! few words, whatever the size of the stream. It only counts brackets outside strings; whether an
+//! element is valid is for [`JsonReader`](crate::JsonReader) to say.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::string_scan::find_byte_to_escape;
+
+/// How far [`ObjectScanner::scan`] got in a chunk. Offsets count from the start of that chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scanned {
+    /// An element ends: its bytes in this chunk are `start..end` (its earlier bytes, if any, came in
+    /// earlier chunks and then `start` is 0). Scan again from `end`.
+    Element {
+        /// First byte of the element in this chunk.
+        start: usize,
+        /// The byte after the element.
+        end: usize,
+    },
+    /// The chunk ends inside an element, whose bytes here begin at `start`.
+    Partial {
+        /// First byte of the element in this chunk.
+        start: usize,
+    },
+    /// The chunk ends between elements or after the last.
+    Between,
+}
+
+/// Why a stream was refused. Positions count from the start of the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScanError {
+    /// Something else than an object, a separator or the array's brackets stands between elements.
+    UnexpectedByte {
+        /// The byte.
+        found: u8,
+        /// Its offset in the stream.
+        position: u64,
+    },
+    /// An element is longer than the scanner allows.
+    ElementTooLarge {
+        /// The limit.
+        bytes_max: usize,
+        /// Offset of the element's first byte in the stream.
+        position: u64,
+    },
+    /// The stream ended inside an element or before the array's closing bracket.
+    UnexpectedEnd {
+        /// The length of the stream.
+        position: u64,
+    },
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScanError::UnexpectedByte { found, position } => {
+                let found = found.escape_ascii();
+                write!(f, "unexpected '{found}' between objects at byte {position}")
+            }
+            ScanError::ElementTooLarge { bytes_max, position } => {
+                write!(f, "the object at byte {position} exceeds {bytes_max} bytes")
+            }
+            ScanError::UnexpectedEnd { position } => {
+                write!(f, "the stream of objects ends unexpectedly at byte {position}")
+            }
+        }
+    }
+}
+
+impl Error for ScanError {}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// Nothing but white space yet.
+    Start,
+    /// Between the elements of an array.
+    InArray,
+    /// Between bare elements.
+    InSequence,
+    /// After the closing bracket of the array.
+    AfterArray,
+}
+
+/// Finds element boundaries in chunks that arrive one after the other.
+///
+/// ```
+/// use blittable::{ObjectScanner, Scanned};
+///
+/// let mut scanner = ObjectScanner::new(1024);
+/// assert_eq!(scanner.scan(br#"[{"a":1},{"b""#)?, Scanned::Element { start: 1, end: 8 });
+/// assert_eq!(scanner.scan(br#",{"b""#)?, Scanned::Partial { start: 1 });
+/// assert_eq!(scanner.scan(br#":2}]"#)?, Scanned::Element { start: 0, end: 3 });
+/// assert_eq!(scanner.scan(b"]")?, Scanned::Between);
+/// scanner.finish()?;
+/// # Ok::<(), blittable::ScanError>(())
+/// ```
+#[derive(Debug)]
+pub struct ObjectScanner {
+    phase: Phase,
+    /// Open brackets of the current element; 0 between elements.
+    depth: usize,
+    /// The quote of the string that is open.
+    quote: Option<u8>,
+    /// The last byte was a backslash inside a string.
+    is_escaped: bool,
+    element_bytes: usize,
+    element_bytes_max: usize,
+    position: u64,
+}
+
+impl ObjectScanner {
+    /// A scanner that refuses elements longer than `element_bytes_max`.
+    pub fn new(element_bytes_max: usize) -> ObjectScanner {
+        ObjectScanner {
+            phase: Phase::Start,
+            depth: 0,
+            quote: None,
+            is_escaped: false,
+            element_bytes: 0,
+            element_bytes_max,
+            position: 0,
+        }
+    }
+
+    /// Reads `chunk` up to the end of the first element in it.
+    ///
+    /// The bytes reported as part of an element, and those before them, have been read; they are not
+    /// to be given again.
+    pub fn scan(&mut self, chunk: &[u8]) -> Result<Scanned, ScanError> {
+        let mut start = 0;
+        if self.depth == 0 {
+            match self.scan_between(chunk)? {
+                Some(first) => start = first,
+                None => {
+                    self.position += chunk.len() as u64;
+                    return Ok(Scanned::Between);
+                }
+            }
+        }
+        let end = self.scan_element(chunk, start);
+        let read = end.unwrap_or(chunk.len());
+        self.element_bytes += read - start;
+        self.position += read as u64;
+        if self.element_bytes > self.element_bytes_max {
+            return Err(ScanError::ElementTooLarge {
+                bytes_max: self.element_bytes_max,
+                position: self.position - self.element_bytes as u64,
+            });
+        }
+        match end {
+            Some(end) => {
+                self.element_bytes = 0;
+                Ok(Scanned::Element { start, end })
+            }
+            None => Ok(Scanned::Partial { start }),
+        }
+    }
+
+    /// How many bytes have been read.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Checks that the stream may end here.
+    pub fn finish(&self) -> Result<(), ScanError> {
+        if self.depth > 0 || self.phase == Phase::InArray {
+            return Err(ScanError::UnexpectedEnd { position: self.position });
+        }
+        Ok(())
+    }
+
+    /// Finds the first byte of the next element.
+    fn scan_between(&mut self, chunk: &[u8]) -> Result<Option<usize>, ScanError> {
+        for (index, &byte) in chunk.iter().enumerate() {
+            match (byte, self.phase) {
+                (b' ' | b'\n' | b'\r' | b'\t', _) => {}
+                (b'[', Phase::Start) => self.phase = Phase::InArray,
+                (b']', Phase::InArray) => self.phase = Phase::AfterArray,
+                (b',', Phase::InArray | Phase::InSequence) => {}
+                (b'{', Phase::Start | Phase::InArray | Phase::InSequence) => {
+                    if self.phase == Phase::Start {
+                        self.phase = Phase::InSequence;
+                    }
+                    return Ok(Some(index));
+                }
+                (found, _) => {
+                    let position = self.position + index as u64;
+                    return Err(ScanError::UnexpectedByte { found, position });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads on inside an element; gives the position after it when it ends in `chunk`.
+    fn scan_element(&mut self, chunk: &[u8], start: usize) -> Option<usize> {
+        let mut position = start;
+        while let Some(&byte) = chunk.get(position) {
+            if let Some(quote) = self.quote {
+                position = self.scan_string(chunk, position, quote);
+                continue;
+            }
+            position += 1;
+            match byte {
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Some(position);
+                    }
+                }
+                b'"' | b'\'' => self.quote = Some(byte),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Reads on inside a string; gives the position after it or the end of `chunk`.
+    fn scan_string(&mut self, chunk: &[u8], start: usize, quote: u8) -> usize {
+        let mut position = start;
+        if self.is_escaped {
+            self.is_escaped = false;
+            position += 1;
+        }
+        loop {
+            let found = match quote {
+                b'"' => find_byte_to_escape(chunk, position),
+                _ => chunk[position.min(chunk.len())..]
+                    .iter()
+                    .position(|&byte| byte == quote || byte == b'\\')
+                    .map(|found| position + found),
+            };
+            let Some(found) = found else { return chunk.len() };
+            position = found + 1;
+            if chunk[found] == quote {
+                self.quote = None;
+                return position;
+            }
+            if chunk[found] == b'\\' {
+                if position == chunk.len() {
+                    self.is_escaped = true;
+                    return position;
+                }
+                position += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Tests of the public interface: facts of the protocol as tables, laws as properties.
+
+mod building;
+mod facts;
+mod hostile;
+mod laws;
+mod reading;
+mod streaming;
+
+use blittable::{BlittableBuf, ParseError, ParseLimits, parse_document};
+
+/// Parses with the default limits.
+fn parse(json: impl AsRef<[u8]>) -> Result<BlittableBuf, ParseError> {
+    parse_document(json.as_ref(), &ParseLimits::default())
+}
+
+/// Prints as text.
+fn print(document: &BlittableBuf) -> String {
+    String::from_utf8(document.as_view().to_json().unwrap()).unwrap()
+}
