@@ -1,0 +1,245 @@
+//! The rows of the table that mean something here: the keys that Corvus reads, and the few of
+//! RavenDB that it refuses.
+//!
+//! Not here: keys that are accepted without effect (`accepted_keys`).
+//! Invariant: every row of [`ACTIVE`] is read by `settings`, and its default is a valid value
+//! (tests).
+
+use crate::key::{Choice, Key, SizeUnit, TimeUnit, ValueType};
+
+const NO_WIZARD: &str =
+    "Corvus has no setup wizard. Use None and give ServerUrl and DataDir directly";
+
+const SETUP_MODES: &[Choice] = &[
+    works("None"),
+    Choice { name: "Initial", unavailable: Some(NO_WIZARD) },
+    Choice { name: "LetsEncrypt", unavailable: Some(NO_WIZARD) },
+    Choice { name: "Secured", unavailable: Some(NO_WIZARD) },
+    Choice { name: "Unsecured", unavailable: Some(NO_WIZARD) },
+];
+
+const GZIP_LEVELS: &[Choice] =
+    &[works("Fastest"), works("Optimal"), works("SmallestSize"), works("NoCompression")];
+
+/// The keys that Corvus reads, in the order in which a reader of the documentation needs them.
+pub(crate) static ACTIVE: &[Key] = &[
+    Key::active(
+        "ServerUrl",
+        ValueType::HttpUrls,
+        Some("http://127.0.0.1:8080"),
+        "The addresses to listen on for HTTP. Port 0 takes any free port.",
+    ),
+    Key::active(
+        "ServerUrl.Tcp",
+        ValueType::TcpUrls,
+        None,
+        "The addresses to listen on for the TCP protocol. A bare port means the hosts of \
+         ServerUrl. When unset: any free port on the hosts of ServerUrl.",
+    ),
+    Key::active(
+        "PublicServerUrl",
+        ValueType::PublicHttpUrl,
+        None,
+        "The address that clients and other nodes are told to use. When unset: the address that is \
+         listened on. Required when ServerUrl lists several.",
+    ),
+    Key::active(
+        "PublicServerUrl.Tcp",
+        ValueType::PublicTcpUrl,
+        None,
+        "The TCP address that clients and other nodes are told to use. When unset: the address \
+         that is listened on.",
+    ),
+    Key::active(
+        "DataDir",
+        ValueType::Path,
+        Some("data"),
+        "The directory that holds everything the server keeps. In a database record: the directory \
+         of that database alone.",
+    )
+    .per_database(),
+    Key::active(
+        "RunInMemory",
+        ValueType::Bool,
+        Some("false"),
+        "Keep all data in memory and write nothing to disk. Everything is gone when the server \
+         stops.",
+    )
+    .per_database(),
+    Key::active(
+        "Setup.Mode",
+        ValueType::Choice(SETUP_MODES),
+        Some("None"),
+        "Which setup wizard to start. Only None is available.",
+    ),
+    Key::active(
+        "Security.UnsecuredAccessAllowed",
+        ValueType::UnsecuredAccess,
+        Some("Local"),
+        "From which addresses the server may be reached without certificates. Several may be \
+         joined by commas. A wider range includes the narrower ones.",
+    ),
+    Key::active(
+        "Storage.JournalsPath",
+        ValueType::Path,
+        None,
+        "The directory for journals, to put them on a device of their own. When unset: next to the \
+         data of each database.",
+    )
+    .per_database()
+    .added_by_corvus(),
+    Key::active(
+        "Storage.MaxUnflushedInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 65_536 },
+        Some("256"),
+        "How much committed data may wait in journals and memory before it must be flushed to the \
+         data file. More makes bursts of writes faster and recovery longer.",
+    )
+    .per_database()
+    .added_by_corvus(),
+    Key::active(
+        "Storage.JournalSizeMaxInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1_024 },
+        Some("64"),
+        "The size at which a journal file is closed and the next one begun.",
+    )
+    .per_database()
+    .added_by_corvus(),
+    Key::active(
+        "Databases.MaxConcurrentLoads",
+        ValueType::Integer { min: 1, max: 1_024 },
+        Some("8"),
+        "How many databases may be opened at the same time.",
+    ),
+    Key::active(
+        "Databases.ConcurrentLoadTimeoutInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 3_600 },
+        Some("60"),
+        "How long a database waits for its turn to be opened before the request is answered with \
+         503.",
+    ),
+    Key::active(
+        "Databases.MaxIdleTimeInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 31_536_000 },
+        Some("900"),
+        "How long a database may go unused before it is closed to free its memory.",
+    )
+    .per_database(),
+    Key::active(
+        "Databases.FrequencyToCheckForIdleInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 86_400 },
+        Some("60"),
+        "How often the server looks for unused databases.",
+    ),
+    Key::active(
+        "Server.MaxTimeForTaskToWaitForDatabaseToLoadInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 3_600 },
+        Some("30"),
+        "How long a request waits for its database to open before it is answered with 503.",
+    ),
+    Key::active(
+        "Server.MaxConnections",
+        ValueType::Integer { min: 1, max: 1_000_000 },
+        Some("10000"),
+        "How many client connections may be open at once. Further ones wait to be accepted.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Server.ShutdownTimeoutInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 0, max: 3_600 },
+        Some("30"),
+        "How long requests in progress may take to finish once the server was told to stop.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Server.ProtocolVersion",
+        ValueType::Version,
+        Some("5.4.207.54178"),
+        "The RavenDB version that clients are told in the header Raven-Server-Version. Clients \
+         choose features by it.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Http.MaxRequestBodySizeInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 65_536 },
+        Some("100"),
+        "The largest body of a single request. Bulk inserts are streamed and not limited by it.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Http.MaxRequestHeadSizeInKb",
+        ValueType::Size { unit: SizeUnit::Kilobytes, min: 8, max: 1_024 },
+        Some("64"),
+        "The largest request line and headers of a request together.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Http.MaxRequestLineSizeInKb",
+        ValueType::Size { unit: SizeUnit::Kilobytes, min: 1, max: 1_024 },
+        Some("16"),
+        "The largest request line, which contains the address with its parameters.",
+    ),
+    Key::active(
+        "Http.RequestHeadTimeoutInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 3_600 },
+        Some("10"),
+        "How long a client may take to send the headers of a request.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Http.IdleConnectionTimeoutInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 86_400 },
+        Some("120"),
+        "How long a connection without a request is kept open.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Http.UseResponseCompression",
+        ValueType::Bool,
+        Some("true"),
+        "Compress responses for clients that ask for it.",
+    ),
+    Key::active(
+        "Http.GzipResponseCompressionLevel",
+        ValueType::Choice(GZIP_LEVELS),
+        Some("Fastest"),
+        "How hard to compress responses with gzip.",
+    ),
+    Key::active(
+        "Documents.MaxDocumentSizeInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1_024 },
+        Some("64"),
+        "The largest document that is stored.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Documents.MaxNestingDepth",
+        ValueType::Integer { min: 8, max: 512 },
+        Some("128"),
+        "How deeply objects and arrays may be nested in JSON.",
+    )
+    .added_by_corvus(),
+];
+
+const NO_TLS: &str = "Corvus does not serve TLS yet, so the server would be reachable without \
+     the protection this setting asks for. Remove it, keep the server on 127.0.0.1 and put a \
+     proxy that ends TLS in front of it";
+const NO_ENCRYPTION: &str = "Corvus does not encrypt data at rest yet, so data would be \
+     written in the clear. Remove it, and use an encrypted volume if the data must be encrypted";
+const NO_AUDIT: &str =
+    "Corvus writes no audit log yet, so the records you expect would be missing. Remove it";
+
+/// Keys of RavenDB that promise protection which Corvus does not have: ignoring them would be a
+/// lie.
+pub(crate) static REFUSED: &[Key] = &[
+    Key::refused("Security.AuditLog.FolderPath", NO_AUDIT),
+    Key::refused("Security.Certificate.Exec", NO_TLS),
+    Key::refused("Security.Certificate.Load.Exec", NO_TLS),
+    Key::refused("Security.Certificate.Path", NO_TLS),
+    Key::refused("Security.MasterKey.Exec", NO_ENCRYPTION),
+    Key::refused("Security.MasterKey.Path", NO_ENCRYPTION),
+];
+
+const fn works(name: &'static str) -> Choice {
+    Choice { name, unavailable: None }
+}

@@ -1,0 +1,50 @@
+//! The rules that hold between the addresses to listen on and the security settings.
+//!
+//! Not here: names other than `localhost`, which only whoever listens can resolve and judge.
+//! Invariant: a server without certificates is never started on an address wider than allowed.
+
+use crate::problem::{AddressProblem, Problem, Warning};
+use crate::settings::Settings;
+use crate::url::{Host, ServerUrl};
+use crate::value::{UnsecuredAccess, access_needed_for};
+
+/// Reports addresses that contradict each other or the security settings.
+pub(crate) fn check_addresses(
+    settings: &Settings,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Warning>,
+) {
+    let urls: Vec<&ServerUrl> = settings.server_urls.iter().chain(&settings.tcp_urls).collect();
+    if 1 < settings.server_urls.len() && settings.public_server_url.is_none() {
+        problems.push(Problem::Address(AddressProblem::PublicUrlNeeded));
+    }
+    for (index, url) in urls.iter().enumerate() {
+        let same = |other: &&ServerUrl| other.host == url.host && other.port == url.port;
+        if url.port != 0 && urls[..index].iter().any(same) {
+            problems.push(Problem::Address(AddressProblem::SameAddress { url: (*url).clone() }));
+        }
+    }
+    let mut judged: Vec<&Host> = Vec::new();
+    for url in urls {
+        if !judged.contains(&&url.host) {
+            judged.push(&url.host);
+            judge_host(url, settings.unsecured_access_allowed, problems, warnings);
+        }
+    }
+}
+
+fn judge_host(
+    url: &ServerUrl,
+    allowed: UnsecuredAccess,
+    problems: &mut Vec<Problem>,
+    warnings: &mut Vec<Warning>,
+) {
+    let Some(needed) = access_needed_for(&url.host) else { return };
+    let url = url.clone();
+    if allowed < needed {
+        let problem = AddressProblem::UnsecuredAddress { url, allowed, needed };
+        problems.push(Problem::Address(problem));
+    } else if needed == UnsecuredAccess::PublicNetwork {
+        warnings.push(Warning::PublicWithoutCertificate { url });
+    }
+}

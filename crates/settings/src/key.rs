@@ -1,0 +1,226 @@
+//! What one row of the table of keys says.
+//!
+//! Not here: the rows themselves (`active_keys`, `accepted_keys`) and the reading of values
+//! (`value`).
+//! Invariant: the unit of a size or a duration is written in the name of its key.
+
+/// One configuration key.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// The full dotted name in RavenDB's spelling; compared without regard to case.
+    pub name: &'static str,
+    /// What values look like and which are in range.
+    pub value_type: ValueType,
+    /// The value when nobody gives one, written as a user would write it; `None` means unset.
+    pub default: Option<&'static str>,
+    /// Where the key may be set.
+    pub scope: Scope,
+    /// Whether Corvus reads the key.
+    pub status: Status,
+    /// Whose key it is.
+    pub origin: Origin,
+    /// Whether the value must never be shown.
+    pub secret: bool,
+    /// What the key does, in one or two sentences. Empty for keys without effect.
+    pub help: &'static str,
+}
+
+/// What the values of a key look like.
+#[derive(Debug, Clone, Copy)]
+pub enum ValueType {
+    /// Anything: the value is kept for display only, because nothing reads it.
+    Unchecked,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number, both ends included.
+    Integer {
+        /// Smallest permitted value.
+        min: u64,
+        /// Largest permitted value.
+        max: u64,
+    },
+    /// A whole number of units of memory or disk space, both ends included.
+    Size {
+        /// The unit named at the end of the key.
+        unit: SizeUnit,
+        /// Smallest permitted number of units.
+        min: u64,
+        /// Largest permitted number of units.
+        max: u64,
+    },
+    /// A whole number of units of time, both ends included.
+    Duration {
+        /// The unit named at the end of the key.
+        unit: TimeUnit,
+        /// Smallest permitted number of units.
+        min: u64,
+        /// Largest permitted number of units.
+        max: u64,
+    },
+    /// Addresses to listen on for HTTP, separated by `;`.
+    HttpUrls,
+    /// Addresses to listen on for RavenDB's TCP protocol, separated by `;`; a bare port is one too.
+    TcpUrls,
+    /// The address at which others reach this server over HTTP.
+    PublicHttpUrl,
+    /// The address at which others reach this server's TCP protocol.
+    PublicTcpUrl,
+    /// A path of the file system; relative ones start at the working directory.
+    Path,
+    /// One of a few words, compared without regard to case.
+    Choice(&'static [Choice]),
+    /// The ranges of addresses that may be served without a certificate.
+    UnsecuredAccess,
+    /// Four numbers with dots between them.
+    Version,
+}
+
+/// One permitted word of a [`ValueType::Choice`].
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    /// The word.
+    pub name: &'static str,
+    /// Why Corvus refuses the word although RavenDB knows it, and what to do; `None` if it works.
+    pub unavailable: Option<&'static str>,
+}
+
+/// The unit of a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizeUnit {
+    /// 1,024 bytes (`...InKb`).
+    Kilobytes,
+    /// 1,048,576 bytes (`...InMb`).
+    Megabytes,
+}
+
+impl SizeUnit {
+    /// The number of bytes in one unit.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            SizeUnit::Kilobytes => 1 << 10,
+            SizeUnit::Megabytes => 1 << 20,
+        }
+    }
+
+    /// The ending that the name of a key with this unit has.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            SizeUnit::Kilobytes => "InKb",
+            SizeUnit::Megabytes => "InMb",
+        }
+    }
+
+    /// The unit in words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            SizeUnit::Kilobytes => "kilobytes",
+            SizeUnit::Megabytes => "megabytes",
+        }
+    }
+}
+
+/// The unit of a duration. RavenDB has more (`InMs`, `InMin`, `InHrs`); no key that Corvus reads
+/// does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// `...InSec`.
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The number of seconds in one unit.
+    pub const fn seconds(self) -> u64 {
+        match self {
+            TimeUnit::Seconds => 1,
+        }
+    }
+
+    /// The ending that the name of a key with this unit has.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            TimeUnit::Seconds => "InSec",
+        }
+    }
+
+    /// The unit in words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            TimeUnit::Seconds => "seconds",
+        }
+    }
+}
+
+/// Where a key may be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// For the whole server only.
+    Server,
+    /// For the whole server, and differently for one database in its record.
+    Database,
+}
+
+/// Whether Corvus reads a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Corvus reads it.
+    Active,
+    /// RavenDB knows it; Corvus takes it without complaint and without effect.
+    Accepted,
+    /// RavenDB knows it and it promises something that Corvus would silently break by ignoring it.
+    Refused {
+        /// What is missing and what to do instead.
+        reason: &'static str,
+    },
+}
+
+/// Whose key it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// RavenDB has it under the same name.
+    RavenDb,
+    /// Corvus added it.
+    Corvus,
+}
+
+impl Key {
+    /// The part of the name before the first dot, or the whole name.
+    pub fn family(&self) -> &'static str {
+        self.name.split_once('.').map_or(self.name, |(family, _)| family)
+    }
+
+    /// A key that Corvus reads, for the whole server.
+    pub(crate) const fn active(
+        name: &'static str,
+        value_type: ValueType,
+        default: Option<&'static str>,
+        help: &'static str,
+    ) -> Key {
+        let (scope, status, origin) = (Scope::Server, Status::Active, Origin::RavenDb);
+        Key { name, value_type, default, scope, status, origin, secret: false, help }
+    }
+
+    /// A key of RavenDB that has no effect here.
+    pub(crate) const fn accepted(name: &'static str, scope: Scope) -> Key {
+        Key { scope, status: Status::Accepted, ..Key::active(name, ValueType::Unchecked, None, "") }
+    }
+
+    /// A key of RavenDB that must not be ignored and cannot be obeyed.
+    pub(crate) const fn refused(name: &'static str, reason: &'static str) -> Key {
+        Key {
+            status: Status::Refused { reason },
+            ..Key::active(name, ValueType::Unchecked, None, "")
+        }
+    }
+
+    pub(crate) const fn per_database(self) -> Key {
+        Key { scope: Scope::Database, ..self }
+    }
+
+    pub(crate) const fn added_by_corvus(self) -> Key {
+        Key { origin: Origin::Corvus, ..self }
+    }
+
+    pub(crate) const fn secret(self) -> Key {
+        Key { secret: true, ..self }
+    }
+}

@@ -1,0 +1,359 @@
+//! The settings as the rest of Corvus reads them: typed, in bytes and durations, checked.
+//!
+//! Not here: names and texts of keys beyond the place where each is picked up.
+//! Invariant: every key with `Status::Active` is picked up exactly once (test).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::effective::Effective;
+use crate::key::Scope;
+use crate::merge::{Merged, Values, merge_database};
+use crate::problem::{SettingsError, Warning};
+use crate::url::{Scheme, ServerUrl};
+use crate::value::{GzipLevel, ProtocolVersion, TcpAddress, UnsecuredAccess, Value};
+
+/// The settings of a server.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where to listen for HTTP; at least one.
+    pub server_urls: Vec<ServerUrl>,
+    /// Where to listen for the TCP protocol; at least one.
+    pub tcp_urls: Vec<ServerUrl>,
+    /// The address that others are told, if it is not the one listened on.
+    pub public_server_url: Option<ServerUrl>,
+    /// The TCP address that others are told, if it is not the one listened on.
+    pub public_tcp_url: Option<ServerUrl>,
+    /// The directory of all data; relative to the working directory unless absolute.
+    pub data_dir: PathBuf,
+    /// The directory under which each database keeps its journals, if not next to its data.
+    pub journals_path: Option<PathBuf>,
+    /// From where the server may be reached without certificates. Names in `server_urls` must be
+    /// judged by this again once they are resolved.
+    pub unsecured_access_allowed: UnsecuredAccess,
+    /// The RavenDB version that clients are told.
+    pub protocol_version: ProtocolVersion,
+    /// Limits of the server as a whole.
+    pub server: ServerLimits,
+    /// How HTTP is spoken.
+    pub http: HttpSettings,
+    /// How databases are opened and closed.
+    pub databases: DatabaseLoadSettings,
+    /// Limits of documents.
+    pub documents: DocumentLimits,
+    /// What holds for every database whose record says nothing else.
+    pub database: DatabaseSettings,
+    effective: Vec<Effective>,
+    values: Values,
+}
+
+/// Limits of the server as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// Connections open at once.
+    pub connections_max: usize,
+    /// How long requests in progress may take once the server was told to stop.
+    pub shutdown_timeout: Duration,
+    /// How long a request waits for its database to open.
+    pub database_load_wait_max: Duration,
+}
+
+/// How HTTP is spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpSettings {
+    /// The largest body of a request that is not streamed.
+    pub request_body_bytes_max: u64,
+    /// The largest request line and headers together.
+    pub request_head_bytes_max: usize,
+    /// The largest request line.
+    pub request_line_bytes_max: usize,
+    /// How long a client may take to send the headers of a request.
+    pub request_head_timeout: Duration,
+    /// How long a connection without a request is kept open.
+    pub idle_connection_timeout: Duration,
+    /// Whether responses are compressed for clients that ask for it.
+    pub use_response_compression: bool,
+    /// How hard to compress with gzip.
+    pub gzip_level: GzipLevel,
+}
+
+/// How databases are opened and closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseLoadSettings {
+    /// Databases being opened at once.
+    pub concurrent_loads_max: usize,
+    /// How long a database waits for its turn to be opened.
+    pub concurrent_load_timeout: Duration,
+    /// How often unused databases are looked for.
+    pub idle_check_interval: Duration,
+}
+
+/// Limits of documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentLimits {
+    /// The largest document.
+    pub document_bytes_max: u64,
+    /// How deeply objects and arrays may be nested.
+    pub nesting_depth_max: u32,
+}
+
+/// The settings of one database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseSettings {
+    /// The directory of this database alone, if its record names one.
+    pub data_dir: Option<PathBuf>,
+    /// The directory of this database's journals alone, if its record names one.
+    pub journals_path: Option<PathBuf>,
+    /// Whether nothing is written to disk.
+    pub run_in_memory: bool,
+    /// Committed bytes that may wait to be flushed to the data file.
+    pub unflushed_bytes_max: u64,
+    /// The size at which a journal file is closed.
+    pub journal_bytes_max: u64,
+    /// How long the database may go unused before it is closed.
+    pub idle_time_max: Duration,
+}
+
+impl Settings {
+    /// Every key that Corvus reads, and every other one that was given, with where its value came
+    /// from and what it overrides.
+    pub fn effective(&self) -> &[Effective] {
+        &self.effective
+    }
+
+    pub(crate) fn from_merged(merged: Merged) -> Settings {
+        let mut values = Picker(merged.values.clone());
+        let settings = Settings::pick(&mut values, merged);
+        assert!(values.0.is_empty(), "keys that nobody picks up are not active: {:?}", values.0);
+        settings
+    }
+
+    fn pick(values: &mut Picker, merged: Merged) -> Settings {
+        // Its only available value asks for nothing.
+        values.choice("Setup.Mode");
+        let server_urls = values.urls("ServerUrl");
+        Settings {
+            tcp_urls: tcp_urls(values.take("ServerUrl.Tcp"), &server_urls),
+            server_urls,
+            public_server_url: values.urls("PublicServerUrl").pop(),
+            public_tcp_url: values.urls("PublicServerUrl.Tcp").pop(),
+            data_dir: values.path("DataDir").expect("DataDir has a default"),
+            journals_path: values.path("Storage.JournalsPath"),
+            unsecured_access_allowed: values.access("Security.UnsecuredAccessAllowed"),
+            protocol_version: values.version("Server.ProtocolVersion"),
+            server: ServerLimits::pick(values),
+            http: HttpSettings::pick(values),
+            databases: DatabaseLoadSettings::pick(values),
+            documents: DocumentLimits::pick(values),
+            database: DatabaseSettings::pick(values),
+            effective: merged.effective,
+            values: merged.values,
+        }
+    }
+}
+
+impl ServerLimits {
+    fn pick(values: &mut Picker) -> ServerLimits {
+        ServerLimits {
+            connections_max: values.count("Server.MaxConnections"),
+            shutdown_timeout: values.duration("Server.ShutdownTimeoutInSec"),
+            database_load_wait_max: values
+                .duration("Server.MaxTimeForTaskToWaitForDatabaseToLoadInSec"),
+        }
+    }
+}
+
+impl HttpSettings {
+    fn pick(values: &mut Picker) -> HttpSettings {
+        HttpSettings {
+            request_body_bytes_max: values.bytes("Http.MaxRequestBodySizeInMb"),
+            request_head_bytes_max: values.small_bytes("Http.MaxRequestHeadSizeInKb"),
+            request_line_bytes_max: values.small_bytes("Http.MaxRequestLineSizeInKb"),
+            request_head_timeout: values.duration("Http.RequestHeadTimeoutInSec"),
+            idle_connection_timeout: values.duration("Http.IdleConnectionTimeoutInSec"),
+            use_response_compression: values.bool("Http.UseResponseCompression"),
+            gzip_level: GzipLevel::from_name(values.choice("Http.GzipResponseCompressionLevel"))
+                .expect("the row lists exactly the levels: every_gzip_level_in_the_table_exists"),
+        }
+    }
+}
+
+impl DatabaseLoadSettings {
+    fn pick(values: &mut Picker) -> DatabaseLoadSettings {
+        DatabaseLoadSettings {
+            concurrent_loads_max: values.count("Databases.MaxConcurrentLoads"),
+            concurrent_load_timeout: values.duration("Databases.ConcurrentLoadTimeoutInSec"),
+            idle_check_interval: values.duration("Databases.FrequencyToCheckForIdleInSec"),
+        }
+    }
+}
+
+impl DocumentLimits {
+    fn pick(values: &mut Picker) -> DocumentLimits {
+        let depth = values.count("Documents.MaxNestingDepth");
+        DocumentLimits {
+            document_bytes_max: values.bytes("Documents.MaxDocumentSizeInMb"),
+            nesting_depth_max: u32::try_from(depth).expect("the row's maximum fits in 32 bits"),
+        }
+    }
+}
+
+impl DatabaseSettings {
+    /// The settings of a database whose record has `overrides` (names of keys and their values;
+    /// empty values mean not set), for checking them before they are stored.
+    ///
+    /// # Errors
+    /// All problems at once: unknown or refused keys, keys of the server, invalid values.
+    pub fn from_overrides(
+        server: &Settings,
+        overrides: &BTreeMap<String, String>,
+    ) -> Result<DatabaseSettings, SettingsError> {
+        let mut problems = Vec::new();
+        let (values, overridden) = merge_database(&server.values, overrides, &mut problems);
+        if !problems.is_empty() {
+            return Err(SettingsError { scope: Scope::Database, problems });
+        }
+        Ok(DatabaseSettings::overlay(values, &overridden))
+    }
+
+    /// As [`DatabaseSettings::from_overrides`], for a record that was stored earlier: what is wrong
+    /// with it is left out and returned as warnings, because a database must not become unreachable
+    /// when another version of Corvus understands fewer of its settings.
+    pub fn from_stored(
+        server: &Settings,
+        overrides: &BTreeMap<String, String>,
+    ) -> (DatabaseSettings, Vec<Warning>) {
+        let mut problems = Vec::new();
+        let (values, overridden) = merge_database(&server.values, overrides, &mut problems);
+        let warnings = problems
+            .iter()
+            .map(|problem| Warning::IgnoredInDatabase { problem: problem.to_string() })
+            .collect();
+        (DatabaseSettings::overlay(values, &overridden), warnings)
+    }
+
+    fn overlay(values: Values, overridden: &[&'static str]) -> DatabaseSettings {
+        let mut values = Picker(values);
+        let mut own_path = |name| {
+            let path = values.path(name);
+            // The server's path is the root for all databases, not the directory of this one.
+            path.filter(|_| overridden.contains(&name))
+        };
+        let (data_dir, journals_path) = (own_path("DataDir"), own_path("Storage.JournalsPath"));
+        DatabaseSettings { data_dir, journals_path, ..DatabaseSettings::pick(&mut values) }
+    }
+
+    fn pick(values: &mut Picker) -> DatabaseSettings {
+        DatabaseSettings {
+            data_dir: None,
+            journals_path: None,
+            run_in_memory: values.bool("RunInMemory"),
+            unflushed_bytes_max: values.bytes("Storage.MaxUnflushedInMb"),
+            journal_bytes_max: values.bytes("Storage.JournalSizeMaxInMb"),
+            idle_time_max: values.duration("Databases.MaxIdleTimeInSec"),
+        }
+    }
+}
+
+/// Where to listen for TCP: a bare port, or nothing, means the hosts of `server_urls`.
+fn tcp_urls(value: Value, server_urls: &[ServerUrl]) -> Vec<ServerUrl> {
+    let on_each_host = |port| {
+        let on_host = move |url: &ServerUrl| {
+            let (scheme, host) = (Scheme::Tcp, url.host.clone());
+            ServerUrl { scheme, host, port }
+        };
+        server_urls.iter().map(on_host).collect()
+    };
+    let addresses = match value {
+        Value::Unset => return on_each_host(0),
+        Value::TcpAddresses(addresses) => addresses,
+        other => panic!("the table says addresses, not {other:?}"),
+    };
+    let resolve = |address| match address {
+        TcpAddress::Port(port) => on_each_host(port),
+        TcpAddress::Url(url) => vec![url],
+    };
+    addresses.into_iter().flat_map(resolve).collect()
+}
+
+/// Takes values by name and type. A mismatch is a fault between this file and the table, which
+/// building any `Settings` at all shows.
+struct Picker(Values);
+
+impl Picker {
+    fn take(&mut self, name: &'static str) -> Value {
+        self.0.remove(name).unwrap_or_else(|| panic!("no active row is left named {name}"))
+    }
+
+    fn bool(&mut self, name: &'static str) -> bool {
+        match self.take(name) {
+            Value::Bool(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn count(&mut self, name: &'static str) -> usize {
+        match self.take(name) {
+            Value::Integer(value) => {
+                usize::try_from(value).expect("the row's maximum fits in 32 bits")
+            }
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn bytes(&mut self, name: &'static str) -> u64 {
+        match self.take(name) {
+            Value::Bytes(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn small_bytes(&mut self, name: &'static str) -> usize {
+        usize::try_from(self.bytes(name)).expect("the row's maximum fits in 32 bits")
+    }
+
+    fn duration(&mut self, name: &'static str) -> Duration {
+        match self.take(name) {
+            Value::Duration(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn choice(&mut self, name: &'static str) -> &'static str {
+        match self.take(name) {
+            Value::Choice(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn access(&mut self, name: &'static str) -> UnsecuredAccess {
+        match self.take(name) {
+            Value::Access(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn version(&mut self, name: &'static str) -> ProtocolVersion {
+        match self.take(name) {
+            Value::Version(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn path(&mut self, name: &'static str) -> Option<PathBuf> {
+        match self.take(name) {
+            Value::Path(value) => Some(value),
+            Value::Unset => None,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn urls(&mut self, name: &'static str) -> Vec<ServerUrl> {
+        match self.take(name) {
+            Value::Urls(value) => value,
+            Value::Unset => Vec::new(),
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+}

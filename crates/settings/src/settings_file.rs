@@ -1,0 +1,235 @@
+//! Reading `settings.json`: dotted names, nested objects, or both.
+//!
+//! Not here: reading the file's bytes, and what the values mean.
+//! Invariant: a key that occurs twice, in whatever form, is a problem and never a silent choice.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+
+use crate::merge::Given;
+use crate::problem::{FileProblem, Problem};
+use crate::source::Source;
+
+/// The largest settings file, in bytes.
+pub const SETTINGS_JSON_BYTES_MAX: usize = 1 << 20;
+
+/// JSON as settings need it. `serde_json::Value` would hide keys that occur twice.
+enum Node {
+    Null,
+    Scalar(String),
+    List(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
+
+/// Reads the settings in `bytes`, in the order of the text.
+///
+/// `null` and empty text mean that the key is not set there. What can be read is returned even if
+/// there are problems.
+pub(crate) fn read_json(bytes: &[u8], source: &Source, problems: &mut Vec<Problem>) -> Vec<Given> {
+    // Editors on Windows like to begin a file with a byte order mark.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    if SETTINGS_JSON_BYTES_MAX < bytes.len() {
+        problems.push(Problem::File(FileProblem::TooLong { source: source.clone() }));
+        return Vec::new();
+    }
+    let members = match serde_json::from_slice(bytes) {
+        Ok(Node::Object(members)) => members,
+        Ok(Node::Null | Node::Scalar(_) | Node::List(_)) => {
+            problems.push(Problem::File(FileProblem::NotAnObject { source: source.clone() }));
+            return Vec::new();
+        }
+        Err(error) => {
+            problems.push(Problem::File(invalid_json(&error, source)));
+            return Vec::new();
+        }
+    };
+    let mut flattened = Vec::new();
+    flatten("", members, &mut flattened);
+    report_repeated(&flattened, source, problems);
+    flattened
+        .into_iter()
+        .filter(|(_, text)| !text.trim().is_empty())
+        .map(|(name, text)| Given { name, text, source: source.clone() })
+        .collect()
+}
+
+fn invalid_json(error: &serde_json::Error, source: &Source) -> FileProblem {
+    // serde_json ends its message with the place, which we word ourselves.
+    let message = error.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(text, _)| text);
+    FileProblem::InvalidJson {
+        source: source.clone(),
+        line: error.line(),
+        column: error.column(),
+        message: message.to_owned(),
+    }
+}
+
+/// Joins the names of nested objects with dots. The depth is bounded by serde_json (128).
+fn flatten(prefix: &str, members: Vec<(String, Node)>, flattened: &mut Vec<(String, String)>) {
+    for (name, node) in members {
+        let name = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        match node {
+            Node::Null => flattened.push((name, String::new())),
+            Node::Scalar(text) => flattened.push((name, text)),
+            Node::List(items) => flattened.push((name, join_list(items))),
+            Node::Object(members) => flatten(&name, members, flattened),
+        }
+    }
+}
+
+/// Writes a list as the text that means the same. Objects in it have no such text; no key that is
+/// read takes them, so their stand-in is refused by the type of the key.
+fn join_list(items: Vec<Node>) -> String {
+    let texts: Vec<String> = items
+        .into_iter()
+        .map(|item| match item {
+            Node::Null => String::new(),
+            Node::Scalar(text) => text,
+            Node::List(_) | Node::Object(_) => "{...}".to_owned(),
+        })
+        .collect();
+    texts.join(";")
+}
+
+fn report_repeated(flattened: &[(String, String)], source: &Source, problems: &mut Vec<Problem>) {
+    let mut seen = BTreeSet::new();
+    for (name, _) in flattened {
+        if !seen.insert(name.to_lowercase()) {
+            problems.push(Problem::GivenTwice { name: name.clone(), source: source.clone() });
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Scalar(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Scalar(value.to_string()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Scalar(value.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+        let mut object = Vec::new();
+        while let Some(member) = members.next_entry()? {
+            object.push(member);
+        }
+        Ok(Node::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Vec<(String, String)>, Vec<String>) {
+        let mut problems = Vec::new();
+        let given = read_json(text.as_bytes(), &Source::EnvironmentJson, &mut problems);
+        (
+            given.into_iter().map(|given| (given.name, given.text)).collect(),
+            problems.iter().map(ToString::to_string).collect(),
+        )
+    }
+
+    #[test]
+    fn dotted_and_nested_names_mean_the_same() {
+        for (text, expected) in [
+            ("{}", vec![]),
+            (r#"{"Storage.JournalsPath": "/j"}"#, vec![("Storage.JournalsPath", "/j")]),
+            (r#"{"Storage": {"JournalsPath": "/j"}}"#, vec![("Storage.JournalsPath", "/j")]),
+            (r#"{"A": {"B.C": 1, "D": {"E": true}}}"#, vec![("A.B.C", "1"), ("A.D.E", "true")]),
+            (r#"{"A": null, "B": "", "C": " "}"#, vec![]),
+            (r#"{"A": -1, "B": 1.5}"#, vec![("A", "-1"), ("B", "1.5")]),
+            (r#"{"A": ["x", "y"], "B": [{"C": 1}]}"#, vec![("A", "x;y"), ("B", "{...}")]),
+            ("\u{FEFF}{\"A\": \"\\u00e9\"}", vec![("A", "é")]),
+        ] {
+            let (given, problems) = read(text);
+            assert_eq!(problems, Vec::<String>::new(), "{text}");
+            let given: Vec<(&str, &str)> =
+                given.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            assert_eq!(given, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_given_twice_is_a_problem_in_every_form() {
+        for text in [
+            r#"{"A.B": 1, "A.B": 2}"#,
+            r#"{"A.B": 1, "a.b": 1}"#,
+            r#"{"A.B": 1, "A": {"B": 2}}"#,
+            r#"{"A": {"B": 1}, "A": {"B": 2}}"#,
+        ] {
+            let (_, problems) = read(text);
+            assert_eq!(problems.len(), 1, "{text}");
+            assert!(problems[0].contains("is given twice"), "{}", problems[0]);
+        }
+    }
+
+    #[test]
+    fn invalid_json_is_reported_with_its_place() {
+        for (text, place) in [
+            ("{\n  \"A\": 1,\n}", "line 3, column 1"),
+            ("{\"A\" 1}", "line 1, column 6"),
+            ("", "line 1, column 0"),
+            ("{} x", "line 1, column 4"),
+        ] {
+            let (given, problems) = read(text);
+            assert!(given.is_empty(), "{text}");
+            assert_eq!(problems.len(), 1, "{text}");
+            assert!(problems[0].contains(place), "{text}: {}", problems[0]);
+            assert!(problems[0].contains("RAVEN_SETTINGS"), "{}", problems[0]);
+            assert_eq!(problems[0].matches("line").count(), 1, "{}", problems[0]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_settings_file_is_refused() {
+        for text in ["[]", "1", "null", "\"x\""] {
+            assert!(read(text).1[0].contains("one JSON object"), "{text}");
+        }
+        let long = format!("{{\"A\": \"{}\"}}", "x".repeat(SETTINGS_JSON_BYTES_MAX));
+        assert!(read(&long).1[0].contains("longer than"));
+        assert!(read(&"[".repeat(100_000)).1[0].contains("recursion"));
+    }
+}

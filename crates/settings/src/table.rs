@@ -1,0 +1,217 @@
+//! The table of keys as a whole: looking a name up, families known by their prefix, nearest names.
+//!
+//! Invariant: names are unique without regard to case, also after dots became underscores, so that
+//! an environment variable means exactly one key (test).
+
+use crate::accepted_keys::ACCEPTED;
+use crate::active_keys::{ACTIVE, REFUSED};
+use crate::key::{Key, Status};
+
+/// How alike two names must be, from 0 to 1, for one to be offered in place of the other.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// A group of RavenDB's keys of which names missing from the table are accepted too.
+///
+/// Families of which Corvus reads keys are not among them: there an unlisted name is most likely a
+/// misspelt one, and must be refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Family {
+    /// What the names begin with, including the final dot.
+    pub prefix: &'static str,
+    /// What the family is about.
+    pub about: &'static str,
+}
+
+/// The families accepted by their prefix, sorted.
+pub static FAMILIES: &[Family] = &[
+    family("Ai.", "RavenDB's AI integration"),
+    family("Backup.", "backups"),
+    family("Cluster.", "timing of the cluster"),
+    family("Debug.", "diagnostics of the .NET runtime"),
+    family("Embedded.", "RavenDB embedded in a .NET program"),
+    family("ETL.", "copying to other systems"),
+    family("Export.", "compression of exports"),
+    family("ExternalPublicTcpServerUrl.", "addresses for nodes outside the cluster"),
+    family("Features.", "switching on experimental features"),
+    family("Indexing.", "indexing"),
+    family("Integrations.", "other protocols than RavenDB's"),
+    family("LetsEncrypt.", "automatic certificates"),
+    family("License.", "the licence; Corvus needs none"),
+    family("Logs.", "RavenDB's log files"),
+    family("Memory.", "memory of the .NET runtime"),
+    family("Migration.", "moving data from other databases"),
+    family("Monitoring.", "SNMP and OpenTelemetry"),
+    family("Notifications.", "notifications in RavenDB's Studio"),
+    family("Patching.", "scripts that change documents"),
+    family("PerformanceHints.", "thresholds for performance hints"),
+    family("Query.", "limits of queries"),
+    family("QueueSink.", "reading from queues"),
+    family("Replication.", "replication"),
+    family("Sharding.", "sharded databases"),
+    family("Studio.", "RavenDB's Studio"),
+    family("Subscriptions.", "subscriptions"),
+    family("Testing.", "RavenDB's own tests"),
+    family("Tombstones.", "cleaning of tombstones"),
+    family("TrafficWatch.", "recording of requests"),
+    family("TransactionMerger.", "RavenDB's merging of write transactions"),
+    family("Updates.", "looking for new versions of RavenDB"),
+];
+
+const fn family(prefix: &'static str, about: &'static str) -> Family {
+    Family { prefix, about }
+}
+
+/// All rows of the table: first the keys that Corvus reads, then those it refuses, then those
+/// without effect.
+pub fn keys() -> impl Iterator<Item = &'static Key> {
+    ACTIVE.iter().chain(REFUSED).chain(ACCEPTED)
+}
+
+/// The row with this name, compared without regard to case.
+pub fn find_key(name: &str) -> Option<&'static Key> {
+    keys().find(|key| key.name.eq_ignore_ascii_case(name))
+}
+
+/// The row that the rest of an environment variable's name means: as [`find_key`], but every
+/// underscore may stand for a dot.
+pub(crate) fn find_key_with_underscores(name: &str) -> Option<&'static Key> {
+    keys().find(|key| {
+        key.name.len() == name.len()
+            && key.name.bytes().zip(name.bytes()).all(|(of_key, given)| {
+                of_key.eq_ignore_ascii_case(&given) || (of_key == b'.' && given == b'_')
+            })
+    })
+}
+
+/// The family that `name` belongs to by its prefix, compared without regard to case.
+pub(crate) fn find_family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|family| {
+        name.len() > family.prefix.len()
+            && name
+                .get(..family.prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(family.prefix))
+    })
+}
+
+/// The name in the table that `name` was most likely meant to be, if one is near enough.
+///
+/// Keys that Corvus reads win over keys without effect that are equally near.
+pub fn nearest_name(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let offered = || keys().filter(|key| !matches!(key.status, Status::Refused { .. }));
+    let mut nearest = None;
+    let mut likeness_best = LIKENESS_MIN;
+    for key in offered() {
+        let likeness = strsim::normalized_damerau_levenshtein(&key.name.to_lowercase(), &name);
+        if likeness > likeness_best {
+            likeness_best = likeness;
+            nearest = Some(key.name);
+        }
+    }
+    nearest
+        .or_else(|| offered().find(|key| ends_with_segments(key.name, &name)).map(|key| key.name))
+}
+
+/// Whether `name` is what remains of `full` when some leading parts are left out.
+fn ends_with_segments(full: &str, name: &str) -> bool {
+    full.to_lowercase().strip_suffix(name).is_some_and(|start| start.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::key::ValueType;
+    use crate::value::parse_value;
+
+    #[test]
+    fn no_two_rows_share_a_name() {
+        let mut names = BTreeSet::new();
+        for key in keys() {
+            assert!(names.insert(key.name.to_lowercase().replace('.', "_")), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn accepted_rows_and_families_are_sorted() {
+        let names: Vec<String> = ACCEPTED.iter().map(|key| key.name.to_lowercase()).collect();
+        assert!(names.is_sorted());
+        assert!(FAMILIES.iter().map(|family| family.prefix.to_lowercase()).is_sorted());
+    }
+
+    #[test]
+    fn every_default_is_a_valid_value_of_its_key() {
+        for key in keys() {
+            if let Some(text) = key.default {
+                assert!(parse_value(key.value_type, text).is_ok(), "{}: {text}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_unit_is_named_by_its_key() {
+        for key in keys() {
+            match key.value_type {
+                ValueType::Size { unit, .. } => {
+                    assert!(key.name.ends_with(unit.suffix()), "{}", key.name)
+                }
+                ValueType::Duration { unit, .. } => {
+                    assert!(key.name.ends_with(unit.suffix()), "{}", key.name);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_that_is_read_has_a_help_text_that_ends_a_sentence() {
+        for key in ACTIVE {
+            assert!(key.help.ends_with('.') && !key.help.contains("  "), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn no_family_accepted_by_prefix_holds_a_key_that_is_read_or_refused() {
+        for key in ACTIVE.iter().chain(REFUSED) {
+            assert!(find_family(key.name).is_none(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn names_are_found_without_regard_to_case() {
+        assert_eq!(find_key("storage.JOURNALSPATH").unwrap().name, "Storage.JournalsPath");
+        assert!(find_key("Storage_JournalsPath").is_none());
+        assert!(find_key("").is_none());
+        for name in ["security_unsecuredaccessallowed", "Security.UnsecuredAccessAllowed"] {
+            let key = find_key_with_underscores(name).unwrap();
+            assert_eq!(key.name, "Security.UnsecuredAccessAllowed");
+        }
+        assert!(find_key_with_underscores("Security-UnsecuredAccessAllowed").is_none());
+    }
+
+    #[test]
+    fn a_family_needs_something_behind_its_prefix() {
+        assert!(find_family("logs.x").is_some());
+        assert!(find_family("Logs.").is_none());
+        assert!(find_family("Logsx").is_none());
+        assert!(find_family("étL.x").is_none());
+    }
+
+    #[test]
+    fn the_nearest_name_is_offered() {
+        for (given, offered) in [
+            ("Storage.JournalPath", Some("Storage.JournalsPath")),
+            ("storage.journalpath", Some("Storage.JournalsPath")),
+            ("Sevrer.MaxConnections", Some("Server.MaxConnections")),
+            ("SecurityUnsecuredAccessAllowed", Some("Security.UnsecuredAccessAllowed")),
+            ("UnsecuredAccessAllowed", Some("Security.UnsecuredAccessAllowed")),
+            ("ServerURLs", Some("ServerUrl")),
+            ("Completely.Different", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest_name(given), offered, "{given}");
+        }
+    }
+}
