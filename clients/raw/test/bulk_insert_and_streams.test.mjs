@@ -8,12 +8,22 @@ import { assertErrorBody, batch, databaseForThisFile, getDocument, put, request 
 
 const route = await databaseForThisFile("bulk");
 
+const STATE_POLLS_MAX = 2_000;
+
+/** The state of operation `id` once it has left InProgress, which may be shortly after the answer. */
+async function finalState(id) {
+  for (let polls = 0; polls < STATE_POLLS_MAX; polls++) {
+    const state = (await request("GET", `${route}/operations/state?id=${id}`)).json();
+    if (state.Status !== "InProgress") return state;
+  }
+  throw new Error(`operation ${id} stays InProgress`);
+}
+
 /** Sends `body` as one bulk insert; resolves to its answer and the final state of its operation. */
 async function bulkInsert(body, headers = {}) {
   const { Id } = (await request("GET", `${route}/operations/next-operation-id`)).json();
   const answer = await request("POST", `${route}/bulk_insert?id=${Id}`, { body, headers });
-  const state = (await request("GET", `${route}/operations/state?id=${Id}`)).json();
-  return { answer, state };
+  return { answer, state: await finalState(Id) };
 }
 
 test("a bulk insert stores its documents and completes its operation", async () => {
