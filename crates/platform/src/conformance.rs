@@ -4,9 +4,11 @@ use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use crate::disk::{Access, AlignedBuffer, Disk, File, SECTOR_BYTES};
 
+type Check = fn(&dyn Disk, &Path);
+
 /// Runs all checks below the existing or missing directory `base`.
 pub(crate) fn check(disk: &dyn Disk, base: &Path) {
-    let checks: [(&str, fn(&dyn Disk, &Path)); 11] = [
+    let checks: [(&str, Check); 11] = [
         ("create_and_open", create_and_open),
         ("lengths", lengths),
         ("reads_and_writes", reads_and_writes),

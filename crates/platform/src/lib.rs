@@ -32,7 +32,8 @@ pub use crate::{
     entropy::Entropy,
 };
 
-/// The three things that code may not reach for by itself.
+/// The three things that code may not reach for by itself. Made by `Platform::real`,
+/// `Platform::memory` or `Platform::simulated`.
 #[derive(Clone)]
 pub struct Platform {
     /// Files and directories.

@@ -16,7 +16,7 @@ use std::{
 use rustix::{
     fs::{
         CWD, FallocateFlags, FlockOperation, Mode, OFlags, fallocate, fcntl_getfl, fcntl_setfl,
-        flock, openat, statvfs,
+        flock, fsync, openat, statvfs,
     },
     io::{Errno, retry_on_intr},
 };
@@ -110,7 +110,11 @@ impl Disk for RealDisk {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, or_current(dir), flags, Mode::empty())?;
-        fs::File::from(directory).sync_all()
+        match retry_on_intr(|| fsync(&directory)) {
+            // File systems that cannot sync a directory say so, and keep its entries in their own way.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
@@ -153,6 +157,18 @@ fn bypass_page_cache(file: &fs::File) -> io::Result<()> {
         Err(Errno::INVAL) | Ok(()) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Some file systems take the flag and refuse the reads and writes.
+fn refuses_direct(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::INVAL.raw_os_error())
+}
+
+/// Goes back to the page cache, still writing synchronously. `false` when the file was there already.
+fn leave_direct(file: &fs::File) -> io::Result<bool> {
+    let flags = fcntl_getfl(file)?;
+    fcntl_setfl(file, flags - OFlags::DIRECT)?;
+    Ok(flags.contains(OFlags::DIRECT))
 }
 
 /// The open file whose lock is released when it is closed.
@@ -233,20 +249,29 @@ impl File for RealFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         check_direct(self.access, buffer, offset)?;
         let end = offset.saturating_add(buffer.len() as u64);
-        self.file.read_exact_at(buffer, offset).map_err(|error| {
+        let outcome = match self.file.read_exact_at(buffer, offset) {
             // A direct read that meets the end of the file continues at an offset that is not
             // aligned, and is told that instead of the end.
-            let misaligned = error.kind() == io::ErrorKind::InvalidInput;
-            if misaligned && self.len().is_ok_and(|len| len < end) {
-                return self.named(io::ErrorKind::UnexpectedEof.into());
+            Err(error) if refuses_direct(&error) && self.len()? < end => {
+                Err(io::ErrorKind::UnexpectedEof.into())
             }
-            self.named(error)
-        })
+            Err(error) if refuses_direct(&error) && leave_direct(&self.file)? => {
+                self.file.read_exact_at(buffer, offset)
+            }
+            outcome => outcome,
+        };
+        outcome.map_err(|error| self.named(error))
     }
 
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         check_direct(self.access, bytes, offset)?;
-        self.file.write_all_at(bytes, offset).map_err(|error| self.named(error))
+        let outcome = match self.file.write_all_at(bytes, offset) {
+            Err(error) if refuses_direct(&error) && leave_direct(&self.file)? => {
+                self.file.write_all_at(bytes, offset)
+            }
+            outcome => outcome,
+        };
+        outcome.map_err(|error| self.named(error))
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -367,6 +392,21 @@ mod tests {
             expected[100..104].copy_from_slice(b"kept");
             assert!(fs::read(&path).unwrap() == expected, "length {len}");
         }
+    }
+
+    #[test]
+    fn direct_files_bypass_the_page_cache_where_that_works_and_can_go_back() {
+        let directory = TemporaryDirectory::new();
+        let path = directory.0.join("a");
+        RealDisk.create(&path, Access::DirectSync).unwrap();
+        let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+        bypass_page_cache(&file).unwrap();
+        let direct = fcntl_getfl(&file).unwrap().contains(OFlags::DIRECT);
+        let misaligned = file.write_all_at(b"odd", 1);
+        assert_eq!(direct, misaligned.is_err_and(|error| refuses_direct(&error)));
+        assert_eq!(leave_direct(&file).unwrap(), direct);
+        assert!(!leave_direct(&file).unwrap());
+        file.write_all_at(b"odd", 1).unwrap();
     }
 
     #[test]

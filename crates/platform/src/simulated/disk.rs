@@ -197,7 +197,8 @@ impl State {
             Verdict::Fail(fault) => Err(fault.error()),
             Verdict::LosePower => {
                 self.powered = false;
-                effect(self)?;
+                // Whatever became of it, nobody hears of anything but the power.
+                drop(effect(self));
                 Err(power_lost())
             }
         }

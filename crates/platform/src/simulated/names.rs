@@ -32,7 +32,7 @@ pub(super) struct Names {
 struct NameChange {
     sequence: u64,
     edits: Vec<Edit>,
-    /// Directories not synced since; when none is left, nothing but an earlier change can hold it up.
+    /// Directories not synced since; the change is durable when none is left.
     waiting: BTreeSet<NodeId>,
 }
 
@@ -133,17 +133,27 @@ impl Names {
 
     /// Makes the changes in the directory durable, except renames whose other directory still waits.
     pub(super) fn sync(&mut self, directory: NodeId) {
-        let mut held: Vec<NameChange> = Vec::new();
-        for mut change in std::mem::take(&mut self.unsynced) {
+        for change in &mut self.unsynced {
             change.waiting.remove(&directory);
-            if change.waiting.is_empty() && !held.iter().any(|earlier| earlier.conflicts(&change)) {
-                self.make_durable(&change);
-            } else {
-                held.push(change);
-            }
         }
-        self.unsynced = held;
+        let due = self.due();
+        for (change, due) in std::mem::take(&mut self.unsynced).into_iter().zip(due) {
+            if due { self.make_durable(&change) } else { self.unsynced.push(change) }
+        }
         self.free_unreachable();
+    }
+
+    /// Which changes wait for no directory any more, or have to come before such a change because it
+    /// gives another meaning to the same name.
+    fn due(&self) -> Vec<bool> {
+        let mut due: Vec<bool> =
+            self.unsynced.iter().map(|change| change.waiting.is_empty()).collect();
+        for index in (0..due.len()).rev() {
+            let (earlier, later) = (&self.unsynced[index], &self.unsynced[index + 1..]);
+            let mut pulling = later.iter().zip(&due[index + 1..]).filter(|(_, due)| **due);
+            due[index] = due[index] || pulling.any(|(later, _)| later.conflicts(earlier));
+        }
+        due
     }
 
     fn make_durable(&mut self, change: &NameChange) {
@@ -164,10 +174,8 @@ impl Names {
     pub(super) fn lose(&mut self, fates: &Fates) {
         let mut lost_in = BTreeSet::new();
         for change in std::mem::take(&mut self.unsynced) {
-            let acknowledged = change.waiting.is_empty();
-            let lucky = fates.get(&change.sequence) == Some(&Fate::Whole)
-                && !change.directories().any(|directory| lost_in.contains(&directory));
-            if acknowledged || lucky {
+            let survives = fates.get(&change.sequence) == Some(&Fate::Whole);
+            if survives && !change.directories().any(|directory| lost_in.contains(&directory)) {
                 self.make_durable(&change);
             } else {
                 lost_in.extend(change.directories());

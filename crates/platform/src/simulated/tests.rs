@@ -163,6 +163,20 @@ fn a_rename_across_directories_needs_both_synced() {
 }
 
 #[test]
+fn a_reused_name_takes_the_rename_before_it_along() {
+    let (disk, file) = disk_with_file(1, Access::Buffered);
+    disk.create_dir_all(path("e")).unwrap();
+    file.write_all_at(b"moved", 0).unwrap();
+    file.sync_data().unwrap();
+    disk.rename(path("d/a"), path("e/a")).unwrap();
+    disk.create(path("d/a"), Access::Buffered).unwrap();
+    disk.sync_dir(path("d")).unwrap();
+    disk.power_cut(Survival::Nothing).unwrap();
+    assert_eq!(disk.read_file(path("d/a")).unwrap(), b"");
+    assert_eq!(disk.read_file(path("e/a")).unwrap(), b"moved", "and is not lost");
+}
+
+#[test]
 fn an_unsynced_rename_is_done_or_not_done() {
     let mut outcomes = BTreeSet::new();
     for seed in 0..50 {
@@ -548,8 +562,8 @@ fn lengths_and_bytes_after_a_power_cut_come_from_the_time_since_the_last_sync() 
                     let value = random.below(255) as u8 + 1;
                     let bytes = vec![value; random.below(1000) as usize];
                     file.write_all_at(&bytes, start).unwrap();
-                    for at in start as usize..start as usize + bytes.len() {
-                        possible[at].insert(value);
+                    for values in possible.iter_mut().skip(start as usize).take(bytes.len()) {
+                        values.insert(value);
                     }
                     // Alone or torn, a write gives the file a length at one of its sectors.
                     let end = start + bytes.len() as u64;
