@@ -75,7 +75,7 @@ impl Names {
         let (directory, name) = self.tree.plan_create(path)?;
         let file = Arc::new(Mutex::new(FileState::empty()?));
         let target = Some(self.tree.add_file(Arc::clone(&file)));
-        self.change(sequence, vec![Edit { directory, name: name.to_owned(), target }], None);
+        self.change(sequence, vec![Edit { directory, name: name.to_owned(), target }]);
         Ok(file)
     }
 
@@ -84,50 +84,44 @@ impl Names {
         let node = self.tree.add_directory();
         self.durable.insert(node, Entries::new());
         let edit = Edit { directory: parent, name: name.to_owned(), target: Some(node) };
-        self.change(sequence, vec![edit], None);
+        self.change(sequence, vec![edit]);
         node
     }
 
     pub(super) fn rename(&mut self, sequence: u64, from: &Path, to: &Path) -> io::Result<()> {
         let edits = self.tree.plan_rename(from, to)?;
-        self.change(sequence, edits, None);
+        self.change(sequence, edits);
         Ok(())
     }
 
     pub(super) fn remove_file(&mut self, sequence: u64, path: &Path) -> io::Result<()> {
         let edit = self.tree.plan_remove_file(path)?;
-        self.change(sequence, vec![edit], None);
+        self.change(sequence, vec![edit]);
         Ok(())
     }
 
-    /// Removes a tree, name by name. All of it becomes durable with the parent, because nobody can
-    /// sync a directory that is gone.
+    /// Removes a tree, name by name, the outermost last. When that one is durable the others do not
+    /// matter any more.
     pub(super) fn remove_all(
         &mut self,
         mut sequence: impl FnMut() -> u64,
         dir: &Path,
     ) -> io::Result<()> {
-        let edits = self.tree.plan_remove_all(dir)?;
-        let Some(parent) = edits.last().map(|edit| edit.directory) else { return Ok(()) };
-        for edit in edits {
-            self.change(sequence(), vec![edit], Some(parent));
+        for edit in self.tree.plan_remove_all(dir)? {
+            self.change(sequence(), vec![edit]);
         }
         Ok(())
     }
 
-    /// Makes the edits true for processes. They wait for `durable_with`, or for every directory that
-    /// they touch.
-    fn change(&mut self, sequence: u64, edits: Vec<Edit>, durable_with: Option<NodeId>) {
+    /// Makes the edits true for processes.
+    fn change(&mut self, sequence: u64, edits: Vec<Edit>) {
         if edits.is_empty() {
             return;
         }
         for edit in &edits {
             self.tree.apply(edit);
         }
-        let waiting = match durable_with {
-            Some(directory) => BTreeSet::from([directory]),
-            None => edits.iter().map(|edit| edit.directory).collect(),
-        };
+        let waiting = edits.iter().map(|edit| edit.directory).collect();
         self.unsynced.push(NameChange { sequence, edits, waiting });
     }
 

@@ -111,6 +111,60 @@ fn a_power_cut_in_the_middle_of_a_direct_write_tears_it_at_sectors() {
 }
 
 #[test]
+fn a_torn_write_tears_where_the_sectors_of_the_file_are() {
+    let mut torn = 0;
+    for seed in 0..50 {
+        let (disk, file) = disk_with_file(seed, Access::Buffered);
+        file.write_all_at(&[1; 4096], 0).unwrap();
+        file.sync_data().unwrap();
+        file.write_all_at(&[2; 3000], 200).unwrap();
+        disk.power_cut(Survival::RandomSubset).unwrap();
+        let bytes = disk.file_bytes(path("d/a")).unwrap();
+        let changes: Vec<usize> = (1..4096).filter(|at| bytes[at - 1] != bytes[*at]).collect();
+        torn += u32::from(changes.len() > 2);
+        let borders = |at: &usize| at.is_multiple_of(512) || *at == 200 || *at == 3200;
+        assert!(changes.iter().all(borders), "seed {seed}: {changes:?}");
+    }
+    assert!(torn > 5, "{torn}");
+}
+
+#[test]
+fn a_prefix_is_in_the_order_of_issue_over_all_files() {
+    let mut lengths = BTreeSet::new();
+    for seed in 0..50 {
+        let (disk, first) = disk_with_file(seed, Access::Buffered);
+        let second = disk.create(path("d/b"), Access::Buffered).unwrap();
+        disk.sync_dir(path("d")).unwrap();
+        for position in 0..10 {
+            let file = if position % 2 == 0 { &first } else { &second };
+            file.write_all_at(b"x", position / 2).unwrap();
+        }
+        disk.power_cut(Survival::Prefix).unwrap();
+        let len = |name| disk.file_bytes(path(name)).unwrap().len();
+        let (first, second) = (len("d/a"), len("d/b"));
+        assert!(first == second || first == second + 1, "seed {seed}: {first} {second}");
+        lengths.insert(first + second);
+    }
+    assert!(lengths.len() > 8, "{lengths:?}");
+}
+
+#[test]
+fn names_survive_in_the_order_in_which_their_directory_got_them() {
+    let mut counts = BTreeSet::new();
+    for seed in 0..50 {
+        let (disk, _) = disk_with_file(seed, Access::Buffered);
+        for name in ["d/b", "d/c", "d/d"] {
+            disk.create(path(name), Access::Buffered).unwrap();
+        }
+        disk.power_cut(Survival::RandomSubset).unwrap();
+        let names = disk.list(path("d")).unwrap();
+        assert_eq!(names, ["a", "b", "c", "d"][..names.len()], "seed {seed}");
+        counts.insert(names.len());
+    }
+    assert!(counts.len() > 2, "{counts:?}");
+}
+
+#[test]
 fn names_are_safe_after_the_directory_is_synced_and_not_before() {
     let (disk, file) = disk_with_file(1, Access::Buffered);
     file.write_all_at(b"old", 0).unwrap();
@@ -231,6 +285,11 @@ fn created_directories_are_safe_at_once() {
     disk.create_dir_all(path("a/b/c")).unwrap();
     disk.power_cut(Survival::Nothing).unwrap();
     assert!(disk.exists(path("a/b/c")).unwrap());
+    disk.cut_power_at_operation(2, Survival::Nothing);
+    assert!(disk.create_dir_all(path("a/d/e")).is_err());
+    disk.restart().unwrap();
+    assert_eq!(disk.list(path("a")).unwrap(), ["b", "d"]);
+    assert!(disk.list(path("a/d")).unwrap().is_empty());
 }
 
 #[test]
@@ -239,6 +298,7 @@ fn after_a_power_cut_old_handles_are_dead_and_locks_are_free() {
     file.write_all_at(b"seen", 0).unwrap();
     let mapping = file.map(4096).unwrap();
     let held = disk.lock(path("d/lock")).unwrap();
+    disk.sync_dir(path("d")).unwrap();
     disk.cut_power_at_operation(2, Survival::Nothing);
     file.sync_data().unwrap();
     assert!(is_power_lost(&file.write_all_at(b"SEEN", 0).unwrap_err()));
@@ -269,12 +329,26 @@ fn after_a_power_cut_old_handles_are_dead_and_locks_are_free() {
 }
 
 #[test]
+fn a_mapping_of_a_synced_file_does_not_show_what_is_written_after_the_power_cut() {
+    let (disk, file) = disk_with_file(1, Access::Buffered);
+    file.write_all_at(b"before", 0).unwrap();
+    file.sync_data().unwrap();
+    let mapping = file.map(4096).unwrap();
+    disk.power_cut(Survival::Nothing).unwrap();
+    disk.open(path("d/a"), Access::Buffered).unwrap().write_all_at(b"after!", 0).unwrap();
+    // SAFETY: inside the file as it was, and nothing writes to that content any more.
+    assert_eq!(unsafe { mapping.slice(0, 6) }, b"before");
+}
+
+#[test]
 fn a_power_cut_that_was_not_reached_happens_at_the_restart() {
     let (disk, file) = disk_with_file(1, Access::Buffered);
     disk.cut_power_at_operation(100, Survival::Nothing);
     file.write_all_at(b"lost", 0).unwrap();
     disk.restart().unwrap();
     assert!(disk.file_bytes(path("d/a")).unwrap().is_empty());
+    disk.cut_power_at_operation(100, Survival::Nothing);
+    disk.power_cut(Survival::Nothing).unwrap();
     for _ in 0..200 {
         disk.write_file_atomically(path("d/b"), b"no cut is left over").unwrap();
     }
@@ -386,6 +460,11 @@ fn space_is_limited_and_comes_back() {
     assert_eq!(left(), 8 * 4096);
     file.set_len(4096).unwrap();
     assert_eq!(left(), 10 * 4096);
+    file.sync_data().unwrap();
+    file.write_all_at(&[1; 4096], 4096).unwrap();
+    assert_eq!(left(), 9 * 4096);
+    disk.power_cut(Survival::Nothing).unwrap();
+    assert_eq!(left(), 10 * 4096, "what the cut took away takes no space");
 }
 
 #[test]
@@ -412,6 +491,21 @@ fn the_log_says_what_was_done_and_how_it_ended() {
     let lines: Vec<String> = disk.log().iter().map(ToString::to_string).collect();
     let tail = ["     4 write_all_at d/a at 10 of 5 bytes", "     5 sync_data d/a POWER LOST"];
     assert_eq!(lines[3..], tail);
+}
+
+#[test]
+fn an_unnamed_open_file_stays_usable_through_other_removals() {
+    let (disk, file) = disk_with_file(1, Access::Buffered);
+    disk.space_limit(Some(1 << 20));
+    file.write_all_at(&[1; 4096], 0).unwrap();
+    disk.remove_file(path("d/a")).unwrap();
+    disk.sync_dir(path("d")).unwrap();
+    disk.sync_dir(path("d")).unwrap();
+    assert_eq!(disk.available_bytes(path("d")).unwrap(), (1 << 20) - 4096);
+    file.sync_data().unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 4095).unwrap();
+    assert_eq!(byte, [1]);
 }
 
 #[test]
