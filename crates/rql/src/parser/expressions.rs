@@ -46,9 +46,10 @@ impl Parser<'_> {
         self.require_condition(&first, offset)?;
         let mut parts = vec![first];
         while self.take_word(joint) {
-            if self.token.kind == TokenKind::End {
+            let second = if self.token.is_word("not") { self.peek_second() } else { self.token };
+            if second.kind == TokenKind::End {
                 let expected = format!("Failed to find second part of {joint_name} expression");
-                return Err(self.error(expected));
+                return Err(self.error_at(second.offset, expected));
             }
             let offset = self.token.offset;
             let next = part(self)?;

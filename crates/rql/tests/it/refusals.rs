@@ -24,6 +24,7 @@ fn the_end_comes_too_early() {
         ("from Crews where (a='a'", "1:24 Unmatched parenthesis, expected ')'"),
         ("from Crews where a='a' and", "1:27 Failed to find second part of And expression"),
         ("from Crews where a='a' or", "1:26 Failed to find second part of Or expression"),
+        ("from Crews where a='a' or not", "1:30 Failed to find second part of Or expression"),
         ("from Crews where a between 1", "1:29 parsing Between, expected AND"),
         ("from Crews where a between", "1:27 parsing Between, expected value (1st)"),
         ("from Crews where a in (1", "1:25 parsing In expression, expected ','"),
