@@ -8,16 +8,22 @@ use crate::view::{Array, Object, Value};
 
 /// Whether `a` and `b` have the same contents; see the module for what counts.
 pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Corrupt> {
-    // Pairs of objects or arrays of equal length that are still to be compared. The list only grows
-    // by what a container holds when the container itself leaves it.
+    // Pairs of objects or arrays of equal length that are still to be compared.
     let mut pending = Vec::new();
     if !equal_or_pending(a, b, &mut pending)? {
         return Ok(false);
     }
+    // Each entry takes bytes of its own in a sound document; corrupt ones that share values would
+    // otherwise be compared again and again.
+    let mut entries_left = pending.first().map_or(0, |pair| pair.bytes_of_a());
     while let Some(pair) = pending.pop() {
-        let same = match pair {
-            Pair::Objects(a, b) => equal_members(&a, &b, &mut pending)?,
-            Pair::Arrays(a, b) => equal_elements(&a, &b, &mut pending)?,
+        let (same, entries) = match pair {
+            Pair::Objects(a, b) => (equal_members(&a, &b, &mut pending)?, a.len()),
+            Pair::Arrays(a, b) => (equal_elements(&a, &b, &mut pending)?, a.len()),
+        };
+        entries_left = match entries_left.checked_sub(entries + 1) {
+            Some(left) => left,
+            None => return Err(Corrupt::new("values are shared", 0)),
         };
         if !same {
             return Ok(false);
@@ -29,6 +35,15 @@ pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Corrupt> {
 enum Pair<'a, 'b> {
     Objects(Object<'a>, Object<'b>),
     Arrays(Array<'a>, Array<'b>),
+}
+
+impl Pair<'_, '_> {
+    fn bytes_of_a(&self) -> usize {
+        match self {
+            Pair::Objects(a, _) => a.bytes.len(),
+            Pair::Arrays(a, _) => a.bytes.len(),
+        }
+    }
 }
 
 fn equal_or_pending<'a, 'b>(

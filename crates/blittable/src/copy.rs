@@ -6,13 +6,16 @@
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, Token};
 use crate::name_table::NameTable;
-use crate::view::{Array, Block, Entry, Object, Value};
+use crate::view::{Array, Block, Entry, Object, Scalar, Value};
 use crate::writer::{Container, Writer};
+
+/// Room made at once for this many levels, which few documents exceed.
+const DEPTH_USUAL: usize = 16;
 
 /// What a walk meets next.
 pub(crate) enum Step<'a> {
     /// A value that is neither object nor array.
-    Scalar(Place, Value<'a>),
+    Scalar(Place, Scalar<'a>),
     /// The start of an object or array.
     Begin(Place, Container),
     /// The end of the object or array that began last.
@@ -74,6 +77,9 @@ impl<'a> Walk<'a> {
                 check_order(entry.position, self.cursor)?;
                 check_order(holder, block.end as usize)?;
                 let outer = std::mem::replace(&mut self.frame, Frame { block, next: 0 });
+                if self.outer.capacity() == 0 {
+                    self.outer.reserve(DEPTH_USUAL);
+                }
                 self.outer.push(outer);
                 Ok(Some(Step::Begin(place, container_of(&block))))
             }
@@ -82,8 +88,8 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn scalar(&mut self, entry: Entry) -> Result<Value<'a>, Corrupt> {
-        let (value, end) = Value::open_scalar(self.bytes, entry.token, entry.position)?;
+    fn scalar(&mut self, entry: Entry) -> Result<Scalar<'a>, Corrupt> {
+        let (value, end) = Scalar::open(self.bytes, entry.token, entry.position)?;
         if end != 0 {
             check_order(entry.position, self.cursor)?;
             self.cursor = end;
@@ -116,15 +122,47 @@ impl<'a> Walk<'a> {
 pub(crate) fn copy_value(value: &Value<'_>, writer: &mut Writer) -> Result<(), Corrupt> {
     match value {
         Value::Object(Object { bytes, block }) | Value::Array(Array { bytes, block }) => {
-            copy_block(bytes, *block, writer)
+            copy_block(bytes, &NameTable::open(bytes)?, *block, HEADER_BYTES, writer)?;
         }
-        scalar => copy_scalar(scalar, writer),
+        Value::Null => writer.null(),
+        Value::Bool(value) => writer.bool(*value),
+        Value::Integer(value) => writer.integer(*value),
+        Value::Number(text) => writer.number(text.as_bytes()),
+        Value::String(text) => writer.text(text),
     }
+    Ok(())
 }
 
-fn copy_block(bytes: &[u8], block: Block, writer: &mut Writer) -> Result<(), Corrupt> {
-    let names = NameTable::open(bytes)?;
-    let mut walk = Walk::new(bytes, block, HEADER_BYTES);
+/// Copies the value of one entry, deep; values before `cursor` were copied already. Gives the new
+/// cursor.
+pub(crate) fn copy_entry(
+    bytes: &[u8],
+    names: &NameTable<'_>,
+    entry: Entry,
+    cursor: usize,
+    writer: &mut Writer,
+) -> Result<usize, Corrupt> {
+    if matches!(entry.token, Token::Object | Token::Array) {
+        check_order(entry.position, cursor)?;
+        let block = Block::open(bytes, entry.position, entry.token)?;
+        return copy_block(bytes, names, block, cursor, writer);
+    }
+    let (value, end) = Scalar::open(bytes, entry.token, entry.position)?;
+    if end != 0 {
+        check_order(entry.position, cursor)?;
+    }
+    copy_scalar(&value, writer);
+    Ok(cursor.max(end))
+}
+
+fn copy_block(
+    bytes: &[u8],
+    names: &NameTable<'_>,
+    block: Block,
+    cursor: usize,
+    writer: &mut Writer,
+) -> Result<usize, Corrupt> {
+    let mut walk = Walk::new(bytes, block, cursor);
     writer.begin(container_of(&block));
     while let Some(step) = walk.step()? {
         if let Step::Scalar(Place { name: Some(id), .. }, _)
@@ -133,25 +171,23 @@ fn copy_block(bytes: &[u8], block: Block, writer: &mut Writer) -> Result<(), Cor
             writer.name(names.name(*id)?);
         }
         match step {
-            Step::Scalar(_, value) => copy_scalar(&value, writer)?,
+            Step::Scalar(_, value) => copy_scalar(&value, writer),
             Step::Begin(_, container) => writer.begin(container),
             Step::End(_) => writer.end(),
         }
     }
     writer.end();
-    Ok(())
+    Ok(walk.cursor())
 }
 
-fn copy_scalar(value: &Value<'_>, writer: &mut Writer) -> Result<(), Corrupt> {
+fn copy_scalar(value: &Scalar<'_>, writer: &mut Writer) {
     match value {
-        Value::Null => writer.null(),
-        Value::Bool(value) => writer.bool(*value),
-        Value::Integer(value) => writer.integer(*value),
-        Value::Number(text) => writer.number(text.as_bytes()),
-        Value::String(text) => writer.text(text),
-        Value::Array(_) | Value::Object(_) => {}
+        Scalar::Null => writer.null(),
+        Scalar::Bool(value) => writer.bool(*value),
+        Scalar::Integer(value) => writer.integer(*value),
+        Scalar::Number(text) => writer.number(text.stored().0),
+        Scalar::String(text) => writer.text(text),
     }
-    Ok(())
 }
 
 #[inline]

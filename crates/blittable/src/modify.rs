@@ -2,8 +2,10 @@
 //!
 //! Invariant: what no edit names comes over unchanged, in its order, with its stored bytes.
 
-use crate::copy::copy_value;
+use crate::copy::copy_entry;
 use crate::error::BuildError;
+use crate::format::HEADER_BYTES;
+use crate::name_table::NameTable;
 use crate::object_builder::{Item, finish_writer, write_item};
 use crate::view::{BlittableBuf, Document, Object, Value};
 use crate::writer::{Container, Writer};
@@ -47,15 +49,23 @@ pub enum Edit<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn modify(document: &Document<'_>, edits: &[Edit<'_>]) -> Result<BlittableBuf, BuildError> {
+    modify_with(document, edits, &mut Writer::new())
+}
+
+/// [`modify`] in the arenas of `writer`, which has been reset.
+pub(crate) fn modify_with(
+    document: &Document<'_>,
+    edits: &[Edit<'_>],
+    writer: &mut Writer,
+) -> Result<BlittableBuf, BuildError> {
     let mut root = Plan::keep();
     for edit in edits {
         root.add(edit)?;
     }
-    let mut writer = Writer::new();
     writer.begin(Container::Object);
-    write_members(Some(document.root()), &root.inner, &mut writer)?;
+    write_members(Some(document.root()), &root.inner, writer)?;
     writer.end();
-    finish_writer(&mut writer)
+    finish_writer(writer)
 }
 
 /// What becomes of one property: its base is kept, replaced or dropped, then `inner` is applied.
@@ -110,21 +120,39 @@ fn write_members<'a>(
     writer: &mut Writer,
 ) -> Result<(), BuildError> {
     let mut met = vec![false; plans.len()];
-    for property in object.iter().flat_map(Object::iter) {
-        let (name, value) = property?;
-        match plans.iter().position(|(planned, _)| *planned == name) {
-            Some(index) => {
-                met[index] = true;
-                write_planned(name, Some(value), &plans[index].1, writer)?;
-            }
-            None => {
-                writer.name(name.as_bytes());
-                copy_value(&value, writer)?;
-            }
-        }
+    if let Some(object) = object {
+        copy_members(&object, plans, &mut met, writer)?;
     }
     for ((name, plan), _) in plans.iter().zip(met).filter(|(_, met)| !met) {
         write_planned(name, None, plan, writer)?;
+    }
+    Ok(())
+}
+
+/// Copies the properties of `object`, marking in `met` the plans that were applied to one.
+fn copy_members<'a>(
+    object: &Object<'a>,
+    plans: &[(&str, Plan<'a>)],
+    met: &mut [bool],
+    writer: &mut Writer,
+) -> Result<(), BuildError> {
+    let Object { bytes, block } = *object;
+    let names = NameTable::open(bytes)?;
+    let mut cursor = HEADER_BYTES;
+    for index in 0..object.len() {
+        let entry = block.entry(bytes, index)?;
+        let name = names.name(entry.name)?;
+        match plans.iter().position(|(planned, _)| planned.as_bytes() == name) {
+            Some(planned) => {
+                met[planned] = true;
+                let (name, plan) = &plans[planned];
+                write_planned(name, Some(object.value(entry)?), plan, writer)?;
+            }
+            None => {
+                writer.name(name);
+                cursor = copy_entry(bytes, &names, entry, cursor, writer)?;
+            }
+        }
     }
     Ok(())
 }

@@ -4,11 +4,12 @@
 //! keeps the limits. Invariant: a document that exceeds a limit is refused before memory grows beyond
 //! a small multiple of that limit.
 
-use crate::error::{ParseError, ParseErrorKind};
+use crate::error::{BuildError, ParseError, ParseErrorKind};
 use crate::json_reader::JsonReader;
+use crate::modify::{Edit, modify_with};
 use crate::number::NumberKind;
 use crate::string_scan::{StringSpan, decode_escapes, find_byte_to_escape};
-use crate::view::BlittableBuf;
+use crate::view::{BlittableBuf, Document};
 use crate::writer::{ARENA_BYTES_KEPT_MAX, Container, Writer};
 
 /// No limit lets a document's JSON be longer than this, so that its bytes always fit 32 bits: they
@@ -90,6 +91,17 @@ impl Builder {
             }
         }
         Ok(BlittableBuf::from_writer(self.writer.finish()))
+    }
+
+    /// Copies `document` with `edits` applied, like [`modify`](crate::modify) but in the arenas of
+    /// this builder. The builder's limits do not apply.
+    pub fn modify(
+        &mut self,
+        document: &Document<'_>,
+        edits: &[Edit<'_>],
+    ) -> Result<BlittableBuf, BuildError> {
+        self.writer.reset();
+        modify_with(document, edits, &mut self.writer)
     }
 
     #[inline]

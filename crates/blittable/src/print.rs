@@ -6,11 +6,11 @@
 
 use crate::copy::{Place, Step, Walk, check_order, container_of};
 use crate::error::Corrupt;
-use crate::format::HEADER_BYTES;
+use crate::format::{HEADER_BYTES, Token};
 use crate::name_table::NameTable;
 use crate::string_scan::find_byte_to_escape;
 use crate::text::Text;
-use crate::view::{Array, Block, Object, Value};
+use crate::view::{Array, Block, Entry, Object, Scalar, Value};
 use crate::writer::Container;
 
 /// What a hook of [`write_object_with`] did with a property.
@@ -33,7 +33,14 @@ pub fn write_json(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
             let names = NameTable::open(bytes)?;
             print_block(bytes, &names, *block, HEADER_BYTES, out).map(drop)
         }
-        scalar => print_scalar(scalar, out),
+        Value::Null => print_scalar(&Scalar::Null, out),
+        Value::Bool(value) => print_scalar(&Scalar::Bool(*value), out),
+        Value::Integer(value) => print_scalar(&Scalar::Integer(*value), out),
+        Value::Number(text) => {
+            out.extend_from_slice(text.as_bytes());
+            Ok(())
+        }
+        Value::String(text) => print_text(text, out),
     }
 }
 
@@ -88,7 +95,7 @@ pub fn write_members_with<'a>(
         print_place(Place { name: Some(entry.name), is_first }, &names, out)?;
         match hook(name, value, out)? {
             Handled::No => {
-                cursor = print_entry(bytes, &names, &value, entry.position, cursor, out)?;
+                cursor = print_entry(bytes, &names, entry, cursor, out)?;
                 is_first = false;
             }
             Handled::Printed => is_first = false,
@@ -111,25 +118,21 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
 fn print_entry(
     bytes: &[u8],
     names: &NameTable<'_>,
-    value: &Value<'_>,
-    position: usize,
+    entry: Entry,
     cursor: usize,
     out: &mut Vec<u8>,
 ) -> Result<usize, Corrupt> {
-    match value {
-        Value::Object(Object { block, .. }) | Value::Array(Array { block, .. }) => {
-            print_block(bytes, names, *block, cursor, out)
-        }
-        Value::Null | Value::Bool(_) => {
-            print_scalar(value, out)?;
-            Ok(cursor)
-        }
-        Value::Integer(_) | Value::Number(_) | Value::String(_) => {
-            check_order(position, cursor)?;
-            print_scalar(value, out)?;
-            Ok(position + 1)
-        }
+    if matches!(entry.token, Token::Object | Token::Array) {
+        check_order(entry.position, cursor)?;
+        let block = Block::open(bytes, entry.position, entry.token)?;
+        return print_block(bytes, names, block, cursor, out);
     }
+    let (value, end) = Scalar::open(bytes, entry.token, entry.position)?;
+    if end != 0 {
+        check_order(entry.position, cursor)?;
+    }
+    print_scalar(&value, out)?;
+    Ok(cursor.max(end))
 }
 
 fn print_block(
@@ -181,15 +184,14 @@ fn print_place(place: Place, names: &NameTable<'_>, out: &mut Vec<u8>) -> Result
 }
 
 #[inline]
-fn print_scalar(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+fn print_scalar(value: &Scalar<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(true) => out.extend_from_slice(b"true"),
-        Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Integer(value) => print_integer(*value, out),
-        Value::Number(text) => out.extend_from_slice(text.as_bytes()),
-        Value::String(text) => print_text(text, out)?,
-        Value::Array(_) | Value::Object(_) => {}
+        Scalar::Null => out.extend_from_slice(b"null"),
+        Scalar::Bool(true) => out.extend_from_slice(b"true"),
+        Scalar::Bool(false) => out.extend_from_slice(b"false"),
+        Scalar::Integer(value) => print_integer(*value, out),
+        Scalar::Number(text) => text.append_to(out)?,
+        Scalar::String(text) => print_text(text, out)?,
     }
     Ok(())
 }

@@ -58,10 +58,7 @@ impl<'a> Text<'a> {
     /// The text; borrowed from the document unless it is packed.
     pub fn as_cow(&self) -> Result<Cow<'a, str>, Corrupt> {
         match self.as_bytes()? {
-            Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(Cow::Borrowed(text)),
-                Err(_) => Err(self.not_utf8()),
-            },
+            Cow::Borrowed(_) => self.as_stored_str().map(Cow::Borrowed),
             Cow::Owned(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => Ok(Cow::Owned(text)),
                 Err(_) => Err(self.not_utf8()),
@@ -98,6 +95,12 @@ impl<'a> Text<'a> {
             return Ok(true);
         }
         Ok(self.as_bytes()? == other.as_bytes()?)
+    }
+
+    /// The stored bytes as text, for texts that are never packed.
+    #[inline]
+    pub(crate) fn as_stored_str(&self) -> Result<&'a str, Corrupt> {
+        std::str::from_utf8(self.bytes).map_err(|_| self.not_utf8())
     }
 
     /// The bytes as they are stored, and whether they are packed.

@@ -133,41 +133,6 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Decodes a value that is neither object nor array; gives also the position after its bytes,
-    /// which is 0 when it has none.
-    #[inline]
-    pub(crate) fn open_scalar(
-        bytes: &'a [u8],
-        token: Token,
-        position: usize,
-    ) -> Result<(Value<'a>, usize), Corrupt> {
-        let (packed, needs_escape) = match token {
-            Token::Null => return Ok((Value::Null, 0)),
-            Token::False => return Ok((Value::Bool(false), 0)),
-            Token::True => return Ok((Value::Bool(true), 0)),
-            Token::Integer => {
-                let (value, end) = read_varint(bytes, position)?;
-                return Ok((Value::Integer(unzigzag(value)), end));
-            }
-            Token::Number => {
-                let (text, end) = Text::open(bytes, position, false, false)?;
-                let Cow::Borrowed(text) = text.as_cow()? else {
-                    return Err(Corrupt::new("a number is packed", position));
-                };
-                return Ok((Value::Number(text), end));
-            }
-            Token::String => (false, false),
-            Token::StringToEscape => (false, true),
-            Token::Packed => (true, false),
-            Token::PackedToEscape => (true, true),
-            Token::Array | Token::Object => {
-                return Err(Corrupt::new("an object or array stands for a plain value", position));
-            }
-        };
-        let (text, end) = Text::open(bytes, position, packed, needs_escape)?;
-        Ok((Value::String(text), end))
-    }
-
     #[inline]
     fn open(bytes: &'a [u8], token: Token, position: usize) -> Result<Value<'a>, Corrupt> {
         match token {
@@ -177,7 +142,7 @@ impl<'a> Value<'a> {
             Token::Array => {
                 Ok(Value::Array(Array { bytes, block: Block::open(bytes, position, token)? }))
             }
-            _ => Value::open_scalar(bytes, token, position).map(|(value, _)| value),
+            _ => Scalar::open(bytes, token, position)?.0.into_value(),
         }
     }
 
@@ -222,6 +187,60 @@ impl<'a> Value<'a> {
     /// The array, if it is one.
     pub fn as_array(&self) -> Option<Array<'a>> {
         if let Value::Array(array) = self { Some(*array) } else { None }
+    }
+}
+
+/// A value that is neither object nor array, its text not yet checked.
+#[derive(Clone, Copy)]
+pub(crate) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Number(Text<'a>),
+    String(Text<'a>),
+}
+
+impl<'a> Scalar<'a> {
+    /// Opens the value; gives also the position after its bytes, which is 0 when it has none.
+    #[inline]
+    pub(crate) fn open(
+        bytes: &'a [u8],
+        token: Token,
+        position: usize,
+    ) -> Result<(Scalar<'a>, usize), Corrupt> {
+        let (packed, needs_escape) = match token {
+            Token::Null => return Ok((Scalar::Null, 0)),
+            Token::False => return Ok((Scalar::Bool(false), 0)),
+            Token::True => return Ok((Scalar::Bool(true), 0)),
+            Token::Integer => {
+                let (value, end) = read_varint(bytes, position)?;
+                return Ok((Scalar::Integer(unzigzag(value)), end));
+            }
+            Token::Number => {
+                let (text, end) = Text::open(bytes, position, false, false)?;
+                return Ok((Scalar::Number(text), end));
+            }
+            Token::String => (false, false),
+            Token::StringToEscape => (false, true),
+            Token::Packed => (true, false),
+            Token::PackedToEscape => (true, true),
+            Token::Array | Token::Object => {
+                return Err(Corrupt::new("an object or array stands for a plain value", position));
+            }
+        };
+        let (text, end) = Text::open(bytes, position, packed, needs_escape)?;
+        Ok((Scalar::String(text), end))
+    }
+
+    #[inline]
+    fn into_value(self) -> Result<Value<'a>, Corrupt> {
+        Ok(match self {
+            Scalar::Null => Value::Null,
+            Scalar::Bool(value) => Value::Bool(value),
+            Scalar::Integer(value) => Value::Integer(value),
+            Scalar::Number(text) => Value::Number(text.as_stored_str()?),
+            Scalar::String(text) => Value::String(text),
+        })
     }
 }
 
@@ -340,6 +359,11 @@ impl<'a> Object<'a> {
             return Err(Corrupt::new("a name is not UTF-8", entry.position));
         };
         Ok((name, Value::open(self.bytes, entry.token, entry.position)?))
+    }
+
+    /// The value of one of its entries.
+    pub(crate) fn value(&self, entry: Entry) -> Result<Value<'a>, Corrupt> {
+        Value::open(self.bytes, entry.token, entry.position)
     }
 
     fn find_entry(&self, id: u32) -> Result<Option<Entry>, Corrupt> {
