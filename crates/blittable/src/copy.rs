@@ -1,122 +1,13 @@
-//! One walk through a value's bytes, shared by everything that visits all of it: printing, copying.
+//! Copies values from one document into another that is being written.
 //!
-//! Uses no recursion. Invariant: positions only grow along the walk (see `format`), which is checked
-//! at each step, so that a walk over corrupt bytes takes no more steps than there are bytes.
+//! Strings come over as they are stored, packed or not; only names get the ids of the new document.
 
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, Token};
 use crate::name_table::NameTable;
 use crate::view::{Array, Block, Entry, Object, Scalar, Value};
-use crate::writer::{Container, Writer};
-
-/// Room made at once for this many levels, which few documents exceed.
-const DEPTH_USUAL: usize = 16;
-
-/// What a walk meets next.
-pub(crate) enum Step<'a> {
-    /// A value that is neither object nor array.
-    Scalar(Place, Scalar<'a>),
-    /// The start of an object or array.
-    Begin(Place, Container),
-    /// The end of the object or array that began last.
-    End(Container),
-}
-
-/// Where a value stands in the object or array around it.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    /// The id of its name; `None` in an array.
-    pub(crate) name: Option<u32>,
-    pub(crate) is_first: bool,
-}
-
-struct Frame {
-    block: Block,
-    next: u32,
-}
-
-/// A walk over all entries of an object or array, deep; the outermost one itself is not announced.
-pub(crate) struct Walk<'a> {
-    bytes: &'a [u8],
-    frame: Frame,
-    outer: Vec<Frame>,
-    /// No later value may start before this position.
-    cursor: usize,
-    done: bool,
-}
-
-impl<'a> Walk<'a> {
-    /// `cursor`: values before this position were seen already and may not be met again.
-    #[inline]
-    pub(crate) fn new(bytes: &'a [u8], block: Block, cursor: usize) -> Walk<'a> {
-        Walk { bytes, frame: Frame { block, next: 0 }, outer: Vec::new(), cursor, done: false }
-    }
-
-    /// The position after everything seen.
-    pub(crate) fn cursor(&self) -> usize {
-        self.cursor
-    }
-
-    /// The next step; `None` after the end of the outermost object or array.
-    #[inline]
-    pub(crate) fn step(&mut self) -> Result<Option<Step<'a>>, Corrupt> {
-        let Frame { block, next } = &mut self.frame;
-        if *next == block.count {
-            return self.leave();
-        }
-        let index = *next;
-        *next += 1;
-        let is_object = block.is_object;
-        let entry = block.entry(self.bytes, index as usize)?;
-        let name = is_object.then_some(entry.name);
-        let place = Place { name, is_first: index == 0 };
-        match entry.token {
-            Token::Object | Token::Array => {
-                let holder = block.position as usize;
-                let block = Block::open(self.bytes, entry.position, entry.token)?;
-                check_order(entry.position, self.cursor)?;
-                check_order(holder, block.end as usize)?;
-                let outer = std::mem::replace(&mut self.frame, Frame { block, next: 0 });
-                if self.outer.capacity() == 0 {
-                    self.outer.reserve(DEPTH_USUAL);
-                }
-                self.outer.push(outer);
-                Ok(Some(Step::Begin(place, container_of(&block))))
-            }
-            _ => Ok(Some(Step::Scalar(place, self.scalar(entry)?))),
-        }
-    }
-
-    #[inline]
-    fn scalar(&mut self, entry: Entry) -> Result<Scalar<'a>, Corrupt> {
-        let (value, end) = Scalar::open(self.bytes, entry.token, entry.position)?;
-        if end != 0 {
-            check_order(entry.position, self.cursor)?;
-            self.cursor = end;
-        }
-        Ok(value)
-    }
-
-    #[inline]
-    fn leave(&mut self) -> Result<Option<Step<'a>>, Corrupt> {
-        if self.done {
-            return Ok(None);
-        }
-        let block = self.frame.block;
-        check_order(block.position as usize, self.cursor)?;
-        self.cursor = block.end as usize;
-        match self.outer.pop() {
-            Some(outer) => {
-                self.frame = outer;
-                Ok(Some(Step::End(container_of(&block))))
-            }
-            None => {
-                self.done = true;
-                Ok(None)
-            }
-        }
-    }
-}
+use crate::walk::{Place, Step, Walk, check_order, container_of};
+use crate::writer::Writer;
 
 /// Copies `value`, deep, into the document that `writer` is making.
 pub(crate) fn copy_value(value: &Value<'_>, writer: &mut Writer) -> Result<(), Corrupt> {
@@ -188,17 +79,4 @@ fn copy_scalar(value: &Scalar<'_>, writer: &mut Writer) {
         Scalar::Number(text) => writer.number(text.stored().0),
         Scalar::String(text) => writer.text(text),
     }
-}
-
-#[inline]
-pub(crate) fn container_of(block: &Block) -> Container {
-    if block.is_object { Container::Object } else { Container::Array }
-}
-
-#[inline]
-pub(crate) fn check_order(position: usize, cursor: usize) -> Result<(), Corrupt> {
-    if position < cursor {
-        return Err(Corrupt::new("values overlap", position));
-    }
-    Ok(())
 }

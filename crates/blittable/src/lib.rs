@@ -15,7 +15,7 @@
 //! | `parser` | tokens to a document |
 //! | `writer`, `name_interner` | the bytes of a document under construction |
 //! | `view`, `name_table`, `text` | reading the bytes in place |
-//! | `print` | bytes to JSON |
+//! | `walk`, `print` | bytes to JSON |
 //! | `object_builder`, `modify`, `copy` | documents made by program |
 //! | `compare` | deep equality |
 //! | `object_scanner` | where the elements of a streamed array end |
@@ -37,6 +37,7 @@ mod print;
 mod string_scan;
 mod text;
 mod view;
+mod walk;
 mod writer;
 
 pub use compare::equal;

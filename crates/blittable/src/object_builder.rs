@@ -159,16 +159,22 @@ impl ObjectBuilder {
         self
     }
 
-    /// Ends the root and gives the document, or the first mistake that was made.
-    pub fn finish(mut self) -> Result<BlittableBuf, BuildError> {
+    /// Ends the root and gives the document, or the first mistake that was made. The builder is inside
+    /// a new empty root afterwards, so that its arenas can serve again.
+    pub fn finish(&mut self) -> Result<BlittableBuf, BuildError> {
         if self.writer.depth() != 1 {
             self.fail(BuildError::Unbalanced);
         }
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        self.writer.end();
-        finish_writer(&mut self.writer)
+        let finished = match self.error.take() {
+            Some(error) => Err(error),
+            None => {
+                self.writer.end();
+                finish_writer(&mut self.writer)
+            }
+        };
+        self.writer.reset();
+        self.writer.begin(Container::Object);
+        finished
     }
 
     fn begin_named(&mut self, name: &str, container: Container) -> &mut Self {

@@ -4,13 +4,13 @@
 //! of a sound document is valid JSON in UTF-8 (control characters that a lenient client sent are
 //! printed as escapes); that of corrupt bytes may be nonsense.
 
-use crate::copy::{Place, Step, Walk, check_order, container_of};
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, Token};
 use crate::name_table::NameTable;
 use crate::string_scan::find_byte_to_escape;
 use crate::text::Text;
 use crate::view::{Array, Block, Entry, Object, Scalar, Value};
+use crate::walk::{Place, Step, Walk, check_order, container_of};
 use crate::writer::Container;
 
 /// What a hook of [`write_object_with`] did with a property.

@@ -99,10 +99,15 @@ impl<'a> Document<'a> {
         BlittableBuf(self.root.bytes.to_vec())
     }
 
+    /// Appends the document to `out` as compact JSON, properties in insertion order.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+        write_json(&Value::Object(self.root), out)
+    }
+
     /// The document as compact JSON, properties in insertion order.
     pub fn to_json(&self) -> Result<Vec<u8>, Corrupt> {
         let mut out = Vec::with_capacity(self.root.bytes.len() * 3 / 2);
-        write_json(&Value::Object(self.root), &mut out)?;
+        self.write_json(&mut out)?;
         Ok(out)
     }
 }

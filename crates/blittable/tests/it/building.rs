@@ -53,6 +53,7 @@ fn mistakes_in_building_are_reported_at_the_end() {
         let mut builder = ObjectBuilder::new();
         steps(&mut builder);
         assert_eq!(builder.finish(), Err(expected));
+        assert_eq!(print(&builder.finish().unwrap()), "{}", "the next document starts afresh");
     }
 }
 
@@ -143,4 +144,13 @@ fn json_strings_escape_what_json_demands_and_nothing_else() {
         write_json_string(text, &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
+}
+
+#[test]
+fn builders_and_documents_can_move_between_threads() {
+    fn check<T: Send>() {}
+    check::<ObjectBuilder>();
+    check::<blittable::Builder>();
+    check::<blittable::BlittableBuf>();
+    check::<blittable::Document<'_>>();
 }

@@ -3,6 +3,7 @@
 
 mod building;
 mod facts;
+mod golden;
 mod hostile;
 mod laws;
 mod reading;
