@@ -1,1 +1,54 @@
-//! storage
+//! storage: an embedded, ordered, transactional engine.
+//!
+//! One [`Environment`] is one directory: a data file of 8 KB pages, read through a memory mapping, and
+//! a journal in which each transaction becomes durable before anybody is told of it. One writer at a
+//! time, any number of readers, each on a snapshot that never blocks and is never blocked.
+//!
+//! What it stores: trees with variable keys ([`Tree`]), trees with 8-byte keys ([`FixedTree`]) and
+//! tables of rows with any number of indexes ([`Table`]), all found by name. It knows nothing of
+//! documents, has no threads of its own, and touches the disk through `platform` only.
+//!
+//! Reading order: format (the page) → page_table, snapshot (what a reader sees) → write_pages,
+//! free_space (what a writer changes) → tree, fixed_tree, rows, table (what pages hold) → journal,
+//! flush, header, open (how it survives) → environment (how it fits together).
+
+mod catalog;
+mod check;
+mod data_file;
+mod environment;
+mod error;
+mod fixed_tree;
+mod flush;
+mod format;
+mod free_space;
+mod header;
+mod io_statistics;
+mod journal;
+mod open;
+mod page_table;
+mod rows;
+mod sealed;
+mod snapshot;
+mod table;
+mod transaction;
+mod tree;
+mod tree_name;
+mod write_pages;
+mod write_transaction;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::{
+    check::CheckReport,
+    environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
+    error::{Corruption, StorageError},
+    format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
+    io_statistics::{IoKind, IoOperation},
+    rows::RowId,
+    sealed::SealedTransaction,
+    table::{FixedIndexSchema, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut, TableSchema},
+    transaction::{FixedEntry, FixedTree, ReadTransaction, Transaction, Tree, TreeEntry},
+    tree_name::TreeName,
+    write_transaction::{FixedTreeMut, Savepoint, TreeMut, WriteTransaction},
+};

@@ -1,0 +1,405 @@
+//! An environment: one data file, its journal, its snapshots, and the one writer.
+//!
+//! The life of a transaction: [`Environment::write`] takes the writer lock and builds on `latest`;
+//! sealing makes its snapshot the new `latest`; [`Environment::make_durable`] appends it to the journal
+//! and only then publishes it to readers. The flush copies published versions to the data file.
+//!
+//! Locks, in the order in which they are taken: flush → journal → writer → published.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use platform::{DirectoryLock, Platform};
+
+use crate::{
+    data_file::DataFile,
+    error::StorageError,
+    flush::FlushState,
+    format::{PAGE_BYTES, PageNumber},
+    io_statistics::{IoMeter, IoOperation},
+    journal::{AppendError, Journal},
+    page_table::VersionBytes,
+    sealed::{SealedContent, SealedTransaction},
+    snapshot::Snapshot,
+    transaction::ReadTransaction,
+    write_pages::ChangedPage,
+    write_transaction::WriteTransaction,
+};
+
+/// Where an environment lives and how much it may use.
+#[derive(Clone, Debug)]
+pub struct EnvironmentOptions {
+    /// The directory of the data file; created when missing.
+    pub directory: PathBuf,
+    /// The directory of the journal files, maybe on a drive of its own; `journals` in the directory
+    /// when `None`. Must not be shared with another environment.
+    pub journals_directory: Option<PathBuf>,
+    /// Longest journal file, in bytes. A flush is asked for when that much was appended.
+    pub journal_bytes_max: u64,
+    /// Page versions held in memory before writers have to wait for the flush, in bytes.
+    pub unflushed_bytes_max: u64,
+}
+
+impl EnvironmentOptions {
+    /// The defaults: journals beside the data file, of up to 64 MB; 256 MB of unflushed versions.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            journals_directory: None,
+            journal_bytes_max: 64 * 1024 * 1024,
+            unflushed_bytes_max: 256 * 1024 * 1024,
+        }
+    }
+
+    pub(crate) fn journals(&self) -> PathBuf {
+        self.journals_directory.clone().unwrap_or_else(|| self.directory.join("journals"))
+    }
+}
+
+/// What an environment occupies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnvironmentStatistics {
+    /// Bytes of the data file.
+    pub data_file_bytes: u64,
+    /// Bytes of all journal files.
+    pub journal_bytes: u64,
+    /// Journal files.
+    pub journal_files: usize,
+    /// Bytes of page versions in memory.
+    pub unflushed_bytes: u64,
+    /// Pages that were allocated once and are free now.
+    pub free_pages: u64,
+    /// Pages below the end of the environment.
+    pub allocated_pages: u64,
+    /// Bytes in a page.
+    pub page_bytes: usize,
+    /// The newest durable transaction.
+    pub transaction: u64,
+    /// Snapshots older than the newest that a reader still holds.
+    pub older_snapshots: usize,
+}
+
+struct WriterState {
+    held: bool,
+    /// The newest sealed state, durable or not.
+    latest: Arc<Snapshot>,
+    /// Counts how often sealed transactions were given up.
+    generation: u64,
+    given_up_because: Option<Arc<StorageError>>,
+    /// Versions that are in the data file and leave the page table when no writer is active.
+    flushed: Vec<(PageNumber, u64)>,
+}
+
+struct Published {
+    current: Arc<Snapshot>,
+    /// Earlier snapshots that a reader may still hold, oldest first.
+    earlier: VecDeque<Arc<Snapshot>>,
+}
+
+type Notice = Box<dyn Fn() + Send + Sync>;
+
+/// An open environment.
+pub struct Environment {
+    pub(crate) options: EnvironmentOptions,
+    pub(crate) data: DataFile,
+    pub(crate) journal: Journal,
+    pub(crate) meter: IoMeter,
+    versions: Arc<VersionBytes>,
+    writer: Mutex<WriterState>,
+    writer_free: Condvar,
+    published: Mutex<Published>,
+    failure: OnceLock<Arc<StorageError>>,
+    pub(crate) flush_state: Mutex<FlushState>,
+    flush_wanted: AtomicBool,
+    on_flush_wanted: OnceLock<Notice>,
+    _lock: Box<dyn DirectoryLock>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What opening prepared; see open.rs.
+pub(crate) struct Opened {
+    pub(crate) options: EnvironmentOptions,
+    pub(crate) data: DataFile,
+    pub(crate) journal: Journal,
+    pub(crate) meter: IoMeter,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) flush_state: FlushState,
+    pub(crate) lock: Box<dyn DirectoryLock>,
+}
+
+impl Environment {
+    pub(crate) fn assemble(opened: Opened) -> Arc<Self> {
+        let snapshot = Arc::new(opened.snapshot);
+        Arc::new(Self {
+            options: opened.options,
+            data: opened.data,
+            journal: opened.journal,
+            meter: opened.meter,
+            versions: Arc::default(),
+            writer: Mutex::new(WriterState {
+                held: false,
+                latest: snapshot.clone(),
+                generation: 0,
+                given_up_because: None,
+                flushed: Vec::new(),
+            }),
+            writer_free: Condvar::new(),
+            published: Mutex::new(Published { current: snapshot, earlier: VecDeque::new() }),
+            failure: OnceLock::new(),
+            flush_state: Mutex::new(opened.flush_state),
+            flush_wanted: AtomicBool::new(false),
+            on_flush_wanted: OnceLock::new(),
+            _lock: opened.lock,
+        })
+    }
+
+    /// The newest durable state, for reading.
+    pub fn read(&self) -> ReadTransaction {
+        ReadTransaction::new(lock(&self.published).current.clone())
+    }
+
+    /// The writer, once nobody else is it. Fails when the environment has failed, and with
+    /// [`StorageError::TooManyUnflushed`] when memory is full of versions that cannot be flushed.
+    pub fn write(self: &Arc<Self>) -> Result<WriteTransaction, StorageError> {
+        if self.versions.get() > self.options.unflushed_bytes_max {
+            self.flush()?;
+            let bytes = self.versions.get();
+            let limit = self.options.unflushed_bytes_max;
+            if bytes > limit {
+                return Err(StorageError::TooManyUnflushed { bytes, limit });
+            }
+        }
+        let mut writer = lock(&self.writer);
+        while writer.held {
+            writer = self.writer_free.wait(writer).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.check_failure()?;
+        writer.held = true;
+        let (base, generation) = (writer.latest.clone(), writer.generation);
+        drop(writer);
+        Ok(WriteTransaction::new(self.clone(), base, generation))
+    }
+
+    pub(crate) fn release_writer(&self) {
+        let mut writer = lock(&self.writer);
+        writer.held = false;
+        self.forget_flushed(&mut writer);
+        self.writer_free.notify_one();
+    }
+
+    pub(crate) fn version_bytes(&self) -> &Arc<VersionBytes> {
+        &self.versions
+    }
+
+    /// Makes a transaction's snapshot the one that the next writer builds on.
+    pub(crate) fn accept_sealed(
+        self: &Arc<Self>,
+        snapshot: Arc<Snapshot>,
+        changed: Vec<ChangedPage>,
+        generation: u64,
+    ) -> Result<SealedTransaction, StorageError> {
+        self.check_failure()?;
+        let mut writer = lock(&self.writer);
+        if let Some(reason) = given_up(&writer, generation) {
+            return Err(reason);
+        }
+        writer.latest = snapshot.clone();
+        let content = SealedContent { snapshot, changed, generation };
+        Ok(SealedTransaction::new(self.clone(), content))
+    }
+
+    pub(crate) fn make_durable(&self, sealed: SealedContent) -> Result<(), StorageError> {
+        let transaction = sealed.snapshot.transaction;
+        let mut turn = self.journal.wait_turn(transaction, || {
+            self.check_failure().err().or_else(|| given_up(&lock(&self.writer), sealed.generation))
+        })?;
+        match turn.append(transaction, &sealed.changed, &self.meter) {
+            Ok(()) => {
+                drop(sealed.changed);
+                self.publish(&sealed.snapshot);
+                drop(turn);
+                self.ask_for_flush_if_due();
+                Ok(())
+            }
+            Err(AppendError::NothingWritten(reason)) => {
+                self.rewind(Arc::new(reason.clone()), sealed.generation);
+                drop(turn);
+                self.journal.wake_waiters();
+                Err(reason)
+            }
+            Err(AppendError::Unknown(reason)) => {
+                let failure = self.fail(reason);
+                drop(turn);
+                self.journal.wake_waiters();
+                Err(failure)
+            }
+        }
+    }
+
+    /// Called while the journal is held, so that snapshots appear in the order of transactions.
+    fn publish(&self, sealed: &Arc<Snapshot>) {
+        let writer = lock(&self.writer);
+        // The writer may have replaced it by one whose flushed versions are forgotten.
+        let newest = if writer.latest.transaction == sealed.transaction {
+            writer.latest.clone()
+        } else {
+            sealed.clone()
+        };
+        let mut published = lock(&self.published);
+        drop(writer);
+        let before = std::mem::replace(&mut published.current, newest);
+        published.earlier.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        if Arc::strong_count(&before) > 1 {
+            published.earlier.push_back(before);
+        }
+    }
+
+    /// The oldest snapshot that a reader may hold.
+    pub(crate) fn oldest_snapshot(&self) -> Arc<Snapshot> {
+        let mut published = lock(&self.published);
+        published.earlier.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        published.earlier.front().unwrap_or(&published.current).clone()
+    }
+
+    /// Gives up every sealed transaction that is not durable, unless that happened already.
+    fn rewind(&self, reason: Arc<StorageError>, generation: u64) {
+        let mut writer = lock(&self.writer);
+        if writer.generation == generation {
+            writer.generation += 1;
+            writer.given_up_because = Some(reason);
+            writer.latest = lock(&self.published).current.clone();
+        }
+    }
+
+    pub(crate) fn give_up(&self, transaction: u64, generation: u64) {
+        self.rewind(Arc::new(StorageError::GivenUp { transaction }), generation);
+        self.journal.wake_waiters();
+    }
+
+    /// Closes the write path for good; the environment has to be opened again.
+    pub(crate) fn fail(&self, reason: StorageError) -> StorageError {
+        let reason = self.failure.get_or_init(|| Arc::new(reason)).clone();
+        StorageError::Failed { reason }
+    }
+
+    pub(crate) fn check_failure(&self) -> Result<(), StorageError> {
+        match self.failure.get() {
+            Some(reason) => Err(StorageError::Failed { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a write or a sync has failed: the environment has to be opened again to be written.
+    pub fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    /// Takes note that these versions are in the data file.
+    pub(crate) fn versions_flushed(&self, flushed: Vec<(PageNumber, u64)>) {
+        let mut writer = lock(&self.writer);
+        writer.flushed.extend(flushed);
+        if !writer.held {
+            self.forget_flushed(&mut writer);
+        }
+    }
+
+    /// Takes flushed versions out of the newest page table; pages changed since stay.
+    fn forget_flushed(&self, writer: &mut WriterState) {
+        if writer.flushed.is_empty() {
+            return;
+        }
+        let mut table = writer.latest.table.clone();
+        for (page, transaction) in writer.flushed.drain(..) {
+            if table.get(page).is_some_and(|version| version.transaction() == transaction) {
+                table.remove(page);
+            }
+        }
+        let latest = &writer.latest;
+        let next = Arc::new(Snapshot {
+            transaction: latest.transaction,
+            table,
+            root: latest.root,
+            data: self.data.mapped(),
+            free_space: latest.free_space.clone(),
+        });
+        writer.latest = next.clone();
+        let mut published = lock(&self.published);
+        if published.current.transaction == next.transaction {
+            let before = std::mem::replace(&mut published.current, next);
+            if Arc::strong_count(&before) > 1 {
+                published.earlier.push_back(before);
+            }
+        }
+    }
+
+    /// Registers who is told, once, that a flush is due; it is told again after the next flush.
+    pub fn on_flush_wanted(&self, notice: impl Fn() + Send + Sync + 'static) {
+        drop(self.on_flush_wanted.set(Box::new(notice)));
+    }
+
+    /// Whether enough was written to make a flush worthwhile.
+    pub fn flush_wanted(&self) -> bool {
+        self.flush_wanted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn flush_begins(&self) {
+        self.flush_wanted.store(false, Ordering::Release);
+    }
+
+    fn ask_for_flush_if_due(&self) {
+        let due = self.versions.get() > self.options.unflushed_bytes_max / 2
+            || self.journal.flush_is_due(self.options.journal_bytes_max);
+        if due
+            && !self.flush_wanted.swap(true, Ordering::AcqRel)
+            && let Some(notice) = self.on_flush_wanted.get()
+        {
+            notice();
+        }
+    }
+
+    /// What the environment occupies.
+    pub fn statistics(&self) -> EnvironmentStatistics {
+        let (journal_bytes, journal_files) = self.journal.files();
+        let (current, older_snapshots) = {
+            let mut published = lock(&self.published);
+            published.earlier.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+            (published.current.clone(), published.earlier.len())
+        };
+        EnvironmentStatistics {
+            data_file_bytes: self.data.bytes(),
+            journal_bytes,
+            journal_files,
+            unflushed_bytes: self.versions.get(),
+            free_pages: current.free_space.free_pages(),
+            allocated_pages: current.root.next_page.get(),
+            page_bytes: PAGE_BYTES,
+            transaction: current.transaction,
+            older_snapshots,
+        }
+    }
+
+    /// The newest I/O operations, oldest first.
+    pub fn recent_io(&self) -> Vec<IoOperation> {
+        self.meter.recent()
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &EnvironmentOptions {
+        &self.options
+    }
+}
+
+fn given_up(writer: &WriterState, generation: u64) -> Option<StorageError> {
+    let reason = writer.given_up_because.as_ref()?;
+    (writer.generation != generation)
+        .then(|| StorageError::BuiltOnFailed { reason: reason.clone() })
+}

@@ -1,0 +1,263 @@
+//! What can go wrong in the engine, in three kinds that are never mixed: the caller's, the
+//! environment's (retryable), and ours (corruption).
+
+use std::{fmt, io, path::PathBuf, sync::Arc};
+
+use crate::format::PageNumber;
+
+/// An error of the storage engine.
+#[derive(Clone, Debug)]
+pub enum StorageError {
+    /// The caller's: a key longer than [`crate::KEY_BYTES_MAX`].
+    KeyTooLong {
+        /// Length of the refused key, in bytes.
+        bytes: usize,
+    },
+    /// The caller's: a value or row longer than [`crate::VALUE_BYTES_MAX`].
+    ValueTooLong {
+        /// Length of the refused value, in bytes.
+        bytes: usize,
+    },
+    /// The environment's, retryable: there is no space left. Nothing of the transaction was kept;
+    /// reads go on, and writes succeed again when space is back.
+    DiskFull {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// The environment's, retryable: more page versions wait for the flush than memory is allowed
+    /// for, most likely because a reader has kept an old snapshot open.
+    TooManyUnflushed {
+        /// Bytes of page versions held now.
+        bytes: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The environment's, retryable: this transaction was built on one that could not be written and
+    /// was given up with it. Nothing of it was kept.
+    BuiltOnFailed {
+        /// Why the earlier transaction was not written.
+        reason: Arc<StorageError>,
+    },
+    /// The environment's, retryable: a sealed transaction was dropped instead of made durable.
+    GivenUp {
+        /// The transaction.
+        transaction: u64,
+    },
+    /// A write or a sync failed, so nobody knows what the disk holds of the transactions in flight.
+    /// The environment refuses writes until it is opened again through recovery.
+    Failed {
+        /// The failure that closed the write path.
+        reason: Arc<StorageError>,
+    },
+    /// The environment's: another process, or another environment of this one, has the directory.
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// The files were written by a version this one does not know.
+    UnknownVersion {
+        /// The file whose version is unknown.
+        path: PathBuf,
+        /// The version it carries.
+        found: u32,
+        /// The newest version that this build reads.
+        known: u32,
+    },
+    /// An operation of the disk failed.
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was attempted: "read", "write", "sync", ….
+        operation: &'static str,
+        /// The error of the disk.
+        source: Arc<io::Error>,
+    },
+    /// Ours, or the disk's: bytes that are not what was written.
+    Corrupt(Corruption),
+}
+
+/// Where corruption was seen.
+#[derive(Clone, Debug)]
+pub enum Corruption {
+    /// The page's checksum does not match its content.
+    PageChecksum {
+        /// The page.
+        page: PageNumber,
+    },
+    /// The page carries another page's number or another kind than its parent says.
+    PageHeader {
+        /// The page.
+        page: PageNumber,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A page number past the end of the environment.
+    PageOutOfRange {
+        /// The page.
+        page: PageNumber,
+    },
+    /// Both copies of the environment's header are unreadable.
+    Header {
+        /// The data file.
+        path: PathBuf,
+    },
+    /// The data file is shorter than its pages.
+    DataFileTooShort {
+        /// The data file.
+        path: PathBuf,
+        /// Its length, in bytes.
+        bytes: u64,
+        /// The length that its header asks for, in bytes.
+        expected: u64,
+    },
+    /// A journal record before the end of the journal is damaged: an acknowledged transaction is lost.
+    Journal {
+        /// The journal file.
+        path: PathBuf,
+        /// Offset of the damage, in bytes.
+        offset: u64,
+        /// The first transaction that cannot be read.
+        transaction: u64,
+        /// A later transaction that can.
+        later: u64,
+    },
+    /// A structure inside a page contradicts itself.
+    Structure {
+        /// The page.
+        page: PageNumber,
+        /// The contradiction.
+        detail: &'static str,
+    },
+}
+
+impl StorageError {
+    pub(crate) fn io(
+        path: impl Into<PathBuf>,
+        operation: &'static str,
+        source: io::Error,
+    ) -> StorageError {
+        let path = path.into();
+        if source.kind() == io::ErrorKind::StorageFull {
+            StorageError::DiskFull { path }
+        } else {
+            StorageError::Io { path, operation, source: Arc::new(source) }
+        }
+    }
+
+    pub(crate) fn structure(page: PageNumber, detail: &'static str) -> StorageError {
+        StorageError::Corrupt(Corruption::Structure { page, detail })
+    }
+
+    /// Whether the same request may succeed later without anybody repairing anything.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            StorageError::DiskFull { .. }
+            | StorageError::TooManyUnflushed { .. }
+            | StorageError::BuiltOnFailed { .. }
+            | StorageError::GivenUp { .. }
+            | StorageError::Failed { .. } => true,
+            StorageError::KeyTooLong { .. }
+            | StorageError::ValueTooLong { .. }
+            | StorageError::Locked { .. }
+            | StorageError::UnknownVersion { .. }
+            | StorageError::Io { .. }
+            | StorageError::Corrupt(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorageError::KeyTooLong { bytes } => {
+                write!(f, "a key of {bytes} bytes is longer than {} bytes", crate::KEY_BYTES_MAX)
+            }
+            StorageError::ValueTooLong { bytes } => {
+                write!(
+                    f,
+                    "a value of {bytes} bytes is longer than {} bytes",
+                    crate::VALUE_BYTES_MAX
+                )
+            }
+            StorageError::DiskFull { path } => write!(
+                f,
+                "there is no space left for {}; writes are refused until there is",
+                path.display()
+            ),
+            StorageError::TooManyUnflushed { bytes, limit } => write!(
+                f,
+                "{bytes} bytes of changed pages wait to be written to the data file, and the limit is \
+                 {limit}; a long-running read may be holding them back"
+            ),
+            StorageError::BuiltOnFailed { reason } => {
+                write!(f, "an earlier transaction could not be written: {reason}")
+            }
+            StorageError::GivenUp { transaction } => {
+                write!(f, "transaction {transaction} was given up before it was written")
+            }
+            StorageError::Failed { reason } => write!(
+                f,
+                "the environment stopped accepting writes and has to be opened again: {reason}"
+            ),
+            StorageError::Locked { path } => {
+                write!(f, "{} is locked: another server uses this directory", path.display())
+            }
+            StorageError::UnknownVersion { path, found, known } => write!(
+                f,
+                "{} has format version {found}, and this version of Corvus reads up to {known}",
+                path.display()
+            ),
+            StorageError::Io { path, operation, source } => {
+                write!(f, "cannot {operation} {}: {source}", path.display())
+            }
+            StorageError::Corrupt(corruption) => corruption.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Corruption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Corruption::PageChecksum { page } => {
+                write!(f, "page {page} is damaged: its checksum does not match its content")
+            }
+            Corruption::PageHeader { page, expected } => {
+                write!(f, "page {page} is not {expected}, which its place demands")
+            }
+            Corruption::PageOutOfRange { page } => {
+                write!(f, "page {page} lies past the end of the environment")
+            }
+            Corruption::Header { path } => {
+                write!(f, "both copies of the header of {} are damaged", path.display())
+            }
+            Corruption::DataFileTooShort { path, bytes, expected } => {
+                write!(f, "{} has {bytes} bytes and should have {expected}", path.display())
+            }
+            Corruption::Journal { path, offset, transaction, later } => write!(
+                f,
+                "{} is damaged at byte {offset}: transaction {transaction} cannot be read although \
+                 transaction {later} after it can; run `corvus offline salvage` on a copy",
+                path.display()
+            ),
+            Corruption::Structure { page, detail } => write!(f, "page {page} is damaged: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for StorageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StorageError::Io { source, .. } => Some(source.as_ref()),
+            StorageError::Failed { reason } | StorageError::BuiltOnFailed { reason } => {
+                Some(reason.as_ref())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<Corruption> for StorageError {
+    fn from(corruption: Corruption) -> Self {
+        StorageError::Corrupt(corruption)
+    }
+}

@@ -1,0 +1,156 @@
+//! The header of an environment: pages 0 and 1 of the data file, written in turn.
+//!
+//! ```text
+//!   0 magic             u64      "CORVUSDB"
+//!   8 format version    u32
+//!  12 page bytes        u32
+//!  16 environment id    u128
+//!  32 revision          u64      the copy with the higher revision is the valid one
+//!  40 floor transaction u64      recovery replays the transactions after this one …
+//!  48 journal number    u64      … from this journal file …
+//!  56 journal offset    u64      … at this byte …
+//!  64 chain             u128     … where the first record names this checksum as its predecessor's
+//!  80 checksum          u128     XXH3-128 of bytes 0..80
+//! ```
+//!
+//! A header is one 512-byte sector, so a power cut leaves the old or the new one; were it torn after
+//! all, the checksum tells, and the other copy is at most one flush older and still valid, because
+//! journals are recycled only after the newer header is synced.
+
+use std::path::Path;
+
+use platform::File;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::{
+    error::{Corruption, StorageError},
+    format::{PAGE_BYTES, read_u32, read_u64, read_u128, write_u32, write_u64, write_u128},
+};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"CORVUSDB");
+/// The format that this build writes, and the newest that it reads.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+const HEADER_BYTES: usize = 96;
+const SECTOR: usize = 512;
+
+/// A place in the journal: everything up to and including `transaction` lies before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalPosition {
+    pub(crate) transaction: u64,
+    pub(crate) journal: u64,
+    pub(crate) offset: u64,
+    /// Checksum of the record of `transaction`, which the next record must name.
+    pub(crate) chain: u128,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EnvironmentHeader {
+    pub(crate) environment_id: u128,
+    pub(crate) revision: u64,
+    pub(crate) replay_from: JournalPosition,
+}
+
+impl EnvironmentHeader {
+    fn to_bytes(self) -> [u8; SECTOR] {
+        let mut bytes = [0; SECTOR];
+        write_u64(&mut bytes, 0, MAGIC);
+        write_u32(&mut bytes, 8, FORMAT_VERSION);
+        write_u32(&mut bytes, 12, PAGE_BYTES as u32);
+        write_u128(&mut bytes, 16, self.environment_id);
+        write_u64(&mut bytes, 32, self.revision);
+        write_u64(&mut bytes, 40, self.replay_from.transaction);
+        write_u64(&mut bytes, 48, self.replay_from.journal);
+        write_u64(&mut bytes, 56, self.replay_from.offset);
+        write_u128(&mut bytes, 64, self.replay_from.chain);
+        let sum = xxh3_128(&bytes[..80]);
+        write_u128(&mut bytes, 80, sum);
+        bytes
+    }
+
+    /// `Ok(None)` when the bytes are not a whole header.
+    fn from_bytes(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
+        if read_u64(bytes, 0) != MAGIC || read_u128(bytes, 80) != xxh3_128(&bytes[..80]) {
+            return Ok(None);
+        }
+        let version = read_u32(bytes, 8);
+        if version != FORMAT_VERSION || read_u32(bytes, 12) as usize != PAGE_BYTES {
+            return Err(StorageError::UnknownVersion {
+                path: path.to_path_buf(),
+                found: version,
+                known: FORMAT_VERSION,
+            });
+        }
+        Ok(Some(Self {
+            environment_id: read_u128(bytes, 16),
+            revision: read_u64(bytes, 32),
+            replay_from: JournalPosition {
+                transaction: read_u64(bytes, 40),
+                journal: read_u64(bytes, 48),
+                offset: read_u64(bytes, 56),
+                chain: read_u128(bytes, 64),
+            },
+        }))
+    }
+
+    /// Writes the header over the older copy. Durable after the file's next sync.
+    pub(crate) fn write(&self, file: &dyn File, path: &Path) -> Result<(), StorageError> {
+        let offset = (self.revision % 2) * PAGE_BYTES as u64;
+        file.write_all_at(&self.to_bytes(), offset)
+            .map_err(|error| StorageError::io(path, "write the header of", error))
+    }
+
+    /// The newer of the copies that are whole.
+    pub(crate) fn read(file: &dyn File, path: &Path) -> Result<Self, StorageError> {
+        let mut newest: Option<Self> = None;
+        for copy in 0..2 {
+            let mut bytes = [0; HEADER_BYTES];
+            file.read_exact_at(&mut bytes, copy * PAGE_BYTES as u64)
+                .map_err(|error| StorageError::io(path, "read the header of", error))?;
+            if let Some(header) = Self::from_bytes(&bytes, path)?
+                && newest.is_none_or(|newest| newest.revision < header.revision)
+            {
+                newest = Some(header);
+            }
+        }
+        newest.ok_or_else(|| Corruption::Header { path: path.to_path_buf() }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(revision: u64) -> EnvironmentHeader {
+        EnvironmentHeader {
+            environment_id: 77,
+            revision,
+            replay_from: JournalPosition { transaction: 5, journal: 2, offset: 4096, chain: 9 },
+        }
+    }
+
+    #[test]
+    fn a_header_reads_back_as_written() {
+        let bytes = header(3).to_bytes();
+        let read = EnvironmentHeader::from_bytes(&bytes, Path::new("x")).expect("known version");
+        assert_eq!(read, Some(header(3)));
+    }
+
+    #[test]
+    fn a_damaged_header_is_no_header() {
+        for at in 0..HEADER_BYTES {
+            let mut bytes = header(3).to_bytes();
+            bytes[at] ^= 0x10;
+            assert_eq!(EnvironmentHeader::from_bytes(&bytes, Path::new("x")).expect("read"), None);
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_refused_by_name() {
+        let mut bytes = header(3).to_bytes();
+        write_u32(&mut bytes, 8, FORMAT_VERSION + 1);
+        let sum = xxh3_128(&bytes[..80]);
+        write_u128(&mut bytes, 80, sum);
+        let error = EnvironmentHeader::from_bytes(&bytes, Path::new("x")).expect_err("unknown");
+        assert!(matches!(error, StorageError::UnknownVersion { found: 2, known: 1, .. }));
+    }
+}

@@ -1,0 +1,366 @@
+//! A journal record: one transaction's changed pages.
+//!
+//! ```text
+//!  0 magic u64 "CORVUSJR" · 8 environment u64 (low half of its id) · 16 transaction u64
+//! 24 checksum of the previous record u128 (the chain)
+//! 40 stored bytes u64 · 48 payload bytes u64 · 56 pages u32 · 60 flags u32 (1: LZ4 block)
+//! 64 written at, ticks i64 · 72 checksum u128 (XXH3-128 of bytes 0..72 and the stored payload)
+//! 88 payload as stored, zero padded to a whole sector
+//!
+//! payload, per page:  page u64 · bytes u32 · kind u8 · zero [3] · content
+//!   kind 0, whole:       the page or run
+//!   kind 1, difference:  (offset u16 · bytes u16 · content) …, against the page before this record
+//! ```
+//!
+//! Invariant: after the floor of a flush, the first record of each page is a whole one, so that
+//! replaying from the floor never needs a page of the data file, which a power cut may have torn.
+
+use platform::{AlignedBuffer, SECTOR_BYTES};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::{
+    format::{
+        PAGE_BYTES, PageNumber, read_u16, read_u32, read_u64, read_u128, to_u16, write_u32,
+        write_u64, write_u128,
+    },
+    write_pages::ChangedPage,
+};
+
+pub(super) const HEADER_BYTES: usize = 88;
+const MAGIC: u64 = u64::from_le_bytes(*b"CORVUSJR");
+const CHECKED: usize = 72;
+const FLAG_LZ4: u32 = 1;
+const ENTRY_BYTES: usize = 16;
+const WHOLE: u8 = 0;
+const DIFFERENCE: u8 = 1;
+/// A longer difference is written as a whole page: it would save little.
+const DIFFERENCE_BYTES_MAX: usize = PAGE_BYTES / 2;
+/// Equal bytes between two changes that are cheaper to repeat than to skip.
+const GAP_BYTES: usize = 8;
+/// Larger payloads are refused when read: no transaction is allowed to be that large.
+const PAYLOAD_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
+
+/// What a record is about, beside its pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    pub(super) environment: u64,
+    pub(super) transaction: u64,
+    pub(super) previous: u128,
+    pub(super) written_at: i64,
+}
+
+/// Builds records in buffers that it keeps.
+pub(super) struct RecordBuilder {
+    payload: Vec<u8>,
+    pages: u32,
+    record: AlignedBuffer,
+}
+
+impl RecordBuilder {
+    pub(super) fn new() -> Self {
+        Self { payload: Vec::new(), pages: 0, record: AlignedBuffer::zeroed(16 * SECTOR_BYTES) }
+    }
+
+    pub(super) fn start(&mut self) {
+        self.payload.clear();
+        self.pages = 0;
+    }
+
+    /// Adds a page, as a difference to its base when `difference` allows and that is shorter.
+    pub(super) fn add(&mut self, page: &ChangedPage, difference: bool) {
+        let at = self.payload.len();
+        self.payload.resize(at + ENTRY_BYTES, 0);
+        let new = page.version.bytes();
+        let kind = match &page.base {
+            Some(base) if difference && write_difference(base.bytes(), new, &mut self.payload) => {
+                DIFFERENCE
+            }
+            _ => {
+                self.payload.truncate(at + ENTRY_BYTES);
+                self.payload.extend_from_slice(new);
+                WHOLE
+            }
+        };
+        let bytes = self.payload.len() - at - ENTRY_BYTES;
+        write_u64(&mut self.payload, at, page.number.0);
+        write_u32(&mut self.payload, at + 8, bytes as u32);
+        self.payload[at + 12] = kind;
+        self.pages += 1;
+    }
+
+    pub(super) fn payload_bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// The finished record, in whole sectors, and its checksum.
+    pub(super) fn finish(&mut self, header: RecordHeader) -> (&[u8], u128) {
+        let (stored, flags) = self.store_payload();
+        let record = &mut self.record;
+        write_u64(record, 0, MAGIC);
+        write_u64(record, 8, header.environment);
+        write_u64(record, 16, header.transaction);
+        write_u128(record, 24, header.previous);
+        write_u64(record, 40, stored as u64);
+        write_u64(record, 48, self.payload.len() as u64);
+        write_u32(record, 56, self.pages);
+        write_u32(record, 60, flags);
+        write_u64(record, 64, header.written_at as u64);
+        let sum = checksum(&record[..CHECKED], &record[HEADER_BYTES..HEADER_BYTES + stored]);
+        write_u128(record, CHECKED, sum);
+        let end = (HEADER_BYTES + stored).next_multiple_of(SECTOR_BYTES);
+        self.record[HEADER_BYTES + stored..end].fill(0);
+        (&self.record[..end], sum)
+    }
+
+    /// Puts the payload behind the header, compressed when that saves a sector.
+    fn store_payload(&mut self) -> (usize, u32) {
+        let raw = self.payload.len();
+        let room = HEADER_BYTES + lz4_flex::block::get_maximum_output_size(raw).max(raw);
+        if self.record.len() < room {
+            self.record = AlignedBuffer::zeroed(room.next_power_of_two());
+        }
+        if HEADER_BYTES + raw > SECTOR_BYTES
+            && let Ok(stored) =
+                lz4_flex::block::compress_into(&self.payload, &mut self.record[HEADER_BYTES..])
+            && stored + SECTOR_BYTES / 2 < raw
+        {
+            return (stored, FLAG_LZ4);
+        }
+        self.record[HEADER_BYTES..HEADER_BYTES + raw].copy_from_slice(&self.payload);
+        (raw, 0)
+    }
+}
+
+fn checksum(header: &[u8], stored: &[u8]) -> u128 {
+    let mut hash = Xxh3::new();
+    hash.update(header);
+    hash.update(stored);
+    hash.digest128()
+}
+
+/// Appends what changed from `old` to `new`; false (and rubbish behind) when that is too much.
+fn write_difference(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
+    if old.len() != PAGE_BYTES || new.len() != PAGE_BYTES {
+        return false;
+    }
+    let limit = out.len() + DIFFERENCE_BYTES_MAX;
+    let mut at = 0;
+    while let Some(start) = first_difference(old, new, at) {
+        let mut end = start + 1;
+        let mut equal = 0;
+        let mut next = end;
+        while next < PAGE_BYTES && equal < GAP_BYTES {
+            if old[next] == new[next] {
+                equal += 1;
+            } else {
+                equal = 0;
+                end = next + 1;
+            }
+            next += 1;
+        }
+        out.extend_from_slice(&to_u16(start).to_le_bytes());
+        out.extend_from_slice(&to_u16(end - start).to_le_bytes());
+        out.extend_from_slice(&new[start..end]);
+        if out.len() > limit {
+            return false;
+        }
+        at = end;
+    }
+    true
+}
+
+/// The first place at or after `from` where the pages differ.
+fn first_difference(old: &[u8], new: &[u8], from: usize) -> Option<usize> {
+    const WORD: usize = 32;
+    let mut at = from;
+    while !at.is_multiple_of(WORD) {
+        if old[at] != new[at] {
+            return Some(at);
+        }
+        at += 1;
+    }
+    while at < PAGE_BYTES {
+        if old[at..at + WORD] != new[at..at + WORD] {
+            return (at..at + WORD).find(|at| old[*at] != new[*at]);
+        }
+        at += WORD;
+    }
+    None
+}
+
+/// A record found in a journal file: its header, its checksum, and how long it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundRecord {
+    pub(super) header: RecordHeader,
+    pub(super) checksum: u128,
+    stored: usize,
+    payload: usize,
+    flags: u32,
+}
+
+impl FoundRecord {
+    /// What the first bytes of a sector say; `None` when no record of that environment starts there
+    /// or it cannot fit in the `room` bytes left in the file.
+    pub(super) fn parse(bytes: &[u8], environment: u64, room: u64) -> Option<Self> {
+        let stored = read_u64(bytes, 40);
+        let payload = read_u64(bytes, 48);
+        if read_u64(bytes, 0) != MAGIC
+            || read_u64(bytes, 8) != environment
+            || stored > room.saturating_sub(HEADER_BYTES as u64)
+            || payload > PAYLOAD_BYTES_MAX
+        {
+            return None;
+        }
+        Some(Self {
+            header: RecordHeader {
+                environment,
+                transaction: read_u64(bytes, 16),
+                previous: read_u128(bytes, 24),
+                written_at: read_u64(bytes, 64) as i64,
+            },
+            checksum: read_u128(bytes, CHECKED),
+            stored: stored as usize,
+            payload: payload as usize,
+            flags: read_u32(bytes, 60),
+        })
+    }
+
+    /// Bytes of header and stored payload.
+    pub(super) fn bytes(&self) -> usize {
+        HEADER_BYTES + self.stored
+    }
+
+    /// Bytes in the file, padding included.
+    pub(super) fn sectors_bytes(&self) -> u64 {
+        self.bytes().next_multiple_of(SECTOR_BYTES) as u64
+    }
+
+    /// Whether `record` (of [`FoundRecord::bytes`]) is what was written.
+    pub(super) fn is_sound(&self, record: &[u8]) -> bool {
+        checksum(&record[..CHECKED], &record[HEADER_BYTES..]) == self.checksum
+    }
+
+    /// The payload of a sound record; `None` when it contradicts itself.
+    pub(super) fn payload(&self, record: &[u8]) -> Option<Vec<u8>> {
+        let stored = &record[HEADER_BYTES..];
+        if self.flags & FLAG_LZ4 == 0 {
+            return (self.stored == self.payload).then(|| stored.to_vec());
+        }
+        lz4_flex::block::decompress(stored, self.payload)
+            .ok()
+            .filter(|payload| payload.len() == self.payload)
+    }
+}
+
+/// A page inside a payload.
+pub(super) enum PageChange<'a> {
+    Whole(&'a [u8]),
+    Difference(&'a [u8]),
+}
+
+/// The pages of a payload; `None` when it contradicts itself.
+pub(super) fn page_changes(payload: &[u8]) -> Option<Vec<(PageNumber, PageChange<'_>)>> {
+    let mut changes = Vec::new();
+    let mut rest = payload;
+    while !rest.is_empty() {
+        let (entry, after) = rest.split_at_checked(ENTRY_BYTES)?;
+        let (content, after) = after.split_at_checked(read_u32(entry, 8) as usize)?;
+        let change = match entry[12] {
+            WHOLE if !content.is_empty() && content.len() % PAGE_BYTES == 0 => {
+                PageChange::Whole(content)
+            }
+            DIFFERENCE => PageChange::Difference(content),
+            _ => return None,
+        };
+        changes.push((PageNumber(read_u64(entry, 0)), change));
+        rest = after;
+    }
+    Some(changes)
+}
+
+/// Applies a difference; `None` when it contradicts itself.
+pub(super) fn apply_difference(page: &mut [u8], mut difference: &[u8]) -> Option<()> {
+    while !difference.is_empty() {
+        let (place, after) = difference.split_at_checked(4)?;
+        let (start, bytes) = (usize::from(read_u16(place, 0)), usize::from(read_u16(place, 2)));
+        let (content, after) = after.split_at_checked(bytes)?;
+        page.get_mut(start..start + bytes)?.copy_from_slice(content);
+        difference = after;
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::page_table::PageVersion;
+
+    fn page(bytes: Vec<u8>) -> Arc<PageVersion> {
+        Arc::new(PageVersion::new(1, bytes.into_boxed_slice(), &Arc::default()))
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_turns_the_old_page_into_the_new_one(
+            changes in prop::collection::vec((0usize..PAGE_BYTES, any::<u8>()), 0..60)
+        ) {
+            let old = vec![3; PAGE_BYTES];
+            let mut new = old.clone();
+            for (at, byte) in changes {
+                new[at] = byte;
+            }
+            let mut difference = Vec::new();
+            prop_assert!(write_difference(&old, &new, &mut difference));
+            let mut patched = old;
+            apply_difference(&mut patched, &difference).expect("well formed");
+            prop_assert_eq!(patched, new);
+        }
+
+        #[test]
+        fn payloads_of_any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            page_changes(&bytes);
+            apply_difference(&mut [0; PAGE_BYTES], &bytes);
+        }
+    }
+
+    #[test]
+    fn a_record_reads_back_and_any_flip_is_noticed() {
+        let mut builder = RecordBuilder::new();
+        builder.start();
+        let base = page(vec![5; PAGE_BYTES]);
+        let mut bytes = vec![5; PAGE_BYTES];
+        bytes[4000] = 6;
+        let changed =
+            ChangedPage { number: PageNumber(9), version: page(bytes), base: Some(base.clone()) };
+        let fresh = ChangedPage { number: PageNumber(11), version: base, base: None };
+        builder.add(&changed, true);
+        builder.add(&fresh, true);
+        let header = RecordHeader { environment: 7, transaction: 3, previous: 1, written_at: 2 };
+        let (record, sum) = builder.finish(header);
+        let mut record = record.to_vec();
+        assert_eq!(record.len() % SECTOR_BYTES, 0);
+
+        let found = FoundRecord::parse(&record, 7, record.len() as u64).expect("a record");
+        assert_eq!((found.header, found.checksum), (header, sum));
+        record.truncate(found.bytes());
+        assert!(found.is_sound(&record));
+        let payload = found.payload(&record).expect("sound");
+        let changes = page_changes(&payload).expect("well formed");
+        assert!(matches!(changes[0], (PageNumber(9), PageChange::Difference(d)) if d.len() == 5));
+        assert!(
+            matches!(changes[1], (PageNumber(11), PageChange::Whole(w)) if w.len() == PAGE_BYTES)
+        );
+
+        for at in (0..CHECKED).chain(HEADER_BYTES..record.len()) {
+            record[at] ^= 4;
+            let unnoticed = FoundRecord::parse(&record, 7, record.len() as u64)
+                .is_some_and(|found| found.bytes() == record.len() && found.is_sound(&record));
+            assert!(!unnoticed, "a flip at {at} goes unnoticed");
+            record[at] ^= 4;
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Reading the journal back when an environment opens.
+//!
+//! Records are replayed in order from the header's floor, each naming the checksum of the one before.
+//! The first record that is missing or damaged ends the journal, which is normal: the power was cut
+//! while it was written, so nobody was told that it succeeded. Were there a sound record of a later
+//! transaction behind it, an acknowledged transaction would be lost, and opening refuses.
+
+use std::{collections::BTreeMap, path::Path};
+
+use platform::{Disk, File, SECTOR_BYTES};
+
+use super::{
+    file::{self, FIRST_RECORD, JournalFile},
+    record::{FoundRecord, HEADER_BYTES, PageChange, apply_difference, page_changes},
+};
+use crate::{
+    data_file::DataFile,
+    error::{Corruption, StorageError},
+    format::{PAGE_BYTES, PageKind, PageNumber, page_kind, stamp_checksum},
+    header::JournalPosition,
+    io_statistics::IoMeter,
+};
+
+/// Replayed pages are written to the data file when they occupy this much.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+const SCAN_BYTES: usize = 1024 * 1024;
+
+/// What replaying found.
+pub(crate) struct Replayed {
+    /// Where the journal continues: after the last sound record, in a file that does not exist yet.
+    pub(crate) position: JournalPosition,
+    /// The journal files that are no longer needed once the data file is synced.
+    pub(crate) finished: Vec<u64>,
+}
+
+impl Replayed {
+    /// Removes the files that were replayed, and what else a process that ended left behind.
+    pub(crate) fn remove_finished(
+        &self,
+        disk: &dyn Disk,
+        directory: &Path,
+    ) -> Result<(), StorageError> {
+        for number in &self.finished {
+            file::remove(disk, directory, *number)?;
+        }
+        file::remove_spare(disk, directory)
+    }
+}
+
+/// Brings the data file up to the end of the journal. Not synced.
+pub(crate) fn replay(
+    disk: &dyn Disk,
+    directory: &Path,
+    environment_id: u128,
+    from: JournalPosition,
+    data: &DataFile,
+    meter: &IoMeter,
+) -> Result<Replayed, StorageError> {
+    let finished = file::numbers(disk, directory)?;
+    let mut pages = ReplayedPages { data, meter, held: BTreeMap::new() };
+    let mut reader = Reader { disk, directory, environment_id, position: from };
+    let mut open = reader.open(from.journal)?;
+    while let Some(journal) = open {
+        while let Some(payload) = reader.next(&journal)? {
+            pages.apply(&payload).ok_or_else(|| reader.damaged(&journal))??;
+        }
+        open = reader.continuation(&journal, &finished)?;
+    }
+    pages.write()?;
+    let next = finished.last().copied().unwrap_or(0).max(from.journal) + 1;
+    let position = JournalPosition { journal: next, offset: FIRST_RECORD, ..reader.position };
+    Ok(Replayed { position, finished })
+}
+
+struct Reader<'a> {
+    disk: &'a dyn Disk,
+    directory: &'a Path,
+    environment_id: u128,
+    /// After the last record that was read.
+    position: JournalPosition,
+}
+
+impl Reader<'_> {
+    fn open(&self, number: u64) -> Result<Option<JournalFile>, StorageError> {
+        JournalFile::open(self.disk, self.directory, self.environment_id, number)
+    }
+
+    /// The payload of the next record in this file, or `None` where its records end.
+    fn next(&mut self, journal: &JournalFile) -> Result<Option<Vec<u8>>, StorageError> {
+        let Some((found, record)) = self.record_at(journal, self.position.offset)? else {
+            return Ok(None);
+        };
+        if found.header.transaction != self.position.transaction + 1
+            || found.header.previous != self.position.chain
+        {
+            return Ok(None);
+        }
+        let payload = found.payload(&record).ok_or_else(|| self.damaged(journal))?;
+        self.position = JournalPosition {
+            transaction: found.header.transaction,
+            journal: journal.number,
+            offset: self.position.offset + found.sectors_bytes(),
+            chain: found.checksum,
+        };
+        Ok(Some(payload))
+    }
+
+    /// The sound record that starts at `offset`.
+    fn record_at(
+        &self,
+        journal: &JournalFile,
+        offset: u64,
+    ) -> Result<Option<(FoundRecord, Vec<u8>)>, StorageError> {
+        if offset + SECTOR_BYTES as u64 > journal.bytes {
+            return Ok(None);
+        }
+        let mut head = [0; HEADER_BYTES];
+        read(&*journal.file, journal, &mut head, offset)?;
+        let room = journal.bytes - offset;
+        let Some(found) = FoundRecord::parse(&head, self.environment_id as u64, room) else {
+            return Ok(None);
+        };
+        let mut record = vec![0; found.bytes()];
+        read(&*journal.file, journal, &mut record, offset)?;
+        Ok(found.is_sound(&record).then_some((found, record)))
+    }
+
+    /// After the records of `journal` ended: the file in which they go on, if any. Refuses when a
+    /// later transaction is there but not the next one.
+    fn continuation(
+        &mut self,
+        journal: &JournalFile,
+        numbers: &[u64],
+    ) -> Result<Option<JournalFile>, StorageError> {
+        if let Some(later) = self.later_record(journal, self.position.offset)? {
+            return Err(self.lost(journal, later));
+        }
+        for number in numbers.iter().filter(|number| **number > journal.number) {
+            let Some(next) = self.open(*number)? else { continue };
+            let first = self.record_at(&next, FIRST_RECORD)?;
+            if first.is_some_and(|(found, _)| {
+                found.header.transaction == self.position.transaction + 1
+                    && found.header.previous == self.position.chain
+            }) {
+                self.position.offset = FIRST_RECORD;
+                return Ok(Some(next));
+            }
+            if let Some(later) = self.later_record(&next, FIRST_RECORD)? {
+                return Err(self.lost(journal, later));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A sound record at or after `from` whose transaction is newer than the last one read.
+    fn later_record(&self, journal: &JournalFile, from: u64) -> Result<Option<u64>, StorageError> {
+        let mut at = from;
+        let mut chunk = vec![0; SCAN_BYTES];
+        while at < journal.bytes {
+            let bytes = SCAN_BYTES.min((journal.bytes - at) as usize);
+            read(&*journal.file, journal, &mut chunk[..bytes], at)?;
+            for sector in (0..bytes / SECTOR_BYTES).map(|sector| sector * SECTOR_BYTES) {
+                let offset = at + sector as u64;
+                let head = &chunk[sector..sector + HEADER_BYTES];
+                let id = self.environment_id as u64;
+                let newer = FoundRecord::parse(head, id, journal.bytes - offset)
+                    .is_some_and(|found| found.header.transaction > self.position.transaction);
+                if newer && let Some((found, _)) = self.record_at(journal, offset)? {
+                    return Ok(Some(found.header.transaction));
+                }
+            }
+            at += bytes as u64;
+        }
+        Ok(None)
+    }
+
+    fn lost(&self, journal: &JournalFile, later: u64) -> StorageError {
+        Corruption::Journal {
+            path: journal.path.clone(),
+            offset: self.position.offset,
+            transaction: self.position.transaction + 1,
+            later,
+        }
+        .into()
+    }
+
+    /// A record whose checksum is right contradicts itself.
+    fn damaged(&self, journal: &JournalFile) -> StorageError {
+        self.lost(journal, self.position.transaction + 1)
+    }
+}
+
+fn read(
+    file: &dyn File,
+    journal: &JournalFile,
+    buffer: &mut [u8],
+    offset: u64,
+) -> Result<(), StorageError> {
+    file.read_exact_at(buffer, offset)
+        .map_err(|error| StorageError::io(&journal.path, "read", error))
+}
+
+/// A page as replayed so far.
+enum ReplayedPage {
+    /// A page with a header of its own, to be stamped when written.
+    Page(Box<[u8]>),
+    /// A page of a run, written as it is: the run was stamped as a whole.
+    RunPart(Box<[u8]>),
+}
+
+struct ReplayedPages<'a> {
+    data: &'a DataFile,
+    meter: &'a IoMeter,
+    held: BTreeMap<PageNumber, ReplayedPage>,
+}
+
+impl ReplayedPages<'_> {
+    /// `None` when the payload contradicts itself.
+    fn apply(&mut self, payload: &[u8]) -> Option<Result<(), StorageError>> {
+        for (number, change) in page_changes(payload)? {
+            match change {
+                PageChange::Whole(bytes) => self.put(number, bytes),
+                PageChange::Difference(difference) => match self.page_mut(number) {
+                    Ok(page) => apply_difference(page, difference)?,
+                    Err(error) => return Some(Err(error)),
+                },
+            }
+        }
+        if self.held.len() * PAGE_BYTES > HELD_BYTES_MAX {
+            return Some(self.write());
+        }
+        Some(Ok(()))
+    }
+
+    fn put(&mut self, number: PageNumber, bytes: &[u8]) {
+        if page_kind(bytes) != Some(PageKind::Run) {
+            self.held.insert(number, ReplayedPage::Page(bytes.into()));
+            return;
+        }
+        let mut run = bytes.to_vec();
+        stamp_checksum(&mut run);
+        for (index, part) in run.chunks_exact(PAGE_BYTES).enumerate() {
+            self.held.insert(number.plus(index as u64), ReplayedPage::RunPart(part.into()));
+        }
+    }
+
+    /// A difference follows a whole image, held or already written to the data file.
+    fn page_mut(&mut self, number: PageNumber) -> Result<&mut [u8], StorageError> {
+        if !self.held.contains_key(&number) {
+            let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
+            self.data
+                .file()
+                .read_exact_at(&mut bytes, number.offset())
+                .map_err(|error| StorageError::io(self.data.path(), "read", error))?;
+            self.held.insert(number, ReplayedPage::Page(bytes));
+        }
+        match self.held.get_mut(&number) {
+            Some(ReplayedPage::Page(bytes)) => Ok(bytes),
+            Some(ReplayedPage::RunPart(_)) | None => {
+                Err(StorageError::structure(number, "the journal changes a part of a run"))
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), StorageError> {
+        if let Some((last, _)) = self.held.last_key_value() {
+            self.data.grow_to(last.0 + 1)?;
+        }
+        for (number, page) in std::mem::take(&mut self.held) {
+            let bytes = match page {
+                ReplayedPage::Page(mut bytes) => {
+                    stamp_checksum(&mut bytes);
+                    bytes
+                }
+                ReplayedPage::RunPart(bytes) => bytes,
+            };
+            self.data.write_at(&bytes, number, self.meter)?;
+        }
+        Ok(())
+    }
+}

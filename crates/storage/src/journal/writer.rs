@@ -1,0 +1,298 @@
+//! Appending transactions to the journal, in order, each durable when its write returns.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use platform::{Disk, Platform, SECTOR_BYTES};
+use rustc_hash::FxHashSet;
+
+use super::{
+    file::{FIRST_RECORD, JournalFile, SPARE},
+    record::{RecordBuilder, RecordHeader},
+};
+use crate::{
+    error::StorageError,
+    format::PageNumber,
+    header::JournalPosition,
+    io_statistics::{IoKind, IoMeter},
+    write_pages::ChangedPage,
+};
+
+/// The first journal file of an environment; each next one is twice as long, up to the setting.
+const JOURNAL_BYTES_FIRST: u64 = 256 * 1024;
+
+/// What became of an attempt to append.
+pub(crate) enum AppendError {
+    /// Nothing was written: there was no space for another journal file.
+    NothingWritten(StorageError),
+    /// Nobody knows what was written.
+    Unknown(StorageError),
+}
+
+struct Retired {
+    file: JournalFile,
+    last_transaction: u64,
+}
+
+struct State {
+    /// Where the next record goes; the transaction is the newest durable one.
+    position: JournalPosition,
+    current: Option<JournalFile>,
+    retired: VecDeque<Retired>,
+    /// A file ready to become the next one.
+    spare: Option<JournalFile>,
+    next_bytes: u64,
+    /// Pages journaled whole since the floor: their next record may be a difference.
+    whole_since_floor: FxHashSet<PageNumber>,
+    builder: RecordBuilder,
+    /// Bytes appended since the last flush began.
+    bytes_since_floor: u64,
+}
+
+impl State {
+    fn half_full(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| self.position.offset > current.bytes / 2)
+    }
+}
+
+pub(crate) struct Journal {
+    platform: Platform,
+    directory: PathBuf,
+    environment_id: u128,
+    bytes_max: u64,
+    state: Mutex<State>,
+    turn: Condvar,
+}
+
+/// The journal, held by the one whose turn it is to append.
+pub(crate) struct JournalTurn<'j> {
+    journal: &'j Journal,
+    state: MutexGuard<'j, State>,
+}
+
+impl Journal {
+    /// Continues after `position`; its file is created by the first append.
+    pub(crate) fn new(
+        platform: &Platform,
+        directory: PathBuf,
+        environment_id: u128,
+        bytes_max: u64,
+        position: JournalPosition,
+    ) -> Self {
+        let bytes_max = bytes_max.max(JOURNAL_BYTES_FIRST).next_multiple_of(SECTOR_BYTES as u64);
+        let state = State {
+            position,
+            current: None,
+            retired: VecDeque::new(),
+            spare: None,
+            next_bytes: JOURNAL_BYTES_FIRST,
+            whole_since_floor: FxHashSet::default(),
+            builder: RecordBuilder::new(),
+            bytes_since_floor: 0,
+        };
+        Self {
+            platform: platform.clone(),
+            directory,
+            environment_id,
+            bytes_max,
+            state: Mutex::new(state),
+            turn: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every transaction before `transaction` was appended, or `given_up` says that it
+    /// never will be.
+    pub(crate) fn wait_turn(
+        &self,
+        transaction: u64,
+        given_up: impl Fn() -> Option<StorageError>,
+    ) -> Result<JournalTurn<'_>, StorageError> {
+        let mut state = self.lock();
+        loop {
+            if let Some(reason) = given_up() {
+                return Err(reason);
+            }
+            if state.position.transaction + 1 == transaction {
+                return Ok(JournalTurn { journal: self, state });
+            }
+            state = self.turn.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Wakes whoever waits for a turn that will not come.
+    pub(crate) fn wake_waiters(&self) {
+        let _state = self.lock();
+        self.turn.notify_all();
+    }
+
+    /// Starts a new floor: from here on, the first record of every page is whole. Returns the floor.
+    pub(crate) fn begin_floor(&self) -> JournalPosition {
+        let mut state = self.lock();
+        state.whole_since_floor.clear();
+        state.bytes_since_floor = 0;
+        state.position
+    }
+
+    /// Whether that many bytes were appended since the last floor, or the current file is half full
+    /// and has no successor yet.
+    pub(crate) fn flush_is_due(&self, bytes: u64) -> bool {
+        let state = self.lock();
+        state.bytes_since_floor > bytes || (state.spare.is_none() && state.half_full())
+    }
+
+    /// Bytes of all journal files, and how many there are.
+    pub(crate) fn files(&self) -> (u64, usize) {
+        let state = self.lock();
+        let files = state
+            .current
+            .iter()
+            .chain(&state.spare)
+            .chain(state.retired.iter().map(|retired| &retired.file));
+        files.fold((0, 0), |(bytes, count), file| (bytes + file.bytes, count + 1))
+    }
+
+    /// Lets go of the files that end at or before `transaction`: one becomes the spare, the others
+    /// are removed.
+    pub(crate) fn release(&self, transaction: u64) -> Result<(), StorageError> {
+        let mut freed = Vec::new();
+        {
+            let mut state = self.lock();
+            while let Some(oldest) = state.retired.front()
+                && oldest.last_transaction <= transaction
+            {
+                freed.extend(state.retired.pop_front().map(|retired| retired.file));
+            }
+            let wanted = state.next_bytes;
+            if state.spare.is_none()
+                && let Some(at) = freed.iter().position(|file| file.bytes == wanted)
+            {
+                state.spare = Some(freed.swap_remove(at));
+            }
+        }
+        for file in freed {
+            super::file::remove(&*self.platform.disk, &self.directory, file.number)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the next journal file ready, so that no commit has to wait for it. Like
+    /// [`Journal::release`], called by the flush only, of which there is one at a time.
+    pub(crate) fn prepare_spare(&self) -> Result<(), StorageError> {
+        let bytes = {
+            let state = self.lock();
+            if state.spare.is_some() || !state.half_full() {
+                return Ok(());
+            }
+            state.next_bytes
+        };
+        let spare = self.create(SPARE, bytes)?;
+        self.lock().spare = Some(spare);
+        Ok(())
+    }
+
+    fn create(&self, number: u64, bytes: u64) -> Result<JournalFile, StorageError> {
+        let disk: &dyn Disk = &*self.platform.disk;
+        JournalFile::create(disk, &self.directory, self.environment_id, number, bytes)
+    }
+}
+
+impl JournalTurn<'_> {
+    /// Appends the transaction; durable when it returns `Ok`.
+    pub(crate) fn append(
+        &mut self,
+        transaction: u64,
+        changed: &[ChangedPage],
+        meter: &IoMeter,
+    ) -> Result<(), AppendError> {
+        let mut builder = std::mem::replace(&mut self.state.builder, RecordBuilder::new());
+        let result = self.append_with(&mut builder, transaction, changed, meter);
+        self.state.builder = builder;
+        if result.is_ok() {
+            self.journal.turn.notify_all();
+        }
+        result
+    }
+
+    fn append_with(
+        &mut self,
+        builder: &mut RecordBuilder,
+        transaction: u64,
+        changed: &[ChangedPage],
+        meter: &IoMeter,
+    ) -> Result<(), AppendError> {
+        builder.start();
+        for page in changed {
+            builder.add(page, self.state.whole_since_floor.contains(&page.number));
+        }
+        let header = RecordHeader {
+            environment: self.journal.environment_id as u64,
+            transaction,
+            previous: self.state.position.chain,
+            written_at: self.journal.platform.clock.now().ticks(),
+        };
+        let name = self.state.current.as_ref().map_or_else(|| "journal".into(), |f| f.name.clone());
+        let payload = builder.payload_bytes() as u64;
+        let (record, checksum) =
+            meter.measure(IoKind::Compression, &name, 0, payload, || builder.finish(header));
+        let file = self.file_for(record.len() as u64).map_err(AppendError::NothingWritten)?;
+        let (handle, path, name, bytes) =
+            (file.file.clone(), file.path.clone(), file.name.clone(), file.bytes);
+        let offset = self.state.position.offset;
+        meter
+            .measure(IoKind::JournalWrite, &name, bytes, record.len() as u64, || {
+                handle.write_all_at(record, offset)
+            })
+            .map_err(|source| {
+                let source = Arc::new(source);
+                AppendError::Unknown(StorageError::Io { path, operation: "write", source })
+            })?;
+        let state = &mut *self.state;
+        state.position.transaction = transaction;
+        state.position.offset += record.len() as u64;
+        state.position.chain = checksum;
+        state.bytes_since_floor += record.len() as u64;
+        state.whole_since_floor.extend(changed.iter().map(|page| page.number));
+        Ok(())
+    }
+
+    /// The current file if the record fits, else the next one.
+    fn file_for(&mut self, record_bytes: u64) -> Result<&JournalFile, StorageError> {
+        let state = &mut *self.state;
+        let fits = |file: &JournalFile, at: u64| at + record_bytes <= file.bytes;
+        if !state.current.as_ref().is_some_and(|file| fits(file, state.position.offset)) {
+            let number = match &state.current {
+                Some(current) => current.number + 1,
+                None => state.position.journal,
+            };
+            let spare = state.spare.take_if(|spare| fits(spare, FIRST_RECORD));
+            let disk: &dyn Disk = &*self.journal.platform.disk;
+            let (directory, id) = (&self.journal.directory, self.journal.environment_id);
+            let next = match spare {
+                Some(spare) => spare.recycle(disk, directory, id, number)?,
+                None => {
+                    let needed =
+                        (FIRST_RECORD + record_bytes).next_multiple_of(SECTOR_BYTES as u64);
+                    self.journal.create(number, state.next_bytes.max(needed))?
+                }
+            };
+            state.next_bytes = (state.next_bytes * 2).min(self.journal.bytes_max);
+            let last_transaction = state.position.transaction;
+            if let Some(file) = state.current.replace(next) {
+                state.retired.push_back(Retired { file, last_transaction });
+            }
+            state.position.journal = number;
+            state.position.offset = FIRST_RECORD;
+        }
+        match &state.current {
+            Some(file) => Ok(file),
+            None => unreachable!("the branch above made one"),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Opening an environment: creating it, or recovering it from whatever the last process left.
+
+use std::{path::Path, sync::Arc};
+
+use platform::{Access, Clock, DirectoryLock, Disk, File, Platform};
+
+use crate::{
+    catalog::{TreeKind, TreeState},
+    data_file::DataFile,
+    environment::{Environment, EnvironmentOptions, Opened},
+    error::{Corruption, StorageError},
+    flush::FlushState,
+    format::{PAGE_BYTES, PageKind, PageNumber, init_page, stamp_checksum},
+    free_space::{BITMAP_AT, FreeSpaceSummary, bitmap_page},
+    header::{EnvironmentHeader, JournalPosition},
+    io_statistics::IoMeter,
+    journal::{FIRST_RECORD, Journal, replay},
+    page_table::PageTable,
+    snapshot::{EnvironmentRoot, ROOT_PAGE, Snapshot},
+};
+
+/// The data file's name in the environment's directory.
+pub(crate) const DATA_FILE: &str = "corvus.data";
+/// A data file that is being created carries this name until it is whole.
+const UNFINISHED: &str = "corvus.data.new";
+const LOCK_FILE: &str = "LOCK";
+/// Two headers, the root page, and the first bitmap.
+const FIRST_PAGES: u64 = BITMAP_AT + 1;
+
+impl Environment {
+    /// Opens the environment in `options.directory`, creating it when there is none, and recovering
+    /// it when its last process did not end well. Takes the directory's lock.
+    ///
+    /// Fails with [`StorageError::Locked`] when somebody else has it, with
+    /// [`StorageError::UnknownVersion`] when a newer Corvus wrote it, and with
+    /// [`StorageError::Corrupt`] when an acknowledged transaction cannot be read back.
+    pub fn open(
+        platform: &Platform,
+        options: EnvironmentOptions,
+    ) -> Result<Arc<Environment>, StorageError> {
+        let disk = &*platform.disk;
+        let journals = options.journals();
+        for directory in [&options.directory, &journals] {
+            disk.create_dir_all(directory)
+                .map_err(|error| StorageError::io(directory, "create", error))?;
+        }
+        let lock = take_lock(disk, &options.directory)?;
+        let path = options.directory.join(DATA_FILE);
+        let file = match disk.exists(&path) {
+            Ok(true) => disk
+                .open(&path, Access::Buffered)
+                .map_err(|error| StorageError::io(&path, "open", error))?,
+            Ok(false) => create_data_file(platform, &options.directory)?,
+            Err(error) => return Err(StorageError::io(&path, "find", error)),
+        };
+        let header = EnvironmentHeader::read(&*file, &path)?;
+        let data = DataFile::new(file, path)?;
+        if data.bytes() < FIRST_PAGES * PAGE_BYTES as u64 {
+            let (path, bytes) = (data.path().to_path_buf(), data.bytes());
+            let expected = FIRST_PAGES * PAGE_BYTES as u64;
+            return Err(Corruption::DataFileTooShort { path, bytes, expected }.into());
+        }
+        let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>);
+        let header = recover(disk, &journals, header, &data, &meter)?;
+        let snapshot = first_snapshot(&data, header.replay_from.transaction)?;
+        let journal = Journal::new(
+            platform,
+            journals,
+            header.environment_id,
+            options.journal_bytes_max,
+            header.replay_from,
+        );
+        Ok(Environment::assemble(Opened {
+            options,
+            data,
+            journal,
+            meter,
+            snapshot,
+            flush_state: FlushState::new(header),
+            lock,
+        }))
+    }
+}
+
+fn take_lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn DirectoryLock>, StorageError> {
+    let path = directory.join(LOCK_FILE);
+    disk.lock(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => StorageError::Locked { path: path.clone() },
+        _ => StorageError::io(&path, "lock", error),
+    })
+}
+
+/// The data file appears under its name only when it is whole and durable.
+fn create_data_file(platform: &Platform, directory: &Path) -> Result<Arc<dyn File>, StorageError> {
+    let disk = &*platform.disk;
+    let (unfinished, path) = (directory.join(UNFINISHED), directory.join(DATA_FILE));
+    let mut id = [0; 16];
+    platform.entropy.fill(&mut id);
+    let header = EnvironmentHeader {
+        environment_id: u128::from_le_bytes(id),
+        revision: 1,
+        replay_from: JournalPosition {
+            transaction: 0,
+            journal: 1,
+            offset: FIRST_RECORD,
+            chain: u128::from_le_bytes(id),
+        },
+    };
+    let build = || {
+        if disk.exists(&unfinished)? {
+            disk.remove_file(&unfinished)?;
+        }
+        let file = disk.create(&unfinished, Access::Buffered)?;
+        file.allocate(FIRST_PAGES * PAGE_BYTES as u64)?;
+        for (number, page) in first_pages() {
+            file.write_all_at(&page, number.offset())?;
+        }
+        Ok(file)
+    };
+    let fail = |error| StorageError::io(&unfinished, "create", error);
+    let file = build().map_err(fail)?;
+    for revision in 0..2 {
+        EnvironmentHeader { revision, ..header }.write(&*file, &unfinished)?;
+    }
+    let publish = || {
+        file.sync_data()?;
+        disk.rename(&unfinished, &path)?;
+        disk.sync_dir(directory)
+    };
+    publish().map_err(fail)?;
+    Ok(file)
+}
+
+fn first_pages() -> [(PageNumber, Box<[u8]>); 2] {
+    let root = EnvironmentRoot {
+        next_page: PageNumber(FIRST_PAGES),
+        root_tree: TreeState::empty(TreeKind::Variable),
+    };
+    let mut root_page = root.first_page();
+    stamp_checksum(&mut root_page);
+    let mut bitmap = vec![0; PAGE_BYTES].into_boxed_slice();
+    init_page(&mut bitmap, bitmap_page(0), PageKind::FreeSpace);
+    stamp_checksum(&mut bitmap);
+    [(ROOT_PAGE, root_page), (bitmap_page(0), bitmap)]
+}
+
+/// Replays the journal into the data file and moves the header behind it. A power cut in between only
+/// means that the same replay happens again.
+fn recover(
+    disk: &dyn Disk,
+    journals: &Path,
+    header: EnvironmentHeader,
+    data: &DataFile,
+    meter: &IoMeter,
+) -> Result<EnvironmentHeader, StorageError> {
+    let replayed = replay(disk, journals, header.environment_id, header.replay_from, data, meter)?;
+    if replayed.finished.is_empty() {
+        return Ok(header);
+    }
+    data.sync(meter)?;
+    let header = EnvironmentHeader {
+        revision: header.revision + 1,
+        replay_from: replayed.position,
+        ..header
+    };
+    header.write(data.file(), data.path())?;
+    data.sync(meter)?;
+    replayed.remove_finished(disk, journals)?;
+    Ok(header)
+}
+
+fn first_snapshot(data: &DataFile, transaction: u64) -> Result<Snapshot, StorageError> {
+    let mapped = data.mapped();
+    let root = EnvironmentRoot::read(mapped.page(ROOT_PAGE)?)?;
+    let mut snapshot = Snapshot {
+        transaction,
+        table: PageTable::new(),
+        root,
+        data: mapped,
+        free_space: Arc::default(),
+    };
+    let free_space = FreeSpaceSummary::read(&snapshot, root.next_page)?;
+    snapshot.free_space = Arc::new(free_space);
+    Ok(snapshot)
+}

@@ -1,0 +1,52 @@
+//! A transaction that is closed but not durable yet.
+
+use std::sync::Arc;
+
+use crate::{
+    environment::Environment, error::StorageError, snapshot::Snapshot, write_pages::ChangedPage,
+};
+
+pub(crate) struct SealedContent {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) changed: Vec<ChangedPage>,
+    pub(crate) generation: u64,
+}
+
+/// A closed write transaction: the next one builds on it while this one's journal write is under way.
+///
+/// Dropping it without [`SealedTransaction::make_durable`] gives it up, and with it everything that
+/// was built on it.
+pub struct SealedTransaction {
+    environment: Arc<Environment>,
+    /// `None` when the transaction changed nothing.
+    content: Option<SealedContent>,
+}
+
+impl SealedTransaction {
+    pub(crate) fn new(environment: Arc<Environment>, content: SealedContent) -> Self {
+        Self { environment, content: Some(content) }
+    }
+
+    pub(crate) fn unchanged(environment: Arc<Environment>) -> Self {
+        Self { environment, content: None }
+    }
+
+    /// Writes the transaction to the journal, on the calling thread and after every transaction
+    /// before it, and shows it to readers. `Ok` means that it survives a power cut. After an error
+    /// with [`StorageError::Failed`] nobody knows whether it will be there when the environment is
+    /// opened again; after any other error it is not.
+    pub fn make_durable(mut self) -> Result<(), StorageError> {
+        match self.content.take() {
+            Some(content) => self.environment.make_durable(content),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for SealedTransaction {
+    fn drop(&mut self) {
+        if let Some(content) = self.content.take() {
+            self.environment.give_up(content.snapshot.transaction, content.generation);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Reading: what read and write transactions have in common.
+
+use std::{ops::Bound, sync::Arc};
+
+use crate::{
+    catalog::{TreeKind, TreeState},
+    error::StorageError,
+    fixed_tree,
+    rows::{self, RowId},
+    snapshot::{Pages, Snapshot},
+    table::{Table, TableSchema},
+    tree,
+    tree_name::TreeName,
+};
+
+/// A key and its value.
+pub type TreeEntry<'t> = Result<(Vec<u8>, &'t [u8]), StorageError>;
+/// An 8-byte key and its value.
+pub type FixedEntry<'t> = Result<(u64, &'t [u8]), StorageError>;
+
+/// Where trees are found by name; sealed, since pages are the engine's own business.
+pub(crate) trait Catalog {
+    type Pages: Pages;
+    fn pages(&self) -> &Self::Pages;
+    /// The state of a named tree, if it exists.
+    fn tree_state(&self, name: &TreeName) -> Result<Option<TreeState>, StorageError>;
+
+    /// The state of a tree of that kind; an empty one when there is none.
+    fn tree_state_or_empty(
+        &self,
+        name: &TreeName,
+        kind: TreeKind,
+    ) -> Result<TreeState, StorageError> {
+        let state = self.tree_state(name)?.unwrap_or(TreeState::empty(kind));
+        if state.kind != kind {
+            return Err(StorageError::structure(
+                state.root,
+                "a tree has another kind than asked for",
+            ));
+        }
+        Ok(state)
+    }
+}
+
+/// A consistent view of an environment: [`ReadTransaction`] or [`crate::WriteTransaction`].
+#[expect(private_bounds, reason = "sealed: the engine's transactions are the only ones")]
+pub trait Transaction: Catalog + Sized {
+    /// The tree with variable keys of that name; a missing one reads as empty.
+    fn tree(&self, name: &TreeName) -> Result<Tree<'_, Self>, StorageError> {
+        Ok(Tree { tx: self, state: self.tree_state_or_empty(name, TreeKind::Variable)? })
+    }
+
+    /// The tree with 8-byte keys of that name; a missing one reads as empty.
+    fn fixed_tree(&self, name: &TreeName) -> Result<FixedTree<'_, Self>, StorageError> {
+        Ok(FixedTree { tx: self, state: self.tree_state_or_empty(name, TreeKind::Fixed)? })
+    }
+
+    /// The table of that schema; a missing one reads as empty.
+    fn table(&self, schema: &'static TableSchema) -> Table<'_, Self> {
+        Table::new(self, schema)
+    }
+
+    /// A row of a table by its storage id.
+    fn row(&self, id: RowId) -> Result<&[u8], StorageError> {
+        rows::get(self.pages(), id)
+    }
+}
+
+/// The newest durable state at the moment the transaction began. Cheap to make and to clone, never
+/// blocks the writer and is never blocked by it. Keeping one for long keeps old page versions in
+/// memory.
+#[derive(Clone)]
+pub struct ReadTransaction {
+    snapshot: Arc<Snapshot>,
+}
+
+impl ReadTransaction {
+    pub(crate) fn new(snapshot: Arc<Snapshot>) -> Self {
+        Self { snapshot }
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The newest transaction that this one sees.
+    pub fn id(&self) -> u64 {
+        self.snapshot.transaction
+    }
+}
+
+impl Catalog for ReadTransaction {
+    type Pages = Snapshot;
+
+    fn pages(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    fn tree_state(&self, name: &TreeName) -> Result<Option<TreeState>, StorageError> {
+        stored_state(&*self.snapshot, &self.snapshot.root.root_tree, name)
+    }
+}
+
+impl Transaction for ReadTransaction {}
+
+pub(crate) fn stored_state(
+    pages: &impl Pages,
+    root_tree: &TreeState,
+    name: &TreeName,
+) -> Result<Option<TreeState>, StorageError> {
+    tree::get(pages, root_tree, name.as_bytes())?
+        .map(|bytes| TreeState::read(bytes, root_tree.root))
+        .transpose()
+}
+
+/// A tree with variable keys, for reading.
+pub struct Tree<'t, T> {
+    tx: &'t T,
+    state: TreeState,
+}
+
+impl<'t, T: Transaction> Tree<'t, T> {
+    /// Entries in the tree.
+    pub fn len(&self) -> u64 {
+        self.state.entries
+    }
+
+    /// Whether the tree has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.state.entries == 0
+    }
+
+    /// The value under the key.
+    pub fn get(&self, key: &[u8]) -> Result<Option<&'t [u8]>, StorageError> {
+        tree::get(self.tx.pages(), &self.state, key)
+    }
+
+    /// Entries from `from` upwards.
+    pub fn range(
+        &self,
+        from: Bound<&[u8]>,
+    ) -> Result<impl Iterator<Item = TreeEntry<'t>> + use<'t, T>, StorageError> {
+        tree::range(self.tx.pages(), &self.state, from)
+    }
+
+    /// Entries from `to` downwards.
+    pub fn range_back(
+        &self,
+        to: Bound<&[u8]>,
+    ) -> Result<impl Iterator<Item = TreeEntry<'t>> + use<'t, T>, StorageError> {
+        tree::range_back(self.tx.pages(), &self.state, to)
+    }
+}
+
+/// A tree with 8-byte keys, for reading.
+pub struct FixedTree<'t, T> {
+    tx: &'t T,
+    state: TreeState,
+}
+
+impl<'t, T: Transaction> FixedTree<'t, T> {
+    /// Entries in the tree.
+    pub fn len(&self) -> u64 {
+        self.state.entries
+    }
+
+    /// Whether the tree has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.state.entries == 0
+    }
+
+    /// The value under the key.
+    pub fn get(&self, key: u64) -> Result<Option<&'t [u8]>, StorageError> {
+        fixed_tree::get(self.tx.pages(), &self.state, key)
+    }
+
+    /// The entry with the smallest key.
+    pub fn first(&self) -> Result<Option<(u64, &'t [u8])>, StorageError> {
+        self.range(0)?.next().transpose()
+    }
+
+    /// The entry with the largest key.
+    pub fn last(&self) -> Result<Option<(u64, &'t [u8])>, StorageError> {
+        self.range_back(u64::MAX)?.next().transpose()
+    }
+
+    /// Entries from `from` (inclusive) upwards.
+    pub fn range(
+        &self,
+        from: u64,
+    ) -> Result<impl Iterator<Item = FixedEntry<'t>> + use<'t, T>, StorageError> {
+        fixed_tree::range(self.tx.pages(), &self.state, from)
+    }
+
+    /// Entries from `to` (inclusive) downwards.
+    pub fn range_back(
+        &self,
+        to: u64,
+    ) -> Result<impl Iterator<Item = FixedEntry<'t>> + use<'t, T>, StorageError> {
+        fixed_tree::range_back(self.tx.pages(), &self.state, to)
+    }
+}

@@ -1,0 +1,334 @@
+//! The pages a write transaction has changed, on top of the snapshot it started from.
+//!
+//! Changing a page copies it once per transaction. A savepoint remembers, for each page touched after
+//! it, what the page was, so that one failing batch among many merged ones can be taken back alone.
+
+use std::{collections::hash_map::Entry, sync::Arc};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::{
+    error::StorageError,
+    format::{
+        PAGE_BYTES, PAGE_HEADER_BYTES, PageKind, PageNumber, VALUE_BYTES_MAX, init_page, init_run,
+        run_bytes, run_pages, set_page_transaction,
+    },
+    free_space::{
+        FreeSpaceSummary, SECTION_PAGES, SectionSummary, bitmap, bitmap_page, find_free_run,
+        section_of, set_free,
+    },
+    page_table::{PageVersion, VersionBytes},
+    snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot},
+};
+
+struct DirtyPage {
+    bytes: Box<[u8]>,
+    /// The version it was copied from, if that was in memory: the journal can write a difference.
+    base: Option<Arc<PageVersion>>,
+    /// The savepoint that has remembered this page's earlier content.
+    saved_at: u32,
+}
+
+enum Undo {
+    /// The page was changed before the savepoint too: its content then.
+    Changed { page: PageNumber, bytes: Box<[u8]>, saved_at: u32 },
+    /// The page was first touched after the savepoint.
+    Touched { page: PageNumber },
+    /// The page was allocated.
+    Allocated { page: PageNumber, was_freed: bool },
+    /// The page was freed.
+    Freed { page: PageNumber, dirty: Option<DirtyPage> },
+}
+
+/// One changed page, frozen by sealing.
+pub(crate) struct ChangedPage {
+    pub(crate) number: PageNumber,
+    pub(crate) version: Arc<PageVersion>,
+    pub(crate) base: Option<Arc<PageVersion>>,
+}
+
+/// The state of page allocation at a savepoint.
+pub(crate) struct PagesSavepoint {
+    root: EnvironmentRoot,
+    free_space: FreeSpaceSummary,
+}
+
+pub(crate) struct WritePages {
+    base: Arc<Snapshot>,
+    dirty: FxHashMap<PageNumber, DirtyPage>,
+    freed: FxHashSet<PageNumber>,
+    pub(crate) root: EnvironmentRoot,
+    free_space: FreeSpaceSummary,
+    undo: Vec<Undo>,
+    /// The number of the current savepoint; 0 before the first.
+    savepoint: u32,
+}
+
+impl Pages for WritePages {
+    fn page(&self, page: PageNumber) -> Result<&[u8], StorageError> {
+        match self.dirty.get(&page) {
+            Some(dirty) => Ok(&dirty.bytes),
+            None => self.base.page(page),
+        }
+    }
+}
+
+impl WritePages {
+    pub(crate) fn new(base: Arc<Snapshot>) -> Self {
+        Self {
+            dirty: FxHashMap::default(),
+            freed: FxHashSet::default(),
+            root: base.root,
+            free_space: (*base.free_space).clone(),
+            undo: Vec::new(),
+            savepoint: 0,
+            base,
+        }
+    }
+
+    /// Whether nothing was changed.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && self.freed.is_empty()
+    }
+
+    /// Bytes of changed pages so far.
+    pub(crate) fn dirty_pages(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// The page's bytes, to be changed. Runs are never changed, only replaced.
+    pub(crate) fn page_mut(&mut self, page: PageNumber) -> Result<&mut [u8], StorageError> {
+        match self.dirty.entry(page) {
+            Entry::Occupied(entry) => {
+                let dirty = entry.into_mut();
+                if dirty.saved_at < self.savepoint {
+                    self.undo.push(Undo::Changed {
+                        page,
+                        bytes: dirty.bytes.clone(),
+                        saved_at: dirty.saved_at,
+                    });
+                    dirty.saved_at = self.savepoint;
+                }
+                Ok(&mut dirty.bytes)
+            }
+            Entry::Vacant(entry) => {
+                let base = self.base.table.get(page).cloned();
+                let bytes: Box<[u8]> = match &base {
+                    Some(version) => version.bytes().into(),
+                    None => self.base.data.page(page)?.into(),
+                };
+                if bytes.len() != PAGE_BYTES {
+                    return Err(StorageError::structure(page, "a run stands where a page should"));
+                }
+                if self.savepoint > 0 {
+                    self.undo.push(Undo::Touched { page });
+                }
+                Ok(&mut entry.insert(DirtyPage { bytes, base, saved_at: self.savepoint }).bytes)
+            }
+        }
+    }
+
+    /// A new page of `kind`, zeroed.
+    pub(crate) fn allocate_page(&mut self, kind: PageKind) -> Result<PageNumber, StorageError> {
+        let number = self.allocate(1)?;
+        let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
+        init_page(&mut bytes, number, kind);
+        self.add_fresh(number, bytes);
+        Ok(number)
+    }
+
+    /// A new run that holds `content`.
+    pub(crate) fn allocate_run(&mut self, content: &[u8]) -> Result<PageNumber, StorageError> {
+        if content.len() > VALUE_BYTES_MAX {
+            return Err(StorageError::ValueTooLong { bytes: content.len() });
+        }
+        let pages = run_pages(content.len());
+        let number = self.allocate(pages)?;
+        let mut bytes = vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
+        init_run(&mut bytes, number, content.len());
+        bytes[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + content.len()].copy_from_slice(content);
+        self.add_fresh(number, bytes);
+        Ok(number)
+    }
+
+    fn add_fresh(&mut self, page: PageNumber, bytes: Box<[u8]>) {
+        let was_freed = self.freed.remove(&page);
+        if self.savepoint > 0 {
+            self.undo.push(Undo::Allocated { page, was_freed });
+        }
+        self.dirty.insert(page, DirtyPage { bytes, base: None, saved_at: self.savepoint });
+    }
+
+    /// Frees the page, or the whole run that starts there.
+    pub(crate) fn free(&mut self, page: PageNumber) -> Result<(), StorageError> {
+        let bytes = self.page(page)?;
+        let pages = (bytes.len() / PAGE_BYTES) as u32;
+        self.mark_free(page, pages)?;
+        let dirty = self.dirty.remove(&page);
+        self.freed.insert(page);
+        if self.savepoint > 0 {
+            self.undo.push(Undo::Freed { page, dirty });
+        }
+        Ok(())
+    }
+
+    fn mark_free(&mut self, page: PageNumber, pages: u32) -> Result<(), StorageError> {
+        let (section, at) = (section_of(page), (page.0 % SECTION_PAGES) as u32);
+        let number = bitmap_page(section);
+        set_free(self.page_mut(number)?, number, at, pages, true)?;
+        let summary = self.section_mut(section)?;
+        summary.free += pages;
+        summary.search_from = summary.search_from.min(at);
+        summary.run_max = summary.free;
+        Ok(())
+    }
+
+    fn section_mut(&mut self, section: u64) -> Result<&mut SectionSummary, StorageError> {
+        self.free_space
+            .sections
+            .get_mut(section as usize)
+            .ok_or(StorageError::structure(bitmap_page(section), "the section was never used"))
+    }
+
+    fn allocate(&mut self, pages: u64) -> Result<PageNumber, StorageError> {
+        match self.allocate_free(pages as u32)? {
+            Some(page) => Ok(page),
+            None => self.extend(pages),
+        }
+    }
+
+    /// The first free run of that length in any section.
+    fn allocate_free(&mut self, pages: u32) -> Result<Option<PageNumber>, StorageError> {
+        for section in 0..self.free_space.sections.len() {
+            let summary = self.free_space.sections[section];
+            if summary.free < pages || summary.run_max < pages {
+                continue;
+            }
+            let number = bitmap_page(section as u64);
+            let found = find_free_run(bitmap(self, number)?, summary.search_from, pages);
+            let summary = &mut self.free_space.sections[section];
+            let Some(at) = found else {
+                summary.run_max = pages - 1;
+                continue;
+            };
+            summary.free -= pages;
+            if pages == 1 || at == summary.search_from {
+                summary.search_from = at + pages;
+            }
+            set_free(self.page_mut(number)?, number, at, pages, false)?;
+            return Ok(Some(PageNumber(section as u64 * SECTION_PAGES + u64::from(at))));
+        }
+        Ok(None)
+    }
+
+    /// Takes pages that were never used, from the end of the environment.
+    fn extend(&mut self, pages: u64) -> Result<PageNumber, StorageError> {
+        loop {
+            let start = self.root.next_page;
+            let section = section_of(start);
+            if start <= bitmap_page(section) {
+                self.start_section(section)?;
+                continue;
+            }
+            let section_end = (section + 1) * SECTION_PAGES;
+            if start.0 + pages > section_end {
+                // A run does not cross into the next section, where that section's bitmap stands.
+                self.root.next_page = PageNumber(section_end);
+                let rest = (section_end - start.0) as u32;
+                if rest > 0 {
+                    self.mark_free(start, rest)?;
+                }
+                continue;
+            }
+            self.root.next_page = start.plus(pages);
+            return Ok(start);
+        }
+    }
+
+    /// Creates the bitmap of a section; the pages of the section before it become free.
+    fn start_section(&mut self, section: u64) -> Result<(), StorageError> {
+        let (start, number) = (self.root.next_page, bitmap_page(section));
+        let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
+        init_page(&mut bytes, number, PageKind::FreeSpace);
+        self.add_fresh(number, bytes);
+        self.root.next_page = number.plus(1);
+        self.free_space.sections.push(SectionSummary { free: 0, search_from: 0, run_max: 0 });
+        let before = (number.0 - start.0) as u32;
+        if before > 0 { self.mark_free(start, before) } else { Ok(()) }
+    }
+
+    /// Starts remembering, so that [`WritePages::roll_back`] can return to this moment. An earlier
+    /// savepoint is released.
+    pub(crate) fn savepoint(&mut self) -> PagesSavepoint {
+        self.savepoint += 1;
+        self.undo.clear();
+        PagesSavepoint { root: self.root, free_space: self.free_space.clone() }
+    }
+
+    pub(crate) fn roll_back(&mut self, savepoint: PagesSavepoint) {
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Changed { page, bytes, saved_at } => {
+                    if let Some(dirty) = self.dirty.get_mut(&page) {
+                        dirty.bytes = bytes;
+                        dirty.saved_at = saved_at;
+                    }
+                }
+                Undo::Touched { page } => {
+                    self.dirty.remove(&page);
+                }
+                Undo::Allocated { page, was_freed } => {
+                    self.dirty.remove(&page);
+                    if was_freed {
+                        self.freed.insert(page);
+                    }
+                }
+                Undo::Freed { page, dirty } => {
+                    self.freed.remove(&page);
+                    if let Some(dirty) = dirty {
+                        self.dirty.insert(page, dirty);
+                    }
+                }
+            }
+        }
+        self.root = savepoint.root;
+        self.free_space = savepoint.free_space;
+    }
+
+    /// Freezes the changes as `transaction`: the snapshot they make and the pages to journal, in
+    /// page order.
+    pub(crate) fn seal(
+        mut self,
+        transaction: u64,
+        held: &Arc<VersionBytes>,
+    ) -> Result<(Snapshot, Vec<ChangedPage>), StorageError> {
+        let root = self.root;
+        root.write(self.page_mut(ROOT_PAGE)?);
+        let mut table = self.base.table.clone();
+        for page in &self.freed {
+            table.remove(*page);
+        }
+        let mut dirty: Vec<_> = self.dirty.into_iter().collect();
+        dirty.sort_unstable_by_key(|(number, _)| *number);
+        let mut changed = Vec::with_capacity(dirty.len());
+        for (number, DirtyPage { mut bytes, base, .. }) in dirty {
+            set_page_transaction(&mut bytes, transaction);
+            let version = Arc::new(PageVersion::new(transaction, bytes, held));
+            table.insert(number, version.clone());
+            changed.push(ChangedPage { number, version, base });
+        }
+        let snapshot = Snapshot {
+            transaction,
+            table,
+            root,
+            data: self.base.data.clone(),
+            free_space: Arc::new(self.free_space),
+        };
+        Ok((snapshot, changed))
+    }
+}
+
+/// The content of a run.
+pub(crate) fn run_content(page: &[u8]) -> &[u8] {
+    &page[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + run_bytes(page)]
+}
