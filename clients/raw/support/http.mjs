@@ -7,7 +7,9 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import http from "node:http";
 import net from "node:net";
+import { PassThrough } from "node:stream";
 import { after } from "node:test";
+import { constants, createGzip } from "node:zlib";
 
 if (!process.env.CORVUS_TEST_URL) {
   throw new Error("CORVUS_TEST_URL is not set; start the tests through clients/run");
@@ -63,6 +65,30 @@ export function exchange(bytes) {
     socket.on("data", (part) => parts.push(part));
     socket.on("error", (error) => (error.code === "ECONNRESET" ? resolve(Buffer.concat(parts)) : reject(error)));
     socket.on("close", () => resolve(Buffer.concat(parts)));
+  });
+}
+
+/** Posts `pieces` one by one without ever ending the body; resolves to the status of the answer. */
+export function answerBeforeTheEnd(path, pieces, encoding) {
+  return new Promise((resolve, reject) => {
+    const sent = http.request({
+      host: serverUrl.hostname,
+      port: serverUrl.port,
+      method: "POST",
+      path,
+      headers: { "Content-Type": "application/json", ...(encoding === "gzip" ? { "Content-Encoding": "gzip" } : {}) },
+      agent: false,
+      timeout: ANSWER_TIMEOUT_MS,
+    });
+    sent.on("timeout", () => sent.destroy(new Error(`no answer to ${path} while its body is open`)));
+    sent.on("error", reject);
+    sent.on("response", (answer) => {
+      resolve(answer.statusCode);
+      sent.destroy();
+    });
+    const sink = encoding === "gzip" ? createGzip({ flush: constants.Z_SYNC_FLUSH }) : new PassThrough();
+    sink.pipe(sent, { end: false });
+    for (const piece of pieces) sink.write(piece);
   });
 }
 
