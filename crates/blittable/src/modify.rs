@@ -31,7 +31,8 @@ pub enum Edit<'a> {
     },
 }
 
-/// Copies `document` with `edits` applied, one after the other.
+/// Copies `document` with `edits` applied, one after the other. A property that is removed and then set
+/// again keeps its old place.
 ///
 /// ```
 /// use blittable::{Edit, Item, ParseLimits, modify, parse_document};
@@ -71,6 +72,8 @@ pub(crate) fn modify_with(
 /// What becomes of one property: its base is kept, replaced or dropped, then `inner` is applied.
 struct Plan<'a> {
     base: Base<'a>,
+    /// An edit sets something inside, which makes an object of whatever the base is.
+    becomes_object: bool,
     inner: Vec<(&'a str, Plan<'a>)>,
 }
 
@@ -83,7 +86,7 @@ enum Base<'a> {
 
 impl<'a> Plan<'a> {
     fn keep() -> Plan<'a> {
-        Plan { base: Base::Keep, inner: Vec::new() }
+        Plan { base: Base::Keep, becomes_object: false, inner: Vec::new() }
     }
 
     fn add(&mut self, edit: &Edit<'a>) -> Result<(), BuildError> {
@@ -94,8 +97,10 @@ impl<'a> Plan<'a> {
         if path.is_empty() || path.len() > EDIT_PATH_LENGTH_MAX {
             return Err(BuildError::InvalidPath);
         }
+        let is_set = matches!(base, Base::Replace(_));
         let mut plan = self;
         for name in path {
+            plan.becomes_object |= is_set;
             let known = plan.inner.iter().position(|(known, _)| known == name);
             let index = known.unwrap_or_else(|| {
                 plan.inner.push((name, Plan::keep()));
@@ -103,13 +108,8 @@ impl<'a> Plan<'a> {
             });
             plan = &mut plan.inner[index].1;
         }
-        *plan = Plan { base, inner: Vec::new() };
+        *plan = Plan { base, ..Plan::keep() };
         Ok(())
-    }
-
-    /// Whether it makes a value where there was none; removals alone do not.
-    fn sets(&self) -> bool {
-        matches!(self.base, Base::Replace(_)) || self.inner.iter().any(|(_, plan)| plan.sets())
     }
 }
 
@@ -173,8 +173,7 @@ fn write_planned<'a>(
         Some(Item::Copy(Value::Object(object))) => Some(object),
         _ => None,
     };
-    let becomes_object = object.is_some() || plan.inner.iter().any(|(_, inner)| inner.sets());
-    if !plan.inner.is_empty() && becomes_object {
+    if plan.becomes_object || (object.is_some() && !plan.inner.is_empty()) {
         writer.name(name.as_bytes());
         writer.begin(Container::Object);
         write_members(object, &plan.inner, writer)?;

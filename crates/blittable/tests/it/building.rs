@@ -61,8 +61,12 @@ fn mistakes_in_building_are_reported_at_the_end() {
 fn edits_keep_places_and_add_at_the_end() {
     let old = parse(r#"{"a":1,"b":{"c":2,"d":{"e":3}},"f":[1]}"#).unwrap();
     let set = |path, item| Edit::Set { path, item };
-    let rows: [(&[Edit<'_>], &str); 11] = [
+    let rows: [(&[Edit<'_>], &str); 12] = [
         (&[], r#"{"a":1,"b":{"c":2,"d":{"e":3}},"f":[1]}"#),
+        (
+            &[set(&["x", "y"], Item::Null), Edit::Remove { path: &["x", "y"] }],
+            r#"{"a":1,"b":{"c":2,"d":{"e":3}},"f":[1],"x":{}}"#,
+        ),
         (&[set(&["a"], Item::Bool(true))], r#"{"a":true,"b":{"c":2,"d":{"e":3}},"f":[1]}"#),
         (&[Edit::Remove { path: &["b"] }], r#"{"a":1,"f":[1]}"#),
         (&[Edit::Remove { path: &["b", "d", "e"] }], r#"{"a":1,"b":{"c":2,"d":{}},"f":[1]}"#),
