@@ -102,8 +102,8 @@ pub enum CommandResult {
     DeletedPrefix {
         /// The prefix of the request.
         prefix: String,
-        /// The documents that are gone, in the order of their ids.
-        deleted: Vec<DeletedDocument>,
+        /// How many documents are gone.
+        deleted: u64,
     },
     /// Of [`Command::HiLoNext`].
     HiLoRange(HiLoRange),

@@ -45,6 +45,23 @@ pub enum SubmitError {
     Closed,
 }
 
+/// Whether the write path is of no more use after the error: the database has to be opened again.
+pub(crate) fn ends_writing(error: &StorageError) -> bool {
+    match error {
+        StorageError::DiskFull { .. }
+        | StorageError::TooManyUnflushed { .. }
+        | StorageError::BuiltOnFailed { .. }
+        | StorageError::GivenUp { .. }
+        | StorageError::KeyTooLong { .. }
+        | StorageError::ValueTooLong { .. } => false,
+        StorageError::Failed { .. }
+        | StorageError::Locked { .. }
+        | StorageError::UnknownVersion { .. }
+        | StorageError::Io { .. }
+        | StorageError::Corrupt(_) => true,
+    }
+}
+
 impl fmt::Display for CommandError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -54,7 +71,9 @@ impl fmt::Display for CommandError {
                 write!(formatter, "it is unknown whether the changes were written: {error}")
             }
             Self::Closed => formatter.write_str("the database does not accept changes any more"),
-            Self::Panicked { message } => write!(formatter, "executing the batch failed: {message}"),
+            Self::Panicked { message } => {
+                write!(formatter, "executing the batch failed: {message}")
+            }
         }
     }
 }

@@ -32,11 +32,10 @@ pub enum DocumentError {
     },
     /// The caller's: the id of a document, a prefix or a collection is too long.
     IdTooLong(DocumentIdTooLong),
-    /// The caller's: `@metadata` is there but is not an object. Carries the type and text of what
-    /// it is, as the protocol shows them.
+    /// The caller's: `@metadata` is there but is not an object.
     MetadataIsNotAnObject {
-        /// What was found, such as `System.Int64 ('5')`.
-        found: String,
+        /// What the protocol says about it.
+        message: String,
     },
     /// The caller's: a key of the metadata that the server keeps for itself has an impossible value.
     InvalidMetadata {
@@ -122,19 +121,15 @@ impl DocumentError {
 impl fmt::Display for DocumentError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Concurrency { message, .. } | Self::InvalidMetadata { message } => {
-                formatter.write_str(message)
-            }
+            Self::Concurrency { message, .. }
+            | Self::MetadataIsNotAnObject { message }
+            | Self::InvalidMetadata { message } => formatter.write_str(message),
             Self::CollectionMismatch { id, stored, requested } => write!(
                 formatter,
                 "Changing '{id}' from '{stored}' to '{requested}' via update is not supported. \
                  Delete it and recreate the document '{id}'."
             ),
             Self::IdTooLong(error) => error.fmt(formatter),
-            Self::MetadataIsNotAnObject { found } => write!(
-                formatter,
-                "Could not convert {found} to Sparrow.Json.BlittableJsonReaderObject"
-            ),
             Self::InvalidExpiration { id, text, now_ticks } => write!(
                 formatter,
                 "The expiration date format for document '{id}' is not valid: '{text}'. \
@@ -158,7 +153,9 @@ impl fmt::Display for DocumentError {
             Self::TooLarge { reason } => reason.fmt(formatter),
             Self::Storage(error) => error.fmt(formatter),
             Self::Corrupt { detail } => write!(formatter, "stored documents are damaged: {detail}"),
-            Self::CorruptDocument(error) => write!(formatter, "a stored document is damaged: {error}"),
+            Self::CorruptDocument(error) => {
+                write!(formatter, "a stored document is damaged: {error}")
+            }
         }
     }
 }

@@ -35,7 +35,9 @@ mod schema;
 mod write;
 
 pub use collections::{CollectionStatistics, collection, collections};
-pub use database_record::{DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress};
+pub use database_record::{
+    DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,
+};
 pub use error::{DocumentError, ErrorKind};
 pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
 pub use identities::identities;

@@ -1,0 +1,165 @@
+//! The queue through which every change of a database goes.
+//!
+//! Two threads stand behind it: the writer executes batches into one open transaction, the journal
+//! thread brings the previous one to the disk. A batch is answered when its transaction is durable.
+//!
+//! When the disk is full, the transactions in flight fail and the queue goes on. After any other
+//! failure of a write nobody knows what the disk holds: the queue closes itself, everybody who waits
+//! is told, and the database has to be opened again.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread::{self, JoinHandle},
+};
+
+use platform::Platform;
+use storage::Environment;
+
+use crate::{
+    command::{Batch, BatchOutcome},
+    error::{CommandError, SubmitError},
+    journal_thread,
+    queue_state::{Shared, Submission},
+    writer_thread::Writer,
+};
+
+/// How a caller hears what became of its batch. It is called once, on a thread of the queue, and
+/// must not wait for anything: it holds up everybody else.
+pub type Reply = Box<dyn FnOnce(Result<BatchOutcome, CommandError>) + Send>;
+
+/// The bounds of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitQueueOptions {
+    /// Batches that may wait.
+    pub length_max: usize,
+    /// Bytes of batches that may wait, roughly; one batch may always wait.
+    pub bytes_max: usize,
+    /// Batches that are merged into one transaction.
+    pub transaction_batches_max: usize,
+    /// Bytes of batches after which a transaction takes no more, roughly.
+    pub transaction_bytes_max: usize,
+}
+
+impl Default for CommitQueueOptions {
+    fn default() -> Self {
+        Self {
+            length_max: 8192,
+            bytes_max: 128 << 20,
+            transaction_batches_max: 4096,
+            transaction_bytes_max: 16 << 20,
+        }
+    }
+}
+
+/// What a queue has done and what waits in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitQueueStatistics {
+    /// Batches that wait now.
+    pub length: usize,
+    /// Bytes of the batches that wait now, roughly.
+    pub bytes: usize,
+    /// Transactions made durable.
+    pub transactions: u64,
+    /// Batches made durable.
+    pub batches: u64,
+    /// Batches that failed before they were on their way to the disk.
+    pub batches_failed: u64,
+    /// Batches that were refused because the queue was full.
+    pub batches_refused: u64,
+}
+
+/// The queue. Dropping it closes it.
+pub struct CommitQueue {
+    shared: Arc<Shared>,
+    options: CommitQueueOptions,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl CommitQueue {
+    /// Starts the two threads over an initialized database.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(
+        environment: Arc<Environment>,
+        platform: &Platform,
+        options: CommitQueueOptions,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new());
+        let queue = Self { shared: shared.clone(), options, threads: Mutex::new(Vec::new()) };
+        let platform = platform.clone();
+        let writer = Writer { environment, platform, options, shared: shared.clone() };
+        let writer =
+            thread::Builder::new().name("commit-writer".to_owned()).spawn(move || writer.run())?;
+        queue.remember(writer);
+        let journal = thread::Builder::new()
+            .name("commit-journal".to_owned())
+            .spawn(move || journal_thread::run(&shared))?;
+        queue.remember(journal);
+        Ok(queue)
+    }
+
+    fn remember(&self, thread: JoinHandle<()>) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    /// Puts a batch into the queue; `reply` is called when it is durable or has failed. Returns at
+    /// once. When the batch is refused, `reply` is dropped without being called.
+    ///
+    /// # Errors
+    /// See [`SubmitError`].
+    pub fn submit(&self, batch: Batch, reply: Reply) -> Result<(), SubmitError> {
+        let size_bytes = batch.size_bytes();
+        let submission = Submission { batch, size_bytes, reply };
+        self.shared.push(submission, self.options.length_max, self.options.bytes_max)
+    }
+
+    /// Puts a batch into the queue and waits until it is durable or has failed. Not for the threads
+    /// of an asynchronous runtime.
+    ///
+    /// # Errors
+    /// [`CommandError`] inside the result; [`SubmitError`] when it was not accepted.
+    pub fn submit_and_wait(
+        &self,
+        batch: Batch,
+    ) -> Result<Result<BatchOutcome, CommandError>, SubmitError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // The receiver waits below, so that sending cannot fail.
+        let reply = move |result| drop(sender.send(result));
+        self.submit(batch, Box::new(reply))?;
+        Ok(receiver.recv().unwrap_or(Err(CommandError::Closed)))
+    }
+
+    /// What the queue has done and what waits in it.
+    pub fn statistics(&self) -> CommitQueueStatistics {
+        let state = self.shared.lock();
+        CommitQueueStatistics {
+            length: state.queue.len(),
+            bytes: state.queue_bytes,
+            ..state.statistics
+        }
+    }
+
+    /// Whether the queue accepts no more batches, because it was closed or has failed.
+    pub fn is_closed(&self) -> bool {
+        self.shared.lock().is_closed
+    }
+
+    /// Accepts no more batches, finishes those that wait, and ends the threads. Must not be called
+    /// from a [`Reply`].
+    pub fn close(&self) {
+        self.shared.close(true);
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // A thread that panicked has nothing more to say than the answers it did not give.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for CommitQueue {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,122 @@
+//! One batch inside a write transaction.
+//!
+//! Invariant: a batch that fails leaves the transaction as it was, except that the values it took
+//! from identities stay taken: a number that was once chosen is never chosen again, so that a caller
+//! who ran into an existing document gets past it by trying again.
+
+use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId, WriteContext};
+use model::DocumentId;
+use storage::WriteTransaction;
+
+use crate::command::{Batch, BatchOutcome, Command, CommandResult};
+
+/// Executes a batch; the transaction stays open and can take more batches. This is all that the
+/// commit queue does with a batch, without threads: the same transaction, the same batch and the
+/// same context always give the same pages.
+///
+/// # Errors
+/// Those of [`DocumentWriter`]; nothing of the batch is kept then. After an error of kind
+/// [`documents::ErrorKind::Ours`] the transaction must be dropped.
+pub fn execute_batch(
+    tx: &mut WriteTransaction,
+    batch: &Batch,
+    context: WriteContext<'_>,
+) -> Result<BatchOutcome, DocumentError> {
+    let numbers = take_identities(tx, batch, context)?;
+    let savepoint = tx.savepoint();
+    let outcome = execute(tx, batch, numbers, context);
+    if outcome.is_err() {
+        tx.roll_back_to(savepoint);
+    }
+    outcome
+}
+
+/// One value for each put whose id is an identity, in order.
+fn take_identities(
+    tx: &mut WriteTransaction,
+    batch: &Batch,
+    context: WriteContext<'_>,
+) -> Result<Vec<i64>, DocumentError> {
+    let names = batch.commands.iter().filter_map(|command| match command {
+        Command::Put(put) => match &put.id {
+            RequestedId::Identity(name) => Some(name),
+            RequestedId::Exactly(_) | RequestedId::Random | RequestedId::Numbered(_) => None,
+        },
+        _ => None,
+    });
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return Ok(Vec::new());
+    }
+    let mut writer = DocumentWriter::open(tx, context)?;
+    names.map(|name| writer.next_identity(name)).collect()
+}
+
+fn execute(
+    tx: &mut WriteTransaction,
+    batch: &Batch,
+    numbers: Vec<i64>,
+    context: WriteContext<'_>,
+) -> Result<BatchOutcome, DocumentError> {
+    let mut writer = DocumentWriter::open(tx, context)?;
+    let mut numbers = numbers.into_iter();
+    let mut results = Vec::with_capacity(batch.commands.len());
+    for command in &batch.commands {
+        results.push(execute_command(&mut writer, command, &mut numbers)?);
+    }
+    let collections = writer.changed_collections();
+    let last_etag = writer.finish()?;
+    Ok(BatchOutcome { results, last_etag, collections })
+}
+
+fn execute_command(
+    writer: &mut DocumentWriter<'_>,
+    command: &Command,
+    numbers: &mut impl Iterator<Item = i64>,
+) -> Result<CommandResult, DocumentError> {
+    match command {
+        Command::Put(put) => {
+            let stored = match &put.id {
+                RequestedId::Identity(name) => {
+                    let number = numbers.next();
+                    let number = number.expect("one value was taken for each identity");
+                    let (id, expected) = identity_id(name, number, &put.expected)?;
+                    writer.put(&id, &expected, &put.body)
+                }
+                id => writer.put(id, &put.expected, &put.body),
+            };
+            stored.map(CommandResult::Put)
+        }
+        Command::Delete { id, expected } => {
+            let deleted = writer.delete(id, expected)?;
+            Ok(CommandResult::Deleted { id: id.clone(), deleted })
+        }
+        Command::DeletePrefix { prefix } => {
+            let deleted = writer.delete_prefix(prefix)?;
+            Ok(CommandResult::DeletedPrefix { prefix: prefix.clone(), deleted })
+        }
+        Command::HiLoNext(request) => writer.next_hilo_range(request).map(CommandResult::HiLoRange),
+        Command::HiLoReturn { tag, end, last } => {
+            writer.return_hilo_range(tag, *end, *last)?;
+            Ok(CommandResult::HiLoReturned)
+        }
+        Command::IdentityNext { name } => writer.next_identity(name).map(CommandResult::Identity),
+        Command::IdentitySeed { name, value, force } => {
+            writer.seed_identity(name, *value, *force).map(CommandResult::Identity)
+        }
+    }
+}
+
+/// The id that an identity gave, and what is expected of it: nothing may be there.
+fn identity_id(
+    name: &str,
+    number: i64,
+    expected: &ExpectedVersion,
+) -> Result<(RequestedId, ExpectedVersion), DocumentError> {
+    let id = DocumentId::new(format!("{name}/{number}"))?;
+    if let ExpectedVersion::Exactly(expected) = expected {
+        let expected = expected.clone();
+        return Err(DocumentError::VersionOfIdentity { id: id.to_string(), expected });
+    }
+    Ok((RequestedId::Exactly(id), ExpectedVersion::New))
+}

@@ -1,0 +1,76 @@
+//! The thread that brings transactions to the disk and answers their callers.
+//!
+//! Invariant: a caller hears of success only after its transaction is durable.
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use storage::{SealedTransaction, StorageError};
+
+use crate::{
+    error::{CommandError, ends_writing},
+    queue_state::{Handover, Journal, Shared, answer},
+};
+
+/// Runs until the writer has ended and its last transaction is on the disk.
+pub(crate) fn run(shared: &Shared) {
+    while let Some(Handover { sealed, pending }) = next_handover(shared) {
+        let written = write(sealed);
+        settle(shared, &written, pending.len());
+        // The writer goes on while the callers are answered.
+        for pending in pending {
+            let result = match &written {
+                Ok(()) => Ok(pending.outcome),
+                Err(error) => Err(not_durable(error.clone())),
+            };
+            answer(pending.reply, result);
+        }
+    }
+}
+
+fn next_handover(shared: &Shared) -> Option<Handover> {
+    let mut state = shared.lock();
+    loop {
+        match std::mem::replace(&mut state.journal, Journal::Idle) {
+            Journal::Waiting(handover) => {
+                state.journal = Journal::Writing;
+                return Some(handover);
+            }
+            Journal::Idle if state.writer_ended => return None,
+            Journal::Idle | Journal::Writing => state = shared.wait_as_journal(state),
+        }
+    }
+}
+
+/// A panic of the storage engine counts as a write whose outcome is unknown.
+fn write(sealed: SealedTransaction) -> Result<(), StorageError> {
+    let call = std::panic::AssertUnwindSafe(move || sealed.make_durable());
+    std::panic::catch_unwind(call).unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> StorageError {
+    let source = Arc::new(io::Error::other("the journal thread panicked"));
+    StorageError::Io { path: PathBuf::new(), operation: "write the journal", source }
+}
+
+fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
+    let mut state = shared.lock();
+    state.journal = Journal::Idle;
+    match written {
+        Ok(()) => {
+            state.statistics.transactions += 1;
+            state.statistics.batches += batches as u64;
+        }
+        Err(error) => state.lost = Some(error.clone()),
+    }
+    drop(state);
+    shared.wake_writer();
+}
+
+/// What a failure to write means to a caller whose transaction was on its way to the disk.
+fn not_durable(error: StorageError) -> CommandError {
+    if ends_writing(&error) {
+        CommandError::OutcomeUnknown(error)
+    } else {
+        CommandError::NotWritten(error)
+    }
+}

@@ -1,0 +1,184 @@
+//! What the callers and the two threads of a commit queue share.
+//!
+//! One mutex guards everything, held only for moving values in and out; one condition variable wakes
+//! the writer (a batch came, the journal is free, the queue closes), another the journal thread.
+
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+};
+
+use storage::{SealedTransaction, StorageError};
+
+use crate::{
+    command::{Batch, BatchOutcome},
+    commit_queue::{CommitQueueStatistics, Reply},
+    error::{CommandError, SubmitError},
+};
+
+/// A batch that waits, and its caller.
+pub(crate) struct Submission {
+    pub(crate) batch: Batch,
+    pub(crate) size_bytes: usize,
+    pub(crate) reply: Reply,
+}
+
+/// A caller whose batch is in a transaction that is not durable yet.
+pub(crate) struct Pending {
+    pub(crate) reply: Reply,
+    pub(crate) outcome: BatchOutcome,
+}
+
+/// A batch that was executed in a transaction that is still open, and may have to be executed again
+/// in another one.
+pub(crate) struct Executed {
+    pub(crate) submission: Submission,
+    pub(crate) outcome: BatchOutcome,
+}
+
+/// A closed transaction on its way to the disk, and who waits for it.
+pub(crate) struct Handover {
+    pub(crate) sealed: SealedTransaction,
+    pub(crate) pending: Vec<Pending>,
+}
+
+/// What the journal thread is doing.
+pub(crate) enum Journal {
+    /// Waiting for a transaction.
+    Idle,
+    /// A transaction is ready for it.
+    Waiting(Handover),
+    /// It is writing.
+    Writing,
+}
+
+pub(crate) struct State {
+    pub(crate) queue: VecDeque<Submission>,
+    pub(crate) queue_bytes: usize,
+    pub(crate) journal: Journal,
+    /// Set when a transaction could not be written: what the writer has open is built on it and has
+    /// to be given up. The writer takes it.
+    pub(crate) lost: Option<StorageError>,
+    /// No more batches are accepted.
+    pub(crate) is_closed: bool,
+    /// The writer has ended; the journal thread ends when it has nothing left.
+    pub(crate) writer_ended: bool,
+    pub(crate) statistics: CommitQueueStatistics,
+}
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    writer_wakes: Condvar,
+    journal_wakes: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            queue: VecDeque::new(),
+            queue_bytes: 0,
+            journal: Journal::Idle,
+            lost: None,
+            is_closed: false,
+            writer_ended: false,
+            statistics: CommitQueueStatistics::default(),
+        };
+        Self {
+            state: Mutex::new(state),
+            writer_wakes: Condvar::new(),
+            journal_wakes: Condvar::new(),
+        }
+    }
+
+    /// No code that may panic runs under the lock, so a poisoned lock still guards a sound state.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wait_as_writer<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wait_as_journal<'s>(
+        &self,
+        state: MutexGuard<'s, State>,
+    ) -> MutexGuard<'s, State> {
+        self.journal_wakes.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wake_writer(&self) {
+        self.writer_wakes.notify_all();
+    }
+
+    pub(crate) fn wake_journal(&self) {
+        self.journal_wakes.notify_all();
+    }
+
+    /// Puts a batch at the end of the queue.
+    pub(crate) fn push(
+        &self,
+        submission: Submission,
+        length_max: usize,
+        bytes_max: usize,
+    ) -> Result<(), SubmitError> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(SubmitError::Closed);
+        }
+        // A batch that is larger than the whole queue may still go through an empty one.
+        let bytes = state.queue_bytes.saturating_add(submission.size_bytes);
+        if length_max <= state.queue.len() || (!state.queue.is_empty() && bytes_max < bytes) {
+            state.statistics.batches_refused += 1;
+            return Err(SubmitError::Full);
+        }
+        state.queue_bytes = bytes;
+        state.queue.push_back(submission);
+        drop(state);
+        self.wake_writer();
+        Ok(())
+    }
+
+    /// Accepts no more batches; gives those that wait when they are not to be done any more.
+    pub(crate) fn close(&self, drain: bool) -> VecDeque<Submission> {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let refused = if drain {
+            VecDeque::new()
+        } else {
+            state.queue_bytes = 0;
+            std::mem::take(&mut state.queue)
+        };
+        drop(state);
+        self.wake_writer();
+        self.wake_journal();
+        refused
+    }
+}
+
+impl State {
+    /// Takes the batch that waits longest.
+    pub(crate) fn pop(&mut self) -> Option<Submission> {
+        let submission = self.queue.pop_front()?;
+        self.queue_bytes -= submission.size_bytes;
+        Some(submission)
+    }
+
+    /// Puts batches back to where they came from, before all others.
+    pub(crate) fn push_back(&mut self, executed: Vec<Executed>) {
+        for Executed { submission, .. } in executed.into_iter().rev() {
+            self.queue_bytes += submission.size_bytes;
+            self.queue.push_front(submission);
+        }
+    }
+
+    pub(crate) fn journal_is_idle(&self) -> bool {
+        matches!(self.journal, Journal::Idle)
+    }
+}
+
+/// Answers a caller. What the caller does with the answer cannot harm the queue.
+pub(crate) fn answer(reply: Reply, result: Result<BatchOutcome, CommandError>) {
+    let call = std::panic::AssertUnwindSafe(move || reply(result));
+    // A caller that panics has harmed only itself: the answer was given.
+    let _ = std::panic::catch_unwind(call);
+}

@@ -1,0 +1,214 @@
+//! The thread that executes batches into transactions.
+//!
+//! While one transaction is on its way to the disk, batches are gathered into the next; it is closed
+//! and handed over as soon as the journal is free. So the slower the disk, the larger the groups, and
+//! no batch ever waits for a timer.
+//!
+//! Invariants: at most one transaction is open and one in the journal thread's hands; an open
+//! transaction that is built on one that was lost is given up.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use documents::{ErrorKind, WriteContext};
+use platform::Platform;
+use storage::{Environment, StorageError, WriteTransaction};
+
+use crate::{
+    command::{Batch, BatchOutcome},
+    commit_queue::CommitQueueOptions,
+    error::{CommandError, ends_writing},
+    execute::execute_batch,
+    queue_state::{Executed, Handover, Journal, Pending, Shared, Submission, answer},
+};
+
+pub(crate) struct Writer {
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) platform: Platform,
+    pub(crate) options: CommitQueueOptions,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What to do with the open transaction.
+enum Next {
+    /// Execute one more batch into it.
+    Execute(Submission),
+    /// Close it and hand it over.
+    Seal,
+    /// Give it up, because of this.
+    Abandon(StorageError),
+}
+
+/// How executing one batch ended.
+enum Execution {
+    Succeeded(BatchOutcome),
+    /// The batch failed alone.
+    Failed(CommandError),
+    /// The batch failed in a way that leaves the transaction in doubt.
+    Spoiled(CommandError),
+}
+
+impl Writer {
+    /// Runs until the queue is closed and everything in it is done.
+    pub(crate) fn run(&self) {
+        while let Some(first) = self.wait_for_work() {
+            match self.environment.write() {
+                Ok(tx) => self.run_transaction(tx, first),
+                Err(error) => self.refuse(first, error),
+            }
+        }
+        let mut state = self.shared.lock();
+        state.writer_ended = true;
+        drop(state);
+        self.shared.wake_journal();
+    }
+
+    fn wait_for_work(&self) -> Option<Submission> {
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(error) = state.lost.take() {
+                drop(state);
+                self.after_loss(&error);
+                state = self.shared.lock();
+            }
+            match state.pop() {
+                Some(submission) => return Some(submission),
+                // The journal may still lose what it is writing; somebody has to hear of it.
+                None if state.is_closed && state.journal_is_idle() => return None,
+                None => state = self.shared.wait_as_writer(state),
+            }
+        }
+    }
+
+    fn run_transaction(&self, mut tx: WriteTransaction, first: Submission) {
+        let mut executed = Vec::new();
+        let mut bytes = 0;
+        let mut submission = first;
+        loop {
+            bytes += submission.size_bytes;
+            match self.execute(&mut tx, &submission.batch) {
+                Execution::Succeeded(outcome) => executed.push(Executed { submission, outcome }),
+                Execution::Failed(error) => self.fail(submission, error),
+                Execution::Spoiled(error) => {
+                    drop(tx);
+                    return self.spoil(submission, error, executed);
+                }
+            }
+            submission = match self.next(executed.len(), bytes) {
+                Next::Execute(submission) => submission,
+                Next::Seal => return self.hand_over(tx, executed),
+                Next::Abandon(error) => {
+                    drop(tx);
+                    return self.abandon(executed, &error);
+                }
+            }
+        }
+    }
+
+    /// Waits until there is something to do with the open transaction.
+    fn next(&self, batches: usize, bytes: usize) -> Next {
+        let is_full = self.options.transaction_batches_max <= batches
+            || self.options.transaction_bytes_max <= bytes;
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(error) = state.lost.take() {
+                return Next::Abandon(error);
+            }
+            if !is_full && let Some(submission) = state.pop() {
+                return Next::Execute(submission);
+            }
+            if state.journal_is_idle() {
+                return Next::Seal;
+            }
+            state = self.shared.wait_as_writer(state);
+        }
+    }
+
+    fn execute(&self, tx: &mut WriteTransaction, batch: &Batch) -> Execution {
+        let call = AssertUnwindSafe(|| {
+            let now = self.platform.clock.now();
+            execute_batch(tx, batch, WriteContext { now, entropy: &*self.platform.entropy })
+        });
+        match catch_unwind(call) {
+            Ok(Ok(outcome)) => Execution::Succeeded(outcome),
+            Ok(Err(error)) if error.kind() == ErrorKind::Ours => {
+                Execution::Spoiled(CommandError::Document(error))
+            }
+            Ok(Err(error)) => Execution::Failed(CommandError::Document(error)),
+            Err(panic) => {
+                Execution::Spoiled(CommandError::Panicked { message: message_of(&*panic) })
+            }
+        }
+    }
+
+    fn hand_over(&self, tx: WriteTransaction, executed: Vec<Executed>) {
+        match tx.seal() {
+            Ok(sealed) => {
+                let pending = executed.into_iter().map(|executed| Pending {
+                    reply: executed.submission.reply,
+                    outcome: executed.outcome,
+                });
+                let pending = pending.collect();
+                let mut state = self.shared.lock();
+                state.journal = Journal::Waiting(Handover { sealed, pending });
+                drop(state);
+                self.shared.wake_journal();
+            }
+            Err(error) => self.abandon(executed, &error),
+        }
+    }
+
+    /// A batch for which no transaction could be opened.
+    fn refuse(&self, submission: Submission, error: StorageError) {
+        let ends = ends_writing(&error);
+        self.fail(submission, CommandError::NotWritten(error));
+        if ends {
+            self.end_writing();
+        }
+    }
+
+    /// The transaction is gone before it was handed over, because of the journal or of its own.
+    fn abandon(&self, executed: Vec<Executed>, error: &StorageError) {
+        for Executed { submission, .. } in executed {
+            self.fail(submission, CommandError::NotWritten(error.clone()));
+        }
+        self.after_loss(error);
+    }
+
+    /// One batch left the transaction in doubt: it is gone, and the innocent ones are done again in
+    /// another, unless nothing may be written any more.
+    fn spoil(&self, culprit: Submission, error: CommandError, innocent: Vec<Executed>) {
+        let ends = matches!(error, CommandError::Document(_));
+        self.shared.lock().push_back(innocent);
+        self.fail(culprit, error);
+        if ends {
+            self.end_writing();
+        }
+    }
+
+    fn after_loss(&self, error: &StorageError) {
+        if ends_writing(error) {
+            self.end_writing();
+        }
+    }
+
+    fn end_writing(&self) {
+        for submission in self.shared.close(false) {
+            self.fail(submission, CommandError::Closed);
+        }
+    }
+
+    fn fail(&self, submission: Submission, error: CommandError) {
+        self.shared.lock().statistics.batches_failed += 1;
+        answer(submission.reply, Err(error));
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}

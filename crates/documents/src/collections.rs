@@ -1,0 +1,212 @@
+//! Names, numbers and counts of collections.
+//!
+//! A collection is made by its first document, gets the next number, and stays, also when all its
+//! documents are gone. Invariant: `documents` and `tombstones` of a collection are the rows of that
+//! kind in its log.
+
+use std::{collections::HashMap, ops::Bound};
+
+use model::CollectionName;
+use storage::{Transaction, WriteTransaction};
+
+use crate::{
+    collection_record::{self, CollectionRecord},
+    database_record::DatabaseProgress,
+    error::DocumentError,
+    schema,
+};
+
+/// What is known about a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectionStatistics {
+    /// The name in the spelling of its first document.
+    pub name: CollectionName,
+    /// Its number in this database; it never changes and is never given again.
+    pub number: u32,
+    /// Live documents.
+    pub documents: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+}
+
+/// All collections in the order in which they were made.
+///
+/// # Errors
+/// Those of the storage; a damaged record.
+pub fn collections(tx: &impl Transaction) -> Result<Vec<CollectionStatistics>, DocumentError> {
+    let mut found = Vec::new();
+    for entry in tx.tree(&schema::collections())?.range(Bound::Unbounded)? {
+        let (key, record) = entry?;
+        found.push(statistics(read_number(&key)?, record)?);
+    }
+    Ok(found)
+}
+
+/// One collection; `None` when no document was ever in it.
+///
+/// # Errors
+/// Those of the storage; a damaged record.
+pub fn collection(
+    tx: &impl Transaction,
+    name: &CollectionName,
+) -> Result<Option<CollectionStatistics>, DocumentError> {
+    match number_of(tx, name)? {
+        Some(number) => by_number(tx, number).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn number_of(tx: &impl Transaction, name: &CollectionName) -> Result<Option<u32>, DocumentError> {
+    let tree = tx.tree(&schema::collection_numbers())?;
+    tree.get(name.key())?.map(read_number).transpose()
+}
+
+fn by_number(tx: &impl Transaction, number: u32) -> Result<CollectionStatistics, DocumentError> {
+    let tree = tx.tree(&schema::collections())?;
+    let Some(record) = tree.get(&number.to_be_bytes())? else {
+        return Err(DocumentError::Corrupt { detail: "a collection has a number but no record" });
+    };
+    statistics(number, record)
+}
+
+fn read_number(bytes: &[u8]) -> Result<u32, DocumentError> {
+    let number = <[u8; 4]>::try_from(bytes).map(u32::from_be_bytes);
+    number.map_err(|_| DocumentError::Corrupt { detail: "a collection's number is damaged" })
+}
+
+fn statistics(number: u32, record: &[u8]) -> Result<CollectionStatistics, DocumentError> {
+    let record = collection_record::read(record)?;
+    Ok(CollectionStatistics {
+        name: CollectionName::new(record.name)?,
+        number,
+        documents: record.documents,
+        tombstones: record.tombstones,
+    })
+}
+
+/// The collections that a writer has met, with their counts as they will be.
+#[derive(Default)]
+pub(crate) struct OpenCollections {
+    numbers: HashMap<CollectionName, u32>,
+    open: HashMap<u32, OpenCollection>,
+}
+
+struct OpenCollection {
+    statistics: CollectionStatistics,
+    is_changed: bool,
+}
+
+impl OpenCollections {
+    /// The collection of that name, made when there is none.
+    pub(crate) fn named(
+        &mut self,
+        tx: &impl Transaction,
+        name: &CollectionName,
+        progress: &mut DatabaseProgress,
+    ) -> Result<&CollectionStatistics, DocumentError> {
+        let number = match self.numbers.get(name) {
+            Some(number) => *number,
+            None => self.open_named(tx, name, progress)?,
+        };
+        self.numbered(tx, number)
+    }
+
+    fn open_named(
+        &mut self,
+        tx: &impl Transaction,
+        name: &CollectionName,
+        progress: &mut DatabaseProgress,
+    ) -> Result<u32, DocumentError> {
+        let number = match number_of(tx, name)? {
+            Some(number) => number,
+            None => {
+                progress.newest_collection =
+                    progress.newest_collection.checked_add(1).ok_or(DocumentError::Corrupt {
+                        detail: "no number is left for a collection",
+                    })?;
+                let number = progress.newest_collection;
+                let name = name.clone();
+                let statistics = CollectionStatistics { name, number, documents: 0, tombstones: 0 };
+                self.open.insert(number, OpenCollection { statistics, is_changed: true });
+                number
+            }
+        };
+        self.numbers.insert(name.clone(), number);
+        Ok(number)
+    }
+
+    /// The collection of that number.
+    pub(crate) fn numbered(
+        &mut self,
+        tx: &impl Transaction,
+        number: u32,
+    ) -> Result<&CollectionStatistics, DocumentError> {
+        self.entry(tx, number).map(|open| &open.statistics)
+    }
+
+    /// Counts documents and tombstones that came (positive) or went (negative), and remembers that
+    /// the collection was written to.
+    pub(crate) fn count(
+        &mut self,
+        tx: &impl Transaction,
+        number: u32,
+        documents: i64,
+        tombstones: i64,
+    ) -> Result<(), DocumentError> {
+        let open = self.entry(tx, number)?;
+        open.is_changed = true;
+        let statistics = &mut open.statistics;
+        let counted = statistics.documents.checked_add_signed(documents);
+        statistics.documents = counted.ok_or(miscounted())?;
+        let counted = statistics.tombstones.checked_add_signed(tombstones);
+        statistics.tombstones = counted.ok_or(miscounted())?;
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        tx: &impl Transaction,
+        number: u32,
+    ) -> Result<&mut OpenCollection, DocumentError> {
+        use std::collections::hash_map::Entry;
+        match self.open.entry(number) {
+            Entry::Occupied(open) => Ok(open.into_mut()),
+            Entry::Vacant(vacant) => {
+                let statistics = by_number(tx, number)?;
+                Ok(vacant.insert(OpenCollection { statistics, is_changed: false }))
+            }
+        }
+    }
+
+    /// The collections that were written to, in the order in which they were made.
+    pub(crate) fn changed(&self) -> Vec<CollectionName> {
+        self.sorted().into_iter().map(|statistics| statistics.name.clone()).collect()
+    }
+
+    /// Stores the counts.
+    pub(crate) fn write(&self, tx: &mut WriteTransaction) -> Result<(), DocumentError> {
+        for statistics in self.sorted() {
+            let CollectionStatistics { name, number, documents, tombstones } = statistics;
+            let (documents, tombstones) = (*documents, *tombstones);
+            let record = CollectionRecord { name: name.as_str(), documents, tombstones };
+            let key = number.to_be_bytes();
+            tx.tree_mut(&schema::collections())?.put(&key, &collection_record::write(&record))?;
+            if number_of(tx, name)?.is_none() {
+                tx.tree_mut(&schema::collection_numbers())?.put(name.key(), &key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorted, so that the same batch always makes the same pages.
+    fn sorted(&self) -> Vec<&CollectionStatistics> {
+        let changed = self.open.values().filter(|open| open.is_changed);
+        let mut changed: Vec<_> = changed.map(|open| &open.statistics).collect();
+        changed.sort_unstable_by_key(|statistics| statistics.number);
+        changed
+    }
+}
+
+fn miscounted() -> DocumentError {
+    DocumentError::Corrupt { detail: "a collection counts fewer rows than it has" }
+}

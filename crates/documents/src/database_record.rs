@@ -1,0 +1,143 @@
+//! Who a database is and how far it has come: the two records of the tree `Meta`.
+//!
+//! ```text
+//! "database"                          "progress"
+//!  0      version, 1                   0      version, 1
+//!  1..4   not used, 0                  1..4   not used, 0
+//!  4..8   node tag, zero-filled        4..8   number of the newest collection
+//!  8..24  database id                  8..16  last etag
+//!                                     16..24  live documents
+//!                                     24..32  tombstones
+//!                                     32..    change vector of the database, text
+//! ```
+//!
+//! All numbers are little-endian. `database` is written once; `progress` at the end of each batch.
+
+use model::{ChangeVector, DatabaseId, Etag, NodeTag};
+use storage::{Transaction, WriteTransaction};
+
+use crate::{error::DocumentError, schema::meta};
+
+const VERSION: u8 = 1;
+const DATABASE: &[u8] = b"database";
+const PROGRESS: &[u8] = b"progress";
+const DATABASE_BYTES: usize = 24;
+const PROGRESS_BYTES: usize = 32;
+
+/// Who a database is, for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatabaseIdentity {
+    /// Drawn when the database was made on this node.
+    pub database_id: DatabaseId,
+    /// The node on which it was made.
+    pub node_tag: NodeTag,
+}
+
+/// How far a database has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseProgress {
+    /// The etag of the last change.
+    pub last_etag: Etag,
+    /// Everything the database contains, its own changes and those of others.
+    pub change_vector: ChangeVector,
+    /// Live documents.
+    pub documents: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// The number of the newest collection; the first is 1.
+    pub(crate) newest_collection: u32,
+}
+
+/// Makes the environment a database if it is none yet; gives the identity it has then.
+///
+/// # Errors
+/// Those of the storage, and of a damaged record.
+pub fn initialize(
+    tx: &mut WriteTransaction,
+    wanted: DatabaseIdentity,
+) -> Result<DatabaseIdentity, DocumentError> {
+    if let Some(identity) = read_identity(tx)? {
+        return Ok(identity);
+    }
+    let mut record = [0; DATABASE_BYTES];
+    record[0] = VERSION;
+    let tag = wanted.node_tag.as_str().as_bytes();
+    record[4..4 + tag.len()].copy_from_slice(tag);
+    record[8..].copy_from_slice(&wanted.database_id.0);
+    tx.tree_mut(&meta())?.put(DATABASE, &record)?;
+    write_progress(tx, &DatabaseProgress::default())?;
+    Ok(wanted)
+}
+
+/// Who the database is.
+///
+/// # Errors
+/// Those of the storage; a record that is damaged or missing.
+pub fn database_identity(tx: &impl Transaction) -> Result<DatabaseIdentity, DocumentError> {
+    read_identity(tx)?.ok_or(corrupt("the environment is not a database"))
+}
+
+fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, DocumentError> {
+    let tree = tx.tree(&meta())?;
+    let Some(record) = tree.get(DATABASE)? else {
+        return Ok(None);
+    };
+    let Ok(record) = <&[u8; DATABASE_BYTES]>::try_from(record) else {
+        return Err(corrupt("the database's identity has another length"));
+    };
+    if record[0] != VERSION {
+        return Err(corrupt("the database's identity has an unknown version"));
+    }
+    let tag = std::str::from_utf8(&record[4..8]).ok().map(|tag| tag.trim_end_matches('\0'));
+    let Some(node_tag) = tag.and_then(|tag| tag.parse().ok()) else {
+        return Err(corrupt("the database's identity has an impossible node tag"));
+    };
+    let mut database_id = [0; 16];
+    database_id.copy_from_slice(&record[8..]);
+    Ok(Some(DatabaseIdentity { database_id: DatabaseId(database_id), node_tag }))
+}
+
+/// How far the database has come.
+///
+/// # Errors
+/// Those of the storage; a record that is damaged or missing.
+pub fn progress(tx: &impl Transaction) -> Result<DatabaseProgress, DocumentError> {
+    let tree = tx.tree(&meta())?;
+    let Some(record) = tree.get(PROGRESS)? else {
+        return Err(corrupt("the environment is not a database"));
+    };
+    let Some((header, change_vector)) = record.split_first_chunk::<PROGRESS_BYTES>() else {
+        return Err(corrupt("the database's progress is too short"));
+    };
+    if header[0] != VERSION {
+        return Err(corrupt("the database's progress has an unknown version"));
+    }
+    let change_vector = std::str::from_utf8(change_vector).ok().and_then(|text| text.parse().ok());
+    let number = |at: usize| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| header[at + i]));
+    Ok(DatabaseProgress {
+        newest_collection: u32::from_le_bytes([header[4], header[5], header[6], header[7]]),
+        last_etag: Etag(number(8)),
+        documents: number(16),
+        tombstones: number(24),
+        change_vector: change_vector.ok_or(corrupt("the database's change vector is damaged"))?,
+    })
+}
+
+pub(crate) fn write_progress(
+    tx: &mut WriteTransaction,
+    progress: &DatabaseProgress,
+) -> Result<(), DocumentError> {
+    let mut record = Vec::with_capacity(PROGRESS_BYTES + progress.change_vector.as_str().len());
+    record.extend_from_slice(&[VERSION, 0, 0, 0]);
+    record.extend_from_slice(&progress.newest_collection.to_le_bytes());
+    record.extend_from_slice(&progress.last_etag.0.to_le_bytes());
+    record.extend_from_slice(&progress.documents.to_le_bytes());
+    record.extend_from_slice(&progress.tombstones.to_le_bytes());
+    record.extend_from_slice(progress.change_vector.as_str().as_bytes());
+    tx.tree_mut(&meta())?.put(PROGRESS, &record)?;
+    Ok(())
+}
+
+fn corrupt(detail: &'static str) -> DocumentError {
+    DocumentError::Corrupt { detail }
+}

@@ -1,0 +1,122 @@
+//! A document as the protocol shows it.
+//!
+//! The properties in their order, then `@metadata` last: what is stored of it, then what the server
+//! adds: `@change-vector`, `@flags` when there are any, `@id`, `@last-modified`. This is the path of
+//! every read, so nothing is allocated beside the output.
+
+use blittable::{Handled, write_json_string, write_members_with};
+use model::date;
+
+use crate::{error::DocumentError, metadata::METADATA, row::DocumentRow};
+
+/// Appends the whole document.
+///
+/// # Errors
+/// When the stored document is damaged; `out` then ends in the middle of it.
+pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    out.push(b'{');
+    let any = write_members_with(&row.body().root(), out, |name, _, _| {
+        Ok(if name == METADATA { Handled::Omitted } else { Handled::No })
+    })?;
+    if any {
+        out.push(b',');
+    }
+    write_metadata_property(row, out)?;
+    out.push(b'}');
+    Ok(())
+}
+
+/// Appends an object with nothing but the document's `@metadata`.
+///
+/// # Errors
+/// When the stored document is damaged; `out` then ends in the middle of it.
+pub fn write_metadata_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    out.push(b'{');
+    write_metadata_property(row, out)?;
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_metadata_property(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    out.extend_from_slice(b"\"@metadata\":{");
+    if let Some(metadata) = row.body().root().get_object(METADATA)?
+        && write_members_with(&metadata, out, |_, _, _| Ok(Handled::No))?
+    {
+        out.push(b',');
+    }
+    write_added_metadata(row, out);
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_added_metadata(row: &DocumentRow<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"@change-vector\":\"");
+    // A change vector is letters, digits and `:-, +/`: nothing to escape.
+    out.extend_from_slice(row.change_vector().as_bytes());
+    out.extend_from_slice(b"\",");
+    if !row.flags().is_empty() {
+        out.extend_from_slice(b"\"@flags\":\"");
+        row.flags().write_text(out);
+        out.extend_from_slice(b"\",");
+    }
+    out.extend_from_slice(b"\"@id\":");
+    write_json_string(row.id(), out);
+    out.extend_from_slice(b",\"@last-modified\":\"");
+    out.extend_from_slice(&date::text(row.last_modified_ticks()));
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::{ParseLimits, parse_document};
+    use model::{DocumentFlags, Etag};
+
+    use super::*;
+    use crate::row::{RowFields, read_document, write_document};
+
+    fn printed(json: &str, id: &str, flags: DocumentFlags) -> (String, String) {
+        let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+        let fields = RowFields {
+            lower_id: &id.to_lowercase(),
+            id,
+            change_vector: "A:1-AAAAAAAAAAAAAAAAAAAAAA",
+            flags,
+            collection_number: 1,
+            etag: Etag(1),
+            last_modified_ticks: 0,
+        };
+        let (mut row, mut whole, mut metadata) = (Vec::new(), Vec::new(), Vec::new());
+        write_document(&mut row, &fields, body.as_bytes()).unwrap();
+        let row = read_document(&row).unwrap();
+        write_document_json(&row, &mut whole).unwrap();
+        write_metadata_json(&row, &mut metadata).unwrap();
+        (String::from_utf8(whole).unwrap(), String::from_utf8(metadata).unwrap())
+    }
+
+    #[test]
+    fn metadata_comes_last_with_what_the_server_adds() {
+        let added = r#""@change-vector":"A:1-AAAAAAAAAAAAAAAAAAAAAA","@id":"U/1","@last-modified":"0001-01-01T00:00:00.0000000Z""#;
+        let cases = [
+            ("{}", format!(r#"{{"@metadata":{{{added}}}}}"#)),
+            (r#"{"A":1}"#, format!(r#"{{"A":1,"@metadata":{{{added}}}}}"#)),
+            (
+                r#"{"A":1,"@metadata":{"@collection":"Users","z":{"y":[]}},"B":2}"#,
+                format!(
+                    r#"{{"A":1,"B":2,"@metadata":{{"@collection":"Users","z":{{"y":[]}},{added}}}}}"#
+                ),
+            ),
+            (r#"{"@metadata":{},"A":1}"#, format!(r#"{{"A":1,"@metadata":{{{added}}}}}"#)),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(printed(json, "U/1", DocumentFlags::NONE).0, expected);
+        }
+    }
+
+    #[test]
+    fn flags_and_escapes_are_shown() {
+        let flags = DocumentFlags::HAS_REVISIONS | DocumentFlags::HAS_COUNTERS;
+        let (_, metadata) = printed(r#"{"A":1}"#, "a\"b\n", flags);
+        let expected = r#"{"@metadata":{"@change-vector":"A:1-AAAAAAAAAAAAAAAAAAAAAA","@flags":"HasRevisions, HasCounters","@id":"a\"b\n","@last-modified":"0001-01-01T00:00:00.0000000Z"}}"#;
+        assert_eq!(metadata, expected);
+    }
+}

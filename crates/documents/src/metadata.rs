@@ -1,0 +1,381 @@
+//! What of a client's `@metadata` is kept.
+//!
+//! Clients send documents back with everything the server had added to their metadata. What the
+//! server keeps for itself is dropped here, two old names become their new ones, and the rest is
+//! stored sorted by name, because that is how the protocol shows it.
+//!
+//! Invariant: stored metadata is an object, its names rise strictly, and none of them is one of
+//! those that the server adds when a document is read.
+
+use std::borrow::Cow;
+
+use blittable::{BlittableBuf, BuildError, Document, Edit, Item, Object, Value, modify};
+use model::{CollectionName, EMPTY_COLLECTION, date};
+
+use crate::error::DocumentError;
+
+pub(crate) const METADATA: &str = "@metadata";
+const COLLECTION: &str = "@collection";
+const EXPIRES: &str = "@expires";
+const REFRESH: &str = "@refresh";
+
+/// A document ready to be stored.
+pub(crate) struct AcceptedDocument<'a> {
+    pub(crate) body: Cow<'a, BlittableBuf>,
+    pub(crate) collection: CollectionName,
+}
+
+/// What happens to one property of the metadata.
+enum Fate {
+    Keep,
+    Rename(&'static str),
+    Drop,
+    /// Dropped, but it must be a string.
+    DropString,
+    /// Dropped, but it must be a date.
+    DropDate,
+}
+
+fn fate_of(name: &str) -> Fate {
+    match name {
+        "@etag" | "@index-score" | "Last-Modified" | "@counters" | "@timeseries" => Fate::Drop,
+        "@id" | "@change-vector" | "@flags" => Fate::DropString,
+        "@last-modified" | "Raven-Last-Modified" => Fate::DropDate,
+        "Raven-Entity-Name" => Fate::Rename(COLLECTION),
+        "Raven-Expiration-Date" => Fate::Rename(EXPIRES),
+        _ => Fate::Keep,
+    }
+}
+
+/// Checks and cleans the metadata of `body`. `id` and `now_ticks` serve the texts of errors.
+pub(crate) fn accept<'a>(
+    body: &'a BlittableBuf,
+    id: &str,
+    now_ticks: i64,
+) -> Result<AcceptedDocument<'a>, DocumentError> {
+    let document = body.as_view();
+    let metadata = match document.root().get(METADATA)? {
+        None => None,
+        Some(Value::Object(metadata)) => Some(metadata),
+        Some(other) => return Err(not_an_object(&other)),
+    };
+    let Some(metadata) = metadata else {
+        return Ok(AcceptedDocument {
+            body: Cow::Borrowed(body),
+            collection: CollectionName::empty(),
+        });
+    };
+    let Some(kept) = kept_properties(&metadata)? else {
+        check_dates(|name| metadata.get(name), id, now_ticks)?;
+        let collection = collection_of(metadata.get(COLLECTION)?)?;
+        return Ok(AcceptedDocument { body: Cow::Borrowed(body), collection });
+    };
+    let find =
+        |wanted: &str| kept.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+    check_dates(|name| Ok(find(name)), id, now_ticks)?;
+    let collection = collection_of(find(COLLECTION))?;
+    let body = with_metadata(&document, &kept)?;
+    Ok(AcceptedDocument { body: Cow::Owned(body), collection })
+}
+
+/// The properties to store, sorted by name; `None` when they are what the metadata is already, so
+/// that the usual document is stored without being copied.
+fn kept_properties<'a>(
+    metadata: &Object<'a>,
+) -> Result<Option<Vec<(&'a str, Value<'a>)>>, DocumentError> {
+    let mut previous = "";
+    let mut is_clean = true;
+    for (position, property) in metadata.iter().enumerate() {
+        let (name, value) = property?;
+        match fate_of(name) {
+            Fate::Keep => is_clean &= position == 0 || previous < name,
+            Fate::DropString => string_of(name, &value).map(|_| is_clean = false)?,
+            Fate::DropDate => check_date(name, &value).map(|()| is_clean = false)?,
+            Fate::Drop | Fate::Rename(_) => is_clean = false,
+        }
+        previous = name;
+    }
+    if is_clean {
+        return Ok(None);
+    }
+    let mut kept: Vec<(&str, Value<'_>)> = Vec::with_capacity(metadata.len());
+    for property in metadata.iter() {
+        let (name, value) = property?;
+        let name = match fate_of(name) {
+            Fate::Keep => name,
+            Fate::Rename(new_name) => new_name,
+            Fate::Drop | Fate::DropString | Fate::DropDate => continue,
+        };
+        // An old and a new name side by side are one property: the later one counts.
+        kept.retain(|(known, _)| *known != name);
+        kept.push((name, value));
+    }
+    kept.sort_unstable_by_key(|(name, _)| *name);
+    Ok(Some(kept))
+}
+
+fn with_metadata(
+    document: &Document<'_>,
+    kept: &[(&str, Value<'_>)],
+) -> Result<BlittableBuf, DocumentError> {
+    let paths: Vec<[&str; 2]> = kept.iter().map(|(name, _)| [METADATA, *name]).collect();
+    let mut edits = Vec::with_capacity(1 + kept.len());
+    edits.push(Edit::Set { path: &[METADATA], item: Item::EmptyObject });
+    edits.extend(
+        paths
+            .iter()
+            .zip(kept)
+            .map(|(path, (_, value))| Edit::Set { path, item: Item::Copy(*value) }),
+    );
+    modify(document, &edits).map_err(build_error)
+}
+
+pub(crate) fn build_error(error: BuildError) -> DocumentError {
+    match error {
+        BuildError::Corrupt(corrupt) => DocumentError::CorruptDocument(corrupt),
+        reason => DocumentError::TooLarge { reason },
+    }
+}
+
+fn collection_of(value: Option<Value<'_>>) -> Result<CollectionName, DocumentError> {
+    match value {
+        Some(Value::String(text)) => Ok(CollectionName::new(text.as_cow()?.as_ref())?),
+        _ => Ok(CollectionName::new(EMPTY_COLLECTION)?),
+    }
+}
+
+fn string_of<'a>(name: &str, value: &Value<'a>) -> Result<Cow<'a, str>, DocumentError> {
+    match value {
+        Value::String(text) => Ok(text.as_cow()?),
+        other => Err(DocumentError::InvalidMetadata {
+            message: format!(
+                "Expected property @metadata.{name} to have string type, but was: {}.",
+                token_name(other)
+            ),
+        }),
+    }
+}
+
+fn check_date(name: &str, value: &Value<'_>) -> Result<(), DocumentError> {
+    let text = string_of(name, value)?;
+    match date::parse(&text).map(|date| date.zone) {
+        Some(date::Zone::Unspecified | date::Zone::Utc) => Ok(()),
+        Some(date::Zone::Offset(_)) | None => Err(DocumentError::InvalidMetadata {
+            message: format!("Cannot parse the value of property @metadata.{name}: {text}."),
+        }),
+    }
+}
+
+/// `@expires` and `@refresh` are kept, but must be dates when they are texts or null.
+fn check_dates<'a>(
+    get: impl Fn(&str) -> Result<Option<Value<'a>>, blittable::Corrupt>,
+    id: &str,
+    now_ticks: i64,
+) -> Result<(), DocumentError> {
+    for name in [EXPIRES, REFRESH] {
+        let text = match get(name)? {
+            Some(Value::String(text)) => text.as_cow()?,
+            Some(Value::Null) => Cow::Borrowed(""),
+            _ => continue,
+        };
+        if date::parse(&text).is_none() {
+            let (id, text) = (id.to_owned(), text.into_owned());
+            return Err(DocumentError::InvalidExpiration { id, text, now_ticks });
+        }
+    }
+    Ok(())
+}
+
+fn token_name(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "Null",
+        Value::Bool(true) => "True",
+        Value::Bool(false) => "False",
+        Value::Integer(_) => "Integer",
+        Value::Number(_) => "Float",
+        Value::String(_) => "String",
+        Value::Array(_) => "StartArray",
+        Value::Object(_) => "StartObject",
+    }
+}
+
+fn not_an_object(value: &Value<'_>) -> DocumentError {
+    const OBJECT: &str = "Sparrow.Json.BlittableJsonReaderObject";
+    let plain = |kind: &str, text: &str| format!("Could not convert {kind} ('{text}') to {OBJECT}");
+    let message = match value {
+        Value::Null => format!("Could not convert null to {OBJECT}"),
+        Value::Bool(true) => plain("System.Boolean", "True"),
+        Value::Bool(false) => plain("System.Boolean", "False"),
+        Value::Integer(number) => plain("System.Int64", &number.to_string()),
+        Value::Number(text) => plain("Sparrow.Json.LazyNumberValue", text),
+        Value::String(text) => match text.as_cow() {
+            Ok(text) => plain("Sparrow.Json.LazyStringValue", &text),
+            Err(error) => return error.into(),
+        },
+        Value::Array(_) | Value::Object(_) => {
+            let mut json = Vec::new();
+            if let Err(error) = blittable::write_json(value, &mut json) {
+                return error.into();
+            }
+            let json = String::from_utf8_lossy(&json);
+            format!(
+                "Could not convert Sparrow.Json.BlittableJsonReaderArray ('{json}') to \
+                 BlittableJsonReaderObject"
+            )
+        }
+    };
+    DocumentError::MetadataIsNotAnObject { message }
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::{ParseLimits, parse_document};
+
+    use super::*;
+
+    fn accepted(json: &str) -> Result<(String, String, bool), DocumentError> {
+        let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+        let accepted = accept(&body, "u/1", 0)?;
+        let json = String::from_utf8(accepted.body.as_view().to_json()?).unwrap();
+        let is_copied = matches!(accepted.body, Cow::Owned(_));
+        Ok((json, accepted.collection.to_string(), is_copied))
+    }
+
+    #[test]
+    fn what_the_server_adds_itself_is_dropped_and_the_rest_is_sorted() {
+        let cases = [
+            (r#"{"A":1}"#, r#"{"A":1}"#, "@empty"),
+            (r#"{"@metadata":{}}"#, r#"{"@metadata":{}}"#, "@empty"),
+            (
+                r#"{"A":1,"@metadata":{"@id":"q","@change-vector":"r","@flags":"HasRevisions","@etag":5,"@index-score":1,"@last-modified":"2020-01-01T00:00:00.0000000Z","Last-Modified":"x","@counters":["a"],"@timeseries":["b"],"z":1,"@projection":true,"@foo":{"n":{"@id":1}},"A":2},"B":2}"#,
+                r#"{"A":1,"@metadata":{"@foo":{"n":{"@id":1}},"@projection":true,"A":2,"z":1},"B":2}"#,
+                "@empty",
+            ),
+            (
+                r#"{"@metadata":{"@collection":"Users","@id":"x"}}"#,
+                r#"{"@metadata":{"@collection":"Users"}}"#,
+                "Users",
+            ),
+            (
+                r#"{"@metadata":{"Raven-Entity-Name":"Ren"}}"#,
+                r#"{"@metadata":{"@collection":"Ren"}}"#,
+                "Ren",
+            ),
+            (
+                r#"{"@metadata":{"Raven-Entity-Name":"Ren","@collection":"Other"}}"#,
+                r#"{"@metadata":{"@collection":"Other"}}"#,
+                "Other",
+            ),
+            (
+                r#"{"@metadata":{"@collection":"q","Raven-Entity-Name":"Ren"}}"#,
+                r#"{"@metadata":{"@collection":"Ren"}}"#,
+                "Ren",
+            ),
+            (
+                r#"{"@metadata":{"Raven-Expiration-Date":"2030-01-01T00:00:00.0000000Z"}}"#,
+                r#"{"@metadata":{"@expires":"2030-01-01T00:00:00.0000000Z"}}"#,
+                "@empty",
+            ),
+            (
+                r#"{"@metadata":{"b":1,"a":2,"B":3,"_":1,"é":1,"@z":1,"aa":1}}"#,
+                r#"{"@metadata":{"@z":1,"B":3,"_":1,"a":2,"aa":1,"b":1,"é":1}}"#,
+                "@empty",
+            ),
+            (
+                r#"{"@metadata":{"x":{"y":[{"z":1}]},"B":[1,{"b":2,"a":1}],"@collection":"a"}}"#,
+                r#"{"@metadata":{"@collection":"a","B":[1,{"b":2,"a":1}],"x":{"y":[{"z":1}]}}}"#,
+                "a",
+            ),
+        ];
+        for (json, expected, collection) in cases {
+            let (stored, found, _) = accepted(json).unwrap();
+            assert_eq!(stored, expected);
+            assert_eq!(found, collection, "{json}");
+        }
+    }
+
+    #[test]
+    fn the_usual_document_is_not_copied() {
+        for json in [
+            r#"{"A":1}"#,
+            r#"{"A":1,"@metadata":{"@collection":"Users","Raven-Clr-Type":"User, App"}}"#,
+        ] {
+            assert!(!accepted(json).unwrap().2, "{json}");
+        }
+        assert!(accepted(r#"{"@metadata":{"@id":"x"}}"#).unwrap().2);
+    }
+
+    #[test]
+    fn only_a_string_names_a_collection() {
+        let cases = [
+            (r#"{"@metadata":{"@collection":null}}"#, "@empty"),
+            (r#"{"@metadata":{"@collection":5}}"#, "@empty"),
+            (r#"{"@metadata":{"@collection":{"a":1}}}"#, "@empty"),
+            (r#"{"@metadata":{"@collection":""}}"#, ""),
+            (r#"{"@metadata":{"@collection":"@hilo"}}"#, "@hilo"),
+            (r#"{"@metadata":{"@COLLECTION":"y"}}"#, "@empty"),
+        ];
+        for (json, expected) in cases {
+            assert_eq!(accepted(json).unwrap().1, expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn impossible_metadata_is_refused_with_the_texts_of_the_protocol() {
+        let cases = [
+            (
+                r#""x""#,
+                "Could not convert Sparrow.Json.LazyStringValue ('x') to Sparrow.Json.BlittableJsonReaderObject",
+            ),
+            ("5", "Could not convert System.Int64 ('5') to Sparrow.Json.BlittableJsonReaderObject"),
+            (
+                "true",
+                "Could not convert System.Boolean ('True') to Sparrow.Json.BlittableJsonReaderObject",
+            ),
+            (
+                "[1]",
+                "Could not convert Sparrow.Json.BlittableJsonReaderArray ('[1]') to BlittableJsonReaderObject",
+            ),
+            ("null", "Could not convert null to Sparrow.Json.BlittableJsonReaderObject"),
+            (
+                r#"{"@id":5}"#,
+                "Expected property @metadata.@id to have string type, but was: Integer.",
+            ),
+            (
+                r#"{"@flags":null}"#,
+                "Expected property @metadata.@flags to have string type, but was: Null.",
+            ),
+            (
+                r#"{"@last-modified":5}"#,
+                "Expected property @metadata.@last-modified to have string type, but was: Integer.",
+            ),
+            (
+                r#"{"@last-modified":"abc"}"#,
+                "Cannot parse the value of property @metadata.@last-modified: abc.",
+            ),
+            (
+                r#"{"@last-modified":"2020-01-01T00:00:00+01:00"}"#,
+                "Cannot parse the value of property @metadata.@last-modified: 2020-01-01T00:00:00+01:00.",
+            ),
+            (
+                r#"{"@expires":"abc"}"#,
+                "The expiration date format for document 'u/1' is not valid: 'abc'. Use the following format: 0001-01-01T00:00:00.0000000Z",
+            ),
+            (
+                r#"{"@refresh":null}"#,
+                "The expiration date format for document 'u/1' is not valid: ''. Use the following format: 0001-01-01T00:00:00.0000000Z",
+            ),
+            (
+                r#"{"@id":"x","@expires":"2030-01-01"}"#,
+                "The expiration date format for document 'u/1' is not valid: '2030-01-01'. Use the following format: 0001-01-01T00:00:00.0000000Z",
+            ),
+        ];
+        for (metadata, message) in cases {
+            let error = accepted(&format!(r#"{{"@metadata":{metadata}}}"#)).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        for metadata in [r#"{"@expires":5}"#, r#"{"@expires":"2030-01-01T00:00:00+02:00"}"#] {
+            assert!(accepted(&format!(r#"{{"@metadata":{metadata}}}"#)).is_ok(), "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Reading: one document, the log, a collection, a prefix of ids.
+
+use std::ops::Bound;
+
+use model::{CollectionName, DocumentId, Etag, lower_case};
+use storage::{Transaction, TreeName};
+
+use crate::{
+    collections::collection,
+    error::DocumentError,
+    row::{self, AnyRow, DocumentRow, TombstoneRow},
+    schema::{self, DOCUMENTS},
+};
+
+/// One entry of the document log.
+#[derive(Clone, Copy)]
+pub enum LogEntry<'t> {
+    /// A live document, where it was last written.
+    Document(DocumentRow<'t>),
+    /// A deletion.
+    Tombstone(TombstoneRow<'t>),
+}
+
+impl<'t> LogEntry<'t> {
+    /// The position in the log.
+    pub fn etag(&self) -> Etag {
+        match self {
+            Self::Document(document) => document.etag(),
+            Self::Tombstone(tombstone) => tombstone.etag(),
+        }
+    }
+
+    /// The document, if it is one.
+    pub fn document(self) -> Option<DocumentRow<'t>> {
+        match self {
+            Self::Document(document) => Some(document),
+            Self::Tombstone(_) => None,
+        }
+    }
+
+    /// The tombstone, if it is one.
+    pub fn tombstone(self) -> Option<TombstoneRow<'t>> {
+        match self {
+            Self::Document(_) => None,
+            Self::Tombstone(tombstone) => Some(tombstone),
+        }
+    }
+}
+
+/// The live document of an id.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn get<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+) -> Result<Option<DocumentRow<'t>>, DocumentError> {
+    match tx.table(&DOCUMENTS).get(&row::document_key(id.lower_cased()))? {
+        Some((_, bytes)) => row::read_document(bytes).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The tombstone of an id.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn get_tombstone<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+) -> Result<Option<TombstoneRow<'t>>, DocumentError> {
+    match tx.table(&DOCUMENTS).get(&row::tombstone_key(id.lower_cased()))? {
+        Some((_, bytes)) => row::read_tombstone(bytes).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The log after an etag, documents and tombstones in one order.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn log<'t, T: Transaction>(
+    tx: &'t T,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
+    log_in(tx, schema::log(), after)
+}
+
+/// The log of one collection after an etag; empty when there is no such collection.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn log_of_collection<'t, T: Transaction>(
+    tx: &'t T,
+    name: &CollectionName,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
+    log_in(tx, log_name(tx, name)?, after)
+}
+
+/// Live documents, those written last first.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn newest_first<'t, T: Transaction>(
+    tx: &'t T,
+) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    newest_first_in(tx, schema::log())
+}
+
+/// Live documents of a collection, those written last first.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn newest_first_of_collection<'t, T: Transaction>(
+    tx: &'t T,
+    name: &CollectionName,
+) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    newest_first_in(tx, log_name(tx, name)?)
+}
+
+/// Live documents whose id starts with `prefix`, without regard to case, in the order of their
+/// lower-cased ids; with `start_after`, only those behind that id.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn by_prefix<'t, T: Transaction>(
+    tx: &'t T,
+    prefix: &str,
+    start_after: Option<&str>,
+) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let prefix = row::document_key(&lower_case(prefix));
+    let start_after = start_after.map(|id| row::document_key(&lower_case(id)));
+    let from = match &start_after {
+        Some(start_after) if prefix <= *start_after => Bound::Excluded(start_after.as_slice()),
+        Some(_) | None => Bound::Included(prefix.as_slice()),
+    };
+    let rows = tx.table(&DOCUMENTS).range(from)?;
+    let mut is_done = false;
+    Ok(rows.map_while(move |entry| match entry {
+        _ if is_done => None,
+        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read_document(bytes)),
+        Err(error) => {
+            is_done = true;
+            Some(Err(error.into()))
+        }
+    }))
+}
+
+/// The name of a collection's log; of one that never has entries when there is no such collection.
+fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, DocumentError> {
+    // Numbers begin with 1.
+    let number = collection(tx, name)?.map_or(0, |collection| collection.number);
+    Ok(schema::log_of_collection(number))
+}
+
+fn log_in<'t, T: Transaction>(
+    tx: &'t T,
+    tree: TreeName,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
+    // No change has the last of all etags, so nothing is missed behind it.
+    let from = after.next().map_or(u64::MAX, |etag| etag.0);
+    let rows = tx.table(&DOCUMENTS).fixed_range(&tree, from)?;
+    Ok(rows.map(|entry| read_entry(entry?.1)))
+}
+
+fn newest_first_in<'t, T: Transaction>(
+    tx: &'t T,
+    tree: TreeName,
+) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let rows = tx.table(&DOCUMENTS).fixed_range_back(&tree, u64::MAX)?;
+    Ok(rows.filter_map(|entry| match entry.map_err(DocumentError::from) {
+        Ok((_, bytes)) => read_entry(bytes).map(LogEntry::document).transpose(),
+        Err(error) => Some(Err(error)),
+    }))
+}
+
+fn read_entry(bytes: &[u8]) -> Result<LogEntry<'_>, DocumentError> {
+    Ok(match row::read(bytes)? {
+        AnyRow::Document(document) => LogEntry::Document(document),
+        AnyRow::Tombstone(tombstone) => LogEntry::Tombstone(tombstone),
+    })
+}

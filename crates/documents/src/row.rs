@@ -1,0 +1,402 @@
+//! The bytes of a document and of a tombstone.
+//!
+//! ```text
+//!  0        version, 1
+//!  1        not used, 0
+//!  2..4     length of the lower-cased id, L
+//!  4..6     length of the id as written, I; 0 when it is the same as the lower-cased one
+//!  6..8     length of the change vector, C
+//!  8..12    document flags
+//! 12..16    number of the collection
+//! 16..24    etag
+//! 24..32    last modified, ticks of UTC, signed
+//! 32..40    document: 0; tombstone: etag of the document that was deleted
+//! 40        kind: 'd' document, 't' tombstone
+//! 41..      L bytes lower-cased id
+//!           I bytes id as written
+//!           C bytes change vector
+//!           document: the body, a blittable document, up to the end of the row
+//! ```
+//!
+//! All numbers are little-endian. The kind stands directly before the lower-cased id so that both
+//! together, the primary key of the table, are one slice of the row: a live document and a tombstone
+//! of the same id are two rows. Pages carry checksums, so the row has none of its own; the reader
+//! still trusts no length.
+
+use std::borrow::Cow;
+
+use blittable::Document;
+use model::{DocumentFlags, EMPTY_COLLECTION, Etag};
+
+use crate::error::DocumentError;
+
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 41;
+const KIND_AT: usize = HEADER_BYTES - 1;
+const DOCUMENT: u8 = b'd';
+const TOMBSTONE: u8 = b't';
+
+/// What a row is made of, before it is bytes.
+pub(crate) struct RowFields<'a> {
+    pub(crate) lower_id: &'a str,
+    pub(crate) id: &'a str,
+    pub(crate) change_vector: &'a str,
+    pub(crate) flags: DocumentFlags,
+    pub(crate) collection_number: u32,
+    pub(crate) etag: Etag,
+    pub(crate) last_modified_ticks: i64,
+}
+
+/// A stored document, read in place.
+#[derive(Clone, Copy)]
+pub struct DocumentRow<'a> {
+    row: Row<'a>,
+    body: Document<'a>,
+}
+
+/// A stored tombstone, read in place.
+#[derive(Clone, Copy)]
+pub struct TombstoneRow<'a> {
+    row: Row<'a>,
+}
+
+/// The parts common to both.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    bytes: &'a [u8],
+    lower_id: &'a str,
+    id: &'a str,
+    change_vector: &'a str,
+}
+
+/// A row of either kind.
+pub(crate) enum AnyRow<'a> {
+    Document(DocumentRow<'a>),
+    Tombstone(TombstoneRow<'a>),
+}
+
+/// Replaces `out` with the row of a document.
+pub(crate) fn write_document(
+    out: &mut Vec<u8>,
+    fields: &RowFields<'_>,
+    body: &[u8],
+) -> Result<(), DocumentError> {
+    write_header(out, fields, DOCUMENT, Etag::ZERO)?;
+    out.extend_from_slice(body);
+    Ok(())
+}
+
+/// Replaces `out` with the row of a tombstone.
+pub(crate) fn write_tombstone(
+    out: &mut Vec<u8>,
+    fields: &RowFields<'_>,
+    deleted: Etag,
+) -> Result<(), DocumentError> {
+    write_header(out, fields, TOMBSTONE, deleted)
+}
+
+fn write_header(
+    out: &mut Vec<u8>,
+    fields: &RowFields<'_>,
+    kind: u8,
+    deleted: Etag,
+) -> Result<(), DocumentError> {
+    let id = if fields.id == fields.lower_id { "" } else { fields.id };
+    out.clear();
+    out.extend_from_slice(&[VERSION, 0]);
+    for text in [fields.lower_id, id, fields.change_vector] {
+        let length = u16::try_from(text.len());
+        let length = length.map_err(|_| corrupt("an id or change vector of more than 64 KB"))?;
+        out.extend_from_slice(&length.to_le_bytes());
+    }
+    out.extend_from_slice(&fields.flags.bits().to_le_bytes());
+    out.extend_from_slice(&fields.collection_number.to_le_bytes());
+    out.extend_from_slice(&fields.etag.0.to_le_bytes());
+    out.extend_from_slice(&fields.last_modified_ticks.to_le_bytes());
+    out.extend_from_slice(&deleted.0.to_le_bytes());
+    out.push(kind);
+    for text in [fields.lower_id, id, fields.change_vector] {
+        out.extend_from_slice(text.as_bytes());
+    }
+    Ok(())
+}
+
+/// Reads a row.
+pub(crate) fn read(bytes: &[u8]) -> Result<AnyRow<'_>, DocumentError> {
+    let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
+        return Err(corrupt("a row is shorter than its header"));
+    };
+    if header[0] != VERSION {
+        return Err(corrupt("a row has an unknown version"));
+    }
+    let mut rest = &bytes[HEADER_BYTES..];
+    let lower_id = take_text(&mut rest, read_u16(bytes, 2))?;
+    let id = take_text(&mut rest, read_u16(bytes, 4))?;
+    let change_vector = take_text(&mut rest, read_u16(bytes, 6))?;
+    let id = if id.is_empty() { lower_id } else { id };
+    let row = Row { bytes, lower_id, id, change_vector };
+    match header[KIND_AT] {
+        DOCUMENT => Ok(AnyRow::Document(DocumentRow { row, body: Document::new(rest)? })),
+        TOMBSTONE => Ok(AnyRow::Tombstone(TombstoneRow { row })),
+        _ => Err(corrupt("a row is of an unknown kind")),
+    }
+}
+
+/// Reads the row of a document.
+pub(crate) fn read_document(bytes: &[u8]) -> Result<DocumentRow<'_>, DocumentError> {
+    match read(bytes)? {
+        AnyRow::Document(document) => Ok(document),
+        AnyRow::Tombstone(_) => Err(corrupt("a tombstone stands where a document should")),
+    }
+}
+
+/// Reads the row of a tombstone.
+pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<TombstoneRow<'_>, DocumentError> {
+    match read(bytes)? {
+        AnyRow::Tombstone(tombstone) => Ok(tombstone),
+        AnyRow::Document(_) => Err(corrupt("a document stands where a tombstone should")),
+    }
+}
+
+/// The primary key of a row: its kind and its lower-cased id. Empty for a row that is no row, which
+/// reading it will tell.
+pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
+    let length = row.get(2..4).map_or(0, |_| read_u16(row, 2));
+    row.get(KIND_AT..HEADER_BYTES + length).unwrap_or_default()
+}
+
+/// The etag of a row; 0 for a row that is no row.
+pub(crate) fn etag_of(row: &[u8]) -> u64 {
+    row.get(16..24).map_or(0, |_| read_u64(row, 16))
+}
+
+/// The number of the collection of a row; 0 for a row that is no row.
+pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
+    row.get(12..16).map_or(0, |_| read_u32(row, 12))
+}
+
+/// The primary key of the live document of a lower-cased id.
+pub(crate) fn document_key(lower_id: &str) -> Vec<u8> {
+    key(DOCUMENT, lower_id)
+}
+
+/// The primary key of the tombstone of a lower-cased id.
+pub(crate) fn tombstone_key(lower_id: &str) -> Vec<u8> {
+    key(TOMBSTONE, lower_id)
+}
+
+fn key(kind: u8, lower_id: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + lower_id.len());
+    key.push(kind);
+    key.extend_from_slice(lower_id.as_bytes());
+    key
+}
+
+fn take_text<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a str, DocumentError> {
+    let Some((text, behind)) = rest.split_at_checked(length) else {
+        return Err(corrupt("a row ends inside its texts"));
+    };
+    *rest = behind;
+    std::str::from_utf8(text).map_err(|_| corrupt("a row has a text that is not UTF-8"))
+}
+
+fn corrupt(detail: &'static str) -> DocumentError {
+    DocumentError::Corrupt { detail }
+}
+
+// The three readers below are called with positions inside a header whose length was checked.
+fn read_u16(bytes: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]))
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|byte| bytes[at + byte]))
+}
+
+impl Row<'_> {
+    fn flags(&self) -> DocumentFlags {
+        DocumentFlags::from_bits(read_u32(self.bytes, 8))
+    }
+
+    fn last_modified_ticks(&self) -> i64 {
+        read_u64(self.bytes, 24).cast_signed()
+    }
+}
+
+impl<'a> DocumentRow<'a> {
+    /// The id in the spelling of the last write.
+    pub fn id(&self) -> &'a str {
+        self.row.id
+    }
+
+    /// The id lower-cased.
+    pub fn lower_id(&self) -> &'a str {
+        self.row.lower_id
+    }
+
+    /// The position of the last write in the log.
+    pub fn etag(&self) -> Etag {
+        Etag(etag_of(self.row.bytes))
+    }
+
+    /// The version.
+    pub fn change_vector(&self) -> &'a str {
+        self.row.change_vector
+    }
+
+    /// When it was last written, in ticks of UTC.
+    pub fn last_modified_ticks(&self) -> i64 {
+        self.row.last_modified_ticks()
+    }
+
+    /// Its marks.
+    pub fn flags(&self) -> DocumentFlags {
+        self.row.flags()
+    }
+
+    /// The number under which its collection is known in this database.
+    pub fn collection_number(&self) -> u32 {
+        collection_number_of(self.row.bytes)
+    }
+
+    /// Its collection in the spelling of its own metadata.
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn collection(&self) -> Result<Cow<'a, str>, DocumentError> {
+        let metadata = self.body.root().get_object("@metadata")?;
+        let name = metadata.map(|metadata| metadata.get_str("@collection")).transpose()?;
+        Ok(name.flatten().unwrap_or(Cow::Borrowed(EMPTY_COLLECTION)))
+    }
+
+    /// The document as it is stored: `@metadata` holds only what the client gave and may keep.
+    pub fn body(&self) -> Document<'a> {
+        self.body
+    }
+
+    /// Bytes of the row.
+    pub fn size_bytes(&self) -> usize {
+        self.row.bytes.len()
+    }
+}
+
+impl<'a> TombstoneRow<'a> {
+    /// The id of the deleted document in the spelling in which it was stored.
+    pub fn id(&self) -> &'a str {
+        self.row.id
+    }
+
+    /// The id lower-cased.
+    pub fn lower_id(&self) -> &'a str {
+        self.row.lower_id
+    }
+
+    /// The position of the deletion in the log.
+    pub fn etag(&self) -> Etag {
+        Etag(etag_of(self.row.bytes))
+    }
+
+    /// The position that the deleted document had in the log.
+    pub fn deleted_etag(&self) -> Etag {
+        Etag(read_u64(self.row.bytes, 32))
+    }
+
+    /// The version of the deletion.
+    pub fn change_vector(&self) -> &'a str {
+        self.row.change_vector
+    }
+
+    /// When the document was deleted, in ticks of UTC.
+    pub fn last_modified_ticks(&self) -> i64 {
+        self.row.last_modified_ticks()
+    }
+
+    /// The marks of the deleted document.
+    pub fn flags(&self) -> DocumentFlags {
+        self.row.flags()
+    }
+
+    /// The number under which the collection of the deleted document is known in this database.
+    pub fn collection_number(&self) -> u32 {
+        collection_number_of(self.row.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::{ParseLimits, parse_document};
+
+    use super::*;
+
+    fn fields<'a>(lower_id: &'a str, id: &'a str) -> RowFields<'a> {
+        RowFields {
+            lower_id,
+            id,
+            change_vector: "A:7-AAAAAAAAAAAAAAAAAAAAAA",
+            flags: DocumentFlags::HAS_REVISIONS,
+            collection_number: 3,
+            etag: Etag(7),
+            last_modified_ticks: 637_134_336_000_000_000,
+        }
+    }
+
+    #[test]
+    fn the_header_lies_where_the_drawing_says() {
+        let mut row = Vec::new();
+        let mut fields = fields("é", "É");
+        fields.change_vector = "cv";
+        write_tombstone(&mut row, &fields, Etag(5)).unwrap();
+        let mut golden =
+            vec![1, 0, 2, 0, 2, 0, 2, 0, 2, 0, 0, 0, 3, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0];
+        golden.extend_from_slice(&637_134_336_000_000_000_i64.to_le_bytes());
+        golden.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0, b't']);
+        golden.extend_from_slice("éÉcv".as_bytes());
+        assert_eq!(row, golden);
+        assert_eq!(primary_key_of(&row), tombstone_key("é"));
+        assert_eq!((etag_of(&row), collection_number_of(&row)), (7, 3));
+    }
+
+    #[test]
+    fn a_document_survives_its_row() {
+        let json = br#"{"A":1,"@metadata":{"@collection":"Users"}}"#;
+        let body = parse_document(json, &ParseLimits::default()).unwrap();
+        let mut bytes = Vec::new();
+        for (lower_id, id) in [("users/1", "Users/1"), ("users/1", "users/1")] {
+            write_document(&mut bytes, &fields(lower_id, id), body.as_bytes()).unwrap();
+            let row = read_document(&bytes).unwrap();
+            assert_eq!((row.id(), row.lower_id()), (id, lower_id));
+            assert_eq!(row.change_vector(), "A:7-AAAAAAAAAAAAAAAAAAAAAA");
+            assert_eq!(row.flags(), DocumentFlags::HAS_REVISIONS);
+            assert_eq!((row.etag(), row.collection_number()), (Etag(7), 3));
+            assert_eq!(row.collection().unwrap(), "Users");
+            assert_eq!(row.body().to_json().unwrap(), json);
+            assert_eq!(primary_key_of(&bytes), document_key(lower_id));
+            assert!(read_tombstone(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn damaged_rows_are_errors_and_never_panics() {
+        let body = parse_document(br#"{"A":1}"#, &ParseLimits::default()).unwrap();
+        let mut bytes = Vec::new();
+        write_document(&mut bytes, &fields("users/1", "Users/1"), body.as_bytes()).unwrap();
+        for length in 0..bytes.len() {
+            let cut = &bytes[..length];
+            assert!(read(cut).is_err(), "cut to {length}");
+            let _ = (primary_key_of(cut), etag_of(cut), collection_number_of(cut));
+        }
+        for position in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[position] ^= 0xff;
+            let _ = read(&damaged).map(|row| match row {
+                AnyRow::Document(document) => document.collection().map(|name| name.len()).ok(),
+                AnyRow::Tombstone(_) => None,
+            });
+            let _ = primary_key_of(&damaged);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The tables and trees of a database's environment.
+//!
+//! ```text
+//! table Documents            rows of documents and tombstones (see row)
+//!   primary                  kind, lower-cased id          -> row
+//!   Log                      etag                          -> row     the document log
+//!   Log/<collection number>  etag                          -> row     the same of one collection
+//! tree Meta                  "database", "progress"        -> see database_record
+//! tree Collections           collection number, big-endian -> see collection_record
+//! tree CollectionNumbers     lower-cased name              -> collection number
+//! tree Identities            lower-cased name with its `|` -> value, signed 64 bits little-endian
+//! ```
+//!
+//! Every write moves its row to a new etag, so the log holds each document once, at its last change,
+//! and deletions where they happened.
+
+use std::borrow::Cow;
+
+use storage::{FixedIndexSchema, IndexTree, TableSchema, TreeName};
+
+use crate::row;
+
+const META: &str = "Meta";
+const COLLECTIONS: &str = "Collections";
+const COLLECTION_NUMBERS: &str = "CollectionNumbers";
+const IDENTITIES: &str = "Identities";
+const LOG: &str = "Log";
+
+pub(crate) static DOCUMENTS: TableSchema = TableSchema {
+    name: "Documents",
+    primary: primary_key,
+    fixed: &[
+        FixedIndexSchema { tree: IndexTree::One(LOG), key: row::etag_of },
+        FixedIndexSchema { tree: IndexTree::PerRow(log_of_row), key: row::etag_of },
+    ],
+    indexes: &[],
+};
+
+fn primary_key(row: &[u8]) -> Cow<'_, [u8]> {
+    Cow::Borrowed(row::primary_key_of(row))
+}
+
+fn log_of_row(row: &[u8]) -> TreeName {
+    log_of_collection(row::collection_number_of(row))
+}
+
+/// The tree of the two records about the database.
+pub(crate) fn meta() -> TreeName {
+    TreeName::from(META)
+}
+
+/// The tree of what is known about collections.
+pub(crate) fn collections() -> TreeName {
+    TreeName::from(COLLECTIONS)
+}
+
+/// The tree in which collections are found by name.
+pub(crate) fn collection_numbers() -> TreeName {
+    TreeName::from(COLLECTION_NUMBERS)
+}
+
+/// The tree of identities.
+pub(crate) fn identities() -> TreeName {
+    TreeName::from(IDENTITIES)
+}
+
+/// The index that is the log of the database.
+pub(crate) fn log() -> TreeName {
+    TreeName::from(LOG)
+}
+
+/// The index that is the log of one collection.
+pub(crate) fn log_of_collection(number: u32) -> TreeName {
+    const DIGITS_MAX: usize = 10;
+    let mut digits = [0; DIGITS_MAX];
+    let mut rest = number;
+    let mut first = DIGITS_MAX;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    TreeName::of(&[LOG.as_bytes(), b"/", &digits[first..]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_collection_has_a_log_of_its_own_name() {
+        for (number, name) in
+            [(0, "Log/0"), (7, "Log/7"), (120, "Log/120"), (u32::MAX, "Log/4294967295")]
+        {
+            assert_eq!(log_of_collection(number).as_bytes(), name.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Putting and deleting documents inside a write transaction.
+//!
+//! Invariant: when [`DocumentWriter::finish`] has returned, the records of the database and of its
+//! collections agree with the rows. A writer that is dropped before, because something failed, leaves
+//! them disagreeing: its caller rolls the transaction back.
+
+use blittable::BlittableBuf;
+use model::{
+    ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag, NodeTag,
+};
+use platform::{Entropy, Timestamp};
+use storage::WriteTransaction;
+
+use crate::{
+    collections::OpenCollections,
+    database_record::{
+        DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
+    },
+    error::DocumentError,
+    identities, metadata, read,
+    requests::{DeletedDocument, ExpectedVersion, RequestedId, StoredDocument},
+    row::{self, RowFields},
+    schema::DOCUMENTS,
+};
+
+/// How many documents a deletion by prefix looks up before it deletes them.
+const PREFIX_CHUNK: usize = 1024;
+
+/// Marks that say something about what else is stored for a document; a put does not take them away.
+const LASTING_FLAGS: [DocumentFlags; 4] = [
+    DocumentFlags::HAS_REVISIONS,
+    DocumentFlags::HAS_ATTACHMENTS,
+    DocumentFlags::HAS_COUNTERS,
+    DocumentFlags::HAS_TIME_SERIES,
+];
+
+/// What a writer needs from outside.
+#[derive(Clone, Copy)]
+pub struct WriteContext<'c> {
+    /// What time it is, for all writes of the batch.
+    pub now: Timestamp,
+    /// For random ids.
+    pub entropy: &'c dyn Entropy,
+}
+
+/// The one who writes documents, for one batch.
+pub struct DocumentWriter<'w> {
+    tx: &'w mut WriteTransaction,
+    context: WriteContext<'w>,
+    identity: DatabaseIdentity,
+    progress: DatabaseProgress,
+    collections: OpenCollections,
+    /// The row under construction; kept to keep its memory.
+    row: Vec<u8>,
+}
+
+/// What a put has to know about the document it replaces.
+struct Replaced {
+    collection_number: u32,
+    flags: DocumentFlags,
+}
+
+impl<'w> DocumentWriter<'w> {
+    /// A writer over a transaction of an initialized database.
+    ///
+    /// # Errors
+    /// Those of the storage; damaged records.
+    pub fn open(
+        tx: &'w mut WriteTransaction,
+        context: WriteContext<'w>,
+    ) -> Result<Self, DocumentError> {
+        let identity = database_identity(tx)?;
+        let progress = progress(tx)?;
+        let collections = OpenCollections::default();
+        Ok(Self { tx, context, identity, progress, collections, row: Vec::new() })
+    }
+
+    /// Writes what the writer kept in memory: etag, change vector and counts.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn finish(self) -> Result<Etag, DocumentError> {
+        self.collections.write(self.tx)?;
+        write_progress(self.tx, &self.progress)?;
+        Ok(self.progress.last_etag)
+    }
+
+    /// The collections in which documents were stored or deleted so far.
+    pub fn changed_collections(&self) -> Vec<CollectionName> {
+        self.collections.changed()
+    }
+
+    /// Stores a document.
+    ///
+    /// # Errors
+    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// back then.
+    pub fn put(
+        &mut self,
+        id: &RequestedId,
+        expected: &ExpectedVersion,
+        body: &BlittableBuf,
+    ) -> Result<StoredDocument, DocumentError> {
+        let etag = self.next_etag()?;
+        let id = self.resolve_id(id, etag)?;
+        let replaced = self.check_put(&id, expected)?;
+        let accepted = metadata::accept(body, id.as_str(), self.now_ticks())?;
+        let collection =
+            self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
+        let (number, collection) = (collection.number, collection.name.clone());
+        let flags = match replaced {
+            Some(replaced) if replaced.collection_number != number => {
+                return Err(self.mismatch(&id, replaced.collection_number, &accepted.collection));
+            }
+            Some(replaced) => self.count_replaced(number, &replaced)?,
+            None => self.count_new(&id, number)?,
+        };
+        let change_vector = self.next_change_vector(etag);
+        let fields = RowFields {
+            lower_id: id.lower_cased(),
+            id: id.as_str(),
+            change_vector: change_vector.as_str(),
+            flags,
+            collection_number: number,
+            etag,
+            last_modified_ticks: self.context.now.ticks(),
+        };
+        row::write_document(&mut self.row, &fields, accepted.body.as_bytes())?;
+        self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
+        let last_modified_ticks = self.now_ticks();
+        Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
+    }
+
+    /// Deletes a document and leaves a tombstone; `None` when there is no such document and none was
+    /// expected.
+    ///
+    /// # Errors
+    /// [`DocumentError::Concurrency`]; those of the storage. The transaction has to be rolled back
+    /// then.
+    pub fn delete(
+        &mut self,
+        id: &DocumentId,
+        expected: &ExpectedVersion,
+    ) -> Result<Option<DeletedDocument>, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else {
+            return match expected.as_text() {
+                None => Ok(None),
+                Some(expected) => Err(missing_to_delete(id, expected)),
+            };
+        };
+        if let Some(expected) = expected.as_text()
+            && document.change_vector() != expected
+        {
+            return Err(changed_before_delete(id, expected, document.change_vector()));
+        }
+        let deleted = document.etag();
+        let (number, flags) = (document.collection_number(), document.flags());
+        let id = DocumentId::new(document.id())?;
+        self.bury(id, number, flags, deleted).map(Some)
+    }
+
+    /// Deletes every document whose id starts with the prefix; gives their number.
+    ///
+    /// # Errors
+    /// A prefix that is too long; those of [`DocumentWriter::delete`].
+    pub fn delete_prefix(&mut self, prefix: &str) -> Result<u64, DocumentError> {
+        let prefix = DocumentId::new(prefix)?;
+        let mut deleted = 0;
+        loop {
+            let found = read::by_prefix(self.tx, prefix.lower_cased(), None)?;
+            let ids = found.take(PREFIX_CHUNK).map(|row| Ok(DocumentId::new(row?.id())?));
+            let ids = ids.collect::<Result<Vec<_>, DocumentError>>()?;
+            for id in &ids {
+                self.delete(id, &ExpectedVersion::Any)?;
+            }
+            deleted += ids.len() as u64;
+            if ids.len() < PREFIX_CHUNK {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Takes the next value of an identity; the first is 1.
+    ///
+    /// # Errors
+    /// A name that is too long; those of the storage.
+    pub fn next_identity(&mut self, name: &str) -> Result<i64, DocumentError> {
+        identities::next(self.tx, name)
+    }
+
+    /// Sets an identity, to a smaller value only when forced; gives its value then.
+    ///
+    /// # Errors
+    /// A name that is too long; those of the storage.
+    pub fn seed_identity(
+        &mut self,
+        name: &str,
+        value: i64,
+        force: bool,
+    ) -> Result<i64, DocumentError> {
+        identities::seed(self.tx, name, value, force)
+    }
+
+    pub(crate) fn transaction(&self) -> &WriteTransaction {
+        self.tx
+    }
+
+    pub(crate) fn now_ticks(&self) -> i64 {
+        self.context.now.ticks()
+    }
+
+    pub(crate) fn node_tag(&self) -> NodeTag {
+        self.identity.node_tag
+    }
+
+    fn next_etag(&mut self) -> Result<Etag, DocumentError> {
+        let etag = self.progress.last_etag.next();
+        let etag = etag.ok_or(DocumentError::Corrupt { detail: "no etag is left" })?;
+        self.progress.last_etag = etag;
+        Ok(etag)
+    }
+
+    /// The version of a local write: all that the database contains, and this write.
+    fn next_change_vector(&mut self, etag: Etag) -> ChangeVector {
+        let DatabaseIdentity { database_id, node_tag } = self.identity;
+        let own = ChangeVector::single(ChangeVectorEntry { tag: node_tag, etag, database_id });
+        self.progress.change_vector = self.progress.change_vector.merge(&own);
+        self.progress.change_vector.clone()
+    }
+
+    fn resolve_id(&self, id: &RequestedId, etag: Etag) -> Result<DocumentId, DocumentError> {
+        match id {
+            RequestedId::Exactly(id) => Ok(id.clone()),
+            RequestedId::Random => Ok(DocumentId::new(self.random_uuid())?),
+            RequestedId::Numbered(prefix) => self.numbered_id(prefix, etag),
+            RequestedId::Identity(name) => {
+                Err(DocumentError::UnresolvedIdentity { id: format!("{name}|") })
+            }
+        }
+    }
+
+    fn numbered_id(&self, prefix: &str, etag: Etag) -> Result<DocumentId, DocumentError> {
+        let numbered = format!("{prefix}{:019}-", etag.0);
+        let id = DocumentId::new(format!("{numbered}{}", self.identity.node_tag))?;
+        if read::get(self.tx, &id)?.is_none() {
+            return Ok(id);
+        }
+        // Somebody gave a document this very id; a random end makes another one.
+        Ok(DocumentId::new(format!("{numbered}{}", self.random_uuid()))?)
+    }
+
+    /// A random (version 4) universally unique identifier, lower-case with dashes.
+    fn random_uuid(&self) -> String {
+        let mut bytes = [0; 16];
+        self.context.entropy.fill(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let number = u128::from_be_bytes(bytes);
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            number >> 96,
+            number >> 80 & 0xffff,
+            number >> 64 & 0xffff,
+            number >> 48 & 0xffff,
+            number & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Compares what is expected with what is there.
+    fn check_put(
+        &self,
+        id: &DocumentId,
+        expected: &ExpectedVersion,
+    ) -> Result<Option<Replaced>, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else {
+            return match expected {
+                ExpectedVersion::Any | ExpectedVersion::New => Ok(None),
+                ExpectedVersion::Exactly(expected) => Err(missing_to_put(id, expected)),
+            };
+        };
+        if let Some(expected) = expected.as_text()
+            && document.change_vector() != expected
+        {
+            return Err(changed_before_put(id, expected, document.change_vector()));
+        }
+        let (collection_number, flags) = (document.collection_number(), document.flags());
+        Ok(Some(Replaced { collection_number, flags }))
+    }
+
+    fn count_replaced(
+        &mut self,
+        number: u32,
+        replaced: &Replaced,
+    ) -> Result<DocumentFlags, DocumentError> {
+        self.collections.count(self.tx, number, 0, 0)?;
+        let lasting = LASTING_FLAGS.into_iter().filter(|flag| replaced.flags.contains(*flag));
+        Ok(lasting.fold(DocumentFlags::NONE, |flags, flag| flags | flag))
+    }
+
+    /// Counts a new document and takes away the tombstone of an earlier one of the same id.
+    fn count_new(&mut self, id: &DocumentId, number: u32) -> Result<DocumentFlags, DocumentError> {
+        self.collections.count(self.tx, number, 1, 0)?;
+        self.progress.documents += 1;
+        // Most databases have few tombstones, and a bulk load none: no need to look for one then.
+        if self.progress.tombstones != 0
+            && let Some(tombstone) = read::get_tombstone(self.tx, id)?
+        {
+            let number = tombstone.collection_number();
+            self.collections.count(self.tx, number, 0, -1)?;
+            self.tx.table_mut(&DOCUMENTS).delete(&row::tombstone_key(id.lower_cased()))?;
+            self.progress.tombstones -= 1;
+        }
+        Ok(DocumentFlags::NONE)
+    }
+
+    /// Replaces a live document by its tombstone.
+    fn bury(
+        &mut self,
+        id: DocumentId,
+        number: u32,
+        flags: DocumentFlags,
+        deleted: Etag,
+    ) -> Result<DeletedDocument, DocumentError> {
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let fields = RowFields {
+            lower_id: id.lower_cased(),
+            id: id.as_str(),
+            change_vector: change_vector.as_str(),
+            flags,
+            collection_number: number,
+            etag,
+            last_modified_ticks: self.context.now.ticks(),
+        };
+        row::write_tombstone(&mut self.row, &fields, deleted)?;
+        let mut table = self.tx.table_mut(&DOCUMENTS);
+        table.delete(&row::document_key(id.lower_cased()))?;
+        table.insert(&self.row)?;
+        self.collections.count(self.tx, number, -1, 1)?;
+        self.progress.documents -= 1;
+        self.progress.tombstones += 1;
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        Ok(DeletedDocument { id, etag, change_vector, collection })
+    }
+
+    fn mismatch(
+        &mut self,
+        id: &DocumentId,
+        stored_number: u32,
+        requested: &CollectionName,
+    ) -> DocumentError {
+        match self.collections.numbered(self.tx, stored_number) {
+            Ok(stored) => DocumentError::CollectionMismatch {
+                id: id.to_string(),
+                stored: stored.name.to_string(),
+                requested: requested.to_string(),
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
+
+fn missing_to_put(id: &DocumentId, expected: &str) -> DocumentError {
+    DocumentError::Concurrency {
+        id: Some(id.to_string()),
+        expected: Some(expected.to_owned()),
+        actual: None,
+        message: format!(
+            "Document {id} does not exist, but Put was called with change vector: {expected}. \
+             {VIOLATION}"
+        ),
+    }
+}
+
+fn changed_before_put(id: &DocumentId, expected: &str, actual: &str) -> DocumentError {
+    let wanted = match expected {
+        "" => "expecting new document".to_owned(),
+        expected => format!("change vector {expected}"),
+    };
+    DocumentError::Concurrency {
+        id: Some(id.to_string()),
+        expected: Some(expected.to_owned()),
+        actual: Some(actual.to_owned()),
+        message: format!(
+            "Document {id} has change vector {actual}, but Put was called with {wanted}. {VIOLATION}"
+        ),
+    }
+}
+
+fn missing_to_delete(id: &DocumentId, expected: &str) -> DocumentError {
+    DocumentError::Concurrency {
+        id: None,
+        expected: None,
+        actual: None,
+        message: format!(
+            "Document {id} does not exist, but delete was called with change vector '{expected}'. \
+             {VIOLATION}"
+        ),
+    }
+}
+
+fn changed_before_delete(id: &DocumentId, expected: &str, actual: &str) -> DocumentError {
+    DocumentError::Concurrency {
+        id: None,
+        expected: Some(expected.to_owned()),
+        actual: Some(actual.to_owned()),
+        message: format!(
+            "Document {id} has change vector {actual}, but Delete was called with change vector \
+             '{expected}'. {VIOLATION}"
+        ),
+    }
+}
