@@ -1,0 +1,173 @@
+//! Conditions over document ids: the ones that no index is needed for.
+
+use blittable::{Value, write_json};
+use model::lower_case;
+use rql::{Comparison, Expression, Literal, MethodCall};
+
+use crate::error::QueryError;
+use crate::id_selection::IdSelection;
+use crate::parameters::{Asked, Worth, place_of};
+
+/// What a condition chooses.
+pub(crate) struct Chosen {
+    pub(crate) ids: IdSelection,
+    /// Whether the condition is one `startsWith` and nothing else. How many documents such a query
+    /// finds is not counted, because counting would read them all.
+    pub(crate) is_single_prefix: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// The ids that `condition` chooses.
+    pub(crate) fn chosen(&self, condition: Option<&'a Expression>) -> Result<Chosen, QueryError> {
+        let Some(condition) = condition else {
+            return Ok(Chosen { ids: IdSelection::Everything, is_single_prefix: false });
+        };
+        let ids = self.selection(condition)?;
+        let is_prefix = matches!(condition, Expression::Method(call) if call.is("startsWith"));
+        let is_single_prefix = is_prefix && ids != IdSelection::nothing();
+        Ok(Chosen { ids, is_single_prefix })
+    }
+
+    /// Recursion is bounded by the nesting that the parser allows.
+    fn selection(&self, condition: &'a Expression) -> Result<IdSelection, QueryError> {
+        match condition {
+            Expression::And(parts) => {
+                parts.iter().try_fold(IdSelection::Everything, |chosen, part| {
+                    Ok(chosen.and(self.selection(part)?))
+                })
+            }
+            Expression::Or(parts) => {
+                parts.iter().try_fold(IdSelection::nothing(), |chosen, part| {
+                    Ok(chosen.or(self.selection(part)?))
+                })
+            }
+            Expression::Literal(Literal::Bool(true)) => Ok(IdSelection::Everything),
+            Expression::Literal(_) => Ok(IdSelection::nothing()),
+            Expression::Compare { left, comparison: Comparison::Equal, right } if is_id(left) => {
+                self.equal(right)
+            }
+            Expression::In { value, list, all } if is_id(value) => self.one_of(list, *all),
+            Expression::Method(call) if call.is("startsWith") => self.starts_with(call),
+            Expression::Not(_)
+            | Expression::Compare { .. }
+            | Expression::Between { .. }
+            | Expression::In { .. }
+            | Expression::Method(_)
+            | Expression::Field(_)
+            | Expression::TimeSeries(_) => Err(self.condition_needs_index(condition)),
+        }
+    }
+
+    fn condition_needs_index(&self, condition: &Expression) -> QueryError {
+        if let Expression::Compare { right, .. } = condition
+            && let Expression::Field(path) = right.as_ref()
+        {
+            return self.invalid(format!("Expected value, but got: <Field>: {}", path.text()));
+        }
+        let offset = place_of(condition).unwrap_or_default();
+        self.needs_index(format!("the condition '{condition}'"), offset)
+    }
+
+    fn equal(&self, right: &'a Expression) -> Result<IdSelection, QueryError> {
+        match right {
+            Expression::Literal(literal) => {
+                let worth = self.worth(literal)?;
+                if let Worth::Parameter(value @ (Value::Array(_) | Value::Object(_))) = worth {
+                    return Err(self.unsupported_parameter(&value));
+                }
+                Ok(IdSelection::ids(id_text(&worth)?))
+            }
+            Expression::Field(path) => {
+                Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
+            }
+            _ => Err(self.condition_needs_index(right)),
+        }
+    }
+
+    fn unsupported_parameter(&self, value: &Value<'_>) -> QueryError {
+        let mut json = Vec::new();
+        // A damaged value is shown as far as it goes.
+        let _ = write_json(value, &mut json);
+        let json = String::from_utf8_lossy(&json);
+        let kind = if value.as_array().is_some() { "Array" } else { "Object" };
+        let message = format!(
+            "Parameter value '{json}' of type Sparrow.Json.BlittableJsonReader{kind} is not supported"
+        );
+        self.invalid(message)
+    }
+
+    fn one_of(&self, list: &'a [Expression], all: bool) -> Result<IdSelection, QueryError> {
+        self.require_one_type(list)?;
+        let mut ids = Vec::new();
+        for item in list {
+            let Expression::Literal(literal) = item else {
+                return Err(self.condition_needs_index(item));
+            };
+            match self.worth(literal)? {
+                Worth::Parameter(Value::Array(array)) => {
+                    for element in array.iter() {
+                        ids.extend(id_text(&Worth::Parameter(element?))?);
+                    }
+                }
+                worth => ids.extend(id_text(&worth)?),
+            }
+        }
+        ids.sort();
+        ids.dedup();
+        // A document has one id, so it can have all of several only when they are the same.
+        let is_impossible = all && ids.len() != 1;
+        Ok(if is_impossible { IdSelection::nothing() } else { IdSelection::ids(ids) })
+    }
+
+    fn require_one_type(&self, list: &[Expression]) -> Result<(), QueryError> {
+        let mut kinds = list.iter().filter_map(|item| match item {
+            Expression::Literal(literal @ (Literal::Number(_) | Literal::String(_))) => {
+                Some(std::mem::discriminant(literal))
+            }
+            _ => None,
+        });
+        let first = kinds.next();
+        match kinds.all(|kind| Some(kind) == first) {
+            true => Ok(()),
+            false => Err(self.invalid(
+                "Incompatible types of variables in WHERE clause on 'id()' field. \
+                 It got values of the following types: Value,Value",
+            )),
+        }
+    }
+
+    fn starts_with(&self, call: &'a MethodCall) -> Result<IdSelection, QueryError> {
+        match call.arguments.first() {
+            Some(field) if is_id(field) => {}
+            Some(_) => return Err(self.needs_index(format!("'{call}'"), call.offset)),
+            None => {
+                let message = "Method startsWith() expects a field name as its first argument";
+                return Err(self.invalid(message));
+            }
+        }
+        let prefix = match call.arguments.get(1) {
+            Some(Expression::Literal(literal)) => id_text(&self.worth(literal)?)?,
+            Some(other) => return Err(self.condition_needs_index(other)),
+            None => {
+                let message = "Method startsWith() expects second argument to be provided";
+                return Err(self.invalid(message));
+            }
+        };
+        Ok(prefix.map_or_else(IdSelection::nothing, IdSelection::prefix))
+    }
+}
+
+/// Whether this is `id()` or `id(alias)`.
+pub(crate) fn is_id(expression: &Expression) -> bool {
+    matches!(expression, Expression::Method(call) if call.is("id") && call.arguments.len() <= 1)
+}
+
+/// The lower-cased text of a value that is compared with ids; `None` for what no id can be equal to.
+fn id_text(worth: &Worth<'_>) -> Result<Option<String>, blittable::Corrupt> {
+    let text = match worth {
+        Worth::Literal(Literal::String(text)) => lower_case(text).into_owned(),
+        Worth::Parameter(Value::String(text)) => lower_case(&text.as_cow()?).into_owned(),
+        Worth::Literal(_) | Worth::Parameter(_) => return Ok(None),
+    };
+    Ok(Some(text))
+}

@@ -1,0 +1,140 @@
+//! Why a query was refused or failed.
+//!
+//! The display form is the whole message that a client sees, with the query's text behind it in the
+//! form in which clients know it. Which exception type a message travels under is decided by the
+//! server from [`QueryError::family`].
+
+use std::error::Error;
+use std::fmt;
+
+use documents::DocumentError;
+use rql::{ParseError, Position};
+
+/// The families of failures, as clients tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// The text stops following the grammar.
+    Parse,
+    /// The text follows the grammar but no query may say this.
+    InvalidQuery,
+    /// The request or a value has the wrong kind.
+    InvalidOperation,
+    /// The query is fine but this server cannot answer it (yet).
+    NotSupported,
+    /// The query is fine but the stored documents could not be read.
+    Documents,
+}
+
+/// A query that gives no result.
+#[derive(Debug)]
+pub enum QueryError {
+    /// The text is not a query.
+    Parse {
+        /// Where it stops being one.
+        error: ParseError,
+        /// The text.
+        query: String,
+    },
+    /// The query says something that no query may say.
+    Invalid {
+        /// What.
+        message: String,
+        /// The text of the query.
+        query: String,
+        /// The parameters as JSON, when some were sent.
+        parameters: Option<String>,
+    },
+    /// The request or a value has the wrong kind.
+    InvalidOperation {
+        /// What is wrong.
+        message: String,
+    },
+    /// Answering takes an index, and there are none yet.
+    NeedsIndex {
+        /// The part of the query that takes one.
+        part: String,
+        /// Where it stands.
+        position: Position,
+        /// The text of the query.
+        query: String,
+    },
+    /// This part of the language is understood but not answered yet.
+    NotSupportedYet {
+        /// The part of the query.
+        part: String,
+        /// Where it stands; absent for whole clauses.
+        position: Option<Position>,
+        /// The text of the query.
+        query: String,
+    },
+    /// The documents could not be read.
+    Documents(DocumentError),
+}
+
+impl QueryError {
+    /// The family, from which the server chooses the exception type and status.
+    pub fn family(&self) -> Family {
+        match self {
+            QueryError::Parse { .. } => Family::Parse,
+            QueryError::Invalid { .. } => Family::InvalidQuery,
+            QueryError::InvalidOperation { .. } => Family::InvalidOperation,
+            QueryError::NeedsIndex { .. } | QueryError::NotSupportedYet { .. } => {
+                Family::NotSupported
+            }
+            QueryError::Documents(_) => Family::Documents,
+        }
+    }
+}
+
+impl fmt::Display for QueryError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            QueryError::Parse { error, query } => write!(out, "{error}\nQuery: \n{query}"),
+            QueryError::Invalid { message, query, parameters } => {
+                write!(out, "{message}\nQuery: {query}")?;
+                match parameters {
+                    Some(parameters) => write!(out, "\nParameters: {parameters}"),
+                    None => Ok(()),
+                }
+            }
+            QueryError::InvalidOperation { message } => out.write_str(message),
+            QueryError::NeedsIndex { part, position, query } => write!(
+                out,
+                "{position} Answering {part} takes an index, and indexes are not supported yet\
+                 \nQuery: {query}"
+            ),
+            QueryError::NotSupportedYet { part, position, query } => {
+                if let Some(position) = position {
+                    write!(out, "{position} ")?;
+                }
+                write!(out, "Queries with {part} are not supported yet\nQuery: {query}")
+            }
+            QueryError::Documents(error) => error.fmt(out),
+        }
+    }
+}
+
+impl Error for QueryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            QueryError::Parse { error, .. } => Some(error),
+            QueryError::Documents(error) => Some(error),
+            QueryError::Invalid { .. }
+            | QueryError::InvalidOperation { .. }
+            | QueryError::NeedsIndex { .. }
+            | QueryError::NotSupportedYet { .. } => None,
+        }
+    }
+}
+
+impl From<DocumentError> for QueryError {
+    fn from(error: DocumentError) -> QueryError {
+        QueryError::Documents(error)
+    }
+}
+
+impl From<blittable::Corrupt> for QueryError {
+    fn from(error: blittable::Corrupt) -> QueryError {
+        QueryError::Documents(DocumentError::from(error))
+    }
+}

@@ -1,0 +1,105 @@
+//! The parameters of a query, and the refusals that repeat its text and parameters.
+
+use blittable::{Object, Value, write_json};
+use rql::{Expression, Literal, NumberValue, Offset, Query};
+
+use crate::error::QueryError;
+
+/// A query together with what was sent along; the place where planning asks for values.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) query: &'a Query,
+    pub(crate) parameters: Option<Object<'a>>,
+}
+
+/// What a literal or a parameter is worth.
+#[derive(Clone, Copy)]
+pub(crate) enum Worth<'a> {
+    Literal(&'a Literal),
+    Parameter(Value<'a>),
+}
+
+impl<'a> Asked<'a> {
+    /// Resolves a literal or parameter.
+    pub(crate) fn worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
+        let Literal::Parameter(name) = literal else { return Ok(Worth::Literal(literal)) };
+        let Some(parameters) = self.parameters else {
+            let message =
+                "The query is parametrized but the actual values of parameters were not provided";
+            return Err(self.invalid(message));
+        };
+        match parameters.get(name)? {
+            Some(value) => Ok(Worth::Parameter(value)),
+            None => Err(self.invalid(format!("Value of parameter '{name}' was not provided"))),
+        }
+    }
+
+    /// Resolves a whole number that must not be negative; `null` stands for none.
+    pub(crate) fn count(
+        &self,
+        literal: &'a Literal,
+        name: &str,
+    ) -> Result<Option<u64>, QueryError> {
+        let number = match self.worth(literal)? {
+            Worth::Literal(Literal::Null) | Worth::Parameter(Value::Null) => return Ok(None),
+            Worth::Literal(Literal::Number(number)) => match number.value() {
+                NumberValue::Long(value) => value,
+                NumberValue::TooLarge => i64::MAX,
+                NumberValue::Double(_) => return Err(not_a_long("Double")),
+            },
+            Worth::Parameter(Value::Integer(value)) => value,
+            Worth::Parameter(Value::Number(_)) => return Err(not_a_long("Double")),
+            Worth::Literal(_) | Worth::Parameter(_) => return Err(not_a_long("String")),
+        };
+        match u64::try_from(number) {
+            Ok(count) => Ok(Some(count)),
+            Err(_) => Err(self.invalid(format!("{name} cannot be negative, but was {number}."))),
+        }
+    }
+
+    pub(crate) fn invalid(&self, message: impl Into<String>) -> QueryError {
+        let parameters = self.parameters.map(|parameters| shown(&parameters));
+        QueryError::Invalid { message: message.into(), query: self.text(), parameters }
+    }
+
+    pub(crate) fn needs_index(&self, part: impl Into<String>, offset: Offset) -> QueryError {
+        let position = offset.locate(self.query.text.as_str());
+        QueryError::NeedsIndex { part: part.into(), position, query: self.text() }
+    }
+
+    pub(crate) fn not_yet(&self, part: impl Into<String>, offset: Option<Offset>) -> QueryError {
+        let position = offset.map(|offset| offset.locate(self.query.text.as_str()));
+        QueryError::NotSupportedYet { part: part.into(), position, query: self.text() }
+    }
+
+    fn text(&self) -> String {
+        self.query.text.as_str().to_owned()
+    }
+}
+
+/// Parameters as refusals repeat them.
+pub(crate) fn shown(parameters: &Object<'_>) -> String {
+    let mut json = Vec::new();
+    // Parameters come from a parsed request; a damaged one is shown as far as it goes.
+    let _ = write_json(&Value::Object(*parameters), &mut json);
+    String::from_utf8_lossy(&json).into_owned()
+}
+
+fn not_a_long(kind: &str) -> QueryError {
+    let message = format!("Value should be a 'Long' but was '{kind}'.");
+    QueryError::InvalidOperation { message }
+}
+
+/// Where an expression stands: the place of the first field or call in it.
+pub(crate) fn place_of(expression: &Expression) -> Option<Offset> {
+    match expression {
+        Expression::And(parts) | Expression::Or(parts) => parts.iter().find_map(place_of),
+        Expression::Not(inner) => place_of(inner),
+        Expression::Compare { left: inner, .. }
+        | Expression::Between { value: inner, .. }
+        | Expression::In { value: inner, .. } => place_of(inner),
+        Expression::Method(call) => Some(call.offset),
+        Expression::Field(path) => Some(path.offset),
+        Expression::Literal(_) | Expression::TimeSeries(_) => None,
+    }
+}

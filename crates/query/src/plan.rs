@@ -1,0 +1,434 @@
+//! From a syntax tree to a plan: every decision about a query that does not need a document.
+
+use blittable::Object;
+use model::CollectionName;
+use rql::{
+    Declaration, DeclarationKind, Expression, FieldPath, Literal, OrderByItem, Ordering,
+    ParseErrorKind, Query, SourceKind,
+};
+
+use crate::condition::{Chosen, is_id};
+use crate::error::QueryError;
+use crate::id_selection::IdSelection;
+use crate::include_path::IncludePath;
+use crate::paging::{PageWindow, Paging};
+use crate::parameters::{Asked, Worth, place_of, shown};
+use crate::projection::{ProjectedValue, Projection};
+
+/// The name of the pseudo index that answers queries over all documents.
+const ALL_DOCUMENTS_INDEX: &str = "AllDocs";
+
+/// A query that is ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Which documents are looked at.
+    pub source: SourceDocuments,
+    /// The name under which the answer says it was found.
+    pub index_name: String,
+    /// Which of them are chosen.
+    pub ids: IdSelection,
+    /// In which order they come.
+    pub order: RowOrder,
+    /// Whether the number of chosen documents is left uncounted.
+    pub is_total_unknown: bool,
+    /// Which rows are wanted.
+    pub window: PageWindow,
+    /// What the rows show; `None` for whole documents.
+    pub projection: Option<Projection>,
+    /// The documents to give along.
+    pub includes: Vec<PlannedInclude>,
+}
+
+/// Which documents a query looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceDocuments {
+    /// All of them.
+    All,
+    /// Those of a collection.
+    Collection(CollectionName),
+}
+
+/// The order of the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowOrder {
+    /// In which they were last written.
+    Log,
+    /// By lower-cased id.
+    Id {
+        /// From the greatest to the least.
+        descending: bool,
+    },
+}
+
+/// A path to follow in each row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedInclude {
+    /// The path as the answer repeats it: without the alias.
+    pub path: IncludePath,
+    /// The path in the stored document; `None` when a projection does not show what it asks for.
+    pub in_document: Option<IncludePath>,
+}
+
+/// Parses the text of a query request; the parameters only show up in refusals.
+///
+/// # Errors
+///
+/// [`QueryError::InvalidOperation`] for a blank text, [`QueryError::Parse`] for one that is no query.
+pub fn parse(text: &str, parameters: Option<Object<'_>>) -> Result<Query, QueryError> {
+    if text.trim().is_empty() {
+        let message = "Index query does not contain 'Query' field.".to_owned();
+        return Err(QueryError::InvalidOperation { message });
+    }
+    rql::parse(text).map_err(|error| {
+        let query = text.to_owned();
+        match error.kind {
+            ParseErrorKind::Syntax => QueryError::Parse { error, query },
+            ParseErrorKind::Invalid => QueryError::Invalid {
+                message: error.to_string(),
+                query,
+                parameters: parameters.map(|parameters| shown(&parameters)),
+            },
+        }
+    })
+}
+
+/// Decides how to answer `query`.
+///
+/// # Errors
+///
+/// [`QueryError::Invalid`] and [`QueryError::InvalidOperation`] for what no query may ask;
+/// [`QueryError::NeedsIndex`] and [`QueryError::NotSupportedYet`] for what is not answered yet.
+pub fn plan(
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+) -> Result<Plan, QueryError> {
+    let asked = Asked { query, parameters };
+    let window = PageWindow::of(&asked, paging)?;
+    let (source, index_name) = asked.source()?;
+    asked.refuse_unanswered_clauses()?;
+    let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;
+    let order = asked.order(&ids)?;
+    let projection = match &query.select {
+        Some(select) => asked.projection(select)?,
+        None => None,
+    };
+    let includes = query.include.iter().map(|item| asked.include(item, projection.as_ref()));
+    Ok(Plan {
+        source,
+        index_name,
+        is_total_unknown: is_single_prefix && query.order_by.is_empty() && window.page_size != 0,
+        ids,
+        order,
+        window,
+        includes: includes.collect::<Result<_, _>>()?,
+        projection,
+    })
+}
+
+impl<'a> Asked<'a> {
+    fn source(&self) -> Result<(SourceDocuments, String), QueryError> {
+        let source = &self.query.source;
+        match &source.kind {
+            SourceKind::AllDocuments => Ok((SourceDocuments::All, ALL_DOCUMENTS_INDEX.to_owned())),
+            SourceKind::Collection(name) => {
+                let collection = CollectionName::new(name.as_str());
+                let collection = collection.map_err(|error| self.invalid(error.to_string()))?;
+                let index_name = format!("collection/{name}");
+                Ok((SourceDocuments::Collection(collection), index_name))
+            }
+            SourceKind::Index(name) => {
+                Err(self.needs_index(format!("'from index {name}'"), source.offset))
+            }
+            SourceKind::Graph(_) => Err(self.not_yet("graph patterns", Some(source.offset))),
+        }
+    }
+
+    /// Refuses the clauses that a collection query does not answer, naming the first one.
+    fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
+        let query = self.query;
+        if let Some(item) = query.group_by.first() {
+            let offset = place_of(&item.key).unwrap_or(query.source.offset);
+            return Err(self.needs_index("'group by'", offset));
+        }
+        if let Some(Declaration { kind: DeclarationKind::TimeSeries, .. }) =
+            query.declarations.first()
+        {
+            return Err(self.not_yet("'declare timeseries'", None));
+        }
+        if let Some(item) = query.load.first() {
+            return Err(self.not_yet("a LOAD clause", Some(item.path.offset)));
+        }
+        if let Some(filter) = &query.filter {
+            return Err(self.not_yet("a FILTER clause", place_of(filter)));
+        }
+        if query.update.is_some() {
+            return Err(self.not_yet("an UPDATE clause", None));
+        }
+        Ok(())
+    }
+
+    /// Ids are unique, so keys behind `id()` decide nothing.
+    fn order(&self, ids: &IdSelection) -> Result<RowOrder, QueryError> {
+        match self.query.order_by.first() {
+            None => match ids {
+                IdSelection::Everything => Ok(RowOrder::Log),
+                IdSelection::Listed(_) => Ok(RowOrder::Id { descending: false }),
+            },
+            Some(OrderByItem { key, ordering: None | Some(Ordering::String), descending })
+                if is_id(key) =>
+            {
+                Ok(RowOrder::Id { descending: *descending })
+            }
+            Some(item) => {
+                let offset = place_of(&item.key).unwrap_or(self.query.source.offset);
+                Err(self.needs_index(format!("'order by {item}'"), offset))
+            }
+        }
+    }
+
+    fn include(
+        &self,
+        item: &'a Expression,
+        projection: Option<&Projection>,
+    ) -> Result<PlannedInclude, QueryError> {
+        let text = match item {
+            Expression::Field(path) => self.include_field(path)?,
+            Expression::Literal(literal) => self.include_literal(literal)?,
+            Expression::Method(call) => {
+                let part = format!("'include {}()'", call.name);
+                return Err(self.not_yet(part, Some(call.offset)));
+            }
+            other => return Err(self.not_yet("a condition in INCLUDE", place_of(other))),
+        };
+        let in_document = match projection {
+            None => Some(text.clone()),
+            Some(projection) => projection.path_behind(&text),
+        };
+        Ok(PlannedInclude {
+            path: IncludePath::parse(&text),
+            in_document: in_document.map(|text| IncludePath::parse(&text)),
+        })
+    }
+
+    fn include_field(&self, path: &FieldPath) -> Result<String, QueryError> {
+        self.require_known_alias(path)?;
+        Ok(path.without_alias(self.alias()).map_or_else(|| path.text(), |path| path.text()))
+    }
+
+    fn include_literal(&self, literal: &'a Literal) -> Result<String, QueryError> {
+        let text = match self.worth(literal)? {
+            Worth::Literal(Literal::String(text)) => text.clone(),
+            Worth::Literal(other) => other.to_string(),
+            Worth::Parameter(value) => match value.as_text() {
+                Some(text) => text.as_cow()?.into_owned(),
+                None => return Err(self.invalid("The path of an INCLUDE must be a text")),
+            },
+        };
+        let behind_alias =
+            self.alias().and_then(|alias| text.strip_prefix(alias)?.strip_prefix('.'));
+        Ok(behind_alias.map(str::to_owned).unwrap_or(text))
+    }
+}
+
+impl Projection {
+    /// The path in the document that a path in the projected row leads to.
+    fn path_behind(&self, text: &str) -> Option<String> {
+        let (first, rest) = match text.split_once('.') {
+            Some((first, rest)) => (first, Some(rest)),
+            None => (text, None),
+        };
+        let name = first.trim_end_matches("[]");
+        let brackets = &first[name.len()..];
+        let field = self.fields.iter().find(|field| field.name == name)?;
+        let ProjectedValue::Field { steps, .. } = &field.value else { return None };
+        let path = FieldPath { steps: steps.clone(), offset: Default::default() }.text();
+        Some(match rest {
+            Some(rest) => format!("{path}{brackets}.{rest}"),
+            None => format!("{path}{brackets}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::{ParseLimits, parse_document};
+
+    use super::*;
+
+    fn planned(text: &str, parameters: &str) -> Result<Plan, String> {
+        let parameters = match parameters {
+            "" => None,
+            json => Some(parse_document(json.as_bytes(), &ParseLimits::default()).unwrap()),
+        };
+        let parameters = parameters.as_ref().map(|buffer| buffer.as_view().root());
+        let query = parse(text, parameters).map_err(|error| error.to_string())?;
+        plan(&query, parameters, Paging::default()).map_err(|error| error.to_string())
+    }
+
+    fn ids(texts: &[&str]) -> IdSelection {
+        IdSelection::ids(texts.iter().map(|text| (*text).to_owned()))
+    }
+
+    #[test]
+    fn conditions_over_ids_need_no_index() {
+        let prefix = |text: &str| IdSelection::prefix(text.to_owned());
+        for (condition, parameters, expected) in [
+            ("id() = 'Boats/1'", "", ids(&["boats/1"])),
+            ("ID(b) == $p", r#"{"p":"b/1"}"#, ids(&["b/1"])),
+            ("id() = null", "", ids(&[])),
+            ("id() = $p", r#"{"p":5}"#, ids(&[])),
+            ("id() in ('b/2', 'B/1', 'b/2')", "", ids(&["b/1", "b/2"])),
+            ("id() in ()", "", ids(&[])),
+            ("id() in ($p, 'b/9')", r#"{"p":["b/1",null,7]}"#, ids(&["b/1", "b/9"])),
+            ("id() all in ('b/1', 'b/2')", "", ids(&[])),
+            ("startsWith(id(), 'B/')", "", prefix("b/")),
+            ("startsWith(id(), null)", "", ids(&[])),
+            ("id() = 'b/1' or id() in ('b/2')", "", ids(&["b/1", "b/2"])),
+            ("startsWith(id(), 'b/') and id() in ('b/1', 'c/1')", "", ids(&["b/1"])),
+            ("startsWith(id(), 'b/') or id() = 'b/1'", "", prefix("b/")),
+            ("true", "", IdSelection::Everything),
+            ("true and id() = 'b/1'", "", ids(&["b/1"])),
+            ("false or id() = 'b/1'", "", ids(&["b/1"])),
+        ] {
+            let plan = planned(&format!("from Boats as b where {condition}"), parameters);
+            assert_eq!(plan.unwrap().ids, expected, "{condition}");
+        }
+    }
+
+    #[test]
+    fn order_and_totals_follow_from_the_form() {
+        let ascending = RowOrder::Id { descending: false };
+        for (text, order, is_total_unknown) in [
+            ("from Boats", RowOrder::Log, false),
+            ("from Boats where true", RowOrder::Log, false),
+            ("from Boats order by id()", ascending, false),
+            ("from Boats order by id() desc, Name", RowOrder::Id { descending: true }, false),
+            ("from Boats where id() = 'b/1'", ascending, false),
+            ("from Boats where startsWith(id(), 'b/')", ascending, true),
+            ("from Boats where startsWith(id(), '')", ascending, true),
+            ("from Boats where startsWith(id(), 'b/') limit 0", ascending, false),
+            ("from Boats where startsWith(id(), 'b/') order by id()", ascending, false),
+        ] {
+            let plan = planned(text, "").unwrap();
+            assert_eq!((plan.order, plan.is_total_unknown), (order, is_total_unknown), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_have_the_names_that_clients_know() {
+        assert_eq!(planned("from 'night Boats'", "").unwrap().index_name, "collection/night Boats");
+        assert_eq!(planned("from @all_docs", "").unwrap().index_name, "AllDocs");
+        assert_eq!(planned("from @all_docs", "").unwrap().source, SourceDocuments::All);
+    }
+
+    #[test]
+    fn includes_lose_the_alias_and_see_through_projections() {
+        for (text, expected) in [
+            (
+                "from B as b include b.Crew[].Id, Port, 'b.Yard'",
+                "Crew[].Id=Crew[].Id Port=Port Yard=Yard",
+            ),
+            ("from B include $path", "Port.Id=Port.Id"),
+            (
+                "from B as b select b.Port as P, b.Crew include b.P.Id, Crew[].Id, Yard",
+                "P.Id=Port.Id Crew[].Id=Crew[].Id Yard=-",
+            ),
+        ] {
+            let plan = planned(text, r#"{"path":"Port.Id"}"#).unwrap();
+            let shown = plan.includes.iter().map(|include| {
+                let inner = include.in_document.as_ref().map_or("-", IncludePath::as_str);
+                format!("{}={inner}", include.path.as_str())
+            });
+            assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn projections_are_named_by_alias_or_path() {
+        let plan = planned("from B as b select b.A.C, id() as Key, id(), 'x', 1.50 as n, D", "");
+        let names: Vec<_> =
+            plan.unwrap().projection.unwrap().fields.into_iter().map(|field| field.name).collect();
+        assert_eq!(names, ["A.C", "Key", "id()", "x", "n", "D"]);
+        assert_eq!(planned("from B as b select b", "").unwrap().projection, None);
+        assert_eq!(planned("from B select *", "").unwrap().projection, None);
+    }
+
+    #[test]
+    fn what_is_not_answered_is_refused_with_its_place() {
+        let needs = |part: &str| {
+            format!("Answering {part} takes an index, and indexes are not supported yet")
+        };
+        let not_yet = |part: &str| format!("Queries with {part} are not supported yet");
+        for (text, message) in [
+            ("from B where Name = 'x'", format!("1:14 {}", needs("the condition 'Name = 'x''"))),
+            ("from B\nwhere id() != 'x'", format!("2:7 {}", needs("the condition 'id() != 'x''"))),
+            (
+                "from B where true and not id() = 'x'",
+                format!("1:27 {}", needs("the condition 'not id() = 'x''")),
+            ),
+            ("from index 'I'", format!("1:6 {}", needs("'from index I'"))),
+            ("from B group by A", format!("1:17 {}", needs("'group by'"))),
+            ("from B order by A as long", format!("1:17 {}", needs("'order by A as long'"))),
+            ("from B order by random()", format!("1:17 {}", needs("'order by random()'"))),
+            (
+                "from B where startsWith(Name, 'x')",
+                format!("1:14 {}", needs("'startsWith(Name, 'x')'")),
+            ),
+            ("from B as b load b.C as c", format!("1:18 {}", not_yet("a LOAD clause"))),
+            ("from B filter A = 1", format!("1:15 {}", not_yet("a FILTER clause"))),
+            ("from B select distinct A", format!("1:24 {}", not_yet("'select distinct'"))),
+            ("from B as b select { A: 1 }", not_yet("a JavaScript projection")),
+            ("from B include counters('x')", format!("1:16 {}", not_yet("'include counters()'"))),
+            ("match (B as b)", format!("1:1 {}", not_yet("graph patterns"))),
+        ] {
+            let refused = planned(text, "").unwrap_err();
+            assert_eq!(refused, format!("{message}\nQuery: {text}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_no_query_may_ask_is_refused_as_clients_know_it() {
+        for (text, parameters, message) in [
+            (
+                "from B where id() = $p",
+                "",
+                "The query is parametrized but the actual values of parameters were not provided",
+            ),
+            ("from B where id() = $p", r#"{"q":1}"#, "Value of parameter 'p' was not provided"),
+            (
+                "from B where id() = $p",
+                r#"{"p":["x"]}"#,
+                r#"Parameter value '["x"]' of type Sparrow.Json.BlittableJsonReaderArray is not supported"#,
+            ),
+            (
+                "from B where id() in ('x', 1)",
+                "",
+                "Incompatible types of variables in WHERE clause on 'id()' field. It got values of the following types: Value,Value",
+            ),
+            ("from B where A = C", "", "Expected value, but got: <Field>: C"),
+            (
+                "from B where startsWith(id())",
+                "",
+                "Method startsWith() expects second argument to be provided",
+            ),
+            (
+                "from B as b include c.D",
+                "",
+                "Unknown alias c, but there are aliases specified in the query (b)",
+            ),
+        ] {
+            let tail = if parameters.is_empty() {
+                String::new()
+            } else {
+                format!("\nParameters: {parameters}")
+            };
+            let refused = planned(text, parameters).unwrap_err();
+            assert_eq!(refused, format!("{message}\nQuery: {text}{tail}"), "{text}");
+        }
+        let refused = planned("from B where", "").unwrap_err();
+        let message = "1:13 Unable to parse WHERE clause but got to the end of the query";
+        assert_eq!(refused, format!("{message}\nQuery: \nfrom B where"));
+        assert_eq!(planned(" ", "").unwrap_err(), "Index query does not contain 'Query' field.");
+    }
+}

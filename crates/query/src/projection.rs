@@ -1,0 +1,204 @@
+//! `select` of plain fields: which values a row shows, and how it is printed.
+//!
+//! A projected row carries `@metadata` of its own that marks it as a projection, so that clients do
+//! not take it for the document.
+
+use blittable::write_json_string;
+use documents::DocumentRow;
+use model::date;
+use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selection};
+
+use crate::condition::is_id;
+use crate::error::QueryError;
+use crate::field_value::find;
+use crate::parameters::{Asked, place_of};
+
+/// The values that each row shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projection {
+    /// In the order of the query; names are unique.
+    pub fields: Vec<ProjectedField>,
+}
+
+/// One value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProjectedField {
+    /// The name in the result.
+    pub name: String,
+    pub(crate) value: ProjectedValue,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ProjectedValue {
+    /// The document's id.
+    Id,
+    /// A constant, as JSON.
+    Constant(Vec<u8>),
+    /// A field of the document.
+    Field {
+        steps: Vec<PathStep>,
+        /// Whether a document without the field gives a row without it instead of `null`. Clients
+        /// know this of fields that are written with the alias of the source.
+        absent_when_missing: bool,
+    },
+    /// A property of the document's metadata that the server keeps beside the document.
+    LastModified,
+}
+
+impl<'a> Asked<'a> {
+    /// The projection of a `select`; `None` when whole documents are selected.
+    pub(crate) fn projection(&self, select: &'a Select) -> Result<Option<Projection>, QueryError> {
+        let items = match &select.selection {
+            Selection::Everything if !select.distinct => return Ok(None),
+            Selection::Everything => return Err(self.not_yet("'select distinct'", None)),
+            Selection::Script(_) => {
+                return Err(self.not_yet("a JavaScript projection", None));
+            }
+            Selection::Items(items) => items,
+        };
+        if select.distinct {
+            return Err(self.not_yet("'select distinct'", place_of(&items[0].value)));
+        }
+        if let [SelectItem { value: Expression::Field(path), .. }] = items.as_slice()
+            && path.without_alias(self.alias()).is_none()
+        {
+            return Ok(None);
+        }
+        let mut fields: Vec<ProjectedField> = Vec::with_capacity(items.len());
+        for item in items {
+            let field = self.projected_field(item)?;
+            if fields.iter().any(|earlier| earlier.name == field.name) {
+                return Err(self.duplicate_alias(&field.name));
+            }
+            fields.push(field);
+        }
+        Ok(Some(Projection { fields }))
+    }
+
+    fn projected_field(&self, item: &'a SelectItem) -> Result<ProjectedField, QueryError> {
+        let (implied_name, value) = match &item.value {
+            id if is_id(id) => ("id()".to_owned(), ProjectedValue::Id),
+            Expression::Field(path) => self.projected_path(path)?,
+            Expression::Literal(Literal::Parameter(_)) => {
+                return Err(self.not_yet("a parameter in SELECT", None));
+            }
+            Expression::Literal(literal) => constant(literal),
+            Expression::Method(call) => {
+                let part = format!("'{}()' in SELECT", call.name);
+                return Err(self.not_yet(part, Some(call.offset)));
+            }
+            other => return Err(self.not_yet("a condition in SELECT", place_of(other))),
+        };
+        Ok(ProjectedField { name: item.alias.clone().unwrap_or(implied_name), value })
+    }
+
+    fn projected_path(&self, path: &FieldPath) -> Result<(String, ProjectedValue), QueryError> {
+        self.require_known_alias(path)?;
+        let Some(inner) = path.without_alias(self.alias()) else {
+            return Err(self.not_yet("a whole document inside SELECT", Some(path.offset)));
+        };
+        let absent_when_missing = inner.steps.len() < path.steps.len();
+        let value = match inner.text().as_str() {
+            "@metadata" => {
+                return Err(self.not_yet("'@metadata' in SELECT", Some(path.offset)));
+            }
+            "@metadata.@last-modified" => ProjectedValue::LastModified,
+            _ => ProjectedValue::Field { steps: inner.steps.clone(), absent_when_missing },
+        };
+        Ok((inner.text(), value))
+    }
+
+    /// A path of several steps must start with the alias when there is one.
+    pub(crate) fn require_known_alias(&self, path: &FieldPath) -> Result<(), QueryError> {
+        let (Some(alias), [PathStep::Name { name, .. }, PathStep::Name { .. }, ..]) =
+            (self.alias(), path.steps.as_slice())
+        else {
+            return Ok(());
+        };
+        if name == alias || name == "@metadata" {
+            return Ok(());
+        }
+        let message =
+            format!("Unknown alias {name}, but there are aliases specified in the query ({alias})");
+        Err(self.invalid(message))
+    }
+
+    pub(crate) fn alias(&self) -> Option<&'a str> {
+        self.query.source.alias.as_deref()
+    }
+
+    fn duplicate_alias(&self, name: &str) -> QueryError {
+        self.invalid(format!(
+            "Duplicate alias '{name}' detected. A field without an alias is named by its path; \
+             give one of the two fields an alias of its own with 'as'."
+        ))
+    }
+}
+
+fn constant(literal: &Literal) -> (String, ProjectedValue) {
+    let mut json = Vec::new();
+    let name = match literal {
+        Literal::String(text) => {
+            write_json_string(text, &mut json);
+            text.clone()
+        }
+        other => {
+            json = other.to_string().into_bytes();
+            // A number may end with its point in a query, but not in JSON.
+            if json.ends_with(b".") {
+                json.push(b'0');
+            }
+            other.to_string()
+        }
+    };
+    (name, ProjectedValue::Constant(json))
+}
+
+impl Projection {
+    /// Appends the projected row of `document` as JSON.
+    pub(crate) fn write_json(
+        &self,
+        document: &DocumentRow<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        out.push(b'{');
+        for field in &self.fields {
+            field.write_json(document, out)?;
+        }
+        out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
+        write_json_string(document.change_vector(), out);
+        out.extend_from_slice(b",\"@id\":");
+        write_json_string(document.id(), out);
+        out.extend_from_slice(b",\"@index-score\":0,\"@last-modified\":");
+        write_json_string(&date::format(document.last_modified_ticks()), out);
+        out.extend_from_slice(b"}}");
+        Ok(())
+    }
+}
+
+impl ProjectedField {
+    /// Appends name, value and a comma.
+    fn write_json(&self, document: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        let mark = out.len();
+        write_json_string(&self.name, out);
+        out.push(b':');
+        match &self.value {
+            ProjectedValue::Id => write_json_string(document.id(), out),
+            ProjectedValue::Constant(json) => out.extend_from_slice(json),
+            ProjectedValue::LastModified => {
+                write_json_string(&date::format(document.last_modified_ticks()), out);
+            }
+            ProjectedValue::Field { steps, absent_when_missing } => {
+                let found = find(document.body().root(), steps)?;
+                if *absent_when_missing && found.is_missing() {
+                    out.truncate(mark);
+                    return Ok(());
+                }
+                found.write_json(out)?;
+            }
+        }
+        out.push(b',');
+        Ok(())
+    }
+}

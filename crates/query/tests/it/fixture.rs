@@ -1,0 +1,113 @@
+//! A database in memory and a short way to ask it.
+#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
+
+use std::sync::Arc;
+
+use blittable::{BlittableBuf, ParseLimits, parse_document};
+use documents::{
+    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
+};
+use model::{DatabaseId, DocumentId};
+use platform::Platform;
+use query::{Paging, QueryError, execute, parse};
+use storage::{Environment, EnvironmentOptions};
+
+/// One database.
+pub(crate) struct Database {
+    platform: Platform,
+    environment: Arc<Environment>,
+}
+
+/// An answer, read to its end.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) ids: Vec<String>,
+    pub(crate) rows: Vec<String>,
+    pub(crate) total: i64,
+    pub(crate) capped: Option<i64>,
+    pub(crate) index_name: String,
+    pub(crate) etag: i64,
+    pub(crate) included_paths: Option<Vec<String>>,
+    pub(crate) includes: Vec<String>,
+}
+
+pub(crate) fn json(text: &str) -> BlittableBuf {
+    parse_document(text.as_bytes(), &ParseLimits::default()).unwrap()
+}
+
+impl Database {
+    pub(crate) fn new() -> Database {
+        let platform = Platform::memory();
+        let options = EnvironmentOptions::new("database");
+        let environment = Environment::open(&platform, options).unwrap();
+        let mut tx = environment.write().unwrap();
+        let identity =
+            DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
+        initialize(&mut tx, identity).unwrap();
+        tx.commit().unwrap();
+        Database { platform, environment }
+    }
+
+    fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
+        let mut tx = self.environment.write().unwrap();
+        let context = WriteContext {
+            now: self.platform.clock.now(),
+            entropy: self.platform.entropy.as_ref(),
+        };
+        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        work(&mut writer);
+        writer.finish().unwrap();
+        tx.commit().unwrap();
+    }
+
+    pub(crate) fn put(&self, id: &str, collection: &str, body: &str) {
+        let metadata = format!(r#""@metadata":{{"@collection":"{collection}"}}"#);
+        let body = match body {
+            "" => format!("{{{metadata}}}"),
+            body => format!("{{{body},{metadata}}}"),
+        };
+        let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
+        self.write(|writer| {
+            writer.put(&id, &ExpectedVersion::Any, &json(&body)).unwrap();
+        });
+    }
+
+    pub(crate) fn delete(&self, id: &str) {
+        let id = DocumentId::new(id).unwrap();
+        self.write(|writer| {
+            writer.delete(&id, &ExpectedVersion::Any).unwrap();
+        });
+    }
+
+    pub(crate) fn ask(&self, text: &str) -> Answer {
+        self.ask_page(text, Paging::default())
+    }
+
+    pub(crate) fn ask_page(&self, text: &str, paging: Paging) -> Answer {
+        self.try_ask(text, paging).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    pub(crate) fn try_ask(&self, text: &str, paging: Paging) -> Result<Answer, QueryError> {
+        let tx = self.environment.read();
+        let query = parse(text, None)?;
+        let mut result = execute(&tx, &query, None, paging)?;
+        let mut answer = Answer {
+            total: result.total_results(),
+            capped: result.capped_max_results(),
+            index_name: result.index_name().to_owned(),
+            etag: result.result_etag(),
+            included_paths: result
+                .included_paths()
+                .map(|paths| paths.into_iter().map(str::to_owned).collect()),
+            ..Answer::default()
+        };
+        while let Some(row) = result.next_row()? {
+            let mut json = Vec::new();
+            result.write_row(&row, &mut json)?;
+            answer.rows.push(String::from_utf8(json).unwrap());
+            answer.ids.push(row.id().to_owned());
+        }
+        answer.includes = result.includes().map(|row| row.unwrap().id().to_owned()).collect();
+        Ok(answer)
+    }
+}

@@ -1,0 +1,4 @@
+//! Queries over a database in memory, seen from outside.
+
+mod collection_queries;
+mod fixture;
