@@ -1,0 +1,171 @@
+//! Why a database, or the server's catalog, could not be used.
+
+use std::{error::Error, fmt, sync::Arc};
+
+use documents::DocumentError;
+use storage::StorageError;
+
+/// The catalog refused or failed.
+#[derive(Clone, Debug)]
+pub enum CatalogError {
+    /// The caller's: there is a database of that name, and no version of its record was expected.
+    AlreadyExists {
+        /// The name of the database.
+        name: String,
+    },
+    /// The caller's: the record has another version than expected.
+    VersionMismatch {
+        /// The name of the database.
+        name: String,
+        /// The version stored.
+        actual: u64,
+        /// The version expected.
+        expected: u64,
+    },
+    /// The caller's: a version was expected of a database that does not exist.
+    Missing {
+        /// The name of the database.
+        name: String,
+    },
+    /// A database of the catalog cannot be read.
+    CorruptRecord {
+        /// The key of the record.
+        key: String,
+    },
+    /// The environment's or ours: see the storage error.
+    Storage(StorageError),
+}
+
+/// A database cannot be used.
+#[derive(Clone, Debug)]
+pub enum AccessError {
+    /// The caller's: no database has this name.
+    Missing,
+    /// The caller's: the database is switched off.
+    Disabled,
+    /// The environment's: too many requests wait for this database already.
+    TooManyWaiting,
+    /// The server shuts down.
+    ShuttingDown,
+    /// It could not be opened.
+    Load(Arc<LoadError>),
+}
+
+/// A database could not be opened.
+#[derive(Clone, Debug)]
+pub enum LoadError {
+    /// Its record has settings that do not hold.
+    Settings {
+        /// What is wrong.
+        message: String,
+    },
+    /// Its environment could not be opened.
+    Storage(StorageError),
+    /// Its documents could not be read.
+    Documents(DocumentError),
+    /// A thread could not be started.
+    Thread {
+        /// What the system said.
+        message: String,
+    },
+    /// The code that opens it panicked.
+    Panicked,
+}
+
+impl fmt::Display for CatalogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CatalogError::AlreadyExists { name } => write!(f, "Database '{name}' already exists!"),
+            CatalogError::VersionMismatch { name, actual, expected } => write!(
+                f,
+                "Concurrency violation, the database {name} has etag {actual} but was expecting \
+                 {expected}"
+            ),
+            CatalogError::Missing { name } => {
+                write!(f, "Attempted to modify non-existing database: '{name}'")
+            }
+            CatalogError::CorruptRecord { key } => {
+                write!(f, "the record of the database '{key}' is damaged")
+            }
+            CatalogError::Storage(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for CatalogError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            CatalogError::Storage(error) => Some(error),
+            CatalogError::AlreadyExists { .. }
+            | CatalogError::VersionMismatch { .. }
+            | CatalogError::Missing { .. }
+            | CatalogError::CorruptRecord { .. } => None,
+        }
+    }
+}
+
+impl From<StorageError> for CatalogError {
+    fn from(error: StorageError) -> CatalogError {
+        CatalogError::Storage(error)
+    }
+}
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessError::Missing => f.write_str("there is no such database"),
+            AccessError::Disabled => f.write_str("the database is disabled"),
+            AccessError::TooManyWaiting => {
+                f.write_str("too many requests wait for the database already")
+            }
+            AccessError::ShuttingDown => f.write_str("the server is shutting down"),
+            AccessError::Load(error) => write!(f, "the database could not be opened: {error}"),
+        }
+    }
+}
+
+impl Error for AccessError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            AccessError::Load(error) => Some(error.as_ref()),
+            AccessError::Missing
+            | AccessError::Disabled
+            | AccessError::TooManyWaiting
+            | AccessError::ShuttingDown => None,
+        }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Settings { message } => write!(f, "its settings do not hold: {message}"),
+            LoadError::Storage(error) => error.fmt(f),
+            LoadError::Documents(error) => error.fmt(f),
+            LoadError::Thread { message } => write!(f, "a thread could not be started: {message}"),
+            LoadError::Panicked => f.write_str("opening it panicked"),
+        }
+    }
+}
+
+impl Error for LoadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            LoadError::Storage(error) => Some(error),
+            LoadError::Documents(error) => Some(error),
+            LoadError::Settings { .. } | LoadError::Thread { .. } | LoadError::Panicked => None,
+        }
+    }
+}
+
+impl From<StorageError> for LoadError {
+    fn from(error: StorageError) -> LoadError {
+        LoadError::Storage(error)
+    }
+}
+
+impl From<DocumentError> for LoadError {
+    fn from(error: DocumentError) -> LoadError {
+        LoadError::Documents(error)
+    }
+}

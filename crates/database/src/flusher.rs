@@ -1,0 +1,145 @@
+//! The server's background threads that bring committed changes from journals to data files.
+//!
+//! A few threads serve every environment of the server. An environment is flushed when it asks for
+//! it, and at the latest some seconds after it got changes. Invariant: never two flushes of the same
+//! environment at once.
+
+use std::{
+    sync::{Arc, Condvar, Mutex, PoisonError, Weak},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use platform::Clock;
+use storage::Environment;
+
+/// How often the threads look for environments that ask to be flushed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long changes stay in the journal only, when nothing else asks for a flush.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
+
+struct Entry {
+    environment: Weak<Environment>,
+    busy: bool,
+    last_flush: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    entries: Vec<Entry>,
+    closing: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    clock: Arc<dyn Clock>,
+    on_error: Box<dyn Fn(&storage::StorageError) + Send + Sync>,
+}
+
+/// The threads. Dropping it stops them.
+pub struct Flusher {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Flusher {
+    /// Starts `thread_count` threads. `on_error` is told of flushes that failed; the environment
+    /// itself refuses further writes when that is needed.
+    pub fn start(
+        thread_count: usize,
+        clock: Arc<dyn Clock>,
+        on_error: impl Fn(&storage::StorageError) + Send + Sync + 'static,
+    ) -> std::io::Result<Flusher> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            clock,
+            on_error: Box::new(on_error),
+        });
+        let mut threads = Vec::with_capacity(thread_count);
+        for _ in 0..thread_count {
+            let shared = Arc::clone(&shared);
+            let builder = std::thread::Builder::new().name("flusher".into());
+            threads.push(builder.spawn(move || shared.run())?);
+        }
+        Ok(Flusher { shared, threads: Mutex::new(threads) })
+    }
+
+    /// Flushes this environment from now on, for as long as somebody else holds it.
+    pub fn add(&self, environment: &Arc<Environment>) {
+        let shared = Arc::clone(&self.shared);
+        environment.on_flush_wanted(move || shared.changed.notify_one());
+        let now = self.shared.clock.monotonic();
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.entries.retain(|entry| entry.environment.strong_count() > 0);
+        state.entries.push(Entry {
+            environment: Arc::downgrade(environment),
+            busy: false,
+            last_flush: now,
+        });
+    }
+
+    /// Stops the threads after the flushes they are in.
+    pub fn close(&self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
+        self.shared.changed.notify_all();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A flusher thread that panicked has nothing left to stop.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Flusher {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while let Some(environment) = self.next() {
+            if let Err(error) = environment.flush() {
+                (self.on_error)(&error);
+            }
+            let now = self.clock.monotonic();
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            for entry in &mut state.entries {
+                if std::ptr::eq(entry.environment.as_ptr(), Arc::as_ptr(&environment)) {
+                    entry.busy = false;
+                    entry.last_flush = now;
+                }
+            }
+        }
+    }
+
+    /// Waits for an environment that is due and marks it busy; `None` when it is time to stop.
+    fn next(&self) -> Option<Arc<Environment>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if state.closing {
+                return None;
+            }
+            let now = self.clock.monotonic();
+            let due = state.entries.iter_mut().filter(|entry| !entry.busy).find_map(|entry| {
+                let environment = entry.environment.upgrade()?;
+                let waited = now.saturating_sub(entry.last_flush) >= FLUSH_INTERVAL;
+                if !environment.flush_wanted() && !waited {
+                    return None;
+                }
+                entry.busy = true;
+                Some(environment)
+            });
+            if due.is_some() {
+                return due;
+            }
+            (state, _) = self
+                .changed
+                .wait_timeout(state, LOOK_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

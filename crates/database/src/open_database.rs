@@ -1,0 +1,193 @@
+//! One open database: its environment, the queue of its changes and its operations.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use commands::{CommitQueue, CommitQueueOptions};
+use documents::DatabaseIdentity;
+use model::{DatabaseId, NodeTag};
+use platform::{Platform, Timestamp};
+use storage::{Environment, EnvironmentOptions, ReadTransaction};
+
+use crate::{
+    error::LoadError, operations::Operations, record_format::DatabaseRecord, usage_gate::UsageGate,
+};
+
+/// How a database is opened.
+#[derive(Clone)]
+pub struct DatabaseOptions {
+    /// The disk that it lives on, and time and randomness.
+    pub platform: Platform,
+    /// Where its files are, and the limits of its storage.
+    pub environment: EnvironmentOptions,
+    /// The limits of the queue of its changes.
+    pub queue: CommitQueueOptions,
+}
+
+/// An open database. Requests hold it through a [`DatabaseLease`].
+pub struct Database {
+    environment: Arc<Environment>,
+    queue: CommitQueue,
+    identity: DatabaseIdentity,
+    operations: Operations,
+    record: RwLock<Arc<DatabaseRecord>>,
+    opened: Timestamp,
+    opened_after: Duration,
+    /// The registry's count of idle checks when the database was last asked for.
+    last_use: AtomicU64,
+    failed: AtomicBool,
+    pub(crate) gate: UsageGate,
+}
+
+impl Database {
+    /// Opens the files of a database, through recovery if need be.
+    pub(crate) fn open(
+        record: Arc<DatabaseRecord>,
+        options: DatabaseOptions,
+    ) -> Result<Database, LoadError> {
+        let platform = &options.platform;
+        let environment = Environment::open(platform, options.environment)?;
+        let identity = identity_of(platform, &environment)?;
+        let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
+            .map_err(|error| LoadError::Thread { message: error.to_string() })?;
+        Ok(Database {
+            environment,
+            queue,
+            identity,
+            operations: Operations::default(),
+            record: RwLock::new(record),
+            opened: platform.clock.now(),
+            opened_after: platform.clock.monotonic(),
+            last_use: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            gate: UsageGate::default(),
+        })
+    }
+
+    /// The newest durable state.
+    pub fn read(&self) -> ReadTransaction {
+        self.environment.read()
+    }
+
+    /// Through which every change goes.
+    pub fn queue(&self) -> &CommitQueue {
+        &self.queue
+    }
+
+    /// The files.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    /// Who makes its changes.
+    pub fn identity(&self) -> &DatabaseIdentity {
+        &self.identity
+    }
+
+    /// Its long operations.
+    pub fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Its record as it is now.
+    pub fn record(&self) -> Arc<DatabaseRecord> {
+        Arc::clone(&self.record.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// When it was opened.
+    pub fn opened(&self) -> Timestamp {
+        self.opened
+    }
+
+    /// When it was opened, on the clock that never goes back.
+    pub fn opened_after(&self) -> Duration {
+        self.opened_after
+    }
+
+    /// Whether it is being closed; long work should stop.
+    pub fn is_closing(&self) -> bool {
+        self.gate.is_closed()
+    }
+
+    pub(crate) fn set_record(&self, record: Arc<DatabaseRecord>) {
+        *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
+    }
+
+    pub(crate) fn touch(&self, idle_checks: u64) {
+        self.last_use.store(idle_checks, Ordering::Relaxed);
+    }
+
+    pub(crate) fn last_use(&self) -> u64 {
+        self.last_use.load(Ordering::Relaxed)
+    }
+
+    /// Marks it as failed; `true` for the first who says so.
+    pub(crate) fn mark_failed(&self) -> bool {
+        !self.failed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Lets nobody in, waits for the users up to `timeout`, then closes the queue and flushes, so that
+    /// the next opening has nothing to recover.
+    pub(crate) fn close(&self, timeout: Duration) -> bool {
+        self.gate.close();
+        let emptied = self.gate.wait_until_empty(timeout);
+        self.queue.close();
+        if !self.failed.load(Ordering::Acquire) {
+            // What could not be flushed is still in the journal and is recovered from there.
+            drop(self.environment.flush());
+        }
+        emptied
+    }
+}
+
+fn identity_of(
+    platform: &Platform,
+    environment: &Arc<Environment>,
+) -> Result<DatabaseIdentity, LoadError> {
+    let mut id = [0; 16];
+    platform.entropy.fill(&mut id);
+    let node_tag: NodeTag = "A".parse().expect("a letter is a tag");
+    let wanted = DatabaseIdentity { database_id: DatabaseId(id), node_tag };
+    let mut tx = environment.write()?;
+    let identity = documents::initialize(&mut tx, wanted.clone())?;
+    if identity == wanted {
+        tx.commit()?;
+    }
+    Ok(identity)
+}
+
+/// The right to use an open database; while it lives, the database is not closed.
+pub struct DatabaseLease(Arc<Database>);
+
+impl DatabaseLease {
+    pub(crate) fn take(database: &Arc<Database>) -> Option<DatabaseLease> {
+        database.gate.enter().then(|| DatabaseLease(Arc::clone(database)))
+    }
+}
+
+impl Clone for DatabaseLease {
+    fn clone(&self) -> DatabaseLease {
+        // Entering is counted even when the gate is closed: the holder of a lease was let in before.
+        self.0.gate.enter_again();
+        DatabaseLease(Arc::clone(&self.0))
+    }
+}
+
+impl Deref for DatabaseLease {
+    type Target = Database;
+    fn deref(&self) -> &Database {
+        &self.0
+    }
+}
+
+impl Drop for DatabaseLease {
+    fn drop(&mut self) {
+        self.0.gate.leave();
+    }
+}

@@ -1,0 +1,184 @@
+//! The long operations of one database: their ids, their states, and the wish to stop them.
+//!
+//! Finished operations stay readable, up to a limit, because clients ask for the outcome afterwards.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+};
+
+use platform::Timestamp;
+use wire::operation_state::{BulkInsertProgress, OperationStatus};
+
+/// Operations kept, running ones included; the oldest finished ones go first.
+const OPERATIONS_MAX: usize = 1024;
+
+/// What one operation is doing.
+pub struct Operation {
+    /// What it is, for people.
+    pub description: &'static str,
+    /// What it is, for programs.
+    pub task_type: &'static str,
+    /// When it began.
+    pub started: Timestamp,
+    state: Mutex<OperationState>,
+    stop: AtomicBool,
+}
+
+/// How far an operation is.
+#[derive(Clone, Debug)]
+pub struct OperationState {
+    /// What became of it.
+    pub status: OperationStatus,
+    /// How far it came.
+    pub progress: BulkInsertProgress,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+}
+
+/// The operations of one database.
+#[derive(Default)]
+pub struct Operations {
+    last_id: AtomicI64,
+    operations: Mutex<BTreeMap<i64, Arc<Operation>>>,
+}
+
+/// As many operations run as may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooManyOperations;
+
+impl Operations {
+    /// An id that no operation of this database has had since it was opened.
+    pub fn next_id(&self) -> i64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Registers an operation that begins now, in place of a finished one of the same id.
+    pub fn begin(
+        &self,
+        id: i64,
+        description: &'static str,
+        task_type: &'static str,
+        now: Timestamp,
+    ) -> Result<Arc<Operation>, TooManyOperations> {
+        let state = OperationState {
+            status: OperationStatus::InProgress,
+            progress: BulkInsertProgress::default(),
+            ended: None,
+        };
+        let operation = Arc::new(Operation {
+            description,
+            task_type,
+            started: now,
+            state: Mutex::new(state),
+            stop: AtomicBool::new(false),
+        });
+        let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        if operations.len() >= OPERATIONS_MAX {
+            let finished = operations.iter().find(|(_, one)| !one.is_running());
+            let oldest = *finished.ok_or(TooManyOperations)?.0;
+            operations.remove(&oldest);
+        }
+        operations.insert(id, Arc::clone(&operation));
+        self.last_id.fetch_max(id, Ordering::Relaxed);
+        Ok(operation)
+    }
+
+    /// The operation of this id.
+    pub fn get(&self, id: i64) -> Option<Arc<Operation>> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// All operations by id.
+    pub fn all(&self) -> Vec<(i64, Arc<Operation>)> {
+        let operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        operations.iter().map(|(id, operation)| (*id, Arc::clone(operation))).collect()
+    }
+
+    /// Asks a running operation to stop; `false` when there is none.
+    pub fn kill(&self, id: i64) -> bool {
+        let Some(operation) = self.get(id).filter(|operation| operation.is_running()) else {
+            return false;
+        };
+        operation.stop.store(true, Ordering::Release);
+        true
+    }
+}
+
+impl Operation {
+    /// How far it is.
+    pub fn state(&self) -> OperationState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state().status, OperationStatus::InProgress)
+    }
+
+    /// Whether somebody wants it to stop.
+    pub fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Tells how far it came.
+    pub fn set_progress(&self, progress: BulkInsertProgress) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).progress = progress;
+    }
+
+    /// Ends it.
+    pub fn finish(&self, status: OperationStatus, now: Timestamp) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.status = status;
+        state.ended = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::operation_state::BulkOperationResult;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ticks(0);
+
+    fn completed() -> OperationStatus {
+        OperationStatus::Completed(BulkOperationResult::default())
+    }
+
+    #[test]
+    fn only_a_running_operation_can_be_killed() {
+        let operations = Operations::default();
+        assert!(!operations.kill(1));
+        let operation = operations.begin(1, "d", "t", NOW).unwrap();
+        assert!(operations.kill(1));
+        assert!(operation.should_stop());
+        operation.finish(OperationStatus::Canceled, NOW);
+        assert!(!operations.kill(1));
+        assert_eq!(operations.get(1).unwrap().state().status, OperationStatus::Canceled);
+    }
+
+    #[test]
+    fn ids_are_never_given_twice_even_when_a_client_chose_one() {
+        let operations = Operations::default();
+        assert_eq!(operations.next_id(), 1);
+        operations.begin(99, "d", "t", NOW).unwrap();
+        assert_eq!(operations.next_id(), 100);
+    }
+
+    #[test]
+    fn finished_operations_make_room_and_running_ones_do_not() {
+        let operations = Operations::default();
+        for id in 0..OPERATIONS_MAX as i64 {
+            operations.begin(id, "d", "t", NOW).unwrap();
+        }
+        assert!(matches!(operations.begin(-1, "d", "t", NOW), Err(TooManyOperations)));
+        operations.get(5).unwrap().finish(completed(), NOW);
+        operations.begin(-1, "d", "t", NOW).unwrap();
+        assert!(operations.get(5).is_none());
+        assert!(operations.get(6).is_some());
+    }
+}

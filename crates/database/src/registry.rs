@@ -1,0 +1,333 @@
+//! Which databases are open, and the ways in and out of that state.
+//!
+//! A database is opened by the first request for it, on a thread of its own, at most so many at once;
+//! no lock is held meanwhile, so other databases are not delayed. Closing (switching off, deleting,
+//! idleness, failure) keeps the name taken until it is done. Invariant: at most one open environment
+//! per database at any time.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    catalog::ServerCatalog,
+    error::{AccessError, LoadError},
+    flusher::Flusher,
+    open_database::{Database, DatabaseLease, DatabaseOptions},
+    record_format::DatabaseRecord,
+    transition::{Ticket, Transition},
+};
+
+type OptionsOf = dyn Fn(&DatabaseRecord) -> Result<DatabaseOptions, String> + Send + Sync;
+
+/// The limits of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryOptions {
+    /// Databases that are opened at the same time.
+    pub concurrent_loads_max: usize,
+    /// How long closing a database waits for those who use it.
+    pub close_timeout: Duration,
+}
+
+/// The answer to a request for a database.
+pub enum Access {
+    /// It is open.
+    Ready(DatabaseLease),
+    /// It is being opened or closed: wait, then ask again.
+    Wait(Ticket),
+}
+
+#[derive(Clone)]
+enum Slot {
+    Moving(Arc<Transition>),
+    Open(Arc<Database>),
+}
+
+#[derive(Default)]
+struct Loads {
+    pending: VecDeque<(String, Arc<Transition>)>,
+    running: usize,
+}
+
+struct Shared {
+    catalog: Arc<ServerCatalog>,
+    options: RegistryOptions,
+    options_of: Box<OptionsOf>,
+    flusher: Arc<Flusher>,
+    /// By lower-cased name.
+    slots: RwLock<HashMap<String, Slot>>,
+    loads: Mutex<Loads>,
+    idle_checks: AtomicU64,
+    closing: AtomicBool,
+}
+
+/// The open databases of the server.
+#[derive(Clone)]
+pub struct DatabaseRegistry {
+    shared: Arc<Shared>,
+}
+
+impl DatabaseRegistry {
+    /// A registry with nothing open. `options_of` says how a database is opened, from its record.
+    pub fn new(
+        catalog: Arc<ServerCatalog>,
+        flusher: Arc<Flusher>,
+        options: RegistryOptions,
+        options_of: impl Fn(&DatabaseRecord) -> Result<DatabaseOptions, String> + Send + Sync + 'static,
+    ) -> DatabaseRegistry {
+        let shared = Shared {
+            catalog,
+            options,
+            options_of: Box::new(options_of),
+            flusher,
+            slots: RwLock::new(HashMap::new()),
+            loads: Mutex::new(Loads::default()),
+            idle_checks: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+        };
+        DatabaseRegistry { shared: Arc::new(shared) }
+    }
+
+    /// Asks for a database by name, in any case. Never blocks; opens the database if need be.
+    pub fn access(&self, name: &str) -> Result<Access, AccessError> {
+        let key = model::lower_case(name);
+        if let Some(access) = self.shared.existing(&key) {
+            return Ok(access);
+        }
+        self.shared.begin_load(&key)
+    }
+
+    /// The database, if it is open already; does not count as a use.
+    pub fn if_open(&self, name: &str) -> Option<DatabaseLease> {
+        match self.shared.slot(&model::lower_case(name))? {
+            Slot::Open(database) => DatabaseLease::take(&database),
+            Slot::Moving(_) => None,
+        }
+    }
+
+    /// Closes the database, if it is open, and runs `action` while nobody can open it. Blocks.
+    pub fn with_closed<T>(&self, name: &str, action: impl FnOnce() -> T) -> T {
+        let key = model::lower_case(name).into_owned();
+        let (transition, database) = self.shared.claim(&key);
+        transition.start();
+        if let Some(database) = database {
+            database.close(self.shared.options.close_timeout);
+        }
+        let result = action();
+        self.shared.release(&key, None);
+        transition.finish(Ok(()));
+        result
+    }
+
+    /// Tells an open database that its record has changed.
+    pub fn record_changed(&self, record: &Arc<DatabaseRecord>) {
+        if let Some(Slot::Open(database)) = self.shared.slot(record.name.lower_cased()) {
+            database.set_record(Arc::clone(record));
+        }
+    }
+
+    /// Closes a database whose storage failed, on a thread of its own; the next request opens it
+    /// again, through recovery.
+    pub fn reopen_after_failure(&self, database: &DatabaseLease) {
+        if !database.mark_failed() {
+            return;
+        }
+        let (registry, record) = (self.clone(), database.record());
+        let spawned = std::thread::Builder::new()
+            .name("close-failed".into())
+            .spawn(move || registry.with_closed(record.name.as_str(), || ()));
+        // Without a thread the database stays as it is: it refuses writes, which is safe.
+        drop(spawned);
+    }
+
+    /// Counts one check for idleness and closes databases that nobody asked for during the last
+    /// `checks_max` of them. Blocks while it closes.
+    pub fn close_idle(&self, checks_max: u64) {
+        let now = self.shared.idle_checks.fetch_add(1, Ordering::Relaxed) + 1;
+        for (key, database) in self.shared.open_databases() {
+            let idle = now.saturating_sub(database.last_use()) > checks_max;
+            let unused = database.gate.users() == 0;
+            drop(database);
+            if idle && unused {
+                self.with_closed(&key, || ());
+            }
+        }
+    }
+
+    /// Opens nothing any more and closes everything, all databases at once. Blocks.
+    pub fn close_all(&self) {
+        self.shared.closing.store(true, Ordering::Release);
+        let keys: Vec<String> = {
+            let slots = self.shared.slots.read().unwrap_or_else(PoisonError::into_inner);
+            slots.keys().cloned().collect()
+        };
+        std::thread::scope(|scope| {
+            for keys in keys.chunks(keys.len().div_ceil(CLOSING_THREADS_MAX).max(1)) {
+                scope.spawn(move || keys.iter().for_each(|key| self.with_closed(key, || ())));
+            }
+        });
+    }
+}
+
+/// Threads that close databases when the server stops.
+const CLOSING_THREADS_MAX: usize = 32;
+
+impl Shared {
+    fn slot(&self, key: &str) -> Option<Slot> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn existing(&self, key: &str) -> Option<Access> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        match slots.get(key)? {
+            Slot::Moving(transition) => Some(Access::Wait(Ticket(Arc::clone(transition)))),
+            Slot::Open(database) => {
+                database.touch(self.idle_checks.load(Ordering::Relaxed));
+                DatabaseLease::take(database).map(Access::Ready)
+            }
+        }
+    }
+
+    fn open_databases(&self) -> Vec<(String, Arc<Database>)> {
+        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let open = slots.iter().filter_map(|(key, slot)| match slot {
+            Slot::Open(database) => Some((key.clone(), Arc::clone(database))),
+            Slot::Moving(_) => None,
+        });
+        open.collect()
+    }
+
+    fn begin_load(self: &Arc<Self>, key: &str) -> Result<Access, AccessError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(AccessError::ShuttingDown);
+        }
+        let record = self.catalog.record(key).ok_or(AccessError::Missing)?;
+        if record.disabled {
+            return Err(AccessError::Disabled);
+        }
+        let transition = {
+            let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+            match slots.get(key) {
+                Some(Slot::Moving(transition)) => {
+                    return Ok(Access::Wait(Ticket(Arc::clone(transition))));
+                }
+                Some(Slot::Open(database)) => {
+                    // Whoever closes an open database takes its slot first.
+                    let lease = DatabaseLease::take(database).ok_or(AccessError::ShuttingDown);
+                    return lease.map(Access::Ready);
+                }
+                None => {}
+            }
+            let transition = Arc::new(Transition::default());
+            slots.insert(key.to_owned(), Slot::Moving(Arc::clone(&transition)));
+            transition
+        };
+        self.enqueue_load(key.to_owned(), Arc::clone(&transition));
+        Ok(Access::Wait(Ticket(transition)))
+    }
+
+    fn enqueue_load(self: &Arc<Self>, key: String, transition: Arc<Transition>) {
+        let start_thread = {
+            let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+            loads.pending.push_back((key, transition));
+            let start_thread = loads.running < self.options.concurrent_loads_max;
+            loads.running += usize::from(start_thread);
+            start_thread
+        };
+        if !start_thread {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("load-database".into())
+            .spawn(move || shared.load_pending());
+        if let Err(error) = spawned {
+            self.fail_pending(&error.to_string());
+        }
+    }
+
+    /// Loads one database after the other until none waits.
+    fn load_pending(self: &Arc<Self>) {
+        while let Some((key, transition)) = self.next_load() {
+            transition.start();
+            let loaded = catch_unwind(AssertUnwindSafe(|| self.load(&key)));
+            let loaded = loaded.unwrap_or(Err(LoadError::Panicked));
+            let (slot, arrival) = match loaded {
+                Ok(database) => (database.map(Slot::Open), Ok(())),
+                Err(error) => (None, Err(Arc::new(error))),
+            };
+            self.release(&key, slot);
+            transition.finish(arrival);
+        }
+    }
+
+    fn next_load(&self) -> Option<(String, Arc<Transition>)> {
+        let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = loads.pending.pop_front();
+        loads.running -= usize::from(next.is_none());
+        next
+    }
+
+    fn fail_pending(&self, message: &str) {
+        let pending = {
+            let mut loads = self.loads.lock().unwrap_or_else(PoisonError::into_inner);
+            loads.running -= 1;
+            match loads.running {
+                0 => std::mem::take(&mut loads.pending),
+                // A thread that runs will come to them.
+                _ => VecDeque::new(),
+            }
+        };
+        for (key, transition) in pending {
+            self.release(&key, None);
+            transition.finish(Err(Arc::new(LoadError::Thread { message: message.to_owned() })));
+        }
+    }
+
+    /// `None` when the database has gone or was switched off since somebody asked for it.
+    fn load(&self, key: &str) -> Result<Option<Arc<Database>>, LoadError> {
+        let Some(record) = self.catalog.record(key).filter(|record| !record.disabled) else {
+            return Ok(None);
+        };
+        let options =
+            (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
+        let database = Arc::new(Database::open(record, options)?);
+        database.touch(self.idle_checks.load(Ordering::Relaxed));
+        self.flusher.add(database.environment());
+        Ok(Some(database))
+    }
+
+    /// Takes the name, waiting for whoever has it, and what was open under it.
+    fn claim(&self, key: &str) -> (Arc<Transition>, Option<Arc<Database>>) {
+        loop {
+            let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+            let database = match slots.get(key) {
+                Some(Slot::Moving(other)) => {
+                    let other = Arc::clone(other);
+                    drop(slots);
+                    other.wait();
+                    continue;
+                }
+                Some(Slot::Open(database)) => Some(Arc::clone(database)),
+                None => None,
+            };
+            let transition = Arc::new(Transition::default());
+            slots.insert(key.to_owned(), Slot::Moving(Arc::clone(&transition)));
+            return (transition, database);
+        }
+    }
+
+    fn release(&self, key: &str, slot: Option<Slot>) {
+        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        match slot {
+            Some(slot) => slots.insert(key.to_owned(), slot),
+            None => slots.remove(key),
+        };
+    }
+}
