@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use platform::{DirectoryLock, Platform};
+use platform::DirectoryLock;
 
 use crate::{
     data_file::DataFile,

@@ -26,6 +26,16 @@ struct OpenTree {
     stored: Option<TreeState>,
 }
 
+impl OpenTree {
+    /// A tree that was opened and stayed as it was, or was never made, is not stored.
+    fn needs_storing(&self) -> bool {
+        match self.stored {
+            Some(stored) => stored != self.state,
+            None => self.state.root.get() != 0 || self.state.entries != 0,
+        }
+    }
+}
+
 /// A moment inside a write transaction to which it can return; see [`WriteTransaction::savepoint`].
 pub struct Savepoint {
     pages: PagesSavepoint,
@@ -128,9 +138,7 @@ impl WriteTransaction {
     /// Closes the transaction: the next one builds on it, but readers do not see it and it is not
     /// durable before [`SealedTransaction::make_durable`].
     pub fn seal(mut self) -> Result<SealedTransaction, StorageError> {
-        if self.parts().0.is_clean()
-            && self.trees.iter().all(|tree| tree.stored == Some(tree.state))
-        {
+        if self.parts().0.is_clean() {
             return Ok(SealedTransaction::unchanged(self.environment.clone()));
         }
         self.store_tree_states()?;
@@ -143,12 +151,7 @@ impl WriteTransaction {
     fn store_tree_states(&mut self) -> Result<(), StorageError> {
         let Some(pages) = self.pages.as_mut() else { unreachable!("sealing consumes") };
         for open in &self.trees {
-            if open.stored == Some(open.state)
-                || (open.stored.is_none()
-                    && open.state.depth == 0
-                    && open.state.entries == 0
-                    && open.state.root.get() == 0)
-            {
+            if !open.needs_storing() {
                 continue;
             }
             let mut root_tree = pages.root.root_tree;

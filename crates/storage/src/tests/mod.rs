@@ -1,1 +1,50 @@
-//! tests
+//! Tests of the whole engine on the simulated disk.
+
+mod crashes;
+mod faults;
+mod model;
+mod snapshots;
+
+use std::{ops::Bound, sync::Arc};
+
+use platform::{Platform, simulated::Simulation};
+
+use crate::{
+    Environment, EnvironmentOptions, StorageError, Transaction, TreeName, WriteTransaction,
+};
+
+/// An environment on a simulated disk, with journals and memory small enough that everything happens.
+struct Bench {
+    simulation: Simulation,
+    options: EnvironmentOptions,
+}
+
+impl Bench {
+    fn new(seed: u64) -> Self {
+        let mut options = EnvironmentOptions::new("/db");
+        options.journal_bytes_max = 512 * 1024;
+        Self { simulation: Platform::simulated(seed), options }
+    }
+
+    fn open(&self) -> Arc<Environment> {
+        self.try_open().expect("opens")
+    }
+
+    fn try_open(&self) -> Result<Arc<Environment>, StorageError> {
+        Environment::open(&self.simulation.platform, self.options.clone())
+    }
+}
+
+fn name(name: &str) -> TreeName {
+    TreeName::from(name)
+}
+
+fn put(tx: &mut WriteTransaction, key: &[u8], value: &[u8]) {
+    tx.tree_mut(&name("t")).expect("tree").put(key, value).expect("put");
+}
+
+fn entries(tx: &impl Transaction) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let tree = tx.tree(&name("t")).expect("tree");
+    let entries = tree.range(Bound::Unbounded).expect("range");
+    entries.map(|entry| entry.map(|(key, value)| (key, value.to_vec())).expect("entry")).collect()
+}

@@ -1,0 +1,140 @@
+//! Power cuts: every acknowledged transaction is there, whole; no other in part.
+
+use platform::simulated::{OperationFilter, Random, SimulatedDisk, Survival};
+
+use super::{Bench, entries, name, put};
+use crate::{Environment, StorageError};
+
+/// Power cuts per run of the test.
+const CUTS: u64 = 500;
+
+/// Transaction `number` changes some keys; the state after it is a function of `number` alone.
+fn state_after(number: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut state = std::collections::BTreeMap::new();
+    for number in 1..=number {
+        for change in 0..(number * 7 % 11 + 1) {
+            let key = ((number * 13 + change * 29) % 97).to_be_bytes().to_vec();
+            if (number + change) % 5 == 4 {
+                state.remove(&key);
+            } else {
+                let bytes =
+                    ((number * 977 + change * 3571) % 6000) as usize / (1 + change as usize % 4);
+                state.insert(key, vec![(number + change) as u8; bytes]);
+            }
+        }
+        state.insert(b"number".to_vec(), number.to_be_bytes().to_vec());
+    }
+    state.into_iter().collect()
+}
+
+fn write(environment: &std::sync::Arc<Environment>, number: u32) -> Result<(), StorageError> {
+    let mut tx = environment.write()?;
+    for change in 0..(number * 7 % 11 + 1) {
+        let key = ((number * 13 + change * 29) % 97).to_be_bytes().to_vec();
+        if (number + change) % 5 == 4 {
+            tx.tree_mut(&name("t"))?.delete(&key)?;
+        } else {
+            let bytes =
+                ((number * 977 + change * 3571) % 6000) as usize / (1 + change as usize % 4);
+            tx.tree_mut(&name("t"))?.put(&key, &vec![(number + change) as u8; bytes])?;
+        }
+    }
+    put(&mut tx, b"number", &number.to_be_bytes());
+    tx.commit()
+}
+
+/// The disk's last operations, for the message of a failed test.
+fn log_text(disk: &SimulatedDisk) -> String {
+    disk.log().iter().map(|operation| format!("{operation}\n")).collect()
+}
+
+#[test]
+fn acknowledged_transactions_survive_power_cuts_whole() {
+    let mut random = Random::new(4711);
+    for seed in 0..CUTS / 10 {
+        let mut bench = Bench::new(seed);
+        bench.options.journal_bytes_max = (256 * 1024) << (seed % 3);
+        let mut acknowledged = 0;
+        for _cut in 0..10 {
+            let operations = 1 + random.next_u64() % 120;
+            let survival = [
+                Survival::Nothing,
+                Survival::Everything,
+                Survival::Prefix,
+                Survival::RandomSubset,
+                Survival::Random,
+            ][(random.next_u64() % 5) as usize];
+            let disk = &bench.simulation.disk;
+            disk.cut_power_at_operation(operations, survival);
+            if let Ok(environment) = bench.try_open() {
+                let mut number = acknowledged;
+                while number < 400 {
+                    number += 1;
+                    if write(&environment, number).is_err() {
+                        break;
+                    }
+                    acknowledged = number;
+                    if random.next_u64().is_multiple_of(6) && environment.flush().is_err() {
+                        break;
+                    }
+                }
+            }
+            disk.restart().expect("restarts");
+            let environment = bench.try_open().unwrap_or_else(|error| {
+                panic!("seed {seed}, {acknowledged} acknowledged: {error}\n{}", log_text(disk))
+            });
+            let read = environment.read();
+            if let Err(error) = read.check() {
+                panic!("seed {seed}, {acknowledged} acknowledged: {error}\n{}", log_text(disk));
+            }
+            let found = entries(&read);
+            let survived = [acknowledged, acknowledged + 1]
+                .into_iter()
+                .find(|number| found == state_after(*number));
+            let Some(survived) = survived else {
+                panic!(
+                    "seed {seed}: not the state after {acknowledged} or the next\n{}",
+                    log_text(disk)
+                );
+            };
+            acknowledged = survived;
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_at_every_operation_of_opening_and_flushing_is_survived() {
+    for survival in [Survival::Nothing, Survival::RandomSubset, Survival::Everything] {
+        for nth in 1.. {
+            let bench = Bench::new(nth);
+            let disk = &bench.simulation.disk;
+            let environment = bench.open();
+            for number in 1..=10 {
+                write(&environment, number).expect("commits");
+            }
+            let before = disk.operation_count(OperationFilter::Mutating);
+            disk.cut_power_at_operation(nth, survival);
+            let done = (|| {
+                environment.flush()?;
+                write(&environment, 11)?;
+                environment.flush()?;
+                drop(environment);
+                bench.try_open()?;
+                Ok::<(), StorageError>(())
+            })();
+            let finished = done.is_ok();
+            let steps = disk.operation_count(OperationFilter::Mutating) - before;
+            disk.restart().expect("restarts");
+            let environment = bench.open();
+            environment.read().check().expect("sound");
+            let found = entries(&environment.read());
+            assert!(
+                found == state_after(10) || found == state_after(11),
+                "cut at operation {nth} of {steps}"
+            );
+            if finished {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Isolation: what readers see while a writer works.
+
+use super::{Bench, entries, name, put};
+use crate::{StorageError, Transaction};
+
+#[test]
+fn a_reader_keeps_its_snapshot_through_commits_flushes_and_reuse_of_pages() {
+    let bench = Bench::new(1);
+    let environment = bench.open();
+    let mut kept = Vec::new();
+    for round in 0..60u32 {
+        let mut tx = environment.write().expect("writer");
+        for key in 0..200u32 {
+            if (key + round) % 3 == 0 {
+                tx.tree_mut(&name("t")).expect("tree").delete(&key.to_be_bytes()).expect("delete");
+            } else {
+                put(
+                    &mut tx,
+                    &key.to_be_bytes(),
+                    &vec![round as u8; (key * 17 + round) as usize % 3000],
+                );
+            }
+        }
+        let expected = entries(&tx);
+        tx.commit().expect("commits");
+        kept.push((environment.read(), expected));
+        if round % 4 == 0 {
+            environment.flush().expect("flushes");
+        }
+        if round % 7 == 0 {
+            kept.remove(kept.len() / 2);
+        }
+        for (read, expected) in &kept {
+            assert_eq!(&entries(read), expected, "the snapshot of transaction {}", read.id());
+        }
+    }
+    assert!(environment.statistics().older_snapshots > 0);
+    kept.clear();
+    environment.flush().expect("flushes");
+    environment.flush().expect("flushes");
+    assert_eq!(environment.statistics().unflushed_bytes, 0);
+}
+
+#[test]
+fn a_sealed_transaction_is_seen_by_the_next_writer_but_not_by_readers() {
+    let bench = Bench::new(2);
+    let environment = bench.open();
+    let mut first = environment.write().expect("writer");
+    put(&mut first, b"a", b"1");
+    let first = first.seal().expect("seals");
+    let mut second = environment.write().expect("writer");
+    assert_eq!(second.tree(&name("t")).expect("tree").get(b"a").expect("get"), Some(&b"1"[..]));
+    put(&mut second, b"b", b"2");
+    assert!(entries(&environment.read()).is_empty());
+    first.make_durable().expect("durable");
+    assert_eq!(entries(&environment.read()).len(), 1);
+    second.commit().expect("commits");
+    assert_eq!(entries(&environment.read()).len(), 2);
+}
+
+#[test]
+fn what_was_built_on_a_transaction_that_was_given_up_goes_with_it() {
+    let bench = Bench::new(3);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"kept", b"");
+    tx.commit().expect("commits");
+    let mut first = environment.write().expect("writer");
+    put(&mut first, b"a", b"1");
+    let first = first.seal().expect("seals");
+    let mut second = environment.write().expect("writer");
+    put(&mut second, b"b", b"2");
+    let second = second.seal().expect("seals");
+    let mut third = environment.write().expect("writer");
+    put(&mut third, b"c", b"3");
+    drop(first);
+    assert!(matches!(second.make_durable(), Err(StorageError::BuiltOnFailed { .. })));
+    assert!(matches!(third.seal(), Err(StorageError::BuiltOnFailed { .. })));
+    let mut tx = environment.write().expect("the environment goes on");
+    assert_eq!(entries(&tx).len(), 1);
+    put(&mut tx, b"d", b"4");
+    tx.commit().expect("commits");
+    drop(environment);
+    assert_eq!(entries(&bench.open().read()).len(), 2);
+}
+
+#[test]
+fn an_aborted_transaction_leaves_nothing() {
+    let bench = Bench::new(4);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"a", &[1; 50_000]);
+    drop(tx);
+    assert!(entries(&environment.read()).is_empty());
+    let report = environment.read().check().expect("sound");
+    assert_eq!((report.used_pages, report.free_pages), (4, 0));
+}
+
+#[test]
+fn a_transaction_that_changed_nothing_takes_no_number() {
+    let bench = Bench::new(5);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    tx.tree_mut(&name("t")).expect("tree").delete(b"nothing").expect("delete");
+    tx.commit().expect("commits");
+    assert_eq!(environment.read().id(), 0);
+}
+
+#[test]
+fn readers_on_threads_see_whole_transactions_only() {
+    let bench = Bench::new(6);
+    let environment = bench.open();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut last = 0;
+                while last < 300 {
+                    let read = environment.read();
+                    let found = entries(&read);
+                    assert!(read.id() >= last, "snapshots go forward");
+                    last = read.id();
+                    let first = found.first().map(|(_, value)| value.clone());
+                    assert!(found.iter().all(|(_, value)| Some(value) == first.as_ref()));
+                }
+            });
+        }
+        for round in 0..300u32 {
+            let mut tx = environment.write().expect("writer");
+            for key in 0..20u32 {
+                put(&mut tx, &key.to_be_bytes(), &vec![round as u8; 700]);
+            }
+            tx.commit().expect("commits");
+            if round % 10 == 0 {
+                environment.flush().expect("flushes");
+            }
+        }
+    });
+}
+
+#[test]
+fn writers_are_refused_when_an_old_reader_keeps_too_much_in_memory() {
+    let mut bench = Bench::new(7);
+    bench.options.unflushed_bytes_max = 1024 * 1024;
+    let environment = bench.open();
+    let old = environment.read();
+    let mut refused = None;
+    for round in 0..200u32 {
+        match environment.write() {
+            Ok(mut tx) => {
+                put(&mut tx, &round.to_be_bytes(), &[7; 20_000]);
+                tx.commit().expect("commits");
+            }
+            Err(error) => refused = Some(error),
+        }
+    }
+    assert!(matches!(refused, Some(StorageError::TooManyUnflushed { .. })));
+    drop(old);
+    environment.write().expect("the reader is gone").commit().expect("commits");
+}
