@@ -49,6 +49,8 @@ pub struct DocumentWriter<'w> {
     context: WriteContext<'w>,
     identity: DatabaseIdentity,
     progress: DatabaseProgress,
+    /// The last etag before this writer.
+    opened_at: Etag,
     collections: OpenCollections,
     /// The row under construction; kept to keep its memory.
     row: Vec<u8>,
@@ -71,8 +73,8 @@ impl<'w> DocumentWriter<'w> {
     ) -> Result<Self, DocumentError> {
         let identity = database_identity(tx)?;
         let progress = progress(tx)?;
-        let collections = OpenCollections::default();
-        Ok(Self { tx, context, identity, progress, collections, row: Vec::new() })
+        let (opened_at, collections) = (progress.last_etag, OpenCollections::default());
+        Ok(Self { tx, context, identity, progress, opened_at, collections, row: Vec::new() })
     }
 
     /// Writes what the writer kept in memory: etag, change vector and counts.
@@ -80,8 +82,11 @@ impl<'w> DocumentWriter<'w> {
     /// # Errors
     /// Those of the storage.
     pub fn finish(self) -> Result<Etag, DocumentError> {
-        self.collections.write(self.tx)?;
-        write_progress(self.tx, &self.progress)?;
+        // Every change takes an etag: without one there is nothing to write, and nothing to sync.
+        if self.opened_at != self.progress.last_etag {
+            self.collections.write(self.tx)?;
+            write_progress(self.tx, &self.progress)?;
+        }
         Ok(self.progress.last_etag)
     }
 

@@ -1,0 +1,144 @@
+//! A database for a test.
+
+use std::{sync::Arc, time::Duration};
+
+use blittable::{BlittableBuf, ParseLimits, parse_document};
+use documents::{
+    DatabaseIdentity, DocumentError, DocumentWriter, ExpectedVersion, LogEntry, RequestedId,
+    StoredDocument, WriteContext,
+};
+use model::{DatabaseId, DocumentId, Etag, NodeTag};
+use platform::{Platform, simulated::Simulation};
+use storage::{Environment, EnvironmentOptions, ReadTransaction};
+
+/// The text of the database's id.
+pub(crate) const DATABASE_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
+
+pub(crate) struct Database {
+    pub(crate) simulation: Simulation,
+    pub(crate) environment: Arc<Environment>,
+}
+
+impl Database {
+    pub(crate) fn new() -> Self {
+        let simulation = Platform::simulated(1);
+        let options = EnvironmentOptions::new("/database");
+        let environment = Environment::open(&simulation.platform, options).unwrap();
+        let mut tx = environment.write().unwrap();
+        let wanted = DatabaseIdentity { database_id: DatabaseId([0; 16]), node_tag: NodeTag::A };
+        assert_eq!(documents::initialize(&mut tx, wanted).unwrap(), wanted);
+        let other = DatabaseIdentity { database_id: DatabaseId([1; 16]), node_tag: NodeTag::A };
+        assert_eq!(documents::initialize(&mut tx, other).unwrap(), wanted);
+        tx.commit().unwrap();
+        Self { simulation, environment }
+    }
+
+    /// One transaction; kept only when it succeeds.
+    pub(crate) fn write<T>(
+        &self,
+        work: impl FnOnce(&mut DocumentWriter<'_>) -> Result<T, DocumentError>,
+    ) -> Result<T, DocumentError> {
+        let mut tx = self.environment.write().unwrap();
+        let platform = &self.simulation.platform;
+        let context = WriteContext { now: platform.clock.now(), entropy: &*platform.entropy };
+        let mut writer = DocumentWriter::open(&mut tx, context)?;
+        let result = work(&mut writer)?;
+        writer.finish()?;
+        tx.commit().unwrap();
+        self.check();
+        Ok(result)
+    }
+
+    pub(crate) fn put(&self, id: &str, json: &str) -> StoredDocument {
+        self.try_put(id, None, json).unwrap()
+    }
+
+    pub(crate) fn try_put(
+        &self,
+        id: &str,
+        expected: Option<&str>,
+        json: &str,
+    ) -> Result<StoredDocument, DocumentError> {
+        let id = RequestedId::parse(Some(id))?;
+        self.write(|writer| writer.put(&id, &ExpectedVersion::parse(expected), &body(json)))
+    }
+
+    /// Deletes; tells whether there was such a document.
+    pub(crate) fn delete(&self, id: &str) -> bool {
+        let id = DocumentId::new(id).unwrap();
+        self.write(|writer| writer.delete(&id, &ExpectedVersion::Any)).unwrap().is_some()
+    }
+
+    pub(crate) fn read(&self) -> ReadTransaction {
+        self.environment.read()
+    }
+
+    /// The document as the protocol shows it.
+    pub(crate) fn json(&self, id: &str) -> Option<String> {
+        let tx = self.read();
+        let row = documents::get(&tx, &DocumentId::new(id).unwrap()).unwrap()?;
+        let mut json = Vec::new();
+        documents::write_document_json(&row, &mut json).unwrap();
+        Some(String::from_utf8(json).unwrap())
+    }
+
+    /// Names and counts of the collections, in order.
+    pub(crate) fn collections(&self) -> Vec<(String, u64, u64)> {
+        let collections = documents::collections(&self.read()).unwrap();
+        let parts = collections.into_iter().map(|collection| {
+            (collection.name.to_string(), collection.documents, collection.tombstones)
+        });
+        parts.collect()
+    }
+
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.simulation.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// What must always hold: the log is the table, and the counts are the log.
+    fn check(&self) {
+        let tx = self.read();
+        let progress = documents::progress(&tx).unwrap();
+        let entries: Vec<_> =
+            documents::log(&tx, Etag::ZERO).unwrap().map(Result::unwrap).collect();
+        let etags: Vec<_> = entries.iter().map(LogEntry::etag).collect();
+        assert!(etags.is_sorted_by(|a, b| a < b), "the log is in order");
+        assert!(etags.last().is_none_or(|last| *last <= progress.last_etag));
+        let documents = entries.iter().filter_map(|entry| entry.document()).count() as u64;
+        let tombstones = entries.len() as u64 - documents;
+        assert_eq!((progress.documents, progress.tombstones), (documents, tombstones));
+        for entry in entries.iter().filter_map(|entry| entry.document()) {
+            let id = DocumentId::new(entry.id()).unwrap();
+            assert_eq!(documents::get(&tx, &id).unwrap().unwrap().etag(), entry.etag());
+            assert!(documents::get_tombstone(&tx, &id).unwrap().is_none());
+        }
+        let mut counted = (0, 0);
+        for collection in documents::collections(&tx).unwrap() {
+            let log = documents::log_of_collection(&tx, &collection.name, Etag::ZERO).unwrap();
+            let log: Vec<_> = log.map(Result::unwrap).collect();
+            let live = log.iter().filter_map(|entry| entry.document()).count() as u64;
+            assert_eq!(collection.documents, live, "{}", collection.name);
+            assert_eq!(collection.tombstones, log.len() as u64 - live, "{}", collection.name);
+            counted = (counted.0 + collection.documents, counted.1 + collection.tombstones);
+        }
+        assert_eq!(counted, (documents, tombstones));
+        tx.check().unwrap();
+    }
+}
+
+pub(crate) fn body(json: &str) -> BlittableBuf {
+    parse_document(json.as_bytes(), &ParseLimits::default()).unwrap()
+}
+
+pub(crate) fn user(name: &str) -> String {
+    in_collection("Users", name)
+}
+
+pub(crate) fn in_collection(collection: &str, name: &str) -> String {
+    format!(r#"{{"Name":"{name}","@metadata":{{"@collection":"{collection}"}}}}"#)
+}
+
+/// The change vector of a local write.
+pub(crate) fn version(etag: u64) -> String {
+    format!("A:{etag}-{DATABASE_ID}")
+}
