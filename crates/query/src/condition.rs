@@ -1,12 +1,12 @@
 //! Conditions over document ids: the ones that no index is needed for.
 
-use blittable::{Value, write_json};
+use blittable::Value;
 use model::lower_case;
 use rql::{Comparison, Expression, Literal, MethodCall};
 
 use crate::error::QueryError;
 use crate::id_selection::IdSelection;
-use crate::parameters::{Asked, Worth, place_of};
+use crate::parameters::{Asked, Worth, place_of, shown};
 
 /// What a condition chooses.
 pub(crate) struct Chosen {
@@ -71,10 +71,7 @@ impl<'a> Asked<'a> {
     fn equal(&self, right: &'a Expression) -> Result<IdSelection, QueryError> {
         match right {
             Expression::Literal(literal) => {
-                let worth = self.worth(literal)?;
-                if let Worth::Parameter(value @ (Value::Array(_) | Value::Object(_))) = worth {
-                    return Err(self.unsupported_parameter(&value));
-                }
+                let worth = self.single_worth(literal)?;
                 Ok(IdSelection::ids(id_text(&worth)?))
             }
             Expression::Field(path) => {
@@ -84,16 +81,13 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn unsupported_parameter(&self, value: &Value<'_>) -> QueryError {
-        let mut json = Vec::new();
-        // A damaged value is shown as far as it goes.
-        let _ = write_json(value, &mut json);
-        let json = String::from_utf8_lossy(&json);
-        let kind = if value.as_array().is_some() { "Array" } else { "Object" };
-        let message = format!(
-            "Parameter value '{json}' of type Sparrow.Json.BlittableJsonReader{kind} is not supported"
-        );
-        self.invalid(message)
+    /// As [`Asked::worth`], but refuses an array where one value is compared.
+    fn single_worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
+        let worth = self.worth(literal)?;
+        let Worth::Parameter(value @ Value::Array(_)) = worth else { return Ok(worth) };
+        let json = shown(&value);
+        let kind = "Sparrow.Json.BlittableJsonReaderArray";
+        Err(self.invalid(format!("Parameter value '{json}' of type {kind} is not supported")))
     }
 
     fn one_of(&self, list: &'a [Expression], all: bool) -> Result<IdSelection, QueryError> {
@@ -104,11 +98,7 @@ impl<'a> Asked<'a> {
                 return Err(self.condition_needs_index(item));
             };
             match self.worth(literal)? {
-                Worth::Parameter(Value::Array(array)) => {
-                    for element in array.iter() {
-                        ids.extend(id_text(&Worth::Parameter(element?))?);
-                    }
-                }
+                Worth::Parameter(value) => self.add_ids(value, &mut ids)?,
                 worth => ids.extend(id_text(&worth)?),
             }
         }
@@ -146,7 +136,7 @@ impl<'a> Asked<'a> {
             }
         }
         let prefix = match call.arguments.get(1) {
-            Some(Expression::Literal(literal)) => id_text(&self.worth(literal)?)?,
+            Some(Expression::Literal(literal)) => id_text(&self.single_worth(literal)?)?,
             Some(other) => return Err(self.condition_needs_index(other)),
             None => {
                 let message = "Method startsWith() expects second argument to be provided";
@@ -155,11 +145,62 @@ impl<'a> Asked<'a> {
         };
         Ok(prefix.map_or_else(IdSelection::nothing, IdSelection::prefix))
     }
+
+    /// Adds the ids of a parameter, which may be an array of arrays; all its values must have the
+    /// type of the first.
+    fn add_ids(&self, parameter: Value<'_>, ids: &mut Vec<String>) -> Result<(), QueryError> {
+        let mut expected = None;
+        let mut pending = vec![parameter];
+        while let Some(value) = pending.pop() {
+            if let Value::Array(array) = value {
+                let first = pending.len();
+                for element in array.iter() {
+                    pending.push(element?);
+                }
+                pending[first..].reverse();
+                continue;
+            }
+            let Some(name) = type_name_of(&value) else { continue };
+            let expected = *expected.get_or_insert(name);
+            if name != expected {
+                return Err(self.unexpected_type(&value, expected, name)?);
+            }
+            ids.extend(id_text(&Worth::Parameter(value))?);
+        }
+        Ok(())
+    }
+
+    fn unexpected_type(
+        &self,
+        value: &Value<'_>,
+        expected: &str,
+        found: &str,
+    ) -> Result<QueryError, QueryError> {
+        let value = match value.as_text() {
+            Some(text) => text.as_cow()?.into_owned(),
+            None => shown(value),
+        };
+        let message = format!("Expected query parameter to be {expected} but was {found}: {value}");
+        Ok(self.invalid(message))
+    }
 }
 
 /// Whether this is `id()` or `id(alias)`.
 pub(crate) fn is_id(expression: &Expression) -> bool {
     matches!(expression, Expression::Method(call) if call.is("id") && call.arguments.len() <= 1)
+}
+
+/// How refusals name the type of a parameter; `None` for null, which goes with every type.
+fn type_name_of(value: &Value<'_>) -> Option<&'static str> {
+    match value {
+        Value::Null => None,
+        Value::Bool(_) => Some("Boolean"),
+        Value::Integer(_) => Some("Long"),
+        Value::Number(_) => Some("Double"),
+        Value::String(_) => Some("String"),
+        Value::Array(_) => Some("Array"),
+        Value::Object(_) => Some("Object"),
+    }
 }
 
 /// The lower-cased text of a value that is compared with ids; `None` for what no id can be equal to.

@@ -3,6 +3,8 @@
 //! A step without brackets goes through arrays element by element and leaves out the elements that
 //! lack the member; a step `[]` keeps their places with `null` and lays nested arrays flat.
 
+use std::borrow::Cow;
+
 use blittable::{Array, Corrupt, Object, Value, write_json};
 use rql::PathStep;
 
@@ -18,74 +20,92 @@ pub(crate) enum Found<'a> {
     Length(usize),
 }
 
-/// Follows `steps` from `object`. Recursion is bounded by the depth of the document.
+/// How many arrays inside arrays a path goes through; what lies deeper is not found. Members of
+/// objects do not count.
+const NESTED_ARRAYS_MAX: u32 = 64;
+
+/// Follows `steps` from `object`.
 pub(crate) fn find<'a>(object: Object<'a>, steps: &[PathStep]) -> Result<Found<'a>, Corrupt> {
-    find_in(Value::Object(object), steps)
+    find_in(Value::Object(object), steps, 0)
 }
 
-fn find_in<'a>(value: Value<'a>, steps: &[PathStep]) -> Result<Found<'a>, Corrupt> {
-    let Some((step, rest)) = steps.split_first() else { return Ok(Found::One(value)) };
-    match (step, value) {
-        (PathStep::Each, Value::Array(array)) => find_in_each(array, rest),
-        (PathStep::Each, Value::Object(object)) => find_in_members(object, rest),
-        (PathStep::Each, _) => Ok(Found::Missing),
-        (PathStep::Name { name, .. }, value) => find_member(value, name, steps, rest),
-        // An index is a name like any other: no array has such a member.
-        (PathStep::Index(index), value) => find_member(value, &index.to_string(), steps, rest),
-    }
-}
-
-fn find_member<'a>(
-    value: Value<'a>,
-    name: &str,
-    steps: &[PathStep],
-    rest: &[PathStep],
+/// Goes down members in a loop and into arrays by recursion, `depth` of them so far.
+fn find_in<'a>(
+    mut value: Value<'a>,
+    mut steps: &[PathStep],
+    depth: u32,
 ) -> Result<Found<'a>, Corrupt> {
-    match value {
-        Value::Object(object) => match object.get(name)? {
-            Some(member) => find_in(member, rest),
-            None => Ok(Found::Missing),
-        },
-        Value::Array(array) if is_length(name, rest) => Ok(Found::Length(array.len())),
-        Value::Array(array) => {
-            let mut found = Vec::new();
-            for element in array.iter() {
-                match find_in(element?, steps)? {
-                    Found::Missing => {}
-                    there => found.push(there),
-                }
+    while let Some((step, rest)) = steps.split_first() {
+        let name = match step {
+            PathStep::Name { name, .. } => Cow::Borrowed(name.as_str()),
+            // An index is a name like any other: no array has such a member.
+            PathStep::Index(index) => Cow::Owned(index.to_string()),
+            PathStep::Each => return find_in_all(value, rest, depth),
+        };
+        match value {
+            Value::Object(object) => match object.get(&name)? {
+                Some(member) => (value, steps) = (member, rest),
+                None => return Ok(Found::Missing),
+            },
+            Value::Array(array) if is_length(&name, rest) => {
+                return Ok(Found::Length(array.len()));
             }
-            Ok(Found::List(found))
-        }
-        Value::String(text) if is_length(name, rest) => {
-            Ok(Found::Length(text.as_cow()?.encode_utf16().count()))
-        }
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_) => {
-            Ok(Found::Missing)
+            Value::String(text) if is_length(&name, rest) => {
+                return Ok(Found::Length(text.as_cow()?.encode_utf16().count()));
+            }
+            Value::Array(array) => return find_in_elements(array, steps, depth),
+            Value::String(_) | Value::Number(_) => return Ok(Found::Missing),
+            Value::Null | Value::Bool(_) | Value::Integer(_) => return Ok(Found::Missing),
         }
     }
+    Ok(Found::One(value))
+}
+
+/// A step without brackets, met by an array.
+fn find_in_elements<'a>(
+    array: Array<'a>,
+    steps: &[PathStep],
+    depth: u32,
+) -> Result<Found<'a>, Corrupt> {
+    if depth == NESTED_ARRAYS_MAX {
+        return Ok(Found::Missing);
+    }
+    let mut found = Vec::new();
+    for element in array.iter() {
+        match find_in(element?, steps, depth + 1)? {
+            Found::Missing => {}
+            there => found.push(there),
+        }
+    }
+    Ok(Found::List(found))
 }
 
 fn is_length(name: &str, rest: &[PathStep]) -> bool {
     rest.is_empty() && matches!(name, "Length" | "Count")
 }
 
-fn find_in_each<'a>(array: Array<'a>, rest: &[PathStep]) -> Result<Found<'a>, Corrupt> {
-    let mut found = Vec::new();
-    for element in array.iter() {
-        push_flat(&mut found, find_in(element?, rest)?)?;
+/// A step `[]`. On an object it goes through the values that are objects themselves.
+fn find_in_all<'a>(value: Value<'a>, rest: &[PathStep], depth: u32) -> Result<Found<'a>, Corrupt> {
+    if depth == NESTED_ARRAYS_MAX {
+        return Ok(Found::Missing);
     }
-    Ok(Found::List(found))
-}
-
-/// `[]` on an object goes through the values that are objects themselves.
-fn find_in_members<'a>(object: Object<'a>, rest: &[PathStep]) -> Result<Found<'a>, Corrupt> {
     let mut found = Vec::new();
-    for member in object.iter() {
-        let (_, value) = member?;
-        if value.as_object().is_some() {
-            push_flat(&mut found, find_in(value, rest)?)?;
+    match value {
+        Value::Array(array) => {
+            for element in array.iter() {
+                push_flat(&mut found, find_in(element?, rest, depth + 1)?)?;
+            }
+            return Ok(Found::List(found));
         }
+        Value::Object(object) => {
+            for member in object.iter() {
+                let (_, value) = member?;
+                if value.as_object().is_some() {
+                    push_flat(&mut found, find_in(value, rest, depth + 1)?)?;
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Integer(_) | Value::Number(_) | Value::String(_) => {}
     }
     Ok(if found.is_empty() { Found::Missing } else { Found::List(found) })
 }
@@ -180,5 +200,29 @@ mod tests {
             }
             assert_eq!(String::from_utf8(json).unwrap(), expected, "{path}");
         }
+    }
+
+    /// What `path` finds in the deepest document that may be stored, as JSON.
+    fn found_in_the_deepest(path: &str, open: &str, close: &str) -> String {
+        let depth = ParseLimits::default().depth_max - 1;
+        let json = format!(r#"{{"A":{}1{}}}"#, open.repeat(depth), close.repeat(depth));
+        let document = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+        let query = parse(&format!("from C order by {path}")).unwrap();
+        let Expression::Field(field) = &query.order_by[0].key else { panic!("a field") };
+        let mut printed = Vec::new();
+        find(document.as_view().root(), &field.steps).unwrap().write_json(&mut printed).unwrap();
+        String::from_utf8(printed).unwrap()
+    }
+
+    #[test]
+    fn the_deepest_document_is_followed_without_deep_recursion() {
+        let deep_path = format!("A{}", ".x".repeat(ParseLimits::default().depth_max - 1));
+        assert_eq!(found_in_the_deepest(&deep_path, r#"{"x":"#, "}"), "1");
+        let levels = NESTED_ARRAYS_MAX as usize;
+        let lists = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(found_in_the_deepest("A.x", "[", "]"), lists);
+        // Brackets lay one level flat.
+        let flat = &lists[1..lists.len() - 1];
+        assert_eq!(found_in_the_deepest("A[].x", "[", "]"), flat);
     }
 }

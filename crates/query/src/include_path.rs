@@ -2,7 +2,10 @@
 //!
 //! Also what `GET /docs?include=` means, so the server uses it there.
 
-use blittable::{Array, Corrupt, Object, Value};
+use blittable::{Corrupt, Object, Value};
+
+/// How many arrays inside arrays a path goes through; what lies deeper is not included.
+const NESTED_ARRAYS_MAX: u32 = 64;
 
 /// A parsed path such as `Company`, `Lines[].Product`, `Contacts.$Values` or `Number(crews/)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,57 +50,50 @@ impl IncludePath {
     }
 
     /// Calls `include` with every id that the path finds in `object`, in document order; an id may
-    /// come more than once. Recursion is bounded by the depth of the document.
+    /// come more than once.
     ///
     /// # Errors
     /// When the document is damaged.
     pub fn ids(&self, object: Object<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
-        self.follow(Value::Object(object), &self.steps, include)
+        self.follow(Value::Object(object), &self.steps, 0, include)
     }
 
+    /// Goes down members in a loop and into arrays by recursion, `depth` of them so far.
     fn follow(
         &self,
-        value: Value<'_>,
-        steps: &[Step],
+        mut value: Value<'_>,
+        mut steps: &[Step],
+        depth: u32,
         include: &mut dyn FnMut(&str),
     ) -> Result<(), Corrupt> {
-        let Some((step, rest)) = steps.split_first() else { return self.found(value, include) };
-        match (step, value) {
-            (Step::Member(name), Value::Object(object)) => match object.get(name)? {
-                Some(member) => self.follow(member, rest, include),
-                None => Ok(()),
-            },
-            (Step::Each, Value::Object(object)) => {
-                for member in object.iter() {
-                    self.follow(member?.1, rest, include)?;
+        while let Some((step, rest)) = steps.split_first() {
+            match (step, value) {
+                (Step::Member(name), Value::Object(object)) => match object.get(name)? {
+                    Some(member) => (value, steps) = (member, rest),
+                    None => return Ok(()),
+                },
+                (Step::Keys, Value::Object(object)) => {
+                    return object.iter().try_for_each(|member| {
+                        self.include(member?.0, include);
+                        Ok(())
+                    });
                 }
-                Ok(())
-            }
-            (Step::Keys, Value::Object(object)) => {
-                for member in object.iter() {
-                    self.include(member?.0, include);
+                _ if depth == NESTED_ARRAYS_MAX => return Ok(()),
+                (Step::Each, Value::Object(object)) => {
+                    return object
+                        .iter()
+                        .try_for_each(|member| self.follow(member?.1, rest, depth + 1, include));
                 }
-                Ok(())
+                (_, Value::Array(array)) => {
+                    let steps = if *step == Step::Each { rest } else { steps };
+                    return array
+                        .iter()
+                        .try_for_each(|element| self.follow(element?, steps, depth + 1, include));
+                }
+                _ => return Ok(()),
             }
-            (Step::Each, Value::Array(array)) => self.follow_each(array, rest, include),
-            (Step::Member(_) | Step::Keys, Value::Array(array)) => {
-                self.follow_each(array, steps, include)
-            }
-            (_, Value::Null | Value::Bool(_) | Value::Integer(_)) => Ok(()),
-            (_, Value::Number(_) | Value::String(_)) => Ok(()),
         }
-    }
-
-    fn follow_each(
-        &self,
-        array: Array<'_>,
-        steps: &[Step],
-        include: &mut dyn FnMut(&str),
-    ) -> Result<(), Corrupt> {
-        for element in array.iter() {
-            self.follow(element?, steps, include)?;
-        }
-        Ok(())
+        self.found(value, include)
     }
 
     fn found(&self, value: Value<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
@@ -160,6 +156,27 @@ mod tests {
             let mut include = |id: &str| ids.push(id.to_owned());
             IncludePath::parse(path).ids(document.as_view().root(), &mut include).unwrap();
             assert_eq!(ids, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_deepest_document_is_followed_without_deep_recursion() {
+        let depth = ParseLimits::default().depth_max - 1;
+        let levels = NESTED_ARRAYS_MAX as usize;
+        let deep_path = format!("A{}", ".x".repeat(depth));
+        for (path, open, close, depth, expected) in [
+            (deep_path.as_str(), r#"{"x":"#, "}", depth, 1),
+            ("A.x", "[", "]", levels, 1),
+            ("A.x", "[", "]", levels + 1, 0),
+            ("A.x", "[", "]", depth - 1, 0),
+        ] {
+            let inner = if open == "[" { r#"{"x":"b/1"}"# } else { r#""b/1""# };
+            let json = format!(r#"{{"A":{}{inner}{}}}"#, open.repeat(depth), close.repeat(depth));
+            let document = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+            let mut count = 0;
+            let mut include = |_: &str| count += 1;
+            IncludePath::parse(path).ids(document.as_view().root(), &mut include).unwrap();
+            assert_eq!(count, expected, "{open} {depth}");
         }
     }
 }

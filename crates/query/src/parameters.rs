@@ -58,7 +58,7 @@ impl<'a> Asked<'a> {
     }
 
     pub(crate) fn invalid(&self, message: impl Into<String>) -> QueryError {
-        let parameters = self.parameters.map(|parameters| shown(&parameters));
+        let parameters = self.parameters.map(|parameters| shown(&Value::Object(parameters)));
         QueryError::Invalid { message: message.into(), query: self.text(), parameters }
     }
 
@@ -77,11 +77,11 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Parameters as refusals repeat them.
-pub(crate) fn shown(parameters: &Object<'_>) -> String {
+/// A parameter as refusals repeat it.
+pub(crate) fn shown(value: &Value<'_>) -> String {
     let mut json = Vec::new();
     // Parameters come from a parsed request; a damaged one is shown as far as it goes.
-    let _ = write_json(&Value::Object(*parameters), &mut json);
+    let _ = write_json(value, &mut json);
     String::from_utf8_lossy(&json).into_owned()
 }
 

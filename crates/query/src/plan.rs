@@ -12,7 +12,7 @@ use crate::error::QueryError;
 use crate::id_selection::IdSelection;
 use crate::include_path::IncludePath;
 use crate::paging::{PageWindow, Paging};
-use crate::parameters::{Asked, Worth, place_of, shown};
+use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
 
 /// The name of the pseudo index that answers queries over all documents.
@@ -69,12 +69,13 @@ pub struct PlannedInclude {
     pub in_document: Option<IncludePath>,
 }
 
-/// Parses the text of a query request; the parameters only show up in refusals.
+/// Parses the text of a query request.
 ///
 /// # Errors
 ///
-/// [`QueryError::InvalidOperation`] for a blank text, [`QueryError::Parse`] for one that is no query.
-pub fn parse(text: &str, parameters: Option<Object<'_>>) -> Result<Query, QueryError> {
+/// [`QueryError::InvalidOperation`] for a blank text, [`QueryError::Parse`] and
+/// [`QueryError::Invalid`] for one that is no query.
+pub fn parse(text: &str) -> Result<Query, QueryError> {
     if text.trim().is_empty() {
         let message = "Index query does not contain 'Query' field.".to_owned();
         return Err(QueryError::InvalidOperation { message });
@@ -83,11 +84,9 @@ pub fn parse(text: &str, parameters: Option<Object<'_>>) -> Result<Query, QueryE
         let query = text.to_owned();
         match error.kind {
             ParseErrorKind::Syntax => QueryError::Parse { error, query },
-            ParseErrorKind::Invalid => QueryError::Invalid {
-                message: error.to_string(),
-                query,
-                parameters: parameters.map(|parameters| shown(&parameters)),
-            },
+            ParseErrorKind::Invalid => {
+                QueryError::Invalid { message: error.to_string(), query, parameters: None }
+            }
         }
     })
 }
@@ -262,7 +261,7 @@ mod tests {
             json => Some(parse_document(json.as_bytes(), &ParseLimits::default()).unwrap()),
         };
         let parameters = parameters.as_ref().map(|buffer| buffer.as_view().root());
-        let query = parse(text, parameters).map_err(|error| error.to_string())?;
+        let query = parse(text).map_err(|error| error.to_string())?;
         plan(&query, parameters, Paging::default()).map_err(|error| error.to_string())
     }
 
@@ -280,7 +279,9 @@ mod tests {
             ("id() = $p", r#"{"p":5}"#, ids(&[])),
             ("id() in ('b/2', 'B/1', 'b/2')", "", ids(&["b/1", "b/2"])),
             ("id() in ()", "", ids(&[])),
-            ("id() in ($p, 'b/9')", r#"{"p":["b/1",null,7]}"#, ids(&["b/1", "b/9"])),
+            ("id() = $p", r#"{"p":{"a":1}}"#, ids(&[])),
+            ("id() in ($p, 'b/9')", r#"{"p":["b/1",null,["B/2"]]}"#, ids(&["b/1", "b/2", "b/9"])),
+            ("id() in ($p)", r#"{"p":[7]}"#, ids(&[])),
             ("id() all in ('b/1', 'b/2')", "", ids(&[])),
             ("startsWith(id(), 'B/')", "", prefix("b/")),
             ("startsWith(id(), null)", "", ids(&[])),

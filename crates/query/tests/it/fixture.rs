@@ -89,7 +89,7 @@ impl Database {
 
     pub(crate) fn try_ask(&self, text: &str, paging: Paging) -> Result<Answer, QueryError> {
         let tx = self.environment.read();
-        let query = parse(text, None)?;
+        let query = parse(text)?;
         let mut result = execute(&tx, &query, None, paging)?;
         let mut answer = Answer {
             total: result.total_results(),
