@@ -8,6 +8,10 @@ use crate::error::QueryError;
 use crate::id_selection::IdSelection;
 use crate::parameters::{Asked, Worth, place_of, shown};
 
+/// How many ids one `in (…)` may list. A parameter may stand in it many times, so the size of the
+/// request alone does not bound them.
+const LISTED_IDS_MAX: usize = 1_000_000;
+
 /// What a condition chooses.
 pub(crate) struct Chosen {
     pub(crate) ids: IdSelection,
@@ -100,6 +104,10 @@ impl<'a> Asked<'a> {
             match self.worth(literal)? {
                 Worth::Parameter(value) => self.add_ids(value, &mut ids)?,
                 worth => ids.extend(id_text(&worth)?),
+            }
+            if LISTED_IDS_MAX < ids.len() {
+                let message = format!("A list of more than {LISTED_IDS_MAX} ids is not looked up");
+                return Err(self.invalid(message));
             }
         }
         ids.sort();

@@ -432,4 +432,17 @@ mod tests {
         assert_eq!(refused, format!("{message}\nQuery: \nfrom B where"));
         assert_eq!(planned(" ", "").unwrap_err(), "Index query does not contain 'Query' field.");
     }
+
+    #[test]
+    fn a_parameter_cannot_multiply_without_end() {
+        let ids = vec!["\"b/1\""; 5_000].join(",");
+        let list = vec!["$p"; 201].join(",");
+        let refused =
+            planned(&format!("from B where id() in ({list})"), &format!(r#"{{"p":[{ids}]}}"#));
+        let refused = refused.unwrap_err();
+        assert!(
+            refused.starts_with("A list of more than 1000000 ids is not looked up"),
+            "{refused}"
+        );
+    }
 }
