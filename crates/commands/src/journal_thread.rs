@@ -7,7 +7,7 @@ use std::{io, path::PathBuf, sync::Arc};
 use storage::{SealedTransaction, StorageError};
 
 use crate::{
-    error::{CommandError, ends_writing},
+    error::CommandError,
     queue_state::{Handover, Journal, Shared, answer},
 };
 
@@ -49,7 +49,8 @@ fn write(sealed: SealedTransaction) -> Result<(), StorageError> {
 
 fn panicked() -> StorageError {
     let source = Arc::new(io::Error::other("the journal thread panicked"));
-    StorageError::Io { path: PathBuf::new(), operation: "write the journal", source }
+    let reason = StorageError::Io { path: PathBuf::new(), operation: "write the journal", source };
+    StorageError::Failed { reason: Arc::new(reason) }
 }
 
 fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
@@ -68,9 +69,8 @@ fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
 
 /// What a failure to write means to a caller whose transaction was on its way to the disk.
 fn not_durable(error: StorageError) -> CommandError {
-    if ends_writing(&error) {
-        CommandError::OutcomeUnknown(error)
-    } else {
-        CommandError::NotWritten(error)
+    match error {
+        StorageError::Failed { .. } => CommandError::OutcomeUnknown(error),
+        error => CommandError::NotWritten(error),
     }
 }

@@ -1,0 +1,194 @@
+//! A database as simple as can be, against which the real one is compared.
+
+use std::collections::BTreeMap;
+
+use commands::{Batch, Command};
+use documents::{ExpectedVersion, RequestedId};
+
+use crate::database::{Content, version};
+
+const RANGE: i64 = 32;
+
+#[derive(Clone, Debug)]
+struct Row {
+    etag: u64,
+    id: String,
+    collection: usize,
+    body: Option<String>,
+}
+
+/// Documents and tombstones by lower-cased id, names of collections, values of identities.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Naive {
+    last_etag: u64,
+    rows: BTreeMap<String, Row>,
+    collections: Vec<String>,
+    identities: BTreeMap<String, i64>,
+}
+
+/// The batch fails and changes nothing.
+pub(crate) struct Refused;
+
+impl Naive {
+    /// Executes a batch of the commands that histories are made of.
+    pub(crate) fn apply(&mut self, batch: &Batch) -> Result<(), Refused> {
+        let numbers: Vec<_> = batch.commands.iter().map(|command| self.number(command)).collect();
+        let before = self.clone();
+        for (command, number) in batch.commands.iter().zip(numbers) {
+            if self.apply_command(command, number).is_err() {
+                *self = before;
+                return Err(Refused);
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, command: &Command) -> i64 {
+        match command {
+            Command::Put(put) => match &put.id {
+                RequestedId::Identity(name) => self.next_identity(name),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
+    fn next_identity(&mut self, name: &str) -> i64 {
+        let value = self.identities.entry(format!("{}|", name.to_lowercase())).or_default();
+        *value += 1;
+        *value
+    }
+
+    fn apply_command(&mut self, command: &Command, number: i64) -> Result<(), Refused> {
+        match command {
+            Command::Put(put) => {
+                let json = String::from_utf8(put.body.as_view().to_json().unwrap()).unwrap();
+                let (id, expected) = match &put.id {
+                    RequestedId::Exactly(id) => (id.to_string(), put.expected.clone()),
+                    RequestedId::Numbered(prefix) => {
+                        (format!("{prefix}{:019}-A", self.last_etag + 1), put.expected.clone())
+                    }
+                    RequestedId::Identity(name) => {
+                        (format!("{name}/{number}"), ExpectedVersion::New)
+                    }
+                    RequestedId::Random => unreachable!("histories have no random ids"),
+                };
+                self.put(&id, &expected, json)
+            }
+            Command::Delete { id, expected } => self.delete(id.as_str(), expected),
+            Command::DeletePrefix { prefix } => {
+                let prefix = prefix.to_lowercase();
+                let ids = self.rows.iter().filter(|(_, row)| row.body.is_some());
+                let ids: Vec<_> = ids.map(|(id, _)| id.clone()).collect();
+                for id in ids.iter().filter(|id| id.starts_with(&prefix)) {
+                    self.delete(id, &ExpectedVersion::Any)?;
+                }
+                Ok(())
+            }
+            Command::HiLoNext(request) => {
+                let id = format!("Raven/Hilo/{}", request.tag);
+                let end = self.hilo_end(&id).unwrap_or(0).max(request.last_max) + RANGE;
+                self.put_hilo(&id, end)
+            }
+            Command::HiLoReturn { tag, end, last } => {
+                let id = format!("Raven/Hilo/{tag}");
+                if self.hilo_end(&id) == Some(*end) && last < end {
+                    self.put_hilo(&id, *last)?;
+                }
+                Ok(())
+            }
+            Command::IdentityNext { name } => {
+                self.next_identity(name);
+                Ok(())
+            }
+            Command::IdentitySeed { name, value, force } => {
+                let key = format!("{}|", name.to_lowercase());
+                let present = self.identities.entry(key).or_insert(*value);
+                *present = if *force { *value } else { (*present).max(*value) };
+                Ok(())
+            }
+        }
+    }
+
+    fn live(&self, id: &str) -> Option<&Row> {
+        self.rows.get(&id.to_lowercase()).filter(|row| row.body.is_some())
+    }
+
+    fn put(&mut self, id: &str, expected: &ExpectedVersion, json: String) -> Result<(), Refused> {
+        let collection = json.split(r#""@collection":""#).nth(1).map_or("@empty", |rest| {
+            rest.split('"').next().expect("splitting gives one part at least")
+        });
+        let known = self.collections.iter().position(|name| name.eq_ignore_ascii_case(collection));
+        let replaced = self.live(id).map(|row| (row.etag, row.collection));
+        match (replaced, expected) {
+            (_, ExpectedVersion::Any) | (None, ExpectedVersion::New) => {}
+            (Some((etag, _)), ExpectedVersion::Exactly(expected)) if version(etag) == *expected => {
+            }
+            _ => return Err(Refused),
+        }
+        if replaced.is_some_and(|(_, collection)| Some(collection) != known) {
+            return Err(Refused);
+        }
+        let collection = known.unwrap_or_else(|| {
+            self.collections.push(collection.to_owned());
+            self.collections.len() - 1
+        });
+        self.last_etag += 1;
+        let row = Row { etag: self.last_etag, id: id.to_owned(), collection, body: Some(json) };
+        self.rows.insert(id.to_lowercase(), row);
+        Ok(())
+    }
+
+    fn delete(&mut self, id: &str, expected: &ExpectedVersion) -> Result<(), Refused> {
+        let Some(row) = self.live(id) else {
+            return if *expected == ExpectedVersion::Any { Ok(()) } else { Err(Refused) };
+        };
+        if expected.as_text().is_some_and(|expected| version(row.etag) != expected) {
+            return Err(Refused);
+        }
+        let (id, collection) = (row.id.clone(), row.collection);
+        self.last_etag += 1;
+        let key = id.to_lowercase();
+        self.rows.insert(key, Row { etag: self.last_etag, id, collection, body: None });
+        Ok(())
+    }
+
+    fn hilo_end(&self, id: &str) -> Option<i64> {
+        let body = self.live(id)?.body.as_ref()?;
+        let digits = body.strip_prefix(r#"{"Max":"#)?.split(',').next()?;
+        digits.parse().ok()
+    }
+
+    fn put_hilo(&mut self, id: &str, end: i64) -> Result<(), Refused> {
+        let json = format!(r#"{{"Max":{end},"@metadata":{{"@collection":"@hilo"}}}}"#);
+        self.put(id, &ExpectedVersion::Any, json)
+    }
+
+    /// The current version of a live document.
+    pub(crate) fn version_of(&self, id: &str) -> Option<String> {
+        self.live(id).map(|row| version(row.etag))
+    }
+
+    pub(crate) fn content(&self) -> Content {
+        let mut log: Vec<_> =
+            self.rows.values().map(|row| (row.etag, row.id.clone(), row.body.clone())).collect();
+        log.sort();
+        let count = |collection: usize, is_live: bool| {
+            let rows = self.rows.values().filter(|row| row.collection == collection);
+            rows.filter(|row| row.body.is_some() == is_live).count() as u64
+        };
+        let collections = self.collections.iter().enumerate();
+        let collections = collections
+            .map(|(number, name)| (name.clone(), count(number, true), count(number, false)));
+        Content {
+            last_etag: self.last_etag,
+            log,
+            collections: collections.collect(),
+            identities: self
+                .identities
+                .iter()
+                .map(|(name, value)| (name.clone(), *value))
+                .collect(),
+        }
+    }
+}
