@@ -1,5 +1,6 @@
 //! The semantics of documents through the public interface, on a disk in memory.
 #![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod database;
 mod deleting;
