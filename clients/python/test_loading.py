@@ -9,8 +9,17 @@ PAGE_KEYS = [f"page/{i:03}" for i in range(50)]
 
 @pytest.fixture(scope="module", autouse=True)
 def documents(store):
-    save(store, {"countries/ch": Country("Switzerland", "cities/bern"), "countries/de": Country("Germany", "cities/berlin")})
-    save(store, {"cities/bern": City("Bern", 1), "cities/berlin": City("Berlin", 2, "countries/de", ["cities/bern"])})
+    save(
+        store,
+        {
+            "countries/ch": Country("Switzerland", "cities/bern"),
+            "countries/de": Country("Germany", "cities/berlin"),
+        },
+    )
+    save(
+        store,
+        {"cities/bern": City("Bern", 1), "cities/berlin": City("Berlin", 2, "countries/de", ["cities/bern"])},
+    )
     save(store, {key: Holder(i) for i, key in enumerate(PAGE_KEYS)})
 
 
@@ -44,7 +53,11 @@ def test_an_include_saves_the_second_request(store):
 
 def test_an_include_reaches_into_arrays(store):
     with store.open_session() as session:
-        session.load("cities/berlin", City, lambda includes: includes.include_documents("twins").include_documents("country"))
+        session.load(
+            "cities/berlin",
+            City,
+            lambda includes: includes.include_documents("twins").include_documents("country"),
+        )
         assert session.load("cities/bern", City).name == "Bern"
         assert session.load("countries/de", Country).name == "Germany"
         assert session.advanced.number_of_requests == 1

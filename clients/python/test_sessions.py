@@ -128,7 +128,9 @@ def test_ids_ignore_case_and_keep_their_first_spelling(store):
     assert load(store, "Mixed/Case-Ä", Holder) is None
 
 
-@pytest.mark.parametrize("key", ["a b/c d", "percent/100%25", "plus+and&and=and?", "emoji/🏔️/日本", "quote/\"'"])
+@pytest.mark.parametrize(
+    "key", ["a b/c d", "percent/100%25", "plus+and&and=and?", "emoji/🏔️/日本", "quote/\"'"]
+)
 def test_unusual_ids_survive_the_url(store, key):
     save(store, {key: Holder(key)})
     assert load(store, key, Holder).value == key

@@ -18,9 +18,32 @@ from entities import City, Holder, load, save
 @pytest.mark.parametrize(
     "value",
     [
-        0, -1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 0.1, -0.5, 1.5e-7, math.pi, 1 / 3, 1.7976931348623157e308, 5e-324,
-        True, False, None, "", "Grüße", "日本語", "🏔️ 👩‍👩‍👧‍👦", "e\u0301", "line\nbreak\ttab \" \\ \u0001", [], {},
-        [1, [2, [3]]], {"key with spaces": {"deep": [None, 1.5]}},
+        0,
+        -1,
+        2**31,
+        2**53 + 1,
+        2**63 - 1,
+        -(2**63),
+        0.1,
+        -0.5,
+        1.5e-7,
+        math.pi,
+        1 / 3,
+        1.7976931348623157e308,
+        5e-324,
+        True,
+        False,
+        None,
+        "",
+        "Grüße",
+        "日本語",
+        "🏔️ 👩‍👩‍👧‍👦",
+        "e\u0301",
+        'line\nbreak\ttab " \\ \u0001',
+        [],
+        {},
+        [1, [2, [3]]],
+        {"key with spaces": {"deep": [None, 1.5]}},
     ],
     ids=repr,
 )
@@ -44,12 +67,17 @@ def test_a_bulk_insert_stores_thousands(store, use_compression):
         for i in range(3000):
             bulk.store_as(Holder({"i": i, "text": "ä" * (i % 50)}), f"{prefix}{i:05}", metadata={})
     with store.open_session() as session:
-        rows = [row.document.value["i"] for row in session.advanced.stream_starting_with(prefix, object_type=Holder)]
+        rows = [
+            row.document.value["i"]
+            for row in session.advanced.stream_starting_with(prefix, object_type=Holder)
+        ]
     assert rows == list(range(3000))
     assert load(store, f"{prefix}02999", Holder).value["text"] == "ä" * 49
 
 
-@pytest.mark.skipif(os.environ.get("CORVUS_TEST_REFERENCE") == "1", reason="a known fault of the reference server")
+@pytest.mark.skipif(
+    os.environ.get("CORVUS_TEST_REFERENCE") == "1", reason="a known fault of the reference server"
+)
 def test_emoji_survive_a_bulk_insert_which_escapes_them_as_surrogate_pairs(store):
     with store.bulk_insert() as bulk:
         bulk.store_as(Holder("🏔️ 👩‍👩‍👧‍👦"), "emoji/1", metadata={})

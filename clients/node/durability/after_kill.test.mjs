@@ -22,11 +22,17 @@ for await (const { id, document } of await store.openSession().advanced.stream("
 
 test("every acknowledged batch survived", () => {
   assert.ok(acknowledged.length >= 100, `only ${acknowledged.length} batches were written before the kill`);
-  assert.deepEqual(acknowledged.filter((prefix) => !found.has(prefix)), []);
+  assert.deepEqual(
+    acknowledged.filter((prefix) => !found.has(prefix)),
+    [],
+  );
 });
 
 test("no batch survived in part", () => {
-  assert.deepEqual([...found].filter(([, count]) => count !== BATCH_DOCUMENTS), []);
+  assert.deepEqual(
+    [...found].filter(([, count]) => count !== BATCH_DOCUMENTS),
+    [],
+  );
 });
 
 test("of the batches in flight at most one per writer was stored without being acknowledged", () => {

@@ -24,4 +24,6 @@ async function writeBatches(writer) {
 }
 
 // The first failure is the end of the server, which is what this program waits for.
-await Promise.all(Array.from({ length: WRITERS }, (_, writer) => writeBatches(writer))).catch(() => process.exit(0));
+await Promise.all(Array.from({ length: WRITERS }, (_, writer) => writeBatches(writer))).catch(() =>
+  process.exit(0),
+);

@@ -156,7 +156,7 @@ test("32 parallel sessions keep transfers between accounts balanced", async () =
   await storeAll(store, "Accounts", Object.fromEntries(accounts.map((id) => [id, { sum: 1000 }])));
   const transfers = 5;
   const worker = async (w) => {
-    for (let done = 0; done < transfers; ) {
+    for (let done = 0; done < transfers;) {
       const session = optimisticSession();
       const from = accounts[(w * 3 + done) % accounts.length];
       const to = accounts[(w * 5 + done * 7 + 1) % accounts.length];

@@ -81,7 +81,10 @@ test("deleting several databases in one operation deletes all of them", async ()
     new client.DeleteDatabasesOperation({ databaseNames: names, hardDelete: true }),
   );
   const left = await databaseNames();
-  assert.deepEqual(names.filter((name) => left.includes(name)), []);
+  assert.deepEqual(
+    names.filter((name) => left.includes(name)),
+    [],
+  );
 });
 
 test("the list of names is paged", async () => {
@@ -98,18 +101,14 @@ test("a disabled database refuses work with DatabaseDisabledException until enab
   const { name } = await newDatabase("disabled");
   await withStore(name, (store) => storeAll(store, "Notes", { "notes/1": { text: "still here" } }));
 
-  const off = await server.maintenance.server.send(
-    new client.ToggleDatabasesStateOperation(name, true),
-  );
+  const off = await server.maintenance.server.send(new client.ToggleDatabasesStateOperation(name, true));
   assert.equal(off.disabled, true);
   await withStore(name, (store) =>
     assert.rejects(store.openSession().load("notes/1"), { name: "DatabaseDisabledException" }),
   );
   assert.ok((await databaseNames()).includes(name), "a disabled database is still listed");
 
-  const on = await server.maintenance.server.send(
-    new client.ToggleDatabasesStateOperation(name, false),
-  );
+  const on = await server.maintenance.server.send(new client.ToggleDatabasesStateOperation(name, false));
   assert.equal(on.disabled, false);
   const note = await withStore(name, (store) => store.openSession().load("notes/1"));
   assert.equal(note.text, "still here");
@@ -155,11 +154,17 @@ test("twenty databases are created, used and deleted in parallel without mixing"
         const session = store.openSession();
         assert.equal((await session.load("notes/1")).owner, name);
         const own = await session.advanced.loadStartingWith("notes/own-");
-        assert.deepEqual(own.map((note) => note.id), [`notes/own-${i}`]);
+        assert.deepEqual(
+          own.map((note) => note.id),
+          [`notes/own-${i}`],
+        );
       }),
     ),
   );
   await Promise.all(names.map((name) => deleteDatabase(server, name)));
   const left = await databaseNames();
-  assert.deepEqual(names.filter((name) => left.includes(name)), []);
+  assert.deepEqual(
+    names.filter((name) => left.includes(name)),
+    [],
+  );
 });

@@ -29,7 +29,10 @@ test("HiLo gives short ascending ids of the collection, before anything is saved
     assert.ok(match, `${session.advanced.getDocumentId(user)} is not a HiLo id`);
     return Number(match[1]);
   });
-  assert.deepEqual(numbers, numbers.toSorted((a, b) => a - b));
+  assert.deepEqual(
+    numbers,
+    numbers.toSorted((a, b) => a - b),
+  );
   assert.equal(new Set(numbers).size, 100);
   await session.saveChanges();
   assert.equal((await loadFresh(store, "users/100-A"))?.name, "user 99");
@@ -98,7 +101,10 @@ test("ids with spaces, slashes, percent signs, quotes and emoji survive the URL"
     assert.equal(await session.advanced.exists(id), true, id);
   }
   const together = await store.openSession().load(ids);
-  assert.deepEqual(ids.map((id) => together[id]?.n), [...ids.keys()]);
+  assert.deepEqual(
+    ids.map((id) => together[id]?.n),
+    [...ids.keys()],
+  );
 });
 
 test("an id of 512 bytes is stored, one byte more is refused", async () => {

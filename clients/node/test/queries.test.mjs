@@ -8,8 +8,16 @@ import { databaseForThisFile, storeAll } from "../support/client.mjs";
 const store = await databaseForThisFile("queries");
 
 const cityIds = Array.from({ length: 40 }, (_, i) => `cities/${String(i).padStart(2, "0")}`);
-await storeAll(store, "Cities", Object.fromEntries(cityIds.map((id, n) => [id, { n, river: `rivers/${n % 3}` }])));
-await storeAll(store, "Rivers", Object.fromEntries([0, 1, 2].map((n) => [`rivers/${n}`, { name: `river ${n}` }])));
+await storeAll(
+  store,
+  "Cities",
+  Object.fromEntries(cityIds.map((id, n) => [id, { n, river: `rivers/${n % 3}` }])),
+);
+await storeAll(
+  store,
+  "Rivers",
+  Object.fromEntries([0, 1, 2].map((n) => [`rivers/${n}`, { name: `river ${n}` }])),
+);
 
 const raw = (text, parameters = {}) => {
   const query = store.openSession().advanced.rawQuery(text);
@@ -20,7 +28,10 @@ const idsIn = (rows) => rows.map((row) => row["@metadata"]?.["@id"] ?? row.id);
 
 test("a collection query returns every document of the collection in insertion order", async () => {
   const rows = await store.openSession().query({ collection: "Cities" }).all();
-  assert.deepEqual(rows.map((row) => row.n), cityIds.map((_, n) => n));
+  assert.deepEqual(
+    rows.map((row) => row.n),
+    cityIds.map((_, n) => n),
+  );
 });
 
 test("the collection name in a query ignores case", async () => {
@@ -33,7 +44,10 @@ test("the pages of a collection query cover it exactly once", async () => {
     const rows = await store.openSession().query({ collection: "Cities" }).skip(start).take(7).all();
     seen.push(...rows.map((row) => row.n));
   }
-  assert.deepEqual(seen, cityIds.map((_, n) => n));
+  assert.deepEqual(
+    seen,
+    cityIds.map((_, n) => n),
+  );
 });
 
 test("limit in the text of a raw query pages as well, in both spellings", async () => {
@@ -72,24 +86,43 @@ test("from @all_docs returns documents of every collection", async () => {
 
 test("a query by id finds one document, ignoring case, or none", async () => {
   const byId = (id) => raw("from Cities where id() = $id", { id }).all();
-  assert.deepEqual((await byId("cities/07")).map((row) => row.n), [7]);
-  assert.deepEqual((await byId("CITIES/07")).map((row) => row.n), [7]);
+  assert.deepEqual(
+    (await byId("cities/07")).map((row) => row.n),
+    [7],
+  );
+  assert.deepEqual(
+    (await byId("CITIES/07")).map((row) => row.n),
+    [7],
+  );
   assert.deepEqual(await byId("cities/99"), []);
   assert.deepEqual(await byId("rivers/1"), [], "a document of another collection is not found");
-  const typed = await store.openSession().query({ collection: "Cities" }).whereEquals("id()", "cities/08").all();
-  assert.deepEqual(typed.map((row) => row.n), [8]);
+  const typed = await store
+    .openSession()
+    .query({ collection: "Cities" })
+    .whereEquals("id()", "cities/08")
+    .all();
+  assert.deepEqual(
+    typed.map((row) => row.n),
+    [8],
+  );
 });
 
 test("a query by several ids returns them in id order", async () => {
   const rows = await raw("from Cities where id() in ($ids)", {
     ids: ["cities/30", "cities/02", "cities/99", "cities/11"],
   }).all();
-  assert.deepEqual(rows.map((row) => row.n), [2, 11, 30]);
+  assert.deepEqual(
+    rows.map((row) => row.n),
+    [2, 11, 30],
+  );
 });
 
 test("a query by id prefix returns the matching documents in id order", async () => {
   const rows = await raw("from Cities where startsWith(id(), $prefix)", { prefix: "cities/1" }).all();
-  assert.deepEqual(rows.map((row) => row.n), [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+  assert.deepEqual(
+    rows.map((row) => row.n),
+    [10, 11, 12, 13, 14, 15, 16, 17, 18, 19],
+  );
   const typed = await store
     .openSession()
     .query({ collection: "Cities" })
@@ -97,12 +130,18 @@ test("a query by id prefix returns the matching documents in id order", async ()
     .skip(2)
     .take(3)
     .all();
-  assert.deepEqual(typed.map((row) => row.n), [32, 33, 34]);
+  assert.deepEqual(
+    typed.map((row) => row.n),
+    [32, 33, 34],
+  );
 });
 
 test("a query from @all_docs by prefix crosses collections", async () => {
   const rows = await raw("from @all_docs where startsWith(id(), 'rivers/')").all();
-  assert.deepEqual(rows.map((row) => row.name), ["river 0", "river 1", "river 2"]);
+  assert.deepEqual(
+    rows.map((row) => row.name),
+    ["river 0", "river 1", "river 2"],
+  );
 });
 
 test("an include in a query brings the referenced documents along", async () => {
@@ -140,7 +179,13 @@ test("a query sees what was just saved and not what was deleted", async () => {
 });
 
 test("text that is no query is refused with a parse error", async () => {
-  for (const text of ["selec Cities", "from", "from Cities where", "from Cities limit -1", "from Cities limit a"]) {
+  for (const text of [
+    "selec Cities",
+    "from",
+    "from Cities where",
+    "from Cities limit -1",
+    "from Cities limit a",
+  ]) {
     await assert.rejects(raw(text).all(), `accepted: ${text}`);
   }
 });

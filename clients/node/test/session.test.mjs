@@ -120,9 +120,7 @@ test("a changed metadata key alone saves the document", async () => {
 });
 
 test("a document without a collection lands in @empty", async () => {
-  await store
-    .getRequestExecutor()
-    .execute(new client.PutDocumentCommand("empty/1", null, { plain: true }));
+  await store.getRequestExecutor().execute(new client.PutDocumentCommand("empty/1", null, { plain: true }));
   const session = store.openSession();
   const loaded = await session.load("empty/1");
   assert.equal(loaded.plain, true);

@@ -19,8 +19,14 @@ await storeAll(store, "Others", { "others/1": { i: -1 } });
 test("a stream by prefix gives all documents in id order with their metadata", async () => {
   const session = store.openSession();
   const rows = await readAll(await session.advanced.stream("readings/"));
-  assert.deepEqual(rows.map((row) => row.id), readings.map((reading) => idOf(reading.i)));
-  assert.deepEqual(rows.map((row) => row.document.text), readings.map((reading) => reading.text));
+  assert.deepEqual(
+    rows.map((row) => row.id),
+    readings.map((reading) => idOf(reading.i)),
+  );
+  assert.deepEqual(
+    rows.map((row) => row.document.text),
+    readings.map((reading) => reading.text),
+  );
   assert.ok(rows.every((row) => row.changeVector && row.metadata["@collection"] === "Readings"));
 });
 
@@ -43,7 +49,10 @@ test("a stream of a collection query gives the whole collection with statistics"
   let statistics;
   const query = session.query({ collection: "Readings" });
   const rows = await readAll(await session.advanced.stream(query, (value) => (statistics = value)));
-  assert.deepEqual(rows.map((row) => row.document.i), readings.map((reading) => reading.i));
+  assert.deepEqual(
+    rows.map((row) => row.document.i),
+    readings.map((reading) => reading.i),
+  );
   assert.equal(statistics.totalResults, readings.length);
 });
 
@@ -54,14 +63,19 @@ test("a stream of a raw query honours limit and prefix", async () => {
     return rows.map((row) => row.document.i);
   };
   assert.deepEqual(await stream("from Readings limit 2 offset 100"), [100, 101]);
-  assert.deepEqual(await stream("from Readings where startsWith(id(), 'readings/0299') limit 3"), [2990, 2991, 2992]);
+  assert.deepEqual(
+    await stream("from Readings where startsWith(id(), 'readings/0299') limit 3"),
+    [2990, 2991, 2992],
+  );
   assert.deepEqual(await stream("from Others"), [-1]);
 });
 
 test("eight streams at once see the same documents", async () => {
   const counts = await Promise.all(
-    Array.from({ length: 8 }, async () =>
-      (await readAll(await store.openSession().advanced.stream("readings/"))).length),
+    Array.from(
+      { length: 8 },
+      async () => (await readAll(await store.openSession().advanced.stream("readings/"))).length,
+    ),
   );
   assert.deepEqual(counts, Array(8).fill(readings.length));
 });

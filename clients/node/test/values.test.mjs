@@ -16,26 +16,64 @@ async function roundTrip(id, value) {
 
 test("numbers keep their value", async () => {
   const numbers = [
-    0, 1, -1, 255, 65536, 2147483647, -2147483648, 4294967296,
-    Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER,
-    0.1, -0.5, 1.5e-7, Math.PI, 1 / 3, 1e21, 1.7976931348623157e308, 5e-324, 123456789.123456789,
+    0,
+    1,
+    -1,
+    255,
+    65536,
+    2147483647,
+    -2147483648,
+    4294967296,
+    Number.MAX_SAFE_INTEGER,
+    Number.MIN_SAFE_INTEGER,
+    0.1,
+    -0.5,
+    1.5e-7,
+    Math.PI,
+    1 / 3,
+    1e21,
+    1.7976931348623157e308,
+    5e-324,
+    123456789.123456789,
   ];
   assert.deepEqual(await roundTrip("numbers/1", numbers), numbers);
 });
 
 test("text of all planes, escapes and control characters survives", async () => {
   const texts = [
-    "", " ", "ASCII", "Grüße", "Ελληνικά", "日本語", "العربية", "👩‍👩‍👧‍👦", "🏔️🇨🇭", "\u{10FFFF}",
-    "line\nbreak\ttab\r", 'quote " backslash \\ slash /', "\u0000\u0001\u001f\u007f", "\u2028\u2029", "e\u0301",
+    "",
+    " ",
+    "ASCII",
+    "Grüße",
+    "Ελληνικά",
+    "日本語",
+    "العربية",
+    "👩‍👩‍👧‍👦",
+    "🏔️🇨🇭",
+    "\u{10FFFF}",
+    "line\nbreak\ttab\r",
+    'quote " backslash \\ slash /',
+    "\u0000\u0001\u001f\u007f",
+    "\u2028\u2029",
+    "e\u0301",
   ];
   assert.deepEqual([...(await roundTrip("texts/1", texts))], texts);
 });
 
 test("booleans, nulls, empty and nested containers survive", async () => {
   const value = {
-    yes: true, no: false, nothing: null, emptyList: [], emptyObject: {},
+    yes: true,
+    no: false,
+    nothing: null,
+    emptyList: [],
+    emptyObject: {},
     list: [1, "two", null, [3, [4, [5]]], { six: 6 }],
-    "key with spaces": 1, "ключ": 2, "🗝️": 3, "": 4, "with.dot": 5, "with\"quote": 6,
+    "key with spaces": 1,
+    ключ: 2,
+    "🗝️": 3,
+    "": 4,
+    "with.dot": 5,
+    'with"quote': 6,
   };
   const back = await roundTrip("containers/1", value);
   assert.deepEqual(JSON.parse(JSON.stringify(back)), value);
@@ -49,7 +87,7 @@ test("objects nested sixty deep survive", async () => {
 });
 
 test("the order of properties is kept", async () => {
-  const value = { zebra: 1, apple: 2, Mango: 3, "10": 4 };
+  const value = { zebra: 1, apple: 2, Mango: 3, 10: 4 };
   assert.deepEqual(Object.keys(await roundTrip("order/1", value)), Object.keys(value));
 });
 
@@ -66,7 +104,9 @@ test("dates are kept to the millisecond", async () => {
 });
 
 test("a document of one megabyte is stored and changed", async () => {
-  const text = Array.from({ length: 65536 }, (_, i) => String.fromCodePoint(0x4e00 + (i % 5000))).join("") + "🙂".repeat(220_000);
+  const text =
+    Array.from({ length: 65536 }, (_, i) => String.fromCodePoint(0x4e00 + (i % 5000))).join("") +
+    "🙂".repeat(220_000);
   assert.ok(Buffer.byteLength(text) > 1024 * 1024);
   assert.equal(await roundTrip("big/1", text), text);
   const session = store.openSession();

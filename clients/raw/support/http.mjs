@@ -26,7 +26,8 @@ const ANSWER_TIMEOUT_MS = 30_000;
  * A `chunked` body goes out in two pieces without a Content-Length.
  */
 export function request(method, path, { body, headers = {}, chunked = false } = {}) {
-  const payload = typeof body === "string" || Buffer.isBuffer(body) || body === undefined ? body : JSON.stringify(body);
+  const payload =
+    typeof body === "string" || Buffer.isBuffer(body) || body === undefined ? body : JSON.stringify(body);
   const length = payload === undefined || chunked ? {} : { "Content-Length": Buffer.byteLength(payload) };
   return new Promise((resolve, reject) => {
     const options = {
@@ -45,7 +46,13 @@ export function request(method, path, { body, headers = {}, chunked = false } = 
       answer.on("end", () => {
         const bytes = Buffer.concat(parts);
         const text = bytes.toString("utf8");
-        resolve({ status: answer.statusCode, headers: answer.headers, bytes, text, json: () => JSON.parse(text) });
+        resolve({
+          status: answer.statusCode,
+          headers: answer.headers,
+          bytes,
+          text,
+          json: () => JSON.parse(text),
+        });
       });
     });
     sent.on("timeout", () => sent.destroy(new Error(`no answer to ${method} ${path}`)));
@@ -63,7 +70,9 @@ export function exchange(bytes) {
     const socket = net.connect(Number(serverUrl.port), serverUrl.hostname, () => socket.end(bytes));
     socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy(new Error("the connection was left open")));
     socket.on("data", (part) => parts.push(part));
-    socket.on("error", (error) => (error.code === "ECONNRESET" ? resolve(Buffer.concat(parts)) : reject(error)));
+    socket.on("error", (error) =>
+      error.code === "ECONNRESET" ? resolve(Buffer.concat(parts)) : reject(error),
+    );
     socket.on("close", () => resolve(Buffer.concat(parts)));
   });
 }
@@ -76,7 +85,10 @@ export function answerBeforeTheEnd(path, pieces, encoding) {
       port: serverUrl.port,
       method: "POST",
       path,
-      headers: { "Content-Type": "application/json", ...(encoding === "gzip" ? { "Content-Encoding": "gzip" } : {}) },
+      headers: {
+        "Content-Type": "application/json",
+        ...(encoding === "gzip" ? { "Content-Encoding": "gzip" } : {}),
+      },
       agent: false,
       timeout: ANSWER_TIMEOUT_MS,
     });

@@ -4,7 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 
-import { answerBeforeTheEnd, assertErrorBody, batch, databaseForThisFile, getDocument, put, request } from "../support/http.mjs";
+import {
+  answerBeforeTheEnd,
+  assertErrorBody,
+  batch,
+  databaseForThisFile,
+  getDocument,
+  put,
+  request,
+} from "../support/http.mjs";
 
 const route = await databaseForThisFile("bulk");
 
@@ -40,7 +48,9 @@ test("heartbeats, an empty list and gzip are accepted", async () => {
   const { state } = await bulkInsert(`[${one},{"Type":"HeartBeat"}]`);
   assert.deepEqual([state.Status, state.Result.DocumentsProcessed], ["Completed", 1]);
   assert.equal((await bulkInsert("[]")).state.Status, "Completed");
-  const packed = await bulkInsert(gzipSync('[{"Id":"hb/2","Type":"PUT","Document":{"n":2}}]'), { "Content-Encoding": "gzip" });
+  const packed = await bulkInsert(gzipSync('[{"Id":"hb/2","Type":"PUT","Document":{"n":2}}]'), {
+    "Content-Encoding": "gzip",
+  });
   assert.equal(packed.state.Status, "Completed");
   assert.equal((await getDocument(route, "hb/2")).n, 2);
 });
@@ -50,7 +60,11 @@ test("heartbeats, an empty list and gzip are accepted", async () => {
 for (const encoding of ["identity", "gzip"]) {
   test(`a bulk insert is answered at its closing bracket, before the body ends (${encoding})`, async () => {
     const { Id } = (await request("GET", `${route}/operations/next-operation-id`)).json();
-    const pieces = ['[{"Id":"open/1","Type":"PUT","Document":{"n":1}}', `,{"Id":"open/2","Type":"PUT","Document":{"n":"${encoding}"}}`, "]"];
+    const pieces = [
+      '[{"Id":"open/1","Type":"PUT","Document":{"n":1}}',
+      `,{"Id":"open/2","Type":"PUT","Document":{"n":"${encoding}"}}`,
+      "]",
+    ];
     const status = await answerBeforeTheEnd(`${route}/bulk_insert?id=${Id}`, pieces, encoding);
     assert.equal(status, 201);
     assert.equal((await getDocument(route, "open/2")).n, encoding);
@@ -87,18 +101,29 @@ test("the state of an unknown operation is 404", async () => {
 });
 
 await batch(route, {
-  Commands: Array.from({ length: 5 }, (_, n) => put(`rows/${n}`, { n, "@metadata": { "@collection": "Rows" } })),
+  Commands: Array.from({ length: 5 }, (_, n) =>
+    put(`rows/${n}`, { n, "@metadata": { "@collection": "Rows" } }),
+  ),
 });
 
 test("a stream of documents is one JSON object, by prefix in id order", async () => {
   const answer = await request("GET", `${route}/streams/docs?startsWith=rows/&start=1&pageSize=3`);
-  assert.deepEqual(answer.json().Results.map((row) => row.n), [1, 2, 3]);
+  assert.deepEqual(
+    answer.json().Results.map((row) => row.n),
+    [1, 2, 3],
+  );
 });
 
 test("the JSON lines of a document stream hold one document each", async () => {
   const { text } = await request("GET", `${route}/streams/docs?startsWith=rows/&format=jsonl`);
-  const lines = text.trim().split(/\r?\n/).map((line) => JSON.parse(line));
-  assert.deepEqual(lines.map((line) => (line.Item ?? line).n), [0, 1, 2, 3, 4]);
+  const lines = text
+    .trim()
+    .split(/\r?\n/)
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    lines.map((line) => (line.Item ?? line).n),
+    [0, 1, 2, 3, 4],
+  );
 });
 
 test("a query stream starts with its statistics, in both formats", async () => {
@@ -108,16 +133,26 @@ test("a query stream starts with its statistics, in both formats", async () => {
   assert.deepEqual([whole.TotalResults, whole.Results.length], [5, 5]);
 
   const { text } = await request("POST", `${route}/streams/queries?format=jsonl`, { body });
-  const [stats, ...items] = text.trim().split(/\r?\n/).map((line) => JSON.parse(line));
+  const [stats, ...items] = text
+    .trim()
+    .split(/\r?\n/)
+    .map((line) => JSON.parse(line));
   assert.equal(stats.Stats.TotalResults, 5);
-  assert.deepEqual(items.map((line) => line.Item.n), [0, 1, 2, 3, 4]);
+  assert.deepEqual(
+    items.map((line) => line.Item.n),
+    [0, 1, 2, 3, 4],
+  );
 });
 
 test("a collection query answers its envelope, its totals and 304", async () => {
-  const ask = (headers) => request("POST", `${route}/queries`, { body: { Query: "from Rows limit 2 offset 1" }, headers });
+  const ask = (headers) =>
+    request("POST", `${route}/queries`, { body: { Query: "from Rows limit 2 offset 1" }, headers });
   const answer = await ask();
   const result = answer.json();
-  assert.deepEqual(result.Results.map((row) => row.n), [1, 2]);
+  assert.deepEqual(
+    result.Results.map((row) => row.n),
+    [1, 2],
+  );
   assert.deepEqual([result.TotalResults, result.CappedMaxResults, result.IsStale], [5, 2, false]);
   assert.equal(result.IndexName, "collection/Rows");
   assert.equal(answer.headers.etag.replaceAll('"', ""), String(/"ResultEtag":(-?\d+)/.exec(answer.text)[1]));
@@ -127,7 +162,16 @@ test("a collection query answers its envelope, its totals and 304", async () => 
 });
 
 test("queries that cannot be read are refused with an error body", async () => {
-  const bodies = ['{"Quer', "", "[]", "{}", '{"Query":5}', '{"Query":"selec Rows"}', '{"Query":"from"}', '{"Query":"from Rows limit -1"}'];
+  const bodies = [
+    '{"Quer',
+    "",
+    "[]",
+    "{}",
+    '{"Query":5}',
+    '{"Query":"selec Rows"}',
+    '{"Query":"from"}',
+    '{"Query":"from Rows limit -1"}',
+  ];
   for (const body of bodies) {
     assertErrorBody(await request("POST", `${route}/queries`, { body }));
   }

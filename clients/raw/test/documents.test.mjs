@@ -4,7 +4,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gunzipSync, gzipSync } from "node:zlib";
 
-import { assertErrorBody, batch, databaseForThisFile, getDocument, isReference, put, request } from "../support/http.mjs";
+import {
+  assertErrorBody,
+  batch,
+  databaseForThisFile,
+  getDocument,
+  isReference,
+  put,
+  request,
+} from "../support/http.mjs";
 
 const route = await databaseForThisFile("documents");
 const utc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z$/;
@@ -41,7 +49,10 @@ test("GET answers 200 with an ETag, 404 without a body, null among several", asy
 test("POST /docs with Ids answers like GET", async () => {
   await batch(route, { Commands: [put("post/1", { n: 1 }), put("post/2", { n: 2 })] });
   const answer = await request("POST", `${route}/docs`, { body: { Ids: ["post/2", "post/none", "post/1"] } });
-  assert.deepEqual(answer.json().Results.map((row) => row?.n), [2, undefined, 1]);
+  assert.deepEqual(
+    answer.json().Results.map((row) => row?.n),
+    [2, undefined, 1],
+  );
 });
 
 test("metadataOnly leaves the properties out", async () => {
@@ -70,7 +81,9 @@ test("HEAD gives the headers of GET without a body, 304 and 404", async () => {
   const head = await request("HEAD", `${route}/docs?id=head/1`);
   const get = await request("GET", `${route}/docs?id=head/1`);
   assert.deepEqual([head.status, head.text, head.headers.etag], [200, "", get.headers.etag]);
-  const same = await request("HEAD", `${route}/docs?id=head/1`, { headers: { "If-None-Match": head.headers.etag } });
+  const same = await request("HEAD", `${route}/docs?id=head/1`, {
+    headers: { "If-None-Match": head.headers.etag },
+  });
   assert.equal(same.status, 304);
   assert.equal((await request("HEAD", `${route}/docs?id=head/none`)).status, 404);
 });
@@ -80,7 +93,10 @@ test("PUT and DELETE of one document answer 201 and 204, and 409 on a wrong If-M
   assert.equal(stored.status, 201);
   assert.equal(stored.json().Id, "single/1");
   const wrong = { "If-Match": '"A:1-AAAAAAAAAAAAAAAAAAAAAA"' };
-  for (const [method, body] of [["PUT", { n: 2 }], ["DELETE", undefined]]) {
+  for (const [method, body] of [
+    ["PUT", { n: 2 }],
+    ["DELETE", undefined],
+  ]) {
     const refused = await request(method, `${route}/docs?id=single/1`, { body, headers: wrong });
     const error = assertErrorBody(refused, { status: 409, type: /ConcurrencyException$/ });
     assert.equal(error.ExpectedChangeVector, "A:1-AAAAAAAAAAAAAAAAAAAAAA");
@@ -88,15 +104,25 @@ test("PUT and DELETE of one document answer 201 and 204, and 409 on a wrong If-M
   }
   const right = { "If-Match": `"${stored.json().ChangeVector}"` };
   assert.equal((await request("DELETE", `${route}/docs?id=single/1`, { headers: right })).status, 204);
-  assert.equal((await request("DELETE", `${route}/docs?id=single/1`)).status, 204, "deleting again is no error");
+  assert.equal(
+    (await request("DELETE", `${route}/docs?id=single/1`)).status,
+    204,
+    "deleting again is no error",
+  );
 });
 
 test("a batch with one stale change vector answers 409 with the two vectors and stores nothing", async () => {
   await batch(route, { Commands: [put("stale/1", { n: 1 })] });
   const answer = await batch(route, {
-    Commands: [put("stale/2", { n: 2 }), put("stale/1", { n: 2 }, { ChangeVector: "A:1-AAAAAAAAAAAAAAAAAAAAAA" })],
+    Commands: [
+      put("stale/2", { n: 2 }),
+      put("stale/1", { n: 2 }, { ChangeVector: "A:1-AAAAAAAAAAAAAAAAAAAAAA" }),
+    ],
   });
-  const error = assertErrorBody(answer, { status: 409, type: /^Raven\.Client\.Exceptions\.ConcurrencyException$/ });
+  const error = assertErrorBody(answer, {
+    status: 409,
+    type: /^Raven\.Client\.Exceptions\.ConcurrencyException$/,
+  });
   assert.equal(error.Id, "stale/1");
   assert.equal(error.ExpectedChangeVector, "A:1-AAAAAAAAAAAAAAAAAAAAAA");
   assert.match(error.ActualChangeVector, /^A:\d+-/);
@@ -105,8 +131,20 @@ test("a batch with one stale change vector answers 409 with the two vectors and 
 });
 
 test("numbers come back in the very text they were sent in", async () => {
-  const texts = ["0", "-1", "1.0", "0.10", "1e5", "1E+2", "9007199254740993", "9223372036854775807",
-    "-9223372036854775808", "100000000000000000000", "1.7976931348623157e308", "123456789012345678901234567890.5"];
+  const texts = [
+    "0",
+    "-1",
+    "1.0",
+    "0.10",
+    "1e5",
+    "1E+2",
+    "9007199254740993",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "100000000000000000000",
+    "1.7976931348623157e308",
+    "123456789012345678901234567890.5",
+  ];
   await batch(route, `{"Commands":[{"Id":"numbers/1","Type":"PUT","Document":{"n":[${texts}]}}]}`);
   const { text } = await request("GET", `${route}/docs?id=numbers/1`);
   assert.ok(text.includes(`"n":[${texts}]`), text);
@@ -120,8 +158,14 @@ test("of duplicate keys the last counts, in its place", async () => {
 
 test("bookkeeping keys in sent metadata are dropped, custom ones kept", async () => {
   const metadata = {
-    "@collection": "Things", "@id": "other/9", "@change-vector": "X:1", "@flags": "None", "@etag": 5,
-    "@last-modified": "2001-01-01T00:00:00.0000000Z", Custom: { a: [1] }, "Raven-Node-Type": "Thing",
+    "@collection": "Things",
+    "@id": "other/9",
+    "@change-vector": "X:1",
+    "@flags": "None",
+    "@etag": 5,
+    "@last-modified": "2001-01-01T00:00:00.0000000Z",
+    Custom: { a: [1] },
+    "Raven-Node-Type": "Thing",
   };
   await batch(route, { Commands: [put("strip/1", { n: 1, "@metadata": metadata })] });
   const read = (await getDocument(route, "strip/1"))["@metadata"];
@@ -184,14 +228,16 @@ test("load starting with pages and filters on the wire", async () => {
 
 test("includes stand beside the results, and a missing target is left out or null", async () => {
   await batch(route, { Commands: [put("inc/a", { to: "inc/b", nope: "inc/none" }), put("inc/b", { n: 2 })] });
-  const { Results, Includes } = (await request("GET", `${route}/docs?id=inc/a&include=to&include=nope`)).json();
+  const { Results, Includes } = (
+    await request("GET", `${route}/docs?id=inc/a&include=to&include=nope`)
+  ).json();
   assert.equal(Results.length, 1);
   assert.equal(Includes["inc/b"].n, 2);
   assert.equal(Includes["inc/none"] ?? null, null);
 });
 
 test("emoji sent as raw UTF-8 and control characters as escapes come back", async () => {
-  const text = "🏔️ \u0001 \u2028 \\ \" é";
+  const text = '🏔️ \u0001 \u2028 \\ " é';
   await batch(route, { Commands: [put("text/1", { text })] });
   assert.equal((await getDocument(route, "text/1")).text, text);
 });

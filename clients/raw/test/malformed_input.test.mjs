@@ -42,7 +42,8 @@ const refusedBatches = {
   "a document that is an array": '{"Commands":[{"Id":"bad/1","Type":"PUT","Document":[1]}]}',
   "a PUT without document": '{"Commands":[{"Id":"bad/1","Type":"PUT"}]}',
   "metadata that is text": '{"Commands":[{"Id":"bad/1","Type":"PUT","Document":{"@metadata":"x"}}]}',
-  "a change vector that is a number": '{"Commands":[{"Id":"bad/1","ChangeVector":5,"Type":"PUT","Document":{}}]}',
+  "a change vector that is a number":
+    '{"Commands":[{"Id":"bad/1","ChangeVector":5,"Type":"PUT","Document":{}}]}',
   "a number with a leading zero": '{"Commands":[{"Id":"bad/1","Type":"PUT","Document":{"n":01}}]}',
   "a number too large for a double": '{"Commands":[{"Id":"bad/1","Type":"PUT","Document":{"n":1e400}}]}',
 };
@@ -55,7 +56,9 @@ for (const [what, body] of Object.entries(refusedBatches)) {
 }
 
 test("an unknown command is refused by name, and the commands before it are not stored", async () => {
-  const answer = await batch(route, { Commands: [put("before/1", {}), { Id: "x", Type: "FROB", Document: {} }] });
+  const answer = await batch(route, {
+    Commands: [put("before/1", {}), { Id: "x", Type: "FROB", Document: {} }],
+  });
   assert.match(assertErrorBody(answer).Message, /FROB/);
   assert.equal(await getDocument(route, "before/1"), null);
 });
@@ -82,7 +85,10 @@ for (const [what, body] of Object.entries({ unfinished: '{"n":', array: "[1]", e
 }
 
 test("requests without their mandatory id are refused", async () => {
-  for (const [method, body] of [["PUT", "{}"], ["DELETE", undefined]]) {
+  for (const [method, body] of [
+    ["PUT", "{}"],
+    ["DELETE", undefined],
+  ]) {
     assertErrorBody(await request(method, `${route}/docs`, { body }));
   }
   assert.ok((await request("HEAD", `${route}/docs`)).status >= 400);
@@ -103,7 +109,7 @@ test("a body that claims gzip but is none, or is cut off, is refused", async () 
 
 test("a connection that ends in the middle of a body stores nothing", async () => {
   const start = `POST ${route}/bulk_docs HTTP/1.1\r\nHost: test\r\nContent-Length: 500\r\n\r\n`;
-  await exchange(`${start}{"Commands":[{"Id":"half/1","Type":"PUT","Document":{"n":1}}]}`);
+  await exchange(`${start}{"Commands":[{"Id":"half/1","Type":"PUT","Document":{"n":1}},`);
   assert.equal(await getDocument(route, "half/1"), null);
 });
 
@@ -130,7 +136,10 @@ const knownFault = isReference ? "a known fault of the reference server" : false
 test("nesting too deep to be read back is not accepted", { skip: knownFault }, async () => {
   for (const depth of [100, 1_000, 100_000]) {
     const nested = "[".repeat(depth) + "]".repeat(depth);
-    const answer = await batch(route, `{"Commands":[{"Id":"deep/${depth}","Type":"PUT","Document":{"n":${nested}}}]}`);
+    const answer = await batch(
+      route,
+      `{"Commands":[{"Id":"deep/${depth}","Type":"PUT","Document":{"n":${nested}}}]}`,
+    );
     if (answer.status !== 201) {
       assertErrorBody(answer);
       assert.equal(await getDocument(route, `deep/${depth}`), null);
@@ -151,7 +160,11 @@ test("invalid UTF-8 is refused or replaced, never handed back", { skip: knownFau
 });
 
 test("a body that is not valid UTF-8 leaves the documents around it readable", async () => {
-  const body = Buffer.concat([Buffer.from('{"Commands":[{"Id":"utf8/2'), Buffer.from([0xc3]), Buffer.from('","Type":"PUT","Document":{}}]}')]);
+  const body = Buffer.concat([
+    Buffer.from('{"Commands":[{"Id":"utf8/2'),
+    Buffer.from([0xc3]),
+    Buffer.from('","Type":"PUT","Document":{}}]}'),
+  ]);
   await batch(route, body);
   await batch(route, { Commands: [put("utf8/3", { n: 3 })] });
   assert.equal((await getDocument(route, "utf8/3")).n, 3);

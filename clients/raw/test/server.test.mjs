@@ -13,7 +13,10 @@ test("the topology of a database names this server as its one member", async () 
   assert.equal(answer.status, 200);
   const { Nodes, Etag } = answer.json();
   assert.equal(typeof Etag, "number");
-  assert.deepEqual(Nodes.map((node) => [node.ClusterTag, node.ServerRole, node.Database]), [["A", "Member", name]]);
+  assert.deepEqual(
+    Nodes.map((node) => [node.ClusterTag, node.ServerRole, node.Database]),
+    [["A", "Member", name]],
+  );
 });
 
 test("the topology of a missing database is 503 with the header Database-Missing", async () => {
@@ -45,7 +48,11 @@ test("work on a missing database is an error of the type DatabaseDoesNotExistExc
 
 test("unknown routes and wrong methods are refused as RouteNotFoundException", async () => {
   const type = /^Raven\.Client\.Exceptions\.Routing\.RouteNotFoundException$/;
-  for (const [method, path] of [["GET", "/frob"], ["GET", `${route}/frob`], ["DELETE", "/build/version"]]) {
+  for (const [method, path] of [
+    ["GET", "/frob"],
+    ["GET", `${route}/frob`],
+    ["DELETE", "/build/version"],
+  ]) {
     const error = assertErrorBody(await request(method, path), { status: 400, type });
     assert.match(error.Message, new RegExp(`${method} ${path}$`));
   }
@@ -81,7 +88,12 @@ test("deleting a database that does not exist is no error", async () => {
 
 test("HiLo answers ascending ranges that never overlap", async () => {
   const next = async () =>
-    (await request("GET", `${route}/hilo/next?tag=users&lastBatchSize=32&lastRangeAt=&identityPartsSeparator=/&lastMax=0`)).json();
+    (
+      await request(
+        "GET",
+        `${route}/hilo/next?tag=users&lastBatchSize=32&lastRangeAt=&identityPartsSeparator=/&lastMax=0`,
+      )
+    ).json();
   const ranges = await Promise.all(Array.from({ length: 10 }, next));
   ranges.sort((a, b) => a.Low - b.Low);
   for (const [i, range] of ranges.entries()) {
@@ -101,7 +113,12 @@ test("a topology etag of the past is answered with Refresh-Topology", async () =
 
 test("the build version has its four fields", async () => {
   const build = (await request("GET", "/build/version")).json();
-  assert.deepEqual(Object.keys(build).toSorted(), ["BuildVersion", "CommitHash", "FullVersion", "ProductVersion"]);
+  assert.deepEqual(Object.keys(build).toSorted(), [
+    "BuildVersion",
+    "CommitHash",
+    "FullVersion",
+    "ProductVersion",
+  ]);
 });
 
 test("namesOnly lists names", async () => {

@@ -34,6 +34,7 @@ pub struct DatabaseOptions {
 pub struct Database {
     environment: Arc<Environment>,
     queue: CommitQueue,
+    queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
     operations: Operations,
     record: RwLock<Arc<DatabaseRecord>>,
@@ -59,6 +60,7 @@ impl Database {
         Ok(Database {
             environment,
             queue,
+            queue_options: options.queue,
             identity,
             operations: Operations::default(),
             record: RwLock::new(record),
@@ -78,6 +80,14 @@ impl Database {
     /// Through which every change goes.
     pub fn queue(&self) -> &CommitQueue {
         &self.queue
+    }
+
+    /// Whether the queue of changes is less than half full. Who has much to write and no hurry waits
+    /// for that, and leaves the other half to those who do.
+    pub fn has_room(&self) -> bool {
+        let statistics = self.queue.statistics();
+        statistics.length < self.queue_options.length_max / 2
+            && statistics.bytes < self.queue_options.bytes_max / 2
     }
 
     /// The files.

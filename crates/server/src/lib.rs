@@ -1,1 +1,38 @@
-//! server
+//! The HTTP server that RavenDB's clients talk to.
+//!
+//! Reading order: routes (what can be asked) → router, service (from a request to its handler) →
+//! handlers (the answers) → document_pages, submitting (long reads, and writes) → listener,
+//! running_server (sockets, start and end).
+//!
+//! Reads run at once on the thread that has read the request, straight from a snapshot; writes go to
+//! the commit queue of their database and are awaited. No lock is held across an await.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod blocking;
+mod call;
+mod client_configuration;
+mod connection_watch;
+mod content_coding;
+mod database_access;
+mod database_files;
+mod document_pages;
+mod error;
+mod error_mapping;
+mod handlers;
+mod id_pattern;
+mod json_text;
+mod listener;
+mod machine;
+mod router;
+mod routes;
+mod running_server;
+mod server_state;
+mod service;
+mod submitting;
+
+pub use crate::{
+    error::StartError,
+    running_server::{RunningServer, start},
+};

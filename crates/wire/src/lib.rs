@@ -9,7 +9,7 @@
 //! | [`QueryString`] | the clients' sloppy query strings and .NET values |
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`operation_state`] | answers |
-//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`] | request bodies |
+//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_query`] | request bodies |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod guid;
 mod hash_etag;
 mod json_body;
 mod multi_get_body;
+mod query_body;
 mod query_string;
 mod size_text;
 
@@ -41,6 +42,7 @@ pub use crate::{
     hash_etag::HashEtag,
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
+    query_body::{QueryRequest, read_query},
     query_string::{QueryString, percent_decode},
     size_text::{SizeText, humane_size},
 };

@@ -59,12 +59,21 @@ pub(crate) fn replay(
     let finished = file::numbers(disk, directory)?;
     let mut pages = ReplayedPages { data, meter, held: BTreeMap::new() };
     let mut reader = Reader { disk, directory, environment_id, position: from };
-    let mut open = reader.open(from.journal)?;
-    while let Some(journal) = open {
-        while let Some(payload) = reader.next(&journal)? {
-            pages.apply(&payload).ok_or_else(|| reader.damaged(&journal))??;
+    // The file of the floor is gone when the floor is its last record: the next file goes on then.
+    let mut number = from.journal;
+    let mut open = reader.open(number)?;
+    loop {
+        if let Some(journal) = &open {
+            while let Some(payload) = reader.next(journal)? {
+                pages.apply(&payload).ok_or_else(|| reader.damaged(journal))??;
+            }
+            if let Some(later) = reader.later_record(journal, reader.position.offset)? {
+                return Err(reader.lost(journal, later));
+            }
         }
-        open = reader.continuation(&journal, &finished)?;
+        let Some(next) = reader.continuation(number, &finished)? else { break };
+        number = next.number;
+        open = Some(next);
     }
     pages.write()?;
     let next = finished.last().copied().unwrap_or(0).max(from.journal) + 1;
@@ -125,17 +134,14 @@ impl Reader<'_> {
         Ok(found.is_sound(&record).then_some((found, record)))
     }
 
-    /// After the records of `journal` ended: the file in which they go on, if any. Refuses when a
-    /// later transaction is there but not the next one.
+    /// The file after journal `number` in which the records go on, if any. Refuses when a later
+    /// transaction is there but not the next one.
     fn continuation(
         &mut self,
-        journal: &JournalFile,
+        number: u64,
         numbers: &[u64],
     ) -> Result<Option<JournalFile>, StorageError> {
-        if let Some(later) = self.later_record(journal, self.position.offset)? {
-            return Err(self.lost(journal, later));
-        }
-        for number in numbers.iter().filter(|number| **number > journal.number) {
+        for number in numbers.iter().filter(|other| **other > number) {
             let Some(next) = self.open(*number)? else { continue };
             let first = self.record_at(&next, FIRST_RECORD)?;
             if first.is_some_and(|(found, _)| {
@@ -146,7 +152,7 @@ impl Reader<'_> {
                 return Ok(Some(next));
             }
             if let Some(later) = self.later_record(&next, FIRST_RECORD)? {
-                return Err(self.lost(journal, later));
+                return Err(self.lost(&next, later));
             }
         }
         Ok(None)

@@ -68,12 +68,19 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
             disk.cut_power_at_operation(operations, survival);
             if let Ok(environment) = bench.try_open() {
                 let mut number = acknowledged;
+                // A reader that keeps an old snapshot holds the flush, and with it the header, back.
+                let mut old = None;
                 while number < 400 {
                     number += 1;
                     if write(&environment, number).is_err() {
                         break;
                     }
                     acknowledged = number;
+                    match random.next_u64() % 12 {
+                        0 => old = Some(environment.read()),
+                        1 => drop(old.take()),
+                        _ => {}
+                    }
                     if random.next_u64().is_multiple_of(6) && environment.flush().is_err() {
                         break;
                     }
@@ -136,5 +143,33 @@ fn a_power_cut_at_every_operation_of_opening_and_flushing_is_survived() {
                 break;
             }
         }
+    }
+}
+
+#[test]
+fn the_journal_goes_on_in_the_next_file_when_the_floors_file_is_gone() {
+    // A journal file holds ten of these transactions: in one of the rounds the floor is the last record
+    // of its file, and the file is let go of.
+    for before in 0..14u32 {
+        let bench = Bench::new(u64::from(before));
+        let environment = bench.open();
+        let mut random = Random::new(7);
+        let mut write = |key: u32| {
+            let noise: Vec<u8> = (0..20_000).map(|_| random.next_u64() as u8).collect();
+            let mut tx = environment.write().expect("writer");
+            put(&mut tx, &key.to_be_bytes(), &noise);
+            tx.commit().expect("commits");
+        };
+        (0..before).for_each(&mut write);
+        let older = environment.read();
+        write(before);
+        let reader = environment.read();
+        environment.flush().expect("starts a floor, to which the older reader lets no header move");
+        (before + 1..before + 4).for_each(&mut write);
+        drop(older);
+        environment.flush().expect("moves the header to that floor");
+        drop((reader, environment));
+        let found = entries(&bench.open().read());
+        assert_eq!(found.len(), before as usize + 4, "after {before} transactions");
     }
 }
