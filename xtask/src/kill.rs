@@ -1,0 +1,227 @@
+//! The task `kill`: `kill -9` of the real server, on the real disk, while eight threads write.
+//!
+//! One data directory through all rounds: write, kill at a random moment, start again, compare every
+//! writer's documents with its oracle. This shows what the process loses, not what the machine loses:
+//! the operating system keeps what was written and not synced. Power cuts are simulated in the tests
+//! of storage and commands.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    checks::Checks,
+    http_client::{Answer, HttpClient},
+    random::Random,
+    server_process::{ServerProcess, executable},
+    writer_oracle::{Documents, Verdict, WriterOracle},
+};
+
+const WRITERS: u64 = 8;
+const WRITING_MS_MIN: u64 = 30;
+const WRITING_MS_MAX: u64 = 900;
+/// How long a database may take to load after a crash.
+const LOADING_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+const DATABASE: &str = "/databases/kill";
+
+/// Kills the server `times` times.
+pub(crate) fn run(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
+    let executable = executable()?;
+    let seed = seed.unwrap_or_else(Random::fresh_seed);
+    let directory = std::env::temp_dir().join(format!("corvus-kill-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    println!("kill: {times} times, seed {seed}");
+    let mut checks = Checks::default();
+    let result = Drill::new(executable, &directory, seed).rounds(times, &mut checks);
+    if result.is_ok() && checks.failures.is_empty() {
+        std::fs::remove_dir_all(&directory)?;
+    } else {
+        println!("kill: data and log are kept in {}", directory.display());
+    }
+    result.map(|()| checks)
+}
+
+struct Drill {
+    executable: PathBuf,
+    data: PathBuf,
+    log: PathBuf,
+    random: Random,
+    writers: Vec<WriterOracle>,
+}
+
+/// What the writers of one round did.
+#[derive(Default)]
+struct Written {
+    acknowledged: AtomicU64,
+    killed: AtomicBool,
+}
+
+impl Drill {
+    fn new(executable: PathBuf, directory: &Path, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let writers = (0..WRITERS)
+            .map(|writer| WriterOracle::new(writer, Random::new(random.next())))
+            .collect();
+        let (data, log) = (directory.join("data"), directory.join("server.log"));
+        Self { executable, data, log, random, writers }
+    }
+
+    fn start(&self) -> Result<ServerProcess, Failure> {
+        ServerProcess::start(&self.executable, &self.data, &self.log)
+    }
+
+    fn rounds(&mut self, times: u64, checks: &mut Checks) -> Result<(), Failure> {
+        let mut server = self.start()?;
+        create_database(&server.url)?;
+        for round in 1..=times {
+            let writing = Duration::from_millis(
+                WRITING_MS_MIN + self.random.below(WRITING_MS_MAX - WRITING_MS_MIN),
+            );
+            let (acknowledged, refused) = self.write_until_killed(server, writing)?;
+            let began = Instant::now();
+            server = self.start()?;
+            let failures = self.judge(&server.url)?;
+            println!(
+                "kill {round}: after {} ms, {acknowledged} acknowledged; back in {} ms, {}",
+                writing.as_millis(),
+                began.elapsed().as_millis(),
+                failures.summary()
+            );
+            let mut wrong = refused;
+            wrong.extend(failures.wrong);
+            checks.that(wrong.is_empty() && acknowledged > 0, || {
+                format!("round {round}, {acknowledged} acknowledged: {}", wrong.join("; "))
+            });
+        }
+        server.kill()
+    }
+
+    /// Gives the count of acknowledged batches, and what was refused though nobody had killed yet.
+    fn write_until_killed(
+        &mut self,
+        server: ServerProcess,
+        writing: Duration,
+    ) -> Result<(u64, Vec<String>), Failure> {
+        let written = Written::default();
+        let refused = std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .writers
+                .iter_mut()
+                .map(|oracle| {
+                    let (url, written) = (server.url.clone(), &written);
+                    scope.spawn(move || write(&url, oracle, written))
+                })
+                .collect();
+            std::thread::sleep(writing);
+            written.killed.store(true, Ordering::SeqCst);
+            server.kill()?;
+            let ended = threads.into_iter().map(|thread| thread.join());
+            let ended = ended.collect::<Result<Vec<_>, _>>().map_err(|_| "a writer panicked")?;
+            Ok::<_, Failure>(ended.into_iter().flatten().collect())
+        })?;
+        Ok((written.acknowledged.load(Ordering::SeqCst), refused))
+    }
+
+    fn judge(&mut self, url: &str) -> Result<Judgement, Failure> {
+        let mut judgement = Judgement::default();
+        let mut client = HttpClient::connect(url)?;
+        for oracle in &mut self.writers {
+            match oracle.judge(documents_of(&mut client, oracle.prefix())?) {
+                Ok(Verdict::Acknowledged) => {}
+                Ok(Verdict::InFlightToo) => judgement.in_flight_kept += 1,
+                Err(failure) => judgement.wrong.push(failure),
+            }
+        }
+        Ok(judgement)
+    }
+}
+
+#[derive(Default)]
+struct Judgement {
+    in_flight_kept: u64,
+    wrong: Vec<String>,
+}
+
+impl Judgement {
+    fn summary(&self) -> String {
+        if self.wrong.is_empty() {
+            format!("all there, and {} batches in flight too", self.in_flight_kept)
+        } else {
+            self.wrong.join("; ")
+        }
+    }
+}
+
+/// Sends batches until the connection breaks. A refusal before the kill is an error.
+fn write(url: &str, oracle: &mut WriterOracle, written: &Written) -> Option<String> {
+    let killed = |failure: String| (!written.killed.load(Ordering::SeqCst)).then_some(failure);
+    let mut client = match HttpClient::connect(url) {
+        Ok(client) => client,
+        Err(error) => return killed(format!("cannot connect: {error}")),
+    };
+    loop {
+        let request = oracle.next_request();
+        let path = format!("{DATABASE}{}", request.path);
+        match client.send(request.method, &path, &request.body) {
+            Ok(Answer { status: 200..=299, .. }) => {
+                oracle.acknowledge();
+                written.acknowledged.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(answer) => return killed(refusal(&answer)),
+            Err(error) => return killed(format!("the connection broke: {error}")),
+        }
+    }
+}
+
+fn refusal(answer: &Answer) -> String {
+    format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
+}
+
+fn create_database(url: &str) -> Result<(), Failure> {
+    let answer = HttpClient::connect(url)?.send(
+        "PUT",
+        "/admin/databases?name=kill&replicationFactor=1",
+        br#"{"DatabaseName":"kill","Settings":{},"Disabled":false}"#,
+    )?;
+    match answer.status {
+        200..=299 => Ok(()),
+        _ => Err(format!("the database was not created: {}", refusal(&answer)).into()),
+    }
+}
+
+/// All documents of a writer, without their metadata.
+fn documents_of(client: &mut HttpClient, prefix: &str) -> Result<Documents, Failure> {
+    let path = format!("{DATABASE}/docs?startsWith={prefix}&start=0&pageSize=1024");
+    let answer = send_while_loading(client, &path)?;
+    let mut answer: Value = serde_json::from_slice(&answer.body)?;
+    let Value::Array(results) = answer["Results"].take() else {
+        return Err(format!("no Results in the answer to {path}").into());
+    };
+    let mut documents = Documents::new();
+    for mut document in results {
+        let metadata = document.as_object_mut().and_then(|fields| fields.remove("@metadata"));
+        let id = metadata.as_ref().and_then(|metadata| metadata["@id"].as_str());
+        let id = id.ok_or("a document without an id")?.to_owned();
+        documents.insert(id, document);
+    }
+    Ok(documents)
+}
+
+/// A database that is still loading answers 503.
+fn send_while_loading(client: &mut HttpClient, path: &str) -> Result<Answer, Failure> {
+    let began = Instant::now();
+    loop {
+        let answer = client.send("GET", path, b"")?;
+        match answer.status {
+            200 => return Ok(answer),
+            503 if began.elapsed() < LOADING_TIMEOUT => std::thread::sleep(RETRY_PAUSE),
+            _ => return Err(format!("GET {path}: {}", refusal(&answer)).into()),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The task `docs`: what the documents say is still so.
+//!
+//! Every relative link leads to a file; every page of docs/ is in the summary; every direct dependency
+//! has its line in docs/dependencies.md and no other has; the README prints the example programs and
+//! their output letter by letter.
+
+use std::{collections::BTreeSet, path::Path};
+
+use crate::{
+    Failure, architecture,
+    checks::Checks,
+    sources::{files_below, shown},
+};
+
+const EXAMPLES: [&str; 4] = [
+    "clients/examples/node/quickstart.mjs",
+    "clients/examples/node/expected.txt",
+    "clients/examples/python/quickstart.py",
+    "clients/examples/python/expected.txt",
+];
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+pub(crate) fn check(root: &Path) -> Result<Checks, Failure> {
+    let mut checks = Checks::default();
+    links(root, &mut checks)?;
+    summary(root, &mut checks)?;
+    dependencies(root, &mut checks)?;
+    readme(root, &mut checks)?;
+    Ok(checks)
+}
+
+fn links(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
+    for page in files_below(root, "md")? {
+        let folder = page.parent().unwrap_or(root);
+        for target in link_targets(&std::fs::read_to_string(&page)?) {
+            let path = target.split('#').next().unwrap_or_default();
+            if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
+                continue;
+            }
+            checks.that(folder.join(path).exists(), || {
+                format!("{} links to {path}, which does not exist", shown(root, &page))
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The targets of `[text](target)` outside code.
+fn link_targets(page: &str) -> Vec<String> {
+    let mut targets = Vec::new();
+    let mut in_code = false;
+    for line in page.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        }
+        if in_code {
+            continue;
+        }
+        // Every other piece between back-ticks is code.
+        for text in line.split('`').step_by(2) {
+            let mut rest = text;
+            while let Some((_, after)) = rest.split_once("](") {
+                let Some((target, behind)) = after.split_once(')') else { break };
+                targets.push(target.to_owned());
+                rest = behind;
+            }
+        }
+    }
+    targets
+}
+
+fn summary(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
+    let listed: BTreeSet<String> =
+        link_targets(&std::fs::read_to_string(root.join(SUMMARY))?).into_iter().collect();
+    for page in files_below(&root.join("docs"), "md")? {
+        let name = shown(&root.join("docs"), &page);
+        checks.that(name == "SUMMARY.md" || listed.contains(&name), || {
+            format!("{SUMMARY} does not list {name}")
+        });
+    }
+    Ok(())
+}
+
+fn dependencies(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
+    let packages = architecture::workspace_packages(root)?;
+    let own: BTreeSet<&str> = packages.iter().map(|package| package.name.as_str()).collect();
+    let used: BTreeSet<&str> = packages
+        .iter()
+        .flat_map(|package| package.dependencies.iter().chain(&package.test_dependencies))
+        .map(String::as_str)
+        .filter(|name| !own.contains(name))
+        .collect();
+    let page = std::fs::read_to_string(root.join("docs/dependencies.md"))?;
+    let documented: BTreeSet<&str> = page.lines().filter_map(documented_dependency).collect();
+    for name in used.union(&documented) {
+        let (used, documented) = (used.contains(name), documented.contains(name));
+        checks.that(used && documented, || {
+            let problem = if used { "does not explain" } else { "explains, but nobody uses," };
+            format!("docs/dependencies.md {problem} {name}")
+        });
+    }
+    Ok(())
+}
+
+/// The name in a table row that starts with `` | `name` | ``.
+fn documented_dependency(line: &str) -> Option<&str> {
+    line.strip_prefix("| `")?.split_once("` |").map(|(name, _)| name)
+}
+
+fn readme(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
+    let readme = std::fs::read_to_string(root.join("README.md"))?;
+    for example in EXAMPLES {
+        let text = std::fs::read_to_string(root.join(example))?;
+        checks.that(readme.contains(text.trim_end()), || {
+            format!("README.md does not print {example} as it is")
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_found_outside_code_only() {
+        let page = "[a](x.md) and [b](y.md#part)\n```\n[c](z.md)\n```\n`[d](w.md)` [e](v.md)";
+        assert_eq!(link_targets(page), ["x.md", "y.md#part", "v.md"]);
+    }
+
+    #[test]
+    fn a_dependency_is_named_in_its_row() {
+        let rows = [("| `libc` | why |", Some("libc")), ("| name | why |", None), ("text", None)];
+        for (row, name) in rows {
+            assert_eq!(documented_dependency(row), name);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The built server as a child process on a free port, killed or dropped by its own process id.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use crate::Failure;
+
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const AVAILABLE: &str = "Server available on: ";
+
+pub(crate) struct ServerProcess {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl ServerProcess {
+    /// Starts `executable` on `data` and waits until it says where it can be reached. Its errors are
+    /// appended to `log`.
+    pub(crate) fn start(executable: &Path, data: &Path, log: &Path) -> Result<Self, Failure> {
+        let log_file = File::options().create(true).append(true).open(log)?;
+        let mut child = Command::new(executable)
+            .arg("--ServerUrl=http://127.0.0.1:0")
+            .arg(format!("--DataDir={}", data.display()))
+            .args(["--Setup.Mode=None", "--License.Eula.Accepted=true"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log_file)
+            .spawn()
+            .map_err(|error| format!("cannot start {}: {error}", executable.display()))?;
+        let output = child.stdout.take().ok_or("the server has no standard output")?;
+        let (sender, receiver) = mpsc::channel();
+        // Reads on after the line that is waited for, so that the server never finds its pipe full.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if let Some(url) = line.strip_prefix(AVAILABLE) {
+                    // Nobody listens any more when starting timed out.
+                    drop(sender.send(url.trim().to_owned()));
+                }
+            }
+        });
+        let mut server = Self { child, url: String::new() };
+        server.url = receiver.recv_timeout(START_TIMEOUT).map_err(|error| {
+            format!("the server did not become available ({error}); see {}", log.display())
+        })?;
+        Ok(server)
+    }
+
+    /// SIGKILL, and waits until the process is gone.
+    pub(crate) fn kill(mut self) -> Result<(), Failure> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // Both fail only when the process is gone already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The executable to drive: `CORVUS_TEST_SERVER`, or the release build of this workspace.
+pub(crate) fn executable() -> Result<PathBuf, Failure> {
+    let path = match std::env::var_os("CORVUS_TEST_SERVER") {
+        Some(path) => PathBuf::from(path),
+        None => {
+            let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+            target.unwrap_or_else(|| crate::root().join("target")).join("release/corvus")
+        }
+    };
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(format!(
+        "{} does not exist: build it with cargo build --release -p corvus, or name another \
+         executable in CORVUS_TEST_SERVER",
+        path.display()
+    )
+    .into())
+}
