@@ -63,6 +63,16 @@ pub enum StorageError {
         /// The newest version that this build reads.
         known: u32,
     },
+    /// The caller's: there is no environment in the directory, and none is to be created.
+    NotAnEnvironment {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The caller's: the environment has a table whose schema was not given.
+    UnknownTable {
+        /// The name of the table's rows.
+        rows: String,
+    },
     /// An operation of the disk failed.
     Io {
         /// The file or directory.
@@ -160,6 +170,8 @@ impl StorageError {
             | StorageError::ValueTooLong { .. }
             | StorageError::Locked { .. }
             | StorageError::UnknownVersion { .. }
+            | StorageError::NotAnEnvironment { .. }
+            | StorageError::UnknownTable { .. }
             | StorageError::Io { .. }
             | StorageError::Corrupt(_) => false,
         }
@@ -207,6 +219,12 @@ impl fmt::Display for StorageError {
                 "{} has format version {found}, and this version of Corvus reads up to {known}",
                 path.display()
             ),
+            StorageError::NotAnEnvironment { path } => {
+                write!(f, "{} holds no data of Corvus", path.display())
+            }
+            StorageError::UnknownTable { rows } => {
+                write!(f, "{rows} belongs to a table that this version of Corvus does not know")
+            }
             StorageError::Io { path, operation, source } => {
                 write!(f, "cannot {operation} {}: {source}", path.display())
             }

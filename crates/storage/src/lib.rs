@@ -12,8 +12,10 @@
 //! free_space (what a writer changes) → tree, fixed_tree, rows, table (what pages hold) → journal,
 //! flush, header, open (how it survives) → environment (how it fits together).
 
+mod bulk_writer;
 mod catalog;
 mod check;
+mod compact;
 mod data_file;
 mod environment;
 mod error;
@@ -33,6 +35,7 @@ mod table;
 mod transaction;
 mod tree;
 mod tree_name;
+mod unfinished;
 mod write_pages;
 mod write_transaction;
 
@@ -40,7 +43,9 @@ mod write_transaction;
 mod tests;
 
 pub use crate::{
+    bulk_writer::BulkWriter,
     check::CheckReport,
+    compact::{CompactOutcome, CompactReport, compact, compact_in_place},
     environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
@@ -50,5 +55,6 @@ pub use crate::{
     table::{FixedIndexSchema, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut, TableSchema},
     transaction::{FixedEntry, FixedTree, ReadTransaction, Transaction, Tree, TreeEntry},
     tree_name::TreeName,
+    unfinished::UnfinishedEnvironment,
     write_transaction::{FixedTreeMut, Savepoint, TreeMut, WriteTransaction},
 };

@@ -15,7 +15,10 @@ pub enum Survival {
     Prefix,
     /// Each or not, on its own; writes may be torn, and a file may have grown without its bytes.
     RandomSubset,
-    /// One of the above, chosen anew at each cut.
+    /// As `RandomSubset`, and sectors that were being written may hold neither the old nor the new
+    /// bytes but rubbish.
+    Garbled,
+    /// One of the above but the last, chosen anew at each cut.
     Random,
 }
 
@@ -27,6 +30,8 @@ pub(super) enum Fate {
     LengthOnly,
     /// Some of the sectors of a write survive.
     Torn,
+    /// Some of the sectors of a write survive, some are destroyed.
+    Garbled,
     Whole,
 }
 
@@ -39,7 +44,12 @@ pub(super) fn decide(survival: Survival, changes: &[u64], random: &mut Random) -
         Survival::Nothing => all(changes, Fate::Lost),
         Survival::Everything => all(changes, Fate::Whole),
         Survival::Prefix => prefix(changes, random),
-        Survival::RandomSubset => subset(changes, random),
+        Survival::RandomSubset => {
+            subset([Fate::Lost, Fate::LengthOnly, Fate::Torn, Fate::Whole], changes, random)
+        }
+        Survival::Garbled => {
+            subset([Fate::Lost, Fate::Garbled, Fate::Torn, Fate::Whole], changes, random)
+        }
         Survival::Random => {
             let policies = [
                 Survival::Nothing,
@@ -69,8 +79,7 @@ fn prefix(changes: &[u64], random: &mut Random) -> Fates {
     fates
 }
 
-fn subset(changes: &[u64], random: &mut Random) -> Fates {
-    let fates = [Fate::Lost, Fate::LengthOnly, Fate::Torn, Fate::Whole];
+fn subset(fates: [Fate; 4], changes: &[u64], random: &mut Random) -> Fates {
     changes.iter().map(|sequence| (*sequence, fates[random.below(4) as usize])).collect()
 }
 

@@ -172,19 +172,29 @@ impl FileState {
                 let end = offset + bytes.len() as u64;
                 if self.durable.len()? < end { self.durable.set_len(end) } else { Ok(()) }
             }
-            Fate::Torn => self.tear(offset, bytes, random),
+            Fate::Torn => self.tear(offset, bytes, random, false),
+            Fate::Garbled => self.tear(offset, bytes, random, true),
             Fate::Whole => self.durable.write_all_at(bytes, offset),
         }
     }
 
-    /// Each sector of the write survives or not.
-    fn tear(&self, offset: u64, mut bytes: &[u8], random: &mut Random) -> io::Result<()> {
+    /// Each sector of the write survives or not; of those that do not, some become rubbish on demand.
+    fn tear(
+        &self,
+        offset: u64,
+        mut bytes: &[u8],
+        random: &mut Random,
+        garble: bool,
+    ) -> io::Result<()> {
         let mut position = offset;
         while !bytes.is_empty() {
             let in_sector = (TEAR_BYTES - position % TEAR_BYTES).min(bytes.len() as u64);
             let (sector, rest) = bytes.split_at(in_sector as usize);
             if random.coin() {
                 self.durable.write_all_at(sector, position)?;
+            } else if garble && random.coin() {
+                let rubbish: Vec<u8> = sector.iter().map(|_| random.next_u64() as u8).collect();
+                self.durable.write_all_at(&rubbish, position)?;
             }
             position += in_sector;
             bytes = rest;

@@ -62,7 +62,7 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
                 Survival::Everything,
                 Survival::Prefix,
                 Survival::RandomSubset,
-                Survival::Random,
+                Survival::Garbled,
             ][(random.next_u64() % 5) as usize];
             let disk = &bench.simulation.disk;
             disk.cut_power_at_operation(operations, survival);
@@ -111,7 +111,7 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
 
 #[test]
 fn a_power_cut_at_every_operation_of_opening_and_flushing_is_survived() {
-    for survival in [Survival::Nothing, Survival::RandomSubset, Survival::Everything] {
+    for survival in [Survival::Nothing, Survival::Garbled, Survival::Everything] {
         for nth in 1.. {
             let bench = Bench::new(nth);
             let disk = &bench.simulation.disk;

@@ -1,0 +1,217 @@
+//! Compaction: a new environment with the content of an old one and none of its holes.
+//!
+//! Everything goes through the public way of writing: trees entry by entry, tables row by row in the
+//! order of their primary keys. Rows are copied as they are, but get new ids, so the indexes of a
+//! table are rebuilt by its schema and not copied. The old environment is only read; how the new one
+//! takes its place, and what a power cut leaves at each step, is told in unfinished.rs.
+
+use std::{ops::Bound, path::PathBuf, sync::Arc};
+
+use platform::Platform;
+
+use crate::{
+    bulk_writer::BulkWriter,
+    catalog::{TreeKind, TreeState},
+    environment::{Environment, EnvironmentOptions},
+    error::StorageError,
+    format::PageNumber,
+    open::DATA_FILE,
+    table::TableSchema,
+    transaction::{ReadTransaction, Transaction},
+    tree,
+    tree_name::TreeName,
+    unfinished::UnfinishedEnvironment,
+};
+
+/// What compaction copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CompactReport {
+    /// Trees, without those that are part of a table.
+    pub trees: u64,
+    /// Their entries.
+    pub entries: u64,
+    /// Tables.
+    pub tables: u64,
+    /// Their rows.
+    pub rows: u64,
+    /// Bytes of these rows.
+    pub row_bytes: u64,
+}
+
+/// What compaction made of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactOutcome {
+    /// Bytes of the data file before.
+    pub before_bytes: u64,
+    /// Bytes of the data file after.
+    pub after_bytes: u64,
+    /// What was copied.
+    pub report: CompactReport,
+}
+
+/// Copies everything in `source` to the empty environment `target`, in transactions of bounded size.
+///
+/// # Errors
+/// [`StorageError::UnknownTable`] when a table is in none of `schemas`; those of reading and writing.
+/// What was written to `target` until then stays there.
+pub fn compact(
+    source: &ReadTransaction,
+    target: &Arc<Environment>,
+    schemas: &[&'static TableSchema],
+) -> Result<CompactReport, StorageError> {
+    let mut copying =
+        Copying { source, writer: BulkWriter::new(target), report: CompactReport::default() };
+    for (name, state) in named_trees(source)? {
+        match state.kind {
+            TreeKind::Rows => copying.table(schema_of(&name, schemas)?, &state)?,
+            TreeKind::Variable | TreeKind::Fixed
+                if state.flags & TreeState::OWNED_BY_TABLE != 0 => {}
+            TreeKind::Variable => copying.tree(&name, &state)?,
+            TreeKind::Fixed => copying.fixed_tree(&name, &state)?,
+        }
+    }
+    copying.writer.finish()?;
+    Ok(copying.report)
+}
+
+/// Compacts the environment of a directory, which nobody else may have open. It needs space for the
+/// copy beside the original; on any error the original is as it was.
+///
+/// # Errors
+/// [`StorageError::NotAnEnvironment`]; [`StorageError::Locked`]; those of [`compact`].
+pub fn compact_in_place(
+    platform: &Platform,
+    options: &EnvironmentOptions,
+    schemas: &[&'static TableSchema],
+) -> Result<CompactOutcome, StorageError> {
+    require_environment(platform, &options.directory)?;
+    // Stays open, and so locked, until the new data file has its name.
+    let source = Environment::open(platform, options.clone())?;
+    let before_bytes = source.statistics().data_file_bytes;
+    let unfinished = UnfinishedEnvironment::create(platform, options)?;
+    let report = match copy_and_verify(&source.read(), unfinished.environment(), schemas) {
+        Ok(report) => report,
+        Err(error) => {
+            // The copy may have filled the disk; the error that counts is the first one.
+            drop(unfinished.discard());
+            return Err(error);
+        }
+    };
+    let after_bytes = unfinished.publish()?;
+    drop(source);
+    // Proves that it opens, and removes the old journals.
+    drop(Environment::open(platform, options.clone())?);
+    Ok(CompactOutcome { before_bytes, after_bytes, report })
+}
+
+/// Refuses a directory in which opening would create a new environment.
+pub(crate) fn require_environment(
+    platform: &Platform,
+    directory: &std::path::Path,
+) -> Result<(), StorageError> {
+    let path: PathBuf = directory.join(DATA_FILE);
+    match platform.disk.exists(&path) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(StorageError::NotAnEnvironment { path: directory.to_path_buf() }),
+        Err(error) => Err(StorageError::io(path, "find", error)),
+    }
+}
+
+fn copy_and_verify(
+    source: &ReadTransaction,
+    target: &Arc<Environment>,
+    schemas: &[&'static TableSchema],
+) -> Result<CompactReport, StorageError> {
+    let report = compact(source, target, schemas)?;
+    let checked = target.read().check()?;
+    if checked.rows != report.rows {
+        return Err(StorageError::structure(PageNumber(0), "the compacted copy lacks rows"));
+    }
+    Ok(report)
+}
+
+/// The names of all trees and what is stored about them.
+pub(crate) fn named_trees(
+    source: &ReadTransaction,
+) -> Result<Vec<(TreeName, TreeState)>, StorageError> {
+    let snapshot = source.snapshot();
+    let root_tree = snapshot.root.root_tree;
+    tree::range(snapshot, &root_tree, Bound::Unbounded)?
+        .map(|entry| {
+            let (name, bytes) = entry?;
+            if name.len() > TreeName::BYTES_MAX {
+                return Err(StorageError::structure(root_tree.root, "a tree's name is too long"));
+            }
+            Ok((TreeName::of(&[&name]), TreeState::read(bytes, root_tree.root)?))
+        })
+        .collect()
+}
+
+fn schema_of(
+    rows: &TreeName,
+    schemas: &[&'static TableSchema],
+) -> Result<&'static TableSchema, StorageError> {
+    let schema = schemas.iter().find(|schema| schema.rows_name() == *rows);
+    schema.copied().ok_or_else(|| StorageError::UnknownTable {
+        rows: String::from_utf8_lossy(rows.as_bytes()).into_owned(),
+    })
+}
+
+struct Copying<'a> {
+    source: &'a ReadTransaction,
+    writer: BulkWriter<'a>,
+    report: CompactReport,
+}
+
+impl Copying<'_> {
+    fn table(
+        &mut self,
+        schema: &'static TableSchema,
+        state: &TreeState,
+    ) -> Result<(), StorageError> {
+        let (mut rows, mut bytes) = (0, 0);
+        for entry in self.source.table(schema).range(Bound::Unbounded)? {
+            let (_, row) = entry?;
+            self.writer.transaction()?.table_mut(schema).insert(row)?;
+            rows += 1;
+            bytes += row.len() as u64;
+        }
+        if (rows, bytes) != (state.entries, state.extra) {
+            return Err(StorageError::structure(state.root, "a table miscounts its rows"));
+        }
+        self.report.tables += 1;
+        self.report.rows += rows;
+        self.report.row_bytes += bytes;
+        Ok(())
+    }
+
+    fn tree(&mut self, name: &TreeName, state: &TreeState) -> Result<(), StorageError> {
+        let mut entries = 0;
+        for entry in self.source.tree(name)?.range(Bound::Unbounded)? {
+            let (key, value) = entry?;
+            self.writer.transaction()?.tree_mut(name)?.put(&key, value)?;
+            entries += 1;
+        }
+        self.count_tree(entries, state)
+    }
+
+    fn fixed_tree(&mut self, name: &TreeName, state: &TreeState) -> Result<(), StorageError> {
+        let mut entries = 0;
+        for entry in self.source.fixed_tree(name)?.range(0)? {
+            let (key, value) = entry?;
+            let tx = self.writer.transaction()?;
+            tx.fixed_tree_mut(name, state.value_bytes)?.put(key, value)?;
+            entries += 1;
+        }
+        self.count_tree(entries, state)
+    }
+
+    fn count_tree(&mut self, entries: u64, state: &TreeState) -> Result<(), StorageError> {
+        if entries != state.entries {
+            return Err(StorageError::structure(state.root, "a tree miscounts its entries"));
+        }
+        self.report.trees += 1;
+        self.report.entries += entries;
+        Ok(())
+    }
+}

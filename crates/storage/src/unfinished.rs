@@ -1,0 +1,123 @@
+//! An environment that is being built inside the directory whose environment it will become.
+//!
+//! What is put in place at the end is one file, the data file, by one rename inside one file system:
+//! once everything is flushed, an environment is its data file alone, and journal files in the
+//! directory that carry another environment's id are ignored and removed when it is opened.
+//!
+//! What a power cut leaves behind:
+//!
+//! 1. while the new environment is built in its own directory: the old one, untouched;
+//! 2. after its flush, its trimming and the sync of its file: the old one, untouched;
+//! 3. during the rename: the old data file with its journals, or the new data file, which was synced
+//!    before it got the name. The old journals are still there but carry the old environment's id. A
+//!    file system that tears a rename in two leaves the new file under both names, which is as good;
+//! 4. after the two directories are synced: the new one;
+//! 5. while the building directory and the old journals are removed: the new one. Leftovers hold
+//!    nothing that is needed, and the next attempt or the next opening removes them.
+//!
+//! The building directory lies inside the environment's own, not beside it: so it is surely on the
+//! same file system, and can never be mistaken for another database of such a name.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use platform::{Access, Platform};
+
+use crate::{
+    environment::{Environment, EnvironmentOptions},
+    error::StorageError,
+    format::{PAGE_BYTES, PageNumber},
+    header::EnvironmentHeader,
+    open::DATA_FILE,
+};
+
+/// Where the new environment is built, inside the directory it is for.
+pub(crate) const BUILDING: &str = "building";
+
+/// An environment under construction; see the head of this file.
+pub struct UnfinishedEnvironment {
+    platform: Platform,
+    directory: PathBuf,
+    environment: Arc<Environment>,
+}
+
+impl UnfinishedEnvironment {
+    /// Starts an empty environment that will become the one of `options.directory`, after removing
+    /// what an earlier attempt left there. The caller holds the lock of that directory, or is the
+    /// only one who knows of it.
+    pub fn create(
+        platform: &Platform,
+        options: &EnvironmentOptions,
+    ) -> Result<UnfinishedEnvironment, StorageError> {
+        let directory = options.directory.clone();
+        remove_building(platform, &directory)?;
+        let building = EnvironmentOptions {
+            directory: directory.join(BUILDING),
+            journals_directory: None,
+            ..options.clone()
+        };
+        let environment = Environment::open(platform, building)?;
+        Ok(UnfinishedEnvironment { platform: platform.clone(), directory, environment })
+    }
+
+    /// The environment, to be filled.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    /// Puts the environment in its place, over a data file that may be there. Gives the bytes of its
+    /// data file. No transaction of it may be open any more.
+    pub fn publish(self) -> Result<u64, StorageError> {
+        let building = self.directory.join(BUILDING);
+        let (from, to) = (building.join(DATA_FILE), self.directory.join(DATA_FILE));
+        let end = self.flush_all()?;
+        let (disk, directory) = (self.platform.disk.clone(), self.directory.clone());
+        // Gives back the lock and the mapping.
+        drop(self);
+        let bytes = end.get() * PAGE_BYTES as u64;
+        let place = || {
+            let file = disk.open(&from, Access::Buffered)?;
+            file.set_len(bytes)?;
+            file.sync_data()?;
+            disk.rename(&from, &to)?;
+            disk.sync_dir(&directory)?;
+            disk.sync_dir(&building)?;
+            disk.remove_dir_all(&building)?;
+            disk.sync_dir(&directory)
+        };
+        place().map_err(|error| StorageError::io(&to, "put in place", error))?;
+        Ok(bytes)
+    }
+
+    /// Gives up and removes what was built.
+    pub fn discard(self) -> Result<(), StorageError> {
+        let (platform, directory) = (self.platform.clone(), self.directory.clone());
+        drop(self);
+        remove_building(&platform, &directory)
+    }
+
+    /// Brings everything to the data file, so that it needs no journal. Gives its end.
+    fn flush_all(&self) -> Result<PageNumber, StorageError> {
+        self.environment.flush()?;
+        let data = &self.environment.data;
+        let header = EnvironmentHeader::read(data.file(), data.path())?;
+        let read = self.environment.read();
+        if header.replay_from.transaction != read.id() {
+            return Err(StorageError::structure(
+                PageNumber(0),
+                "a reader keeps the new environment from being flushed",
+            ));
+        }
+        Ok(read.snapshot().root.next_page)
+    }
+}
+
+fn remove_building(platform: &Platform, directory: &Path) -> Result<(), StorageError> {
+    let building = directory.join(BUILDING);
+    platform
+        .disk
+        .remove_dir_all(&building)
+        .map_err(|error| StorageError::io(&building, "remove", error))
+}
