@@ -57,6 +57,8 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         StorageError::Failed { .. }
         | StorageError::Locked { .. }
         | StorageError::UnknownVersion { .. }
+        | StorageError::NotAnEnvironment { .. }
+        | StorageError::UnknownTable { .. }
         | StorageError::Io { .. }
         | StorageError::Corrupt(_) => true,
     }

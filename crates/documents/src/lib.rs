@@ -18,8 +18,10 @@
 //! | `collections` | names, numbers and counts of collections |
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
+//! | `check` | whether everything that is stored agrees with itself |
 #![forbid(unsafe_code)]
 
+mod check;
 mod collection_record;
 mod collections;
 mod database_record;
@@ -34,6 +36,7 @@ mod row;
 mod schema;
 mod write;
 
+pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};
 pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,
@@ -48,4 +51,5 @@ pub use read::{
 };
 pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 pub use row::{DocumentRow, TombstoneRow};
+pub use schema::TABLES;
 pub use write::{DocumentWriter, WriteContext};

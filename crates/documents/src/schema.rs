@@ -26,6 +26,9 @@ const COLLECTION_NUMBERS: &str = "CollectionNumbers";
 const IDENTITIES: &str = "Identities";
 const LOG: &str = "Log";
 
+/// Every table of a database, for what copies whole environments.
+pub static TABLES: &[&TableSchema] = &[&DOCUMENTS];
+
 pub(crate) static DOCUMENTS: TableSchema = TableSchema {
     name: "Documents",
     primary: primary_key,

@@ -1,0 +1,115 @@
+//! Whether what is stored agrees with itself: the log, the table, the collections and the counts.
+//!
+//! Reads every row; for an operator who doubts, and for tests. Pages are the storage's own business,
+//! see its `check`.
+
+use model::{DocumentId, Etag};
+use storage::Transaction;
+
+use crate::{
+    collections::{CollectionStatistics, collections},
+    database_record::progress,
+    error::DocumentError,
+    read::{LogEntry, get, get_tombstone, log, log_of_collection},
+    schema::DOCUMENTS,
+};
+
+/// What a database holds, counted row by row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DocumentsReport {
+    /// Live documents.
+    pub documents: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Collections, also those without documents.
+    pub collections: u64,
+}
+
+/// Compares all that is stored twice.
+///
+/// # Errors
+/// [`DocumentError::Corrupt`] with the first contradiction; those of the storage; a damaged row.
+pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
+    let progress = progress(tx)?;
+    let mut report = check_log(tx, progress.last_etag)?;
+    demand(progress.documents == report.documents, "the database miscounts its documents")?;
+    demand(progress.tombstones == report.tombstones, "the database miscounts its tombstones")?;
+    let rows = tx.table(&DOCUMENTS).len()?;
+    demand(rows == report.documents + report.tombstones, "the log lacks rows of the table")?;
+    let mut in_collections = 0;
+    for collection in collections(tx)? {
+        check_collection(tx, &collection)?;
+        in_collections += collection.documents + collection.tombstones;
+        report.collections += 1;
+    }
+    demand(rows == in_collections, "rows belong to no collection")?;
+    demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
+    Ok(report)
+}
+
+fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, DocumentError> {
+    let mut report = DocumentsReport::default();
+    let mut previous = Etag::ZERO;
+    for entry in log(tx, Etag::ZERO)? {
+        let entry = entry?;
+        demand(previous < entry.etag(), "the log is out of order")?;
+        previous = entry.etag();
+        let (document, tombstone) = by_id(tx, &entry)?;
+        match entry {
+            LogEntry::Document(_) => {
+                demand(tombstone.is_none(), "a live document has a tombstone")?;
+                demand(document == Some(previous), "a document's id leads elsewhere")?;
+                report.documents += 1;
+            }
+            LogEntry::Tombstone(row) => {
+                demand(document.is_none(), "a deleted document lives")?;
+                demand(tombstone == Some(previous), "a tombstone's id leads elsewhere")?;
+                demand(row.deleted_etag() < previous, "a tombstone is older than its document")?;
+                report.tombstones += 1;
+            }
+        }
+    }
+    demand(previous <= last_etag, "the log goes beyond the last etag")?;
+    Ok(report)
+}
+
+/// The etags of the document and of the tombstone under the id of an entry.
+fn by_id(
+    tx: &impl Transaction,
+    entry: &LogEntry<'_>,
+) -> Result<(Option<Etag>, Option<Etag>), DocumentError> {
+    let (id, lower_id) = match entry {
+        LogEntry::Document(row) => (row.id(), row.lower_id()),
+        LogEntry::Tombstone(row) => (row.id(), row.lower_id()),
+    };
+    let id = DocumentId::new(id)?;
+    demand(id.lower_cased() == lower_id, "an id and its lower-cased form differ")?;
+    let document = get(tx, &id)?.map(|row| row.etag());
+    Ok((document, get_tombstone(tx, &id)?.map(|row| row.etag())))
+}
+
+fn check_collection(
+    tx: &impl Transaction,
+    collection: &CollectionStatistics,
+) -> Result<(), DocumentError> {
+    let (mut documents, mut tombstones) = (0, 0);
+    for entry in log_of_collection(tx, &collection.name, Etag::ZERO)? {
+        let number = match entry? {
+            LogEntry::Document(row) => {
+                documents += 1;
+                row.collection_number()
+            }
+            LogEntry::Tombstone(row) => {
+                tombstones += 1;
+                row.collection_number()
+            }
+        };
+        demand(number == collection.number, "a row is in the log of another collection")?;
+    }
+    demand(documents == collection.documents, "a collection miscounts its documents")?;
+    demand(tombstones == collection.tombstones, "a collection miscounts its tombstones")
+}
+
+fn demand(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
+    if holds { Ok(()) } else { Err(DocumentError::Corrupt { detail }) }
+}
