@@ -3,6 +3,7 @@
 mod crashes;
 mod faults;
 mod model;
+mod offline;
 mod snapshots;
 
 use std::{ops::Bound, sync::Arc};
