@@ -1,2 +1,146 @@
-//! The binary.
-fn main() {}
+//! The binary: reads the settings, starts the server, and stops it when told to.
+//!
+//! Standard output is for programs: version, help, settings and the line that says where the server
+//! is. Everything else goes to standard error. Exit codes: 0 ended well, 1 could not start, 2 the
+//! command line was not understood, 78 the configuration was refused.
+
+#![forbid(unsafe_code)]
+
+mod console;
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use platform::Platform;
+use settings::{Inputs, Loaded, Settings, Start};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+/// Threads of the allocator's own choice scale with the writers; the system's allocator does not.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Could not start, for a reason that is not the configuration.
+const EXIT_NOT_STARTED: u8 = 1;
+/// The configuration was refused (`EX_CONFIG`).
+const EXIT_CONFIG: u8 = 78;
+
+fn main() -> ExitCode {
+    let inputs = Inputs {
+        arguments: std::env::args_os().skip(1).collect(),
+        environment: std::env::vars_os().collect(),
+        read_file: &read_settings_file,
+    };
+    match settings::load(inputs) {
+        Ok(Start::Help) => print(&settings::command_line_help()),
+        Ok(Start::Version) => print(&version_text()),
+        Ok(Start::PrintConfig(loaded)) => {
+            print(&settings::effective_text(loaded.settings.effective()))
+        }
+        Ok(Start::CheckConfig(_)) => print("The configuration is good.\n"),
+        Ok(Start::Serve(loaded)) => serve(loaded),
+        Err(refused) => {
+            complain(&refused.to_string());
+            ExitCode::from(refused.exit_code())
+        }
+    }
+}
+
+fn version_text() -> String {
+    format!("corvus {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "settings are read before there is a platform")]
+fn read_settings_file(path: &Path) -> io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
+/// A reader that has gone (`corvus --help | head -1`) is no failure.
+fn print(text: &str) -> ExitCode {
+    let mut out = io::stdout();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    ExitCode::SUCCESS
+}
+
+fn complain(text: &str) {
+    // Without standard error there is nobody to complain to.
+    drop(writeln!(io::stderr(), "{text}"));
+}
+
+fn serve(loaded: Loaded) -> ExitCode {
+    begin_logging();
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("corvus: cannot start threads: {error}"));
+            return ExitCode::from(EXIT_NOT_STARTED);
+        }
+    };
+    let exit = runtime.block_on(run(loaded.settings));
+    // What may still run blocks on a client or on standard input, and neither may hold up the end.
+    runtime.shutdown_background();
+    exit
+}
+
+fn begin_logging() {
+    let filter = EnvFilter::builder()
+        .with_env_var("CORVUS_LOG")
+        .with_default_directive(LevelFilter::INFO.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+}
+
+async fn run(settings: Settings) -> ExitCode {
+    let in_memory = settings.database.run_in_memory;
+    let platform = if in_memory { Platform::memory() } else { Platform::real() };
+    let server = match server::start(settings, platform).await {
+        Ok(server) => server,
+        Err(error) => {
+            complain(&format!("corvus: {error}"));
+            let code = if error.is_configuration() { EXIT_CONFIG } else { EXIT_NOT_STARTED };
+            return ExitCode::from(code);
+        }
+    };
+    for url in server.urls() {
+        print(&format!("Server available on: {url}\n"));
+    }
+    tracing::info!("unsecured: everybody who can reach the server may read and change all data");
+    let reason = wait_for_the_end().await;
+    tracing::info!(reason, "stopping");
+    server.stop().await;
+    tracing::info!("stopped");
+    ExitCode::SUCCESS
+}
+
+/// Waits until somebody tells the server to stop, and says who.
+async fn wait_for_the_end() -> &'static str {
+    let told = console::shutdown_told();
+    let terminated = signaled(SignalKind::terminate());
+    let interrupted = signaled(SignalKind::interrupt());
+    tokio::select! {
+        () = told => "the console",
+        () = terminated => "SIGTERM",
+        () = interrupted => "SIGINT",
+    }
+}
+
+/// Waits for a signal; for ever when the system does not deliver it to us.
+async fn signaled(kind: SignalKind) {
+    match signal(kind) {
+        Ok(mut arrivals) => {
+            if arrivals.recv().await.is_none() {
+                std::future::pending::<()>().await;
+            }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a signal cannot be listened to");
+            std::future::pending().await
+        }
+    }
+}

@@ -34,5 +34,6 @@ mod submitting;
 
 pub use crate::{
     error::StartError,
+    routes::route_clearances,
     running_server::{RunningServer, start},
 };

@@ -1,0 +1,146 @@
+//! What a handler gives back: a status, some headers and a body that is whole or still being made.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use wire::header_names::JSON_CONTENT_TYPE;
+
+/// Pieces of a streamed body that may wait for a slow client.
+const STREAM_PIECES_MAX: usize = 4;
+
+/// An answer on its way to the client.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: AnswerBody,
+}
+
+/// The body of an answer.
+pub(crate) enum AnswerBody {
+    /// No body at all.
+    Empty,
+    /// All of it.
+    Whole(Bytes),
+    /// Made while it is sent. A sender that goes away without a last piece ends the body.
+    Stream(mpsc::Receiver<Result<Bytes, StreamBroken>>),
+}
+
+/// The body could not be made to its end; the connection is cut so that the client notices.
+#[derive(Debug)]
+pub(crate) struct StreamBroken;
+
+impl std::fmt::Display for StreamBroken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the answer could not be completed")
+    }
+}
+
+impl std::error::Error for StreamBroken {}
+
+impl From<Infallible> for StreamBroken {
+    fn from(never: Infallible) -> StreamBroken {
+        match never {}
+    }
+}
+
+impl Answer {
+    /// A status without a body.
+    pub(crate) fn empty(status: StatusCode) -> Answer {
+        Answer { status, headers: Vec::new(), body: AnswerBody::Empty }
+    }
+
+    /// 200 with JSON.
+    pub(crate) fn json(body: Vec<u8>) -> Answer {
+        Answer::json_with(StatusCode::OK, body)
+    }
+
+    /// JSON with another status.
+    pub(crate) fn json_with(status: StatusCode, body: Vec<u8>) -> Answer {
+        let body = AnswerBody::Whole(Bytes::from(body));
+        Answer { status, headers: vec![json_content_type()], body }
+    }
+
+    /// A shape of the protocol as JSON.
+    pub(crate) fn shape(status: StatusCode, shape: &impl Serialize) -> Answer {
+        let body = serde_json::to_vec(shape).expect("shapes have string keys and no other failure");
+        Answer::json_with(status, body)
+    }
+
+    /// JSON that is made while it is sent, and where its pieces go.
+    pub(crate) fn stream() -> (Answer, mpsc::Sender<Result<Bytes, StreamBroken>>) {
+        let (sender, receiver) = mpsc::channel(STREAM_PIECES_MAX);
+        let headers = vec![json_content_type()];
+        (Answer { status: StatusCode::OK, headers, body: AnswerBody::Stream(receiver) }, sender)
+    }
+
+    /// The same answer with one more header. A value that no header can carry is left out.
+    pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Answer {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
+            self.headers.push((name, value));
+        }
+        self
+    }
+
+    /// The same answer with an entity tag in quotes.
+    pub(crate) fn with_quoted_etag(self, etag: &str) -> Answer {
+        self.with_header("etag", &format!("\"{etag}\""))
+    }
+
+    /// The value of a header, if it is text.
+    pub(crate) fn header(&self, name: &HeaderName) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key == name)?;
+        found.1.to_str().ok()
+    }
+}
+
+fn json_content_type() -> (HeaderName, HeaderValue) {
+    (header::CONTENT_TYPE, HeaderValue::from_static(JSON_CONTENT_TYPE))
+}
+
+impl Body for AnswerBody {
+    type Data = Bytes;
+    type Error = StreamBroken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamBroken>>> {
+        let body = self.get_mut();
+        match body {
+            AnswerBody::Empty => Poll::Ready(None),
+            AnswerBody::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *body = AnswerBody::Empty;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            AnswerBody::Stream(pieces) => {
+                pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            AnswerBody::Empty => true,
+            AnswerBody::Whole(bytes) => bytes.is_empty(),
+            AnswerBody::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            AnswerBody::Empty => SizeHint::with_exact(0),
+            AnswerBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            AnswerBody::Stream(_) => SizeHint::default(),
+        }
+    }
+}

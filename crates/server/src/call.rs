@@ -1,0 +1,55 @@
+//! One request as handlers see it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use database::DatabaseLease;
+use http::{HeaderMap, header};
+use hyper::body::Incoming;
+use wire::{ProtocolError, QueryString, header_names::unquote};
+
+use crate::server_state::ServerState;
+
+/// A request whose route has been found and whose database, if any, is open.
+pub(crate) struct Call {
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) method: http::Method,
+    /// Path and query as the client wrote them.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    /// The database in the path.
+    pub(crate) database: Option<DatabaseLease>,
+    /// The whole body, decoded; empty for routes that ignore or stream it.
+    pub(crate) body: Bytes,
+    /// The body as it comes, for routes that stream it.
+    pub(crate) stream: Option<Incoming>,
+}
+
+impl Call {
+    /// The parameters after the `?`.
+    pub(crate) fn query(&self) -> QueryString<'_> {
+        QueryString::parse(self.target.split_once('?').map_or("", |(_, query)| query))
+    }
+
+    /// The database of a database route.
+    pub(crate) fn database(&self) -> Result<&DatabaseLease, ProtocolError> {
+        self.database
+            .as_ref()
+            .ok_or_else(|| ProtocolError::invalid_operation("this route does not name a database"))
+    }
+
+    /// The value of a header, if it is text.
+    pub(crate) fn header(&self, name: impl header::AsHeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The entity tag that the client has, without quotes.
+    pub(crate) fn if_none_match(&self) -> Option<&str> {
+        self.header(header::IF_NONE_MATCH).map(unquote)
+    }
+
+    /// The change vector that the client expects, without quotes.
+    pub(crate) fn if_match(&self) -> Option<&str> {
+        self.header(header::IF_MATCH).map(unquote)
+    }
+}

@@ -1,0 +1,81 @@
+//! The configuration that clients take from the server: the database's own, or the server's.
+
+use std::sync::atomic::Ordering;
+
+use database::{DatabaseLease, DatabaseRecord, ServerCatalog};
+use serde_json::{Map, Value};
+use wire::{ProtocolError, database_shapes::client_configuration};
+
+use crate::{error_mapping::catalog_error, server_state::ServerState};
+
+/// The name under which the server's own configuration is kept in the catalog.
+pub(crate) const SERVER_CONFIGURATION: &str = "Configuration/Client";
+/// The property of a database's record that holds its configuration.
+pub(crate) const RECORD_PROPERTY: &str = "Client";
+
+/// The etag that clients see when nobody configured anything.
+const NO_CONFIGURATION_ETAG: i64 = -2;
+
+/// A configuration and the index of the change that wrote it.
+pub(crate) struct Configuration {
+    pub(crate) index: u64,
+    pub(crate) json: Value,
+}
+
+/// The server's own configuration.
+pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>, ProtocolError> {
+    let stored = catalog.value(SERVER_CONFIGURATION).map_err(|error| catalog_error(&error))?;
+    Ok(stored.and_then(|value| {
+        let stored: Map<String, Value> = serde_json::from_slice(&value.bytes).ok()?;
+        let json = client_configuration(&stored, value.index);
+        Some(Configuration { index: value.index, json })
+    }))
+}
+
+/// The configuration in a database's record.
+pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
+    let body: Map<String, Value> = serde_json::from_slice(&record.body).ok()?;
+    let stored = body.get(RECORD_PROPERTY)?.as_object()?;
+    let index = stored.get("Etag").and_then(Value::as_u64).unwrap_or(record.etag);
+    Some(Configuration { index, json: client_configuration(stored, index) })
+}
+
+/// What holds for the clients of a database: its own, unless that is disabled and the server has one.
+pub(crate) fn effective(
+    state: &ServerState,
+    record: &DatabaseRecord,
+) -> Result<Option<Configuration>, ProtocolError> {
+    let own = of_record(record);
+    let is_enabled = own.as_ref().is_some_and(|own| own.json["Disabled"] != Value::Bool(true));
+    if is_enabled {
+        return Ok(own);
+    }
+    Ok(of_server(&state.catalog)?.or(own))
+}
+
+/// The etag of a configuration as clients see it.
+pub(crate) fn etag(configuration: Option<&Configuration>) -> i64 {
+    configuration.map_or(NO_CONFIGURATION_ETAG, |configuration| {
+        i64::try_from(configuration.index).unwrap_or(i64::MAX)
+    })
+}
+
+/// Whether there is a newer configuration than the client knows.
+pub(crate) fn is_older(state: &ServerState, database: &DatabaseLease, known: i64) -> bool {
+    let newest = state.newest_client_configuration.load(Ordering::Acquire);
+    // Nobody's configuration is newer than that, so most requests need no closer look. A client that
+    // claims a negative etag always gets one: it asks to be told.
+    if known >= 0 && i128::from(known) >= i128::from(newest) {
+        return false;
+    }
+    let current = effective(state, &database.record()).ok().flatten();
+    known < etag(current.as_ref())
+}
+
+/// The newest index of any configuration, when the server starts.
+pub(crate) fn newest_index(catalog: &ServerCatalog) -> Result<u64, ProtocolError> {
+    let of_server = of_server(catalog)?.map_or(0, |configuration| configuration.index);
+    let records = catalog.records();
+    let of_records = records.iter().filter_map(|record| of_record(record));
+    Ok(of_records.map(|configuration| configuration.index).fold(of_server, u64::max))
+}

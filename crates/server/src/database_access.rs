@@ -1,0 +1,65 @@
+//! Waiting, without blocking, for a database to be open.
+
+use std::time::Duration;
+
+use database::{Access, AccessError, DatabaseLease, Ticket};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, timeout_at},
+};
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{error_mapping::access_error, server_state::ServerState};
+
+/// The open database of this name, opened first if need be.
+pub(crate) async fn open_database(
+    state: &ServerState,
+    name: &str,
+) -> Result<DatabaseLease, ProtocolError> {
+    let refused = |error: AccessError| access_error(&error, name);
+    let mut deadline = None;
+    loop {
+        match state.registry.access(name).map_err(refused)? {
+            Access::Ready(lease) => return Ok(lease),
+            Access::Wait(ticket) => {
+                let deadline = *deadline.get_or_insert_with(Instant::now);
+                wait(state, name, &ticket, deadline).await?;
+            }
+        }
+    }
+}
+
+async fn wait(
+    state: &ServerState,
+    name: &str,
+    ticket: &Ticket,
+    since: Instant,
+) -> Result<(), ProtocolError> {
+    let refused = |error: AccessError| access_error(&error, name);
+    let (sender, receiver) = oneshot::channel();
+    // A request that has given up needs no arrival.
+    ticket.on_arrival(move |arrival| drop(sender.send(arrival))).map_err(refused)?;
+    let wait_max = state.settings.server.database_load_wait_max;
+    match timeout_at(since + wait_max, receiver).await {
+        Ok(Ok(Ok(()))) => Ok(()),
+        Ok(Ok(Err(error))) => Err(refused(AccessError::Load(error))),
+        Ok(Err(_)) => Err(refused(AccessError::ShuttingDown)),
+        Err(_) => Err(timed_out(name, ticket, wait_max)),
+    }
+}
+
+fn timed_out(name: &str, ticket: &Ticket, waited: Duration) -> ProtocolError {
+    let seconds = waited.as_secs();
+    if ticket.has_started() {
+        let message = format!(
+            "The database {name} takes longer than {seconds} seconds to open. It goes on opening; \
+             try again later."
+        );
+        return ProtocolError::new(ErrorKind::DatabaseLoadTimeout, message);
+    }
+    let message = format!(
+        "The database {name} did not get its turn to be opened within {seconds} seconds, because \
+         too many databases are being opened. Try again later."
+    );
+    ProtocolError::new(ErrorKind::DatabaseConcurrentLoadTimeout, message)
+}

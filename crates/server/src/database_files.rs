@@ -1,0 +1,105 @@
+//! Where the files of each database are, and how it is opened.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use commands::CommitQueueOptions;
+use database::{DatabaseOptions, DatabaseRecord};
+use platform::Platform;
+use serde_json::{Map, Value};
+use settings::{DatabaseSettings, Settings};
+use storage::EnvironmentOptions;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::server_state::ServerState;
+
+/// The directory of the server's own environment, below the data directory.
+pub(crate) const SYSTEM_DIRECTORY: &str = "System";
+/// The directory of all databases, below the data directory.
+const DATABASES_DIRECTORY: &str = "Databases";
+
+/// Turns a record into the options of its database.
+pub(crate) struct DatabaseFiles {
+    settings: Settings,
+    platform: Platform,
+    /// The disk of the databases whose records say that they live in memory.
+    memory: Platform,
+}
+
+impl DatabaseFiles {
+    pub(crate) fn new(settings: Settings, platform: Platform) -> Arc<DatabaseFiles> {
+        let mut memory = Platform::memory();
+        memory.clock = Arc::clone(&platform.clock);
+        memory.entropy = Arc::clone(&platform.entropy);
+        Arc::new(DatabaseFiles { settings, platform, memory })
+    }
+
+    /// How the database of this record is opened.
+    pub(crate) fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
+        let body: Map<String, Value> = serde_json::from_slice(&record.body).unwrap_or_default();
+        let (settings, warnings) = DatabaseSettings::from_stored(&self.settings, &overrides(&body));
+        for warning in warnings {
+            tracing::warn!(database = record.name.as_str(), "{warning}");
+        }
+        let mut environment = EnvironmentOptions::new(self.directory(record, &settings));
+        environment.journals_directory = self.journals_directory(record, &settings);
+        environment.journal_bytes_max = settings.journal_bytes_max;
+        environment.unflushed_bytes_max = settings.unflushed_bytes_max;
+        let in_memory = settings.run_in_memory && !self.settings.database.run_in_memory;
+        let platform = if in_memory { &self.memory } else { &self.platform };
+        let queue = CommitQueueOptions::default();
+        DatabaseOptions { platform: platform.clone(), environment, queue }
+    }
+
+    fn directory(&self, record: &DatabaseRecord, settings: &DatabaseSettings) -> PathBuf {
+        let of_all = || self.settings.data_dir.join(DATABASES_DIRECTORY);
+        settings.data_dir.clone().unwrap_or_else(|| of_all().join(record.name.lower_cased()))
+    }
+
+    fn journals_directory(
+        &self,
+        record: &DatabaseRecord,
+        settings: &DatabaseSettings,
+    ) -> Option<PathBuf> {
+        let of_all = self.settings.journals_path.as_ref();
+        let below = of_all.map(|path| path.join(record.name.lower_cased()));
+        settings.journals_path.clone().or(below)
+    }
+}
+
+/// The settings in a record: names of keys and texts; other values are written out.
+fn overrides(body: &Map<String, Value>) -> BTreeMap<String, String> {
+    let settings = body.get("Settings").and_then(Value::as_object);
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    settings.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
+}
+
+/// Refuses a record whose settings do not hold, before it is stored.
+pub(crate) fn check_settings(
+    server: &Settings,
+    body: &Map<String, Value>,
+) -> Result<(), ProtocolError> {
+    match DatabaseSettings::from_overrides(server, &overrides(body)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ProtocolError::new(ErrorKind::BadRequest, error.to_string())),
+    }
+}
+
+/// Removes the files of a database that is closed.
+pub(crate) fn delete_files(
+    state: &ServerState,
+    record: &DatabaseRecord,
+) -> Result<(), ProtocolError> {
+    let options = state.files.options_of(record);
+    let directories = [Some(options.environment.directory), options.environment.journals_directory];
+    for directory in directories.into_iter().flatten() {
+        options.platform.disk.remove_dir_all(&directory).map_err(|error| {
+            let message = format!("Cannot remove {}: {error}", directory.display());
+            ProtocolError::new(ErrorKind::Internal, message)
+        })?;
+    }
+    Ok(())
+}

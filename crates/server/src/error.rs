@@ -1,0 +1,117 @@
+//! Why the server could not start.
+
+use std::{error::Error, fmt, io, net::SocketAddr};
+
+use database::CatalogError;
+use storage::StorageError;
+
+/// The server could not start. The display form says what to do about it.
+#[derive(Debug)]
+pub enum StartError {
+    /// The name of a host could not be resolved.
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The address may be reached from further away than the settings allow without certificates.
+    AccessNotAllowed {
+        /// The address as it was given.
+        url: String,
+        /// What it means.
+        address: SocketAddr,
+        /// The value of `Security.UnsecuredAccessAllowed` that would allow it.
+        needed: &'static str,
+    },
+    /// The address could not be listened on.
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server's own environment could not be opened.
+    Catalog {
+        /// The data directory.
+        directory: String,
+        /// What went wrong.
+        source: CatalogError,
+    },
+    /// A thread could not be started.
+    Thread {
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StartError {
+    /// Whether another configuration would help, rather than another try.
+    pub fn is_configuration(&self) -> bool {
+        match self {
+            StartError::Resolve { .. } | StartError::AccessNotAllowed { .. } => true,
+            StartError::Catalog { source: CatalogError::Storage(error), .. } => {
+                matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
+                    || is_permission_problem(error)
+            }
+            StartError::Bind { .. } | StartError::Catalog { .. } | StartError::Thread { .. } => {
+                false
+            }
+        }
+    }
+}
+
+fn is_permission_problem(error: &StorageError) -> bool {
+    let StorageError::Io { source, .. } = error else { return false };
+    matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Resolve { host, source } => {
+                write!(f, "the host '{host}' of ServerUrl cannot be resolved: {source}")
+            }
+            StartError::AccessNotAllowed { url, address, needed } => write!(
+                f,
+                "{url} means {address}, where others could reach the server without any \
+                 authentication. Listen on 127.0.0.1, or set Security.UnsecuredAccessAllowed to \
+                 {needed} if everybody on that network may read and change all data"
+            ),
+            StartError::Bind { address, source } => {
+                write!(f, "cannot listen on {address}: {source}")
+            }
+            StartError::Catalog { directory, source } => write_catalog(f, directory, source),
+            StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
+        }
+    }
+}
+
+fn write_catalog(
+    f: &mut fmt::Formatter<'_>,
+    directory: &str,
+    source: &CatalogError,
+) -> fmt::Result {
+    write!(f, "cannot open the data directory {directory}: {source}")?;
+    match source {
+        CatalogError::Storage(StorageError::Locked { .. }) => {
+            f.write_str(". Stop the other server, or give this one a DataDir of its own")
+        }
+        CatalogError::Storage(error) if is_permission_problem(error) => f.write_str(
+            ". The server must be allowed to write there; set DataDir to a directory it owns",
+        ),
+        _ => Ok(()),
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            StartError::Resolve { source, .. }
+            | StartError::Bind { source, .. }
+            | StartError::Thread { source } => Some(source),
+            StartError::Catalog { source, .. } => Some(source),
+            StartError::AccessNotAllowed { .. } => None,
+        }
+    }
+}

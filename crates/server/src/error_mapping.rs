@@ -1,0 +1,106 @@
+//! The engine's errors as the protocol shows them.
+
+use commands::{CommandError, SubmitError};
+use database::{AccessError, CatalogError};
+use documents::{DocumentError, ErrorKind as Origin};
+use storage::StorageError;
+use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
+
+/// An error of reading or writing documents.
+pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
+    let message = error.to_string();
+    let kind = match error {
+        DocumentError::Concurrency { id, expected, actual, message } => {
+            let (id, expected, actual) = (id.clone(), expected.clone(), actual.clone());
+            let fields = ConcurrencyFields { id, expected, actual };
+            return ProtocolError::concurrency(message.clone(), fields);
+        }
+        DocumentError::CollectionMismatch { .. } => ErrorKind::CollectionMismatch,
+        DocumentError::IdTooLong(_) => ErrorKind::Argument,
+        DocumentError::MetadataIsNotAnObject { .. } | DocumentError::NotANumber { .. } => {
+            ErrorKind::Format
+        }
+        DocumentError::InvalidMetadata { .. } => ErrorKind::InvalidData,
+        DocumentError::UnresolvedIdentity { .. } => ErrorKind::NotSupported,
+        DocumentError::TooLarge { .. } => ErrorKind::RequestTooLarge,
+        DocumentError::Storage(error) => return storage_error(error),
+        _ if error.kind() == Origin::Caller => ErrorKind::InvalidOperation,
+        _ => ErrorKind::Internal,
+    };
+    ProtocolError::new(kind, message)
+}
+
+/// An error of the storage.
+pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
+    let kind = match error {
+        StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. } => ErrorKind::Argument,
+        StorageError::DiskFull { .. } => ErrorKind::DiskFull,
+        StorageError::BuiltOnFailed { reason } => return storage_error(reason),
+        StorageError::TooManyUnflushed { .. } => ErrorKind::Overloaded,
+        StorageError::Failed { .. } | StorageError::Io { .. } => ErrorKind::StorageFailed,
+        _ => ErrorKind::Internal,
+    };
+    ProtocolError::new(kind, error.to_string())
+}
+
+/// A batch that was not done.
+pub(crate) fn command_error(error: &CommandError) -> ProtocolError {
+    match error {
+        CommandError::Document(error) => document_error(error),
+        CommandError::NotWritten(error) => storage_error(error),
+        CommandError::OutcomeUnknown(_) | CommandError::Closed => {
+            ProtocolError::new(ErrorKind::StorageFailed, error.to_string())
+        }
+        CommandError::Panicked { .. } => ProtocolError::new(ErrorKind::Internal, error.to_string()),
+    }
+}
+
+/// Whether the database has to be closed and opened again.
+pub(crate) fn needs_reopening(error: &CommandError) -> bool {
+    matches!(error, CommandError::OutcomeUnknown(_) | CommandError::Closed)
+}
+
+/// A batch that was not taken.
+pub(crate) fn submit_error(error: SubmitError) -> ProtocolError {
+    let kind = match error {
+        SubmitError::Full => ErrorKind::Overloaded,
+        SubmitError::Closed => ErrorKind::StorageFailed,
+    };
+    ProtocolError::new(kind, error.to_string())
+}
+
+/// A database that cannot be used. `name` is as the client wrote it.
+pub(crate) fn access_error(error: &AccessError, name: &str) -> ProtocolError {
+    match error {
+        AccessError::Missing => ProtocolError::new(
+            ErrorKind::DatabaseDoesNotExist,
+            format!("Database '{name}' does not exist."),
+        ),
+        AccessError::Disabled => {
+            ProtocolError::new(ErrorKind::DatabaseDisabled, format!("{name} has been disabled"))
+        }
+        AccessError::TooManyWaiting | AccessError::ShuttingDown => {
+            ProtocolError::new(ErrorKind::Overloaded, error.to_string())
+        }
+        AccessError::Load(cause) => ProtocolError::new(
+            ErrorKind::DatabaseLoadFailure,
+            format!("Failed to start database {name}: {cause}"),
+        ),
+    }
+}
+
+/// An error of the server's catalog.
+pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
+    let message = error.to_string();
+    match error {
+        CatalogError::AlreadyExists { .. } => {
+            ProtocolError::concurrency(message, ConcurrencyFields::default())
+        }
+        CatalogError::VersionMismatch { .. } => {
+            ProtocolError::new(ErrorKind::RecordConcurrency, message)
+        }
+        CatalogError::Missing { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
+        CatalogError::CorruptRecord { .. } => ProtocolError::new(ErrorKind::Internal, message),
+        CatalogError::Storage(error) => storage_error(error),
+    }
+}

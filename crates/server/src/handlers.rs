@@ -1,0 +1,17 @@
+//! The code behind the routes, one file per area. Handlers are thin: they read parameters, ask the
+//! engine and write the answer.
+
+pub(crate) mod bulk_docs;
+pub(crate) mod bulk_insert;
+pub(crate) mod configuration;
+pub(crate) mod databases;
+pub(crate) mod debug;
+pub(crate) mod documents;
+pub(crate) mod hilo;
+pub(crate) mod identities;
+pub(crate) mod multi_get;
+pub(crate) mod operations;
+pub(crate) mod queries;
+pub(crate) mod server_info;
+pub(crate) mod statistics;
+pub(crate) mod streams;

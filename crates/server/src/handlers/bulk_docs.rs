@@ -1,0 +1,218 @@
+//! `/bulk_docs`: several commands in one transaction.
+
+use std::time::Duration;
+
+use commands::{Batch, BatchOutcome, Command, CommandResult};
+use documents::{ExpectedVersion, PutDocument, RequestedId, StoredDocument};
+use http::{StatusCode, header};
+use model::{DocumentId, date};
+use wire::{BatchCommand, ErrorFields, ErrorKind, ProtocolError, QueryString};
+
+use crate::{
+    answer::Answer, call::Call, json_text::JsonObject, router::Answering, submitting::submit,
+};
+
+/// `POST /bulk_docs`.
+pub(crate) fn bulk_docs(call: Call) -> Answering {
+    Box::pin(async move {
+        check_content_type(&call)?;
+        let waits = Waits::of(&call.query())?;
+        let body = call.state.with_builder(|builder| wire::read_bulk_docs(&call.body, builder))?;
+        let (batch, echoes) = to_batch(body.commands)?;
+        let database = call.database()?;
+        let outcome = if batch.commands.is_empty() {
+            None
+        } else {
+            Some(submit(&call.state, database, batch).await?)
+        };
+        let answer = write_answer(outcome.as_ref(), &echoes);
+        if outcome.is_some() {
+            waits.wait_for_replicas(outcome.as_ref()).await?;
+        }
+        Ok(Answer::json_with(StatusCode::CREATED, answer))
+    })
+}
+
+fn check_content_type(call: &Call) -> Result<(), ProtocolError> {
+    // Clients that send nothing mean JSON.
+    let Some(content_type) = call.header(header::CONTENT_TYPE) else { return Ok(()) };
+    let media_type = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    if media_type.starts_with("multipart/") {
+        let message = "Batches with attachments (multipart) are not supported by this server yet";
+        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+    }
+    if media_type.is_empty() || media_type == "application/json" {
+        return Ok(());
+    }
+    Err(ProtocolError::invalid_operation(format!(
+        "The requested Content type '{content_type}' is not supported. Use 'application/json' or \
+         'multipart/mixed'."
+    )))
+}
+
+/// The id of a deletion as the answer repeats it; commands that name no document do nothing.
+enum Echo {
+    Executed { id: Option<String> },
+    Nothing { id: Option<String> },
+}
+
+fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolError> {
+    let mut batch = Batch::default();
+    let mut echoes = Vec::with_capacity(commands.len());
+    for command in commands {
+        match command {
+            BatchCommand::Put { id, change_vector, document } => {
+                let id = RequestedId::parse(id.as_deref()).map_err(too_long)?;
+                let expected = ExpectedVersion::parse(change_vector.as_deref());
+                batch.commands.push(Command::Put(PutDocument { id, expected, body: document }));
+                echoes.push(Echo::Executed { id: None });
+            }
+            BatchCommand::Delete { id, change_vector } => match id.as_deref() {
+                None | Some("") => echoes.push(Echo::Nothing { id }),
+                Some(text) => {
+                    let expected = ExpectedVersion::parse(change_vector.as_deref());
+                    let of = DocumentId::new(text).map_err(too_long)?;
+                    batch.commands.push(Command::Delete { id: of, expected });
+                    echoes.push(Echo::Executed { id });
+                }
+            },
+            BatchCommand::DeletePrefix { prefix } => {
+                echoes.push(Echo::Executed { id: Some(prefix.clone()) });
+                batch.commands.push(Command::DeletePrefix { prefix });
+            }
+        }
+    }
+    Ok((batch, echoes))
+}
+
+fn too_long(error: model::DocumentIdTooLong) -> ProtocolError {
+    ProtocolError::argument(error.to_string())
+}
+
+fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Vec<u8> {
+    let mut results = outcome.map_or(&[][..], |outcome| &outcome.results).iter();
+    let mut body = b"{\"Results\":[".to_vec();
+    for (index, echo) in echoes.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        match echo {
+            Echo::Nothing { id } => write_deleted(id.as_deref(), None, &mut body),
+            Echo::Executed { id } => write_result(results.next(), id.as_deref(), &mut body),
+        }
+    }
+    body.extend_from_slice(b"]}");
+    body
+}
+
+fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec<u8>) {
+    match result {
+        Some(CommandResult::Put(stored)) => write_stored(stored, body),
+        Some(CommandResult::Deleted { deleted, .. }) => {
+            write_deleted(id, deleted.as_ref().map(|_| Deleted::Document), body);
+        }
+        Some(CommandResult::DeletedPrefix { deleted, .. }) => {
+            write_deleted(id, (*deleted > 0).then_some(Deleted::Prefix), body);
+        }
+        Some(
+            CommandResult::HiLoRange(_) | CommandResult::HiLoReturned | CommandResult::Identity(_),
+        )
+        | None => body.extend_from_slice(b"{}"),
+    }
+}
+
+/// What was deleted, because the protocol tells a version only for single documents.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deleted {
+    Document,
+    Prefix,
+}
+
+fn write_deleted(id: Option<&str>, deleted: Option<Deleted>, body: &mut Vec<u8>) {
+    let mut object = JsonObject::begin(body);
+    object.optional_text("Id", id);
+    object.text("Type", "DELETE");
+    object.flag("Deleted", deleted.is_some());
+    if deleted == Some(Deleted::Document) {
+        object.optional_text("ChangeVector", None);
+    }
+    object.end();
+}
+
+fn write_stored(stored: &StoredDocument, body: &mut Vec<u8>) {
+    let mut object = JsonObject::begin(body);
+    object.text("Type", "PUT");
+    object.text("@id", stored.id.as_str());
+    object.text("@collection", stored.collection.as_str());
+    object.text("@change-vector", &stored.change_vector.to_string());
+    object.text("@last-modified", &date::format(stored.last_modified_ticks));
+    if !stored.flags.is_empty() {
+        let mut flags = Vec::new();
+        stored.flags.write_text(&mut flags);
+        object.text("@flags", &String::from_utf8_lossy(&flags));
+    }
+    object.end();
+}
+
+/// What the client wants to wait for after the write. There are no indexes, so waiting for them is
+/// over at once; there are no other nodes, so waiting for them is never over.
+struct Waits {
+    replicas: Option<ReplicaWait>,
+}
+
+struct ReplicaWait {
+    count: i64,
+    timeout: Duration,
+    timeout_text: String,
+    throws: bool,
+}
+
+impl Waits {
+    fn of(query: &QueryString<'_>) -> Result<Waits, ProtocolError> {
+        query.time_span("waitForIndexesTimeout")?;
+        query.bool("waitForIndexThrow")?;
+        let Some(timeout) = query.time_span("waitForReplicasTimeout")? else {
+            return Ok(Waits { replicas: None });
+        };
+        let count = match query.get("numberOfReplicasToWaitFor") {
+            // The majority of one node is that node, which has the write already.
+            Some("majority") => 0,
+            _ => i64::from(query.int("numberOfReplicasToWaitFor")?.unwrap_or(1)),
+        };
+        let throws = query.bool("throwOnTimeoutInWaitForReplicas")?.unwrap_or(true);
+        let timeout_text = query.get("waitForReplicasTimeout").unwrap_or("").to_owned();
+        Ok(Waits { replicas: Some(ReplicaWait { count, timeout, timeout_text, throws }) })
+    }
+
+    /// The write is done already, so a time-out here does not take it back.
+    async fn wait_for_replicas(&self, outcome: Option<&BatchOutcome>) -> Result<(), ProtocolError> {
+        let Some(wait) = self.replicas.as_ref().filter(|wait| wait.count > 0) else {
+            return Ok(());
+        };
+        tokio::time::sleep(wait.timeout).await;
+        if !wait.throws {
+            return Ok(());
+        }
+        let change_vector = outcome.and_then(last_change_vector).unwrap_or_default();
+        let mut error = ProtocolError::new(
+            ErrorKind::Timeout,
+            format!(
+                "Could not verify that the change vector '{change_vector}' was replicated to {} \
+                 servers in {}. So far, it only replicated to 0",
+                wait.count, wait.timeout_text
+            ),
+        );
+        error.fields = ErrorFields::FailImmediately;
+        Err(error)
+    }
+}
+
+fn last_change_vector(outcome: &BatchOutcome) -> Option<String> {
+    outcome.results.iter().rev().find_map(|result| match result {
+        CommandResult::Put(stored) => Some(stored.change_vector.to_string()),
+        CommandResult::Deleted { deleted, .. } => {
+            deleted.as_ref().map(|deleted| deleted.change_vector.to_string())
+        }
+        _ => None,
+    })
+}

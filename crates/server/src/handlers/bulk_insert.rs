@@ -1,0 +1,377 @@
+//! `/bulk_insert`: documents in one streamed body, committed in batches while it streams in.
+//!
+//! What was committed before a failure stays. Memory holds one element, the batch that is being
+//! gathered and the one that is being written, whatever the size of the body. The work goes on in a
+//! task of its own, so that the operation has an outcome even when the client goes away.
+
+use std::{collections::HashSet, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
+
+use blittable::{ObjectScanner, Scanned};
+use bytes::Bytes;
+use commands::{Batch, BatchOutcome, Command, SubmitError};
+use database::{DatabaseLease, Operation};
+use documents::{DocumentError, ExpectedVersion, PutDocument, RequestedId};
+use http::StatusCode;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use wire::{
+    BulkInsertCommand, ErrorKind, ProtocolError,
+    operation_state::{
+        BulkInsertProgress, BulkOperationResult, OperationFailure, OperationStatus, group_digits,
+    },
+};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    content_coding::{Coding, StreamDecoder},
+    error_mapping::document_error,
+    router::Answering,
+    server_state::ServerState,
+    service::error_answer,
+    submitting::{Submitted, begin, settle},
+};
+
+/// A batch is submitted when its commands have about so many bytes.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+/// A batch is submitted when it has so many commands.
+const BATCH_COMMANDS_MAX: usize = 4096;
+/// What an element may have around its document.
+const ELEMENT_OVERHEAD_BYTES: usize = 64 << 10;
+/// How often and how long a batch is offered to a full queue again before the insert fails.
+const FULL_QUEUE_TRIES: usize = 600;
+const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
+
+/// `POST /bulk_insert`.
+pub(crate) fn bulk_insert(mut call: Call) -> Answering {
+    Box::pin(async move {
+        let (id, skip_unchanged) = {
+            let query = call.query();
+            let skip = query.bool("skipOverwriteIfUnchanged")?.unwrap_or(false);
+            (query.required_long("id")?, skip)
+        };
+        let Some(body) = call.stream.take() else {
+            return Err(ProtocolError::invalid_operation("the body of the bulk insert is missing"));
+        };
+        let decoder = Coding::of_request(&call.headers)?.stream_decoder()?;
+        let database = call.database()?.clone();
+        let now = call.state.platform.clock.now();
+        let operation = database
+            .operations()
+            .begin(id, "Bulk Insert", "BulkInsert", now)
+            .map_err(|_| ProtocolError::new(ErrorKind::Overloaded, "Too many operations run"))?;
+        let insert = Insert::new(Arc::clone(&call.state), database, operation, skip_unchanged);
+        match tokio::spawn(insert.run(body, decoder)).await {
+            Ok(Ok(())) => Ok(Answer::empty(StatusCode::CREATED)),
+            Ok(Err(error)) => {
+                Ok(error_answer(&error, &call.target).with_header("connection", "close"))
+            }
+            Err(error) => Err(ProtocolError::new(ErrorKind::Internal, error.to_string())),
+        }
+    })
+}
+
+struct Insert {
+    state: Arc<ServerState>,
+    database: DatabaseLease,
+    operation: Arc<Operation>,
+    skip_unchanged: bool,
+    scanner: ObjectScanner,
+    /// The beginning of an element whose end has not arrived.
+    partial: Vec<u8>,
+    batch: Batch,
+    batch_bytes: usize,
+    in_flight: Option<Submitted>,
+    /// Ids that are in `batch` or in flight, kept when unchanged documents are to be skipped: what is
+    /// stored does not tell about them yet.
+    unsettled: [HashSet<String>; 2],
+    last_id: Option<String>,
+    processed: u64,
+    batches: u64,
+}
+
+/// What happens next while a body streams in.
+enum Event {
+    Piece(Bytes),
+    End,
+    Broken(String),
+    Committed(Result<BatchOutcome, ProtocolError>),
+    /// Nothing has arrived, and nothing is being written: a good time to write what there is.
+    Idle,
+}
+
+impl Insert {
+    fn new(
+        state: Arc<ServerState>,
+        database: DatabaseLease,
+        operation: Arc<Operation>,
+        skip_unchanged: bool,
+    ) -> Insert {
+        let element_bytes_max =
+            state.parse_limits().document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
+        Insert {
+            state,
+            database,
+            operation,
+            skip_unchanged,
+            scanner: ObjectScanner::new(element_bytes_max),
+            partial: Vec::new(),
+            batch: Batch::default(),
+            batch_bytes: 0,
+            in_flight: None,
+            unsettled: Default::default(),
+            last_id: None,
+            processed: 0,
+            batches: 0,
+        }
+    }
+
+    async fn run(
+        mut self,
+        mut body: Incoming,
+        mut decoder: StreamDecoder,
+    ) -> Result<(), ProtocolError> {
+        let inserted = self.insert_all(&mut body, &mut decoder).await;
+        let committed = self.wait_for_batch().await;
+        let outcome = inserted.and(committed);
+        let now = self.state.platform.clock.now();
+        match outcome {
+            Ok(()) => {
+                let result = BulkOperationResult {
+                    total: self.processed,
+                    documents_processed: self.processed,
+                };
+                self.operation.finish(OperationStatus::Completed(result), now);
+                Ok(())
+            }
+            Err(error) if error.kind == ErrorKind::OperationCanceled => {
+                self.operation.finish(OperationStatus::Canceled, now);
+                Err(error)
+            }
+            Err(cause) => {
+                let error = self.failure(&cause);
+                let failure = OperationFailure {
+                    type_name: error.kind.type_name().to_owned(),
+                    message: error.message.clone(),
+                    error: error.full_text(),
+                    status_code: error.kind.status(),
+                };
+                self.operation.finish(OperationStatus::Faulted(failure), now);
+                Err(error)
+            }
+        }
+    }
+
+    fn failure(&self, cause: &ProtocolError) -> ProtocolError {
+        ProtocolError::invalid_operation(format!(
+            "Failed to process bulk insert. Inserted {} items in {} batches.",
+            group_digits(self.processed),
+            group_digits(self.batches)
+        ))
+        .caused_by(cause.full_text())
+    }
+
+    async fn insert_all(
+        &mut self,
+        body: &mut Incoming,
+        decoder: &mut StreamDecoder,
+    ) -> Result<(), ProtocolError> {
+        loop {
+            self.check_wanted()?;
+            match self.next_event(body).await {
+                Event::Piece(piece) => self.take_piece(&decoder.push(&piece)?).await?,
+                Event::Committed(outcome) => self.note_committed(outcome)?,
+                Event::Idle => self.submit_batch().await?,
+                Event::Broken(message) => {
+                    return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+                }
+                Event::End => break,
+            }
+        }
+        self.scanner.finish().map_err(|error| scan_error(&error))?;
+        self.submit_batch().await
+    }
+
+    fn check_wanted(&self) -> Result<(), ProtocolError> {
+        if self.operation.should_stop() {
+            let message = "The operation was canceled.";
+            return Err(ProtocolError::new(ErrorKind::OperationCanceled, message));
+        }
+        if self.database.is_closing() {
+            let message = "The database is being closed.";
+            return Err(ProtocolError::new(ErrorKind::DatabaseDisabled, message));
+        }
+        Ok(())
+    }
+
+    /// Prefers what arrives over what was written, and both over being idle.
+    async fn next_event(&mut self, body: &mut Incoming) -> Event {
+        let (state, database) = (Arc::clone(&self.state), self.database.clone());
+        let has_batch = !self.batch.commands.is_empty();
+        let in_flight = &mut self.in_flight;
+        let mut frame = Box::pin(body.frame());
+        std::future::poll_fn(move |context| {
+            if let Poll::Ready(frame) = frame.as_mut().poll(context) {
+                return Poll::Ready(match frame {
+                    None => Event::End,
+                    Some(Ok(frame)) => Event::Piece(frame.into_data().unwrap_or_default()),
+                    Some(Err(error)) => Event::Broken(error.to_string()),
+                });
+            }
+            match in_flight {
+                Some(submitted) => match Pin::new(submitted).poll(context) {
+                    Poll::Pending => Poll::Pending,
+                    Poll::Ready(answer) => {
+                        *in_flight = None;
+                        Poll::Ready(Event::Committed(settle(&state, &database, answer)))
+                    }
+                },
+                None if has_batch => Poll::Ready(Event::Idle),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn take_piece(&mut self, mut piece: &[u8]) -> Result<(), ProtocolError> {
+        loop {
+            match self.scanner.scan(piece).map_err(|error| scan_error(&error))? {
+                Scanned::Element { start, end } => {
+                    if self.partial.is_empty() {
+                        self.take_element(&piece[start..end])?;
+                    } else {
+                        let mut element = std::mem::take(&mut self.partial);
+                        element.extend_from_slice(&piece[start..end]);
+                        self.take_element(&element)?;
+                    }
+                    piece = &piece[end..];
+                    if self.is_batch_full() {
+                        self.submit_batch().await?;
+                    }
+                }
+                Scanned::Partial { start } => {
+                    self.partial.extend_from_slice(&piece[start..]);
+                    return Ok(());
+                }
+                Scanned::Between => return Ok(()),
+            }
+        }
+    }
+
+    fn take_element(&mut self, element: &[u8]) -> Result<(), ProtocolError> {
+        let read =
+            |builder: &mut blittable::Builder| wire::read_bulk_insert_element(element, builder);
+        let (id, document) = match self.state.with_builder(read)? {
+            BulkInsertCommand::HeartBeat => return Ok(()),
+            BulkInsertCommand::Put { id, document } => (id, document),
+        };
+        let id = requested_id(id.as_deref())?;
+        let put = PutDocument { id, expected: ExpectedVersion::Any, body: document };
+        if self.skip_unchanged && self.is_unchanged(&put)? {
+            self.processed += 1;
+            return Ok(());
+        }
+        if let RequestedId::Exactly(id) = &put.id {
+            self.last_id = Some(id.as_str().to_owned());
+            if self.skip_unchanged {
+                self.unsettled[0].insert(id.lower_cased().to_owned());
+            }
+        }
+        let command = Command::Put(put);
+        self.batch_bytes += command.size_bytes();
+        self.batch.commands.push(command);
+        Ok(())
+    }
+
+    /// Whether the document is stored just so already.
+    fn is_unchanged(&self, put: &PutDocument) -> Result<bool, ProtocolError> {
+        let RequestedId::Exactly(id) = &put.id else { return Ok(false) };
+        if self.unsettled.iter().any(|ids| ids.contains(id.lower_cased())) {
+            return Ok(false);
+        }
+        let tx = self.database.read();
+        let stored = documents::get(&tx, id).map_err(|error| document_error(&error))?;
+        let Some(stored) = stored.filter(|stored| stored.id() == id.as_str()) else {
+            return Ok(false);
+        };
+        let (stored, new) = (stored.body().root(), put.body.as_view().root());
+        let equal =
+            blittable::equal(&blittable::Value::Object(stored), &blittable::Value::Object(new));
+        equal.map_err(|error| document_error(&DocumentError::from(error)))
+    }
+
+    fn is_batch_full(&self) -> bool {
+        self.batch_bytes >= BATCH_BYTES_MAX || self.batch.commands.len() >= BATCH_COMMANDS_MAX
+    }
+
+    /// Waits for the batch in flight, then sends the one that was gathered.
+    async fn submit_batch(&mut self) -> Result<(), ProtocolError> {
+        self.wait_for_batch().await?;
+        if self.batch.commands.is_empty() {
+            return Ok(());
+        }
+        self.batch_bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        self.unsettled.swap(0, 1);
+        self.wait_for_room().await?;
+        self.in_flight = Some(begin(&self.state, &self.database, batch)?);
+        Ok(())
+    }
+
+    /// A bulk insert waits for a busy server instead of failing at once.
+    async fn wait_for_room(&self) -> Result<(), ProtocolError> {
+        for _ in 0..FULL_QUEUE_TRIES {
+            if self.database.has_room() {
+                return Ok(());
+            }
+            tokio::time::sleep(FULL_QUEUE_PAUSE).await;
+        }
+        Err(crate::error_mapping::submit_error(SubmitError::Full))
+    }
+
+    async fn wait_for_batch(&mut self) -> Result<(), ProtocolError> {
+        let Some(submitted) = self.in_flight.take() else { return Ok(()) };
+        let outcome = settle(&self.state, &self.database, submitted.await);
+        self.note_committed(outcome)
+    }
+
+    fn note_committed(
+        &mut self,
+        outcome: Result<BatchOutcome, ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        self.unsettled[1].clear();
+        self.processed += outcome?.results.len() as u64;
+        self.batches += 1;
+        self.operation.set_progress(BulkInsertProgress {
+            processed: self.processed,
+            batch_count: self.batches,
+            last_processed_id: self.last_id.clone(),
+        });
+        Ok(())
+    }
+}
+
+fn requested_id(id: Option<&str>) -> Result<RequestedId, ProtocolError> {
+    let requested =
+        RequestedId::parse(id).map_err(|error| ProtocolError::argument(error.to_string()))?;
+    if matches!(requested, RequestedId::Identity(_)) {
+        let id = id.unwrap_or_default().to_owned();
+        return Err(document_error(&DocumentError::UnresolvedIdentity { id }));
+    }
+    Ok(requested)
+}
+
+fn scan_error(error: &blittable::ScanError) -> ProtocolError {
+    match error {
+        blittable::ScanError::UnexpectedEnd { .. } => ProtocolError::new(
+            ErrorKind::EndOfStream,
+            "Attempted to read past the end of the stream.",
+        ),
+        blittable::ScanError::ElementTooLarge { .. } => {
+            ProtocolError::new(ErrorKind::RequestTooLarge, error.to_string())
+        }
+        blittable::ScanError::UnexpectedByte { .. } => {
+            ProtocolError::new(ErrorKind::InvalidData, error.to_string())
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The configuration that clients take from the server.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use wire::{ErrorKind, ProtocolError, header_names::REFRESH_CLIENT_CONFIGURATION};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    client_configuration::{self, RECORD_PROPERTY, SERVER_CONFIGURATION},
+    error_mapping::catalog_error,
+    router::Answering,
+};
+
+/// `GET /configuration/client`.
+pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
+    match client_configuration::of_server(&call.state.catalog)? {
+        Some(configuration) => Ok(Answer::shape(StatusCode::OK, &configuration.json)),
+        None => Ok(Answer::empty(StatusCode::NOT_FOUND)),
+    }
+}
+
+/// `GET /databases/*/configuration/client`.
+pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
+    let record = call.database()?.record();
+    let configuration = client_configuration::effective(&call.state, &record)?;
+    let etag = client_configuration::etag(configuration.as_ref());
+    let json = configuration.map_or(Value::Null, |configuration| configuration.json);
+    Ok(Answer::shape(StatusCode::OK, &json!({"Etag": etag, "Configuration": json})))
+}
+
+/// `PUT /admin/configuration/client`.
+pub(crate) fn put_of_server(call: Call) -> Answering {
+    Box::pin(async move {
+        let stored = read_configuration(&call.body)?;
+        let bytes = Value::Object(stored).to_string().into_bytes();
+        let state = call.state;
+        blocking(move || {
+            let index = state.catalog.put_value(SERVER_CONFIGURATION, &bytes);
+            let index = index.map_err(|error| catalog_error(&error))?;
+            state.client_configuration_changed(index);
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}
+
+/// `PUT /databases/*/admin/configuration/client`.
+pub(crate) fn put_of_database(call: Call) -> Answering {
+    Box::pin(async move {
+        let mut stored = read_configuration(&call.body)?;
+        let name = call.database()?.record().name.as_str().to_owned();
+        let state = call.state;
+        blocking(move || {
+            let updated = state.catalog.update(&name, |record, index| {
+                stored.insert("Etag".to_owned(), index.into());
+                let mut body: Map<String, Value> =
+                    serde_json::from_slice(&record.body).unwrap_or_default();
+                body.insert(RECORD_PROPERTY.to_owned(), Value::Object(stored));
+                record.body = Value::Object(body).to_string().into_bytes();
+            });
+            if let Some(record) = updated.map_err(|error| catalog_error(&error))? {
+                state.registry.record_changed(&record);
+                state.client_configuration_changed(record.etag);
+            }
+            let answer = Answer::empty(StatusCode::CREATED);
+            Ok(answer.with_header(REFRESH_CLIENT_CONFIGURATION, "true"))
+        })
+        .await
+    })
+}
+
+fn read_configuration(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
+    serde_json::from_slice(body).map_err(|error| {
+        ProtocolError::new(
+            ErrorKind::InvalidData,
+            format!("The configuration is not JSON: {error}"),
+        )
+    })
+}

@@ -1,0 +1,308 @@
+//! Which databases there are: creating, listing, switching and deleting them.
+
+use std::sync::Arc;
+
+use database::{DatabaseRecord, NewRecord};
+use http::StatusCode;
+use model::{DatabaseName, date};
+use serde_json::{Map, Value, json};
+use wire::{
+    ErrorKind, ProtocolError,
+    database_shapes::{
+        ListedDatabase, NODE_TAG, ToggleStatus, TopologyFacts, database_put_result,
+        database_record, topology_answer,
+    },
+    header_names::{DATABASE_MISSING, unquote},
+};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    database_files::{check_settings, delete_files},
+    error_mapping::catalog_error,
+    handlers::statistics::size_on_disk,
+    router::Answering,
+    server_state::ServerState,
+};
+
+/// `GET /databases`: all, a page, only names, or one.
+pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let state = &call.state;
+    if let Some(name) = query.get("name").filter(|name| !name.is_empty()) {
+        return Ok(match state.catalog.record(name) {
+            Some(record) => Answer::shape(
+                StatusCode::OK,
+                &listed(state, &record, name).to_json(state.address()),
+            ),
+            None => Answer::empty(StatusCode::NOT_FOUND).with_header(DATABASE_MISSING, name),
+        });
+    }
+    let names_only = query.bool("namesOnly")?.unwrap_or(false);
+    let skip = usize::try_from(query.start()?).unwrap_or(0);
+    let take = usize::try_from(query.page_size()?).unwrap_or(0);
+    let records = state.catalog.records().into_iter().skip(skip).take(take);
+    let databases: Vec<Value> = records
+        .map(|record| match names_only {
+            true => Value::from(record.name.as_str()),
+            false => listed(state, &record, record.name.as_str()).to_json(state.address()),
+        })
+        .collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"Databases": databases})))
+}
+
+/// A database that is not open is listed without opening it.
+fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDatabase {
+    let open = state.registry.if_open(record.name.as_str());
+    let documents_count = open.as_ref().and_then(|database| {
+        documents::progress(&database.read()).ok().map(|progress| progress.documents)
+    });
+    let up_time = open.as_ref().map(|database| {
+        let now = state.platform.clock.monotonic();
+        span_text(now.saturating_sub(database.opened_after()))
+    });
+    ListedDatabase {
+        name: name.to_owned(),
+        disabled: record.disabled,
+        size_bytes: open.as_ref().map_or(0, |database| size_on_disk(database)),
+        up_time,
+        documents_count: documents_count.unwrap_or(0),
+        load_error: None,
+    }
+}
+
+/// `1.02:03:04.0050000`, without the days when there are none.
+fn span_text(span: std::time::Duration) -> String {
+    let seconds = span.as_secs();
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    let ticks = span.subsec_nanos() / 100;
+    let clock = format!("{hours:02}:{minutes:02}:{seconds:02}.{ticks:07}");
+    if days == 0 { clock } else { format!("{days}.{clock}") }
+}
+
+/// `GET /topology`.
+pub(crate) fn topology(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.single_non_empty("name")?;
+    let state = &call.state;
+    let Some(record) = state.catalog.record(name) else {
+        return Ok(missing(StatusCode::SERVICE_UNAVAILABLE, name));
+    };
+    let url = query.get("localUrl").filter(|url| !url.is_empty()).unwrap_or(state.address());
+    let version = state.settings.protocol_version.as_str();
+    let answer = topology_answer(record.name.as_str(), url, record.topology_index, version);
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+fn missing(status: StatusCode, name: &str) -> Answer {
+    let message = format!("Database {name} wasn't found");
+    Answer::shape(status, &json!({"Type": "Error", "Message": message}))
+        .with_header(DATABASE_MISSING, name)
+}
+
+/// `GET /admin/databases`.
+pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.single_non_empty("name")?;
+    match call.state.catalog.record(name) {
+        Some(record) => Ok(Answer::shape(StatusCode::OK, &record_json(&record))),
+        None => Ok(missing(StatusCode::NOT_FOUND, name)),
+    }
+}
+
+/// `GET /databases/*/admin/record`.
+pub(crate) fn record(call: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::shape(StatusCode::OK, &record_json(&call.database()?.record())))
+}
+
+fn record_json(record: &DatabaseRecord) -> Value {
+    let stored: Map<String, Value> = serde_json::from_slice(&record.body).unwrap_or_default();
+    let name = record.name.as_str();
+    database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
+}
+
+fn topology_facts(record: &DatabaseRecord) -> TopologyFacts {
+    TopologyFacts {
+        stamp_index: record.topology_index,
+        nodes_modified_at: date::format(record.created.ticks()),
+        topology_id: String::from_utf8_lossy(&record.topology_id.text()).into_owned(),
+        cluster_transaction_id: String::from_utf8_lossy(&record.cluster_transaction_id.text())
+            .into_owned(),
+    }
+}
+
+/// `PUT /admin/databases`: creates a database, or replaces its record when the header `ETag` names
+/// the version of the record.
+pub(crate) fn put(call: Call) -> Answering {
+    Box::pin(async move {
+        call.query().int("replicationFactor")?;
+        // A header that is no number, such as `"undefined"`, expects nothing.
+        let expected = call.header("etag").and_then(|etag| unquote(etag).parse::<i64>().ok());
+        let expected = expected.map(|etag| u64::try_from(etag).unwrap_or(u64::MAX));
+        let new = read_record(&call)?;
+        let state = call.state;
+        blocking(move || {
+            let record = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
+            let name = record.name.as_str();
+            state.registry.record_changed(&record);
+            if record.disabled && state.registry.if_open(name).is_some() {
+                state.registry.with_closed(name, || ());
+            }
+            let facts = topology_facts(&record);
+            let result = database_put_result(name, record.etag, &facts, state.address());
+            Ok(Answer::shape(StatusCode::CREATED, &result))
+        })
+        .await
+    })
+}
+
+fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
+    let body: Map<String, Value> = serde_json::from_slice(&call.body).map_err(|error| {
+        if error.is_eof() {
+            let message = "Stream ended without reaching end of json content";
+            return ProtocolError::new(ErrorKind::EndOfStream, message);
+        }
+        ProtocolError::new(ErrorKind::InvalidData, format!("The record is not JSON: {error}"))
+    })?;
+    let refused = |message: &str| ProtocolError::new(ErrorKind::BadRequest, message);
+    let name = match body.get("DatabaseName") {
+        Some(Value::String(name)) => name,
+        Some(Value::Null) | None => return Err(refused("Name cannot be null or empty.")),
+        Some(_) => return Err(refused("'DatabaseName' must be a text.")),
+    };
+    let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
+    check_settings(&call.state.settings, &body)?;
+    let disabled = body.get("Disabled").and_then(Value::as_bool).unwrap_or(false);
+    Ok(NewRecord { name, disabled, body: call.body.to_vec() })
+}
+
+/// `DELETE /admin/databases`.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        let body = read_object(&call.body)?;
+        let names = database_names(&body);
+        let hard = body.get("HardDelete").and_then(Value::as_bool).unwrap_or(false);
+        check_nodes(&body, &names)?;
+        let state = call.state;
+        blocking(move || {
+            let mut last_index = -1;
+            for name in &names {
+                if let Some(index) = delete_one(&state, name, hard)? {
+                    last_index = i64::try_from(index).unwrap_or(i64::MAX);
+                }
+            }
+            let answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
+            Ok(Answer::shape(StatusCode::OK, &answer))
+        })
+        .await
+    })
+}
+
+fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), ProtocolError> {
+    let Some(Value::Array(nodes)) = body.get("FromNodes") else { return Ok(()) };
+    let Some(other) = nodes.iter().filter_map(Value::as_str).find(|node| *node != NODE_TAG) else {
+        return Ok(());
+    };
+    let name = names.first().map_or("", String::as_str);
+    Err(ProtocolError::invalid_operation(format!(
+        "Database '{name}' doesn't reside on node '{other}' so it can't be deleted from it"
+    )))
+}
+
+/// The record goes first: a crash in between leaves files without a record, which no request
+/// reaches, instead of a database without files.
+fn delete_one(
+    state: &Arc<ServerState>,
+    name: &str,
+    hard: bool,
+) -> Result<Option<u64>, ProtocolError> {
+    let Some(record) = state.catalog.record(name) else { return Ok(None) };
+    state.registry.with_closed(name, || {
+        let index = state.catalog.remove(name).map_err(|error| catalog_error(&error))?;
+        if hard {
+            delete_files(state, &record)?;
+        }
+        Ok(index)
+    })
+}
+
+/// `POST /admin/databases/disable`.
+pub(crate) fn disable(call: Call) -> Answering {
+    toggle(call, true)
+}
+
+/// `POST /admin/databases/enable`.
+pub(crate) fn enable(call: Call) -> Answering {
+    toggle(call, false)
+}
+
+fn toggle(call: Call, disabled: bool) -> Answering {
+    Box::pin(async move {
+        let names = database_names(&read_object(&call.body)?);
+        let state = call.state;
+        blocking(move || {
+            let mut statuses = Vec::with_capacity(names.len());
+            for name in &names {
+                statuses.push(toggle_one(&state, name, disabled)?);
+            }
+            Ok(Answer::shape(StatusCode::OK, &json!({"Status": statuses})))
+        })
+        .await
+    })
+}
+
+fn toggle_one(
+    state: &ServerState,
+    name: &str,
+    disabled: bool,
+) -> Result<ToggleStatus, ProtocolError> {
+    let Some(record) = state.catalog.record(name) else { return Ok(ToggleStatus::missing(name)) };
+    if record.disabled == disabled {
+        return Ok(ToggleStatus::done(name, disabled));
+    }
+    let set = || state.catalog.update(name, |record, _| record.disabled = disabled);
+    let updated = if disabled { state.registry.with_closed(name, set) } else { set() };
+    match updated.map_err(|error| catalog_error(&error))? {
+        Some(_) => Ok(ToggleStatus::done(name, disabled)),
+        None => Ok(ToggleStatus::missing(name)),
+    }
+}
+
+fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
+    serde_json::from_slice(body).map_err(|error| {
+        if error.is_eof() {
+            let message = "Stream ended without reaching end of json content";
+            return ProtocolError::new(ErrorKind::EndOfStream, message);
+        }
+        ProtocolError::new(ErrorKind::InvalidData, format!("The body is not JSON: {error}"))
+    })
+}
+
+fn database_names(body: &Map<String, Value>) -> Vec<String> {
+    let names = body.get("DatabaseNames").and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
+/// `GET /debug/is-loaded`.
+pub(crate) fn is_loaded(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.single_non_empty("name")?;
+    let is_loaded = call.state.registry.if_open(name).is_some();
+    Ok(Answer::shape(StatusCode::OK, &json!({"DatabaseName": name, "IsLoaded": is_loaded})))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn spans_are_printed_as_clients_read_them() {
+        assert_eq!(span_text(Duration::from_millis(5_019)), "00:00:05.0190000");
+        assert_eq!(span_text(Duration::from_secs(93_784)), "1.02:03:04.0000000");
+    }
+}

@@ -1,0 +1,265 @@
+//! Reading, storing and deleting single documents: `/docs` and `/docs/size`.
+
+use std::collections::HashSet;
+
+use commands::{Batch, Command, CommandResult};
+use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
+use http::StatusCode;
+use model::{DocumentId, Etag};
+use query::IncludePath;
+use storage::ReadTransaction;
+use wire::{HashEtag, ProtocolError, QueryString, humane_size};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    document_pages::{Listing, list_documents},
+    error_mapping::document_error,
+    json_text::{JsonObject, write_row},
+    router::Answering,
+    submitting::submit,
+};
+
+/// Parameters that ask for what this server does not keep.
+const UNSUPPORTED_INCLUDES: [&str; 6] =
+    ["counter", "timeseries", "timeseriestime", "timeseriescount", "revisions", "revisionsBefore"];
+
+/// `GET /docs`: by ids, by prefix, by etag, or newest first.
+pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    if query.has("id") {
+        let ids: Vec<&str> = query.all("id").collect();
+        return load(call, &query, &ids);
+    }
+    list(call, &query)
+}
+
+/// `POST /docs`: by ids in the body.
+pub(crate) fn post(call: &Call) -> Result<Answer, ProtocolError> {
+    let ids = wire::read_ids(&call.body)?;
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    load(call, &call.query(), &ids)
+}
+
+/// `HEAD /docs`: whether a document exists, and its version.
+pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = document_id(query.single_non_empty("id")?)?;
+    let tx = call.database()?.read();
+    let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    if call.if_none_match() == Some(row.change_vector()) {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    Ok(Answer::json(Vec::new()).with_quoted_etag(row.change_vector()))
+}
+
+/// `GET /docs/size`.
+pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = document_id(query.single_non_empty("id")?)?;
+    let tx = call.database()?.read();
+    let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    let bytes = row.size_bytes() as u64;
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    object.number("ActualSize", bytes);
+    object.text("HumaneActualSize", &humane_size(bytes));
+    object.number("AllocatedSize", bytes);
+    object.text("HumaneAllocatedSize", &humane_size(bytes));
+    object.flag("IsCompressed", false);
+    object.text("DocId", row.id());
+    object.end();
+    Ok(Answer::json(body))
+}
+
+/// `PUT /docs`.
+pub(crate) fn put(call: Call) -> Answering {
+    Box::pin(async move {
+        let put = read_put(&call)?;
+        let outcome = submit(&call.state, call.database()?, Batch::one(Command::Put(put))).await?;
+        let Some(CommandResult::Put(stored)) = outcome.results.into_iter().next() else {
+            return Err(ProtocolError::invalid_operation("the document's fate is missing"));
+        };
+        let mut body = Vec::new();
+        let mut object = JsonObject::begin(&mut body);
+        object.text("Id", stored.id.as_str());
+        object.text("ChangeVector", &stored.change_vector.to_string());
+        object.end();
+        Ok(Answer::json_with(StatusCode::CREATED, body))
+    })
+}
+
+fn read_put(call: &Call) -> Result<PutDocument, ProtocolError> {
+    let query = call.query();
+    let id = query.single_non_empty("id")?;
+    let id =
+        RequestedId::parse(Some(id)).map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let body = call.state.with_builder(|builder| wire::read_document_body(&call.body, builder))?;
+    Ok(PutDocument { id, expected: ExpectedVersion::parse(call.if_match()), body })
+}
+
+/// `DELETE /docs`.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        let id = document_id(call.query().single_non_empty("id")?)?;
+        let expected = ExpectedVersion::parse(call.if_match());
+        let batch = Batch::one(Command::Delete { id, expected });
+        submit(&call.state, call.database()?, batch).await?;
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    })
+}
+
+fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
+    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+}
+
+fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, ProtocolError> {
+    refuse_unsupported_includes(query)?;
+    let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
+    let paths: Vec<IncludePath> =
+        query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
+    let tx = call.database()?.read();
+    let rows = find_all(&tx, ids)?;
+    if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    }
+    let included = included_rows(&tx, &rows, &paths)?;
+    let etag = load_etag(&rows, &included, paths.is_empty());
+    if call.if_none_match() == Some(etag.as_str()) {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    let body = load_body(&rows, &included, metadata_only)?;
+    Ok(Answer::json(body).with_quoted_etag(&etag))
+}
+
+fn refuse_unsupported_includes(query: &QueryString<'_>) -> Result<(), ProtocolError> {
+    match UNSUPPORTED_INCLUDES.iter().find(|name| query.has(name)) {
+        None => Ok(()),
+        Some(name) => Err(ProtocolError::new(
+            wire::ErrorKind::NotSupported,
+            format!("Loads with the parameter '{name}' are not supported by this server yet"),
+        )),
+    }
+}
+
+fn find_all<'t>(
+    tx: &'t ReadTransaction,
+    ids: &[&str],
+) -> Result<Vec<Option<DocumentRow<'t>>>, ProtocolError> {
+    ids.iter().map(|id| find(tx, id)).collect()
+}
+
+fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>, ProtocolError> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    if id.trim().is_empty() {
+        return Err(ProtocolError::argument("Argument is null or whitespace (Parameter 'id')"));
+    }
+    documents::get(tx, &document_id(id)?).map_err(|error| document_error(&error))
+}
+
+/// The documents that the paths lead to, each once, without those that were asked for.
+fn included_rows<'t>(
+    tx: &'t ReadTransaction,
+    rows: &[Option<DocumentRow<'t>>],
+    paths: &[IncludePath],
+) -> Result<Vec<DocumentRow<'t>>, ProtocolError> {
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut seen: HashSet<String> =
+        rows.iter().flatten().map(|row| row.lower_id().to_owned()).collect();
+    let mut ids = Vec::new();
+    for row in rows.iter().flatten() {
+        for path in paths {
+            path.ids(row.body().root(), &mut |id| ids.push(id.to_owned()))
+                .map_err(|error| document_error(&error.into()))?;
+        }
+    }
+    let mut included = Vec::new();
+    for id in ids {
+        // An id that is too long names no document.
+        let Ok(id) = DocumentId::new(id) else { continue };
+        if seen.insert(id.lower_cased().to_owned()) {
+            included.extend(documents::get(tx, &id).map_err(|error| document_error(&error))?);
+        }
+    }
+    Ok(included)
+}
+
+/// A single document without includes has its own version; everything else a tag of all versions.
+fn load_etag(
+    rows: &[Option<DocumentRow<'_>>],
+    included: &[DocumentRow<'_>],
+    is_plain: bool,
+) -> String {
+    if let ([Some(row)], true) = (rows, is_plain) {
+        return row.change_vector().to_owned();
+    }
+    let mut etag = HashEtag::new();
+    for row in rows {
+        etag.add(row.as_ref().map(|row| row.change_vector()));
+    }
+    for row in included {
+        etag.add(Some(row.change_vector()));
+    }
+    etag.finish()
+}
+
+fn load_body(
+    rows: &[Option<DocumentRow<'_>>],
+    included: &[DocumentRow<'_>],
+    metadata_only: bool,
+) -> Result<Vec<u8>, ProtocolError> {
+    let bytes: usize = rows.iter().flatten().chain(included).map(|row| row.size_bytes()).sum();
+    let mut body = Vec::with_capacity(bytes + bytes / 2 + 256);
+    body.extend_from_slice(b"{\"Results\":[");
+    for (index, row) in rows.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        match row {
+            Some(row) => write_row(row, metadata_only, &mut body)?,
+            None => body.extend_from_slice(b"null"),
+        }
+    }
+    body.extend_from_slice(b"],\"Includes\":{");
+    for (index, row) in included.iter().enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        blittable::write_json_string(row.id(), &mut body);
+        body.push(b':');
+        write_row(row, false, &mut body)?;
+    }
+    body.extend_from_slice(b"}}");
+    Ok(body)
+}
+
+fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let tx = database.read();
+    let etag = database_change_vector(&tx)?;
+    if call.if_none_match() == Some(etag.as_str()) {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    let listing = Listing::of(query)?;
+    let listing = match query.long("etag")? {
+        Some(after) if !query.has("startsWith") => {
+            // `etag` is the first one wanted, so the log is read after the one before.
+            listing.after(Etag(u64::try_from(after).unwrap_or(0).saturating_sub(1)))
+        }
+        _ => listing,
+    };
+    Ok(list_documents(database.clone(), tx, listing).with_quoted_etag(&etag))
+}
+
+fn database_change_vector(tx: &ReadTransaction) -> Result<String, ProtocolError> {
+    let progress = documents::progress(tx).map_err(|error| document_error(&error))?;
+    Ok(progress.change_vector.to_string())
+}

@@ -1,0 +1,64 @@
+//! Ranges of numbers for the ids that clients make.
+
+use commands::{Batch, Command, CommandResult};
+use documents::HiLoRequest;
+use http::StatusCode;
+use model::date;
+use wire::ProtocolError;
+
+use crate::{
+    answer::Answer, call::Call, json_text::JsonObject, router::Answering, submitting::submit,
+};
+
+/// `GET /hilo/next`.
+pub(crate) fn next(call: Call) -> Answering {
+    Box::pin(async move {
+        let request = read_request(&call)?;
+        let batch = Batch::one(Command::HiLoNext(request));
+        let outcome = submit(&call.state, call.database()?, batch).await?;
+        let Some(CommandResult::HiLoRange(range)) = outcome.results.into_iter().next() else {
+            return Err(ProtocolError::invalid_operation("the range is missing"));
+        };
+        let mut body = Vec::new();
+        let mut object = JsonObject::begin(&mut body);
+        object.text("Prefix", &range.prefix);
+        object.number("Low", range.low);
+        object.number("High", range.high);
+        object.number("LastSize", range.last_size);
+        object.text("ServerTag", range.server_tag.as_str());
+        object.text("LastRangeAt", &date::format(range.last_range_at_ticks));
+        object.end();
+        Ok(Answer::json_with(StatusCode::CREATED, body))
+    })
+}
+
+fn read_request(call: &Call) -> Result<HiLoRequest, ProtocolError> {
+    let query = call.query();
+    Ok(HiLoRequest {
+        tag: query.single_non_empty("tag")?.to_owned(),
+        last_batch_size: query.long("lastBatchSize")?.unwrap_or(0),
+        // A text that is no date counts as no date.
+        last_range_at_ticks: query
+            .get("lastRangeAt")
+            .and_then(date::parse)
+            .map(|at| at.utc_ticks()),
+        last_max: query.long("lastMax")?.unwrap_or(0),
+        separator: query.get("identityPartsSeparator").unwrap_or("/").to_owned(),
+    })
+}
+
+/// `PUT /hilo/return`.
+pub(crate) fn give_back(call: Call) -> Answering {
+    Box::pin(async move {
+        let command = {
+            let query = call.query();
+            Command::HiLoReturn {
+                tag: query.single_non_empty("tag")?.to_owned(),
+                end: query.required_long("end")?,
+                last: query.required_long("last")?,
+            }
+        };
+        submit(&call.state, call.database()?, Batch::one(command)).await?;
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    })
+}

@@ -1,0 +1,97 @@
+//! `/multi_get`: several reads in one request.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt;
+use wire::{InnerRequest, ProtocolError};
+
+use crate::{
+    answer::{Answer, AnswerBody},
+    call::Call,
+    json_text::JsonObject,
+    router::{Answering, route_not_found},
+    service::serve_inner,
+};
+
+/// `POST /multi_get`.
+pub(crate) fn multi_get(call: Call) -> Answering {
+    Box::pin(async move {
+        let requests = wire::read_multi_get(&call.body)?;
+        let mut body = b"{\"Results\":[".to_vec();
+        for (index, request) in requests.into_iter().enumerate() {
+            if index > 0 {
+                body.push(b',');
+            }
+            answer_one(&call, request, &mut body).await?;
+        }
+        body.extend_from_slice(b"]}");
+        Ok(Answer::json(body))
+    })
+}
+
+async fn answer_one(
+    call: &Call,
+    request: InnerRequest,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let (Some(url), true) = (&request.url, request.query.is_some() || request.content.is_some())
+    else {
+        out.extend_from_slice(b"{}");
+        return Ok(());
+    };
+    let target = format!("{url}{}", request.query.as_deref().unwrap_or(""));
+    let name = request.method.as_deref().filter(|name| !name.is_empty()).unwrap_or("GET");
+    let method = Method::from_bytes(name.as_bytes())
+        .map_err(|_| ProtocolError::argument(format!("'{name}' is not a method")))?;
+    let headers = header_map(&request.headers);
+    let content = request.content.unwrap_or_default().into();
+    let database = call.database()?;
+    match serve_inner(&call.state, database, method, target.clone(), headers, content).await {
+        Some(answer) => write_answer(answer, out).await,
+        None => {
+            write_not_found(name, &target, out);
+            Ok(())
+        }
+    }
+}
+
+fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let parsed = headers.iter().filter_map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        Some((name, HeaderValue::from_str(value).ok()?))
+    });
+    parsed.collect()
+}
+
+async fn write_answer(answer: Answer, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    let status = answer.status;
+    let etag = answer.header(&header::ETAG).map(str::to_owned);
+    let body = match answer.body {
+        AnswerBody::Empty => None,
+        body => Some(body.collect().await.map_err(|error| {
+            ProtocolError::invalid_operation(format!("an inner answer was not completed: {error}"))
+        })?),
+    };
+    let body = body.map(http_body_util::Collected::to_bytes).filter(|body| !body.is_empty());
+    let mut object = JsonObject::begin(out);
+    object.name("Result").extend_from_slice(body.as_deref().unwrap_or(b"null"));
+    object.number("StatusCode", status.as_u16());
+    let headers = object.name("Headers");
+    let mut headers = JsonObject::begin(headers);
+    if let Some(etag) = etag {
+        headers.text("ETag", &etag);
+    }
+    headers.end();
+    object.end();
+    Ok(())
+}
+
+fn write_not_found(method: &str, target: &str, out: &mut Vec<u8>) {
+    let error = route_not_found(method, target);
+    let mut object = JsonObject::begin(out);
+    object.number("StatusCode", StatusCode::BAD_REQUEST.as_u16());
+    let result = object.name("Result");
+    let mut result = JsonObject::begin(result);
+    result.text("Error", &error.message);
+    result.end();
+    object.end();
+}

@@ -1,0 +1,323 @@
+//! Queries: `/queries` and `/streams/queries`.
+//!
+//! A short result is written at once. A long one goes to a blocking thread that runs the query a
+//! second time, from the same snapshot, and writes pieces as fast as the client takes them.
+
+use std::time::Duration;
+
+use blittable::BlittableBuf;
+use bytes::Bytes;
+use database::DatabaseLease;
+use http::StatusCode;
+use query::{Family, Paging, QueryError, QueryResult};
+use rql::Query;
+use storage::ReadTransaction;
+use tokio::sync::mpsc;
+use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
+
+use crate::{
+    answer::{Answer, StreamBroken},
+    call::Call,
+    error_mapping::document_error,
+    json_text::{JsonObject, write_row},
+    server_state::ServerState,
+};
+
+/// Results of at most so many rows are written at once.
+const INLINE_ROWS_MAX: i64 = 256;
+/// About how large the pieces of a streamed result are.
+const PIECE_BYTES: usize = 64 << 10;
+/// The time that stands for no time: collections are never indexed.
+const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
+const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
+
+/// `GET` and `POST /queries`.
+pub(crate) fn query(call: &Call) -> Result<Answer, ProtocolError> {
+    refuse_debug(call)?;
+    run(call, Shape::Page)
+}
+
+/// `GET`, `HEAD` and `POST /streams/queries`.
+pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
+    refuse_debug(call)?;
+    let shape = match call.query().get("format") {
+        Some(format) if format.eq_ignore_ascii_case("jsonl") => Shape::Lines,
+        Some(format) if format.eq_ignore_ascii_case("csv") => {
+            let message = "Streams in the format 'csv' are not supported by this server yet";
+            return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        }
+        _ => Shape::Stream,
+    };
+    run(call, shape)
+}
+
+/// The form of the answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Page,
+    Stream,
+    Lines,
+}
+
+/// A query that has been read and parsed.
+struct Prepared {
+    query: Query,
+    parameters: Option<BlittableBuf>,
+    paging: Paging,
+    metadata_only: bool,
+    shape: Shape,
+    began: Duration,
+}
+
+fn run(call: &Call, shape: Shape) -> Result<Answer, ProtocolError> {
+    let began = call.state.platform.clock.monotonic();
+    let prepared = prepare(call, shape, began)?;
+    let database = call.database()?;
+    let tx = database.read();
+    let result = prepared.execute(&tx)?;
+    if shape != Shape::Page && result.included_paths().is_some() {
+        let message = "Includes are not supported by this type of query.";
+        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+    }
+    let etag = result.result_etag().to_string();
+    if shape == Shape::Page && call.if_none_match() == Some(etag.as_str()) {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    let rows = result.total_results();
+    let is_short = (0..=INLINE_ROWS_MAX).contains(&rows.min(prepared.paging_max()));
+    let answer = if is_short && rows >= 0 {
+        let mut out = Vec::new();
+        prepared.write(&call.state, result, &mut out, &mut |_| true)?;
+        Answer::json(out)
+    } else {
+        drop(result);
+        stream_result(call, database.clone(), tx, prepared)
+    };
+    let elapsed = call.state.platform.clock.monotonic().saturating_sub(began).as_millis();
+    let answer = answer.with_header(REQUEST_TIME, &elapsed.to_string());
+    Ok(match shape {
+        Shape::Page => answer.with_header("etag", &etag),
+        Shape::Stream | Shape::Lines => answer,
+    })
+}
+
+fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ProtocolError> {
+    let parameters = call.query();
+    let request = if call.method == http::Method::POST {
+        call.state.with_builder(|builder| wire::read_query(&call.body, builder))?
+    } else {
+        let text = parameters.get("query").ok_or_else(|| {
+            ProtocolError::invalid_operation("Missing mandatory query string parameter 'query'.")
+        })?;
+        wire::QueryRequest {
+            text: text.to_owned(),
+            parameters: None,
+            start: i64::from(parameters.start()?),
+            page_size: parameters.int("pageSize")?.map(i64::from),
+        }
+    };
+    let query = query::parse(&request.text).map_err(query_error)?;
+    Ok(Prepared {
+        query,
+        parameters: request.parameters,
+        paging: Paging { start: request.start, page_size: request.page_size },
+        metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
+        shape,
+        began,
+    })
+}
+
+fn refuse_debug(call: &Call) -> Result<(), ProtocolError> {
+    match call.query().get("debug").filter(|operation| !operation.is_empty()) {
+        None => Ok(()),
+        Some(operation) => Err(ProtocolError::new(
+            ErrorKind::NotSupported,
+            format!("Not supported query debug operation: '{operation}'"),
+        )),
+    }
+}
+
+fn stream_result(
+    call: &Call,
+    database: DatabaseLease,
+    tx: ReadTransaction,
+    prepared: Prepared,
+) -> Answer {
+    let (answer, sender) = Answer::stream();
+    let state = std::sync::Arc::clone(&call.state);
+    tokio::task::spawn_blocking(move || {
+        let mut out = Vec::new();
+        let mut send = |out: &mut Vec<u8>| send_piece(&sender, out) && !database.is_closing();
+        let written = prepared
+            .execute(&tx)
+            .and_then(|result| prepared.write(&state, result, &mut out, &mut send));
+        let last = match written {
+            Ok(true) => Ok(Bytes::from(out)),
+            Ok(false) => Err(StreamBroken),
+            Err(error) => {
+                tracing::error!(%error, "the result of a query could not be written to its end");
+                Err(StreamBroken)
+            }
+        };
+        // A client that has gone needs no end.
+        drop(sender.blocking_send(last));
+    });
+    answer
+}
+
+/// Sends what has gathered, if that is enough; `false` when nobody listens any more.
+fn send_piece(sender: &mpsc::Sender<Result<Bytes, StreamBroken>>, out: &mut Vec<u8>) -> bool {
+    if out.len() < PIECE_BYTES {
+        return true;
+    }
+    sender.blocking_send(Ok(Bytes::from(std::mem::take(out)))).is_ok()
+}
+
+type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
+
+impl Prepared {
+    fn execute<'t>(
+        &self,
+        tx: &'t ReadTransaction,
+    ) -> Result<QueryResult<'t, ReadTransaction>, ProtocolError> {
+        let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
+        query::execute(tx, &self.query, parameters, self.paging).map_err(query_error)
+    }
+
+    fn paging_max(&self) -> i64 {
+        self.paging.page_size.unwrap_or(i64::MAX)
+    }
+
+    /// Writes the whole answer; `false` when `sink` said that nobody listens any more.
+    fn write(
+        &self,
+        state: &ServerState,
+        mut result: QueryResult<'_, ReadTransaction>,
+        out: &mut Vec<u8>,
+        sink: Sink<'_>,
+    ) -> Result<bool, ProtocolError> {
+        match self.shape {
+            Shape::Page => self.write_page_head(state, &result, out),
+            Shape::Stream => write_stream_head(&result, out),
+            Shape::Lines => {
+                out.extend_from_slice(b"{\"Stats\":{");
+                write_stream_statistics(&result, out);
+                out.extend_from_slice(b"}}\r\n");
+            }
+        }
+        let mut is_first = true;
+        while let Some(row) = result.next_row().map_err(query_error)? {
+            match self.shape {
+                Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
+                _ if is_first => {}
+                Shape::Page | Shape::Stream => out.push(b','),
+            }
+            is_first = false;
+            match self.metadata_only {
+                true => write_row(&row, true, out)?,
+                false => result.write_row(&row, out).map_err(query_error)?,
+            }
+            if self.shape == Shape::Lines {
+                out.extend_from_slice(b"}\r\n");
+            }
+            if !sink(out) {
+                return Ok(false);
+            }
+        }
+        match self.shape {
+            Shape::Page => write_page_tail(&result, out)?,
+            Shape::Stream => out.extend_from_slice(b"]}"),
+            Shape::Lines => {}
+        }
+        Ok(true)
+    }
+
+    fn write_page_head(
+        &self,
+        state: &ServerState,
+        result: &QueryResult<'_, ReadTransaction>,
+        out: &mut Vec<u8>,
+    ) {
+        let elapsed = state.platform.clock.monotonic().saturating_sub(self.began);
+        let mut object = JsonObject::begin(out);
+        object.number("TotalResults", result.total_results());
+        object.number("LongTotalResults", result.total_results());
+        if let Some(capped) = result.capped_max_results() {
+            object.number("CappedMaxResults", capped);
+        }
+        object.number("ScannedResults", 0);
+        object.number("SkippedResults", result.skipped_results());
+        object.number("DurationInMs", elapsed.as_millis());
+        match result.included_paths() {
+            None => object.optional_text("IncludedPaths", None),
+            Some(paths) => write_texts(&paths, object.name("IncludedPaths")),
+        }
+        object.text("IndexName", result.index_name());
+        object.name("Results").push(b'[');
+    }
+}
+
+fn write_texts(texts: &[&str], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        blittable::write_json_string(text, out);
+    }
+    out.push(b']');
+}
+
+fn write_page_tail(
+    result: &QueryResult<'_, ReadTransaction>,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    out.extend_from_slice(b"],\"Includes\":{");
+    for (index, row) in result.includes().enumerate() {
+        let row = row.map_err(|error| document_error(&error))?;
+        if index > 0 {
+            out.push(b',');
+        }
+        blittable::write_json_string(row.id(), out);
+        out.push(b':');
+        write_row(&row, false, out)?;
+    }
+    let tail = format!(
+        "}},\"IndexTimestamp\":\"{NO_TIME}\",\"LastQueryTime\":\"{NO_TIME}\",\"IsStale\":false,\
+         \"ResultEtag\":{},\"NodeTag\":\"{NODE_TAG}\"}}",
+        result.result_etag()
+    );
+    out.extend_from_slice(tail.as_bytes());
+    Ok(())
+}
+
+fn write_stream_head(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    write_stream_statistics(result, out);
+    out.extend_from_slice(b",\"Results\":[");
+}
+
+fn write_stream_statistics(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8>) {
+    let etag = format!("\"ResultEtag\":{},\"IsStale\":false,\"IndexName\":", result.result_etag());
+    out.extend_from_slice(etag.as_bytes());
+    blittable::write_json_string(result.index_name(), out);
+    let total = format!(
+        ",\"TotalResults\":{},\"IndexTimestamp\":\"{NO_TIME_UTC}\"",
+        result.total_results()
+    );
+    out.extend_from_slice(total.as_bytes());
+}
+
+fn query_error(error: QueryError) -> ProtocolError {
+    let kind = match error.family() {
+        Family::Parse => ErrorKind::QueryParse,
+        Family::InvalidQuery => ErrorKind::InvalidQuery,
+        Family::InvalidOperation => ErrorKind::InvalidOperation,
+        Family::NotSupported => ErrorKind::NotSupported,
+        Family::Documents => match &error {
+            QueryError::Documents(error) => return document_error(error),
+            _ => ErrorKind::Internal,
+        },
+    };
+    ProtocolError::new(kind, error.to_string())
+}

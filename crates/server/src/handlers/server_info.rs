@@ -1,0 +1,106 @@
+//! The server and its cluster of one node.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use wire::{
+    ErrorKind, ProtocolError,
+    database_shapes::NODE_TAG,
+    guid_text,
+    server_shapes::{ClusterTopology, ClusterTopologyAnswer, NodeInfo, NodeLicenseDetails},
+};
+
+use crate::{answer::Answer, call::Call, server_state::ServerState};
+
+/// The version of the protocol's server-wide storage that clients compare.
+const SERVER_SCHEMA_VERSION: u32 = 53_001;
+
+const STATE_REASON: &str = "Leader, I'm the only one in the cluster, so I'm the leader";
+
+/// `GET /build/version`.
+pub(crate) fn build_version(call: &Call) -> Result<Answer, ProtocolError> {
+    let mut build = call.state.build();
+    build.assembly_version = None;
+    Ok(Answer::shape(StatusCode::OK, &build))
+}
+
+/// `GET /setup/alive`.
+pub(crate) fn alive(_: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// `GET /cluster/node-info`.
+pub(crate) fn node_info(call: &Call) -> Result<Answer, ProtocolError> {
+    let state = &call.state;
+    let info = NodeInfo {
+        node_tag: NODE_TAG.to_owned(),
+        topology_id: guid_text(state.catalog.topology_id()),
+        certificate: None,
+        cluster_status: None,
+        number_of_cores: state.machine.cores,
+        installed_memory_in_gb: state.machine.memory_gb,
+        usable_memory_in_gb: state.machine.memory_gb,
+        build_info: state.build(),
+        os_info: state.machine.os.clone(),
+        server_id: guid_text(state.catalog.server_id()),
+        current_state: "Leader".to_owned(),
+        server_role: "Member".to_owned(),
+        has_fixed_port: state.settings.server_urls.iter().all(|url| url.port != 0),
+        server_schema_version: SERVER_SCHEMA_VERSION,
+        last_state_change_reason: STATE_REASON.to_owned(),
+    };
+    Ok(Answer::shape(StatusCode::OK, &info))
+}
+
+/// `GET /cluster/topology`.
+pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ProtocolError> {
+    let state = &call.state;
+    let nodes = BTreeMap::from([(NODE_TAG.to_owned(), state.address().to_owned())]);
+    let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
+    let answer = ClusterTopologyAnswer {
+        metadata: state.debug_metadata(),
+        topology: ClusterTopology {
+            topology_id: guid_text(state.catalog.topology_id()),
+            all_nodes: nodes.clone(),
+            members: nodes,
+            promotables: BTreeMap::new(),
+            watchers: BTreeMap::new(),
+            last_node_id: NODE_TAG.to_owned(),
+            etag: 1,
+        },
+        etag: 1,
+        leader: NODE_TAG.to_owned(),
+        leader_ship_duration: u64::try_from(up_time.as_millis()).unwrap_or(u64::MAX),
+        current_state: "Leader".to_owned(),
+        node_tag: NODE_TAG.to_owned(),
+        server_role: "Member".to_owned(),
+        current_term: 1,
+        node_license_details: BTreeMap::from([(NODE_TAG.to_owned(), license_details(state))]),
+        last_state_change_reason: STATE_REASON.to_owned(),
+        status: BTreeMap::new(),
+    };
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+fn license_details(state: &ServerState) -> NodeLicenseDetails {
+    NodeLicenseDetails {
+        utilized_cores: state.machine.cores,
+        max_utilized_cores: None,
+        number_of_cores: state.machine.cores,
+        installed_memory_in_gb: state.machine.memory_gb,
+        usable_memory_in_gb: state.machine.memory_gb,
+        build_info: state.build(),
+        os_info: state.machine.os.clone(),
+    }
+}
+
+/// `GET /info/tcp`, of the server and of a database: there is no TCP listener to tell of yet.
+pub(crate) fn tcp_info(_: &Call) -> Result<Answer, ProtocolError> {
+    let message = "This server does not listen for the TCP protocol yet";
+    Err(ProtocolError::new(ErrorKind::NotSupported, message))
+}
+
+/// `GET /databases/*/healthcheck`.
+pub(crate) fn health_check(_: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}

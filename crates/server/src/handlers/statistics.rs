@@ -1,0 +1,99 @@
+//! Numbers about a database and its collections.
+
+use database::Database;
+use documents::DocumentError;
+use http::StatusCode;
+use model::{CollectionName, Etag};
+use storage::ReadTransaction;
+use wire::{
+    ProtocolError,
+    statistics_shapes::{
+        CollectionStatistics, DatabaseStatistics, collections_answer, detailed_collections_answer,
+    },
+};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    document_pages::{Listing, list_documents},
+    error_mapping::document_error,
+};
+
+/// `GET /stats`.
+pub(crate) fn database(call: &Call) -> Result<Answer, ProtocolError> {
+    let statistics = of_database(call.database()?)?;
+    Ok(Answer::shape(StatusCode::OK, &statistics.to_json(&call.state.debug_metadata())))
+}
+
+/// `GET /stats/detailed`.
+pub(crate) fn detailed(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let identities = documents::identities(&database.read()).map_err(failed)?.len() as u64;
+    Ok(Answer::shape(StatusCode::OK, &of_database(database)?.to_detailed_json(identities)))
+}
+
+/// `GET /stats/essential`.
+pub(crate) fn essential(call: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::shape(StatusCode::OK, &of_database(call.database()?)?.to_essential_json()))
+}
+
+/// `GET /collections/stats`.
+pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
+    let collections = of_collections(&call.database()?.read())?;
+    Ok(Answer::shape(StatusCode::OK, &collections_answer(&collections)))
+}
+
+/// `GET /collections/stats/detailed`.
+pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ProtocolError> {
+    let collections = of_collections(&call.database()?.read())?;
+    Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
+}
+
+/// `GET /collections/docs`.
+pub(crate) fn collection_documents(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = CollectionName::new(query.required("name")?)
+        .map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let database = call.database()?;
+    let listing = Listing::of(&query)?.of_collection(name);
+    Ok(list_documents(database.clone(), database.read(), listing))
+}
+
+/// The numbers of an open database.
+pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, ProtocolError> {
+    let tx = database.read();
+    let progress = documents::progress(&tx).map_err(failed)?;
+    let newest =
+        documents::newest_first(&tx).map_err(failed)?.next().transpose().map_err(failed)?;
+    let id = database.identity().database_id.text();
+    Ok(DatabaseStatistics {
+        documents_count: progress.documents,
+        tombstones_count: progress.tombstones,
+        change_vector: progress.change_vector.to_string(),
+        database_id: String::from_utf8_lossy(&id).into_owned(),
+        queued_commands: database.queue().statistics().length as u64,
+        last_document_etag: newest.map_or(Etag(0), |row| row.etag()).0,
+        last_database_etag: progress.last_etag.0,
+        size_bytes: size_on_disk(database),
+    })
+}
+
+/// What a database occupies on disk.
+pub(crate) fn size_on_disk(database: &Database) -> u64 {
+    let statistics = database.environment().statistics();
+    statistics.data_file_bytes + statistics.journal_bytes
+}
+
+fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, ProtocolError> {
+    let collections = documents::collections(tx).map_err(failed)?;
+    let of_one = |one: documents::CollectionStatistics| CollectionStatistics {
+        name: one.name.as_str().to_owned(),
+        documents_count: one.documents,
+        documents_bytes: 0,
+    };
+    Ok(collections.into_iter().map(of_one).collect())
+}
+
+fn failed(error: DocumentError) -> ProtocolError {
+    document_error(&error)
+}

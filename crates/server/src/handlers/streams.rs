@@ -1,0 +1,21 @@
+//! `/streams/docs`: all documents, or those of a prefix, one after the other.
+
+use wire::ProtocolError;
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    document_pages::{Form, Listing, list_documents},
+};
+
+/// `GET /streams/docs`.
+pub(crate) fn documents(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let form = match query.get("format") {
+        Some(format) if format.eq_ignore_ascii_case("jsonl") => Form::Lines,
+        _ => Form::Envelope,
+    };
+    let database = call.database()?;
+    let listing = Listing::of(&query)?.in_form(form);
+    Ok(list_documents(database.clone(), database.read(), listing))
+}

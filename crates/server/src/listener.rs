@@ -1,0 +1,149 @@
+//! Listening, accepting and keeping connections, up to a limit and within time.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream, lookup_host},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::MissedTickBehavior,
+};
+
+use settings::{Host, ServerUrl, Settings, UnsecuredAccess};
+
+use crate::{
+    connection_watch::{ConnectionWatch, Verdict, WatchedStream},
+    error::StartError,
+    server_state::ServerState,
+    service::serve,
+};
+
+/// How often a connection is looked at for idleness and slow heads.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long accepting rests when the system has no room for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Binds every address of the settings.
+pub(crate) async fn bind_all(settings: &Settings) -> Result<Vec<TcpListener>, StartError> {
+    let mut listeners = Vec::new();
+    for url in &settings.server_urls {
+        for address in resolve(url).await? {
+            check_access(url, address, settings.unsecured_access_allowed)?;
+            listeners.push(bind(address).map_err(|source| StartError::Bind { address, source })?);
+        }
+    }
+    Ok(listeners)
+}
+
+async fn resolve(url: &ServerUrl) -> Result<Vec<SocketAddr>, StartError> {
+    let name = match &url.host {
+        Host::Ip(ip) => return Ok(vec![SocketAddr::new(*ip, url.port)]),
+        Host::Name(name) => name,
+    };
+    let unresolved = |source| StartError::Resolve { host: name.clone(), source };
+    let addresses: Vec<SocketAddr> =
+        lookup_host((name.as_str(), url.port)).await.map_err(unresolved)?.collect();
+    // One port for all addresses of a name: with port 0 each would get its own.
+    let count = if url.port == 0 { 1 } else { addresses.len() };
+    Ok(addresses.into_iter().take(count).collect())
+}
+
+/// Names were not resolved when the settings were checked, so the rule is asked again here.
+fn check_access(
+    url: &ServerUrl,
+    address: SocketAddr,
+    allowed: UnsecuredAccess,
+) -> Result<(), StartError> {
+    if allowed.allows(address.ip()) {
+        return Ok(());
+    }
+    let needed = UnsecuredAccess::needed_for(address.ip()).name();
+    Err(StartError::AccessNotAllowed { url: url.to_string(), address, needed })
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Accepts connections until told to stop.
+pub(crate) async fn accept(
+    state: Arc<ServerState>,
+    listener: TcpListener,
+    room: Arc<Semaphore>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                tokio::spawn(keep(Arc::clone(&state), stream, permit, stopping.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection to its end. The permit is its place among all connections.
+async fn keep(
+    state: Arc<ServerState>,
+    stream: TcpStream,
+    permit: OwnedSemaphorePermit,
+    mut stopping: watch::Receiver<bool>,
+) {
+    // Without this, small answers wait for the client's acknowledgement. Failing, they do.
+    drop(stream.set_nodelay(true));
+    let watch = ConnectionWatch::new();
+    let http = &state.settings.http;
+    let (idle_max, head_max) = (http.idle_connection_timeout, http.request_head_timeout);
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_buf_size(http.request_head_bytes_max.max(8 << 10));
+    let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&watch)));
+    let service = service_fn(|request| {
+        let (state, watch) = (Arc::clone(&state), Arc::clone(&watch));
+        async move {
+            watch.answering();
+            let response = serve(state, request).await;
+            watch.answered();
+            Ok::<_, std::convert::Infallible>(response)
+        }
+    });
+    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+    let mut looks = tokio::time::interval(LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_leaving = false;
+    loop {
+        tokio::select! {
+            // What ends a connection is the client's business; there is nobody to tell.
+            _ = connection.as_mut() => break,
+            _ = stopping.wait_for(|stopping| *stopping), if !is_leaving => {
+                is_leaving = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = looks.tick() => match watch.judge(idle_max, head_max) {
+                Verdict::Keep => {}
+                Verdict::CloseIdle => connection.as_mut().graceful_shutdown(),
+                Verdict::Cut => break,
+            },
+        }
+    }
+    drop(permit);
+}

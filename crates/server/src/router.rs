@@ -1,0 +1,193 @@
+//! Which handler answers which method and path: a table, and the lookup in it.
+//!
+//! Paths are compared without regard to ASCII case; a `*` after `/databases/` stands for the name of
+//! a database. Invariant: every route says what clearance it needs (nothing asks for it yet: without
+//! certificates every client is its own administrator).
+
+use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
+
+use wire::{ErrorKind, ProtocolError, percent_decode};
+
+use crate::{answer::Answer, call::Call};
+
+/// What a client must be allowed to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Clearance {
+    /// Nothing: anybody who can connect.
+    Anyone,
+    /// To use the server at all.
+    ValidUser,
+    /// To read the database.
+    Read,
+    /// To write the database.
+    Write,
+    /// To configure the database.
+    DatabaseAdmin,
+    /// To configure the server.
+    Operator,
+}
+
+impl Clearance {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Clearance::Anyone => "Anyone",
+            Clearance::ValidUser => "ValidUser",
+            Clearance::Read => "Read",
+            Clearance::Write => "Write",
+            Clearance::DatabaseAdmin => "DatabaseAdmin",
+            Clearance::Operator => "Operator",
+        }
+    }
+}
+
+/// What a handler's future looks like.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, ProtocolError>> + Send>>;
+
+/// The code behind a route.
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
+    /// Answers at once, on the thread that reads the connection.
+    Inline(fn(&Call) -> Result<Answer, ProtocolError>),
+    /// Waits for something.
+    Waiting(fn(Call) -> Answering),
+}
+
+/// What becomes of the body of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BodyUse {
+    /// Nobody looks at it.
+    Ignored,
+    /// It is read to the end before the handler is called.
+    Whole,
+    /// The handler reads it as it comes.
+    Streamed,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy)]
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) clearance: Clearance,
+    pub(crate) body: BodyUse,
+    pub(crate) handler: Handler,
+}
+
+/// A route that was found, and the name of the database in its path.
+pub(crate) struct Match<'a> {
+    pub(crate) route: Route,
+    pub(crate) database: Option<Cow<'a, str>>,
+}
+
+/// The table, ready for lookups.
+pub(crate) struct Router {
+    server: HashMap<String, Vec<Route>>,
+    database: HashMap<String, Vec<Route>>,
+}
+
+const DATABASE_PREFIX: &str = "/databases/";
+
+impl Router {
+    /// From the rows of the table.
+    pub(crate) fn new(routes: &[Route]) -> Router {
+        let mut router = Router { server: HashMap::new(), database: HashMap::new() };
+        for route in routes {
+            let (map, path) = match route.path.strip_prefix("/databases/*") {
+                Some(rest) => (&mut router.database, rest),
+                None => (&mut router.server, route.path),
+            };
+            map.entry(path.to_ascii_lowercase()).or_default().push(*route);
+        }
+        router
+    }
+
+    /// Looks up a request.
+    pub(crate) fn find<'a>(&self, method: &str, path: &'a str) -> Option<Match<'a>> {
+        if let Some((name, rest)) = split_database(path)
+            && let Some(route) = lookup(&self.database, method, rest)
+        {
+            return Some(Match { route, database: Some(percent_decode_path(name)) });
+        }
+        lookup(&self.server, method, path).map(|route| Match { route, database: None })
+    }
+}
+
+/// The name of the database and what follows it, with its slash.
+fn split_database(path: &str) -> Option<(&str, &str)> {
+    let prefix = path.get(..DATABASE_PREFIX.len())?;
+    if !prefix.eq_ignore_ascii_case(DATABASE_PREFIX) {
+        return None;
+    }
+    let rest = &path[DATABASE_PREFIX.len()..];
+    let slash = rest.find('/')?;
+    (slash > 0).then(|| rest.split_at(slash))
+}
+
+/// In a path, unlike in a query, a plus stands for itself.
+fn percent_decode_path(name: &str) -> Cow<'_, str> {
+    if name.contains('+') {
+        return Cow::Owned(percent_decode(&name.replace('+', "%2B")).into_owned());
+    }
+    percent_decode(name)
+}
+
+fn lookup(routes: &HashMap<String, Vec<Route>>, method: &str, path: &str) -> Option<Route> {
+    let of_path = match routes.get(path) {
+        Some(of_path) => of_path,
+        None if path.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            routes.get(&path.to_ascii_lowercase())?
+        }
+        None => return None,
+    };
+    of_path.iter().find(|route| route.method.eq_ignore_ascii_case(method)).copied()
+}
+
+/// The error for a request that no route answers. `target` is the path with the query.
+pub(crate) fn route_not_found(method: &str, target: &str) -> ProtocolError {
+    let message = format!("There is no handler for path: {method} {target}");
+    ProtocolError::new(ErrorKind::RouteNotFound, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    const ROUTES: &[Route] = &[route("GET", "/databases"), route("GET", "/databases/*/docs")];
+
+    const fn route(method: &'static str, path: &'static str) -> Route {
+        Route {
+            method,
+            path,
+            clearance: Clearance::Read,
+            body: BodyUse::Ignored,
+            handler: Handler::Inline(|_| Ok(Answer::empty(StatusCode::OK))),
+        }
+    }
+
+    #[test]
+    fn paths_lead_to_their_route_and_name_the_database() {
+        let router = Router::new(ROUTES);
+        let table = [
+            ("GET", "/databases", Some(None)),
+            ("GET", "/Databases", Some(None)),
+            ("GET", "/databases/x/docs", Some(Some("x"))),
+            ("get", "/databases/X/DOCS", Some(Some("X"))),
+            ("GET", "/databases/a%2Bb/docs", Some(Some("a+b"))),
+            ("GET", "/databases/a+b/docs", Some(Some("a+b"))),
+            ("PUT", "/databases/x/docs", None),
+            ("GET", "/databases/x/docs/", None),
+            ("GET", "/databases//docs", None),
+            ("GET", "/databases/x", None),
+            ("GET", "/databases/", None),
+            ("GET", "", None),
+        ];
+        for (method, path, expected) in table {
+            let found = router.find(method, path);
+            let found = found.as_ref().map(|found| found.database.as_deref());
+            assert_eq!(found, expected, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Every route of the server, with the clearance that it needs.
+
+use crate::{
+    handlers::{
+        bulk_docs, bulk_insert, configuration, databases, debug, documents, hilo, identities,
+        multi_get, operations, queries, server_info, statistics, streams,
+    },
+    router::{
+        BodyUse::{Ignored, Streamed, Whole},
+        Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
+        Handler::{Inline, Waiting},
+        Route,
+    },
+};
+
+macro_rules! routes {
+    ($($method:literal $path:literal $clearance:ident $body:ident $handler:expr;)+) => {
+        &[$(Route {
+            method: $method,
+            path: $path,
+            clearance: $clearance,
+            body: $body,
+            handler: $handler,
+        },)+]
+    };
+}
+
+/// The table.
+#[rustfmt::skip]
+pub(crate) const ROUTES: &[Route] = routes! {
+    "GET"    "/build/version"                          Anyone        Ignored  Inline(server_info::build_version);
+    "GET"    "/setup/alive"                            Anyone        Ignored  Inline(server_info::alive);
+    "GET"    "/cluster/node-info"                      ValidUser     Ignored  Inline(server_info::node_info);
+    "GET"    "/cluster/topology"                       ValidUser     Ignored  Inline(server_info::cluster_topology);
+    "GET"    "/topology"                               ValidUser     Ignored  Inline(databases::topology);
+    "GET"    "/info/tcp"                               ValidUser     Ignored  Inline(server_info::tcp_info);
+    "GET"    "/debug/server-id"                        ValidUser     Ignored  Inline(debug::server_id);
+    "GET"    "/debug/is-loaded"                        ValidUser     Ignored  Inline(databases::is_loaded);
+    "GET"    "/operations/state"                       ValidUser     Ignored  Inline(operations::server_state);
+    "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
+    "PUT"    "/admin/configuration/client"             Operator      Whole    Waiting(configuration::put_of_server);
+
+    "GET"    "/databases"                              ValidUser     Ignored  Inline(databases::list);
+    "GET"    "/admin/databases"                        Operator      Ignored  Inline(databases::get);
+    "PUT"    "/admin/databases"                        Operator      Whole    Waiting(databases::put);
+    "DELETE" "/admin/databases"                        Operator      Whole    Waiting(databases::delete);
+    "POST"   "/admin/databases/enable"                 Operator      Whole    Waiting(databases::enable);
+    "POST"   "/admin/databases/disable"                Operator      Whole    Waiting(databases::disable);
+    "GET"    "/databases/*/admin/record"               DatabaseAdmin Ignored  Inline(databases::record);
+    "GET"    "/databases/*/info/tcp"                   Read          Ignored  Inline(server_info::tcp_info);
+    "GET"    "/databases/*/healthcheck"                Read          Ignored  Inline(server_info::health_check);
+    "GET"    "/databases/*/configuration/client"       Read          Ignored  Inline(configuration::of_database);
+    "PUT"    "/databases/*/admin/configuration/client" DatabaseAdmin Whole    Waiting(configuration::put_of_database);
+
+    "GET"    "/databases/*/docs"                       Read          Ignored  Inline(documents::get);
+    "POST"   "/databases/*/docs"                       Read          Whole    Inline(documents::post);
+    "HEAD"   "/databases/*/docs"                       Read          Ignored  Inline(documents::head);
+    "PUT"    "/databases/*/docs"                       Write         Whole    Waiting(documents::put);
+    "DELETE" "/databases/*/docs"                       Write         Ignored  Waiting(documents::delete);
+    "GET"    "/databases/*/docs/size"                  Read          Ignored  Inline(documents::size);
+    "POST"   "/databases/*/bulk_docs"                  Write         Whole    Waiting(bulk_docs::bulk_docs);
+    "POST"   "/databases/*/bulk_insert"                Write         Streamed Waiting(bulk_insert::bulk_insert);
+    "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
+
+    "GET"    "/databases/*/queries"                    Read          Ignored  Inline(queries::query);
+    "POST"   "/databases/*/queries"                    Read          Whole    Inline(queries::query);
+    "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
+    "GET"    "/databases/*/streams/queries"            Read          Ignored  Inline(queries::stream);
+    "HEAD"   "/databases/*/streams/queries"            Read          Ignored  Inline(queries::stream);
+    "POST"   "/databases/*/streams/queries"            Read          Whole    Inline(queries::stream);
+
+    "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
+    "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
+    "POST"   "/databases/*/identity/next"              Write         Ignored  Waiting(identities::next);
+    "POST"   "/databases/*/identity/seed"              Write         Ignored  Waiting(identities::seed);
+    "GET"    "/databases/*/debug/identities"           Read          Ignored  Inline(identities::list);
+
+    "GET"    "/databases/*/stats"                      Read          Ignored  Inline(statistics::database);
+    "GET"    "/databases/*/stats/detailed"             Read          Ignored  Inline(statistics::detailed);
+    "GET"    "/databases/*/stats/essential"            Read          Ignored  Inline(statistics::essential);
+    "GET"    "/databases/*/collections/stats"          Read          Ignored  Inline(statistics::collections);
+    "GET"    "/databases/*/collections/stats/detailed" Read          Ignored  Inline(statistics::detailed_collections);
+    "GET"    "/databases/*/collections/docs"           Read          Ignored  Inline(statistics::collection_documents);
+    "GET"    "/databases/*/debug/io-metrics"           DatabaseAdmin Ignored  Inline(debug::io_metrics);
+
+    "GET"    "/databases/*/operations"                 Read          Ignored  Inline(operations::list);
+    "GET"    "/databases/*/operations/next-operation-id" Read        Ignored  Inline(operations::next_id);
+    "GET"    "/databases/*/operations/state"           Read          Ignored  Inline(operations::state);
+    "POST"   "/databases/*/operations/kill"            Write         Ignored  Inline(operations::kill);
+};
+
+/// Every route as method, path and the name of the clearance that it needs; for the documentation
+/// and for whoever checks what is reachable.
+pub fn route_clearances() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    ROUTES.iter().map(|route| (route.method, route.path, route.clearance.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_route_is_there_twice() {
+        let mut seen = HashSet::new();
+        for route in ROUTES {
+            assert!(seen.insert((route.method, route.path)), "{} {}", route.method, route.path);
+        }
+    }
+
+    #[test]
+    fn what_administers_needs_more_than_reading() {
+        for route in ROUTES.iter().filter(|route| route.path.contains("/admin/")) {
+            assert!(matches!(route.clearance, Operator | DatabaseAdmin), "{}", route.path);
+        }
+        for route in ROUTES.iter().filter(|route| route.path.starts_with("/databases/*")) {
+            assert!(!matches!(route.clearance, Anyone | ValidUser), "{}", route.path);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A server from its start to its end.
+
+use std::{sync::Arc, time::Duration};
+
+use database::{DatabaseRegistry, Flusher, RegistryOptions, ServerCatalog};
+use platform::Platform;
+use settings::Settings;
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    task::JoinHandle,
+    time::{MissedTickBehavior, timeout},
+};
+
+use crate::{
+    client_configuration,
+    database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
+    error::StartError,
+    listener::{accept, bind_all},
+    server_state::ServerState,
+};
+
+/// Threads that bring journals to data files, for all databases together.
+const FLUSHER_THREADS: usize = 2;
+/// How long closing a database waits for those who use it.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A server that listens. Dropping it without [`RunningServer::stop`] is like a crash: nothing that
+/// was acknowledged is lost, and the next start recovers.
+pub struct RunningServer {
+    state: Arc<ServerState>,
+    flusher: Arc<Flusher>,
+    stopping: watch::Sender<bool>,
+    room: Arc<Semaphore>,
+    connections_max: usize,
+    accepting: Vec<JoinHandle<()>>,
+    maintenance: JoinHandle<()>,
+    urls: Vec<String>,
+}
+
+/// Opens the data directory, listens and serves.
+///
+/// # Errors
+/// When the data directory cannot be used or an address cannot be listened on. Nothing is left
+/// running then.
+pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServer, StartError> {
+    let state_and_flusher = {
+        let settings = settings.clone();
+        tokio::task::spawn_blocking(move || open(settings, platform)).await
+    };
+    let (state, flusher) = match state_and_flusher {
+        Ok(opened) => opened?,
+        Err(panic) => {
+            return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
+        }
+    };
+    let listeners = bind_all(&settings).await?;
+    let urls = urls_of(&listeners)?;
+    let public = settings.public_server_url.as_ref().map(ToString::to_string);
+    let told = public.or_else(|| urls.first().cloned()).unwrap_or_default();
+    state.set_address(told.trim_end_matches('/').to_owned());
+    let connections_max = settings.server.connections_max;
+    let room = Arc::new(Semaphore::new(connections_max));
+    let (stopping, stopped) = watch::channel(false);
+    let accepting = listeners
+        .into_iter()
+        .map(|listener| {
+            let (state, room, stopped) = (Arc::clone(&state), Arc::clone(&room), stopped.clone());
+            tokio::spawn(accept(state, listener, room, stopped))
+        })
+        .collect();
+    let maintenance = tokio::spawn(maintain(Arc::clone(&state)));
+    Ok(RunningServer {
+        state,
+        flusher,
+        stopping,
+        room,
+        connections_max,
+        accepting,
+        maintenance,
+        urls,
+    })
+}
+
+fn open(
+    settings: Settings,
+    platform: Platform,
+) -> Result<(Arc<ServerState>, Arc<Flusher>), StartError> {
+    let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
+    let failed =
+        |source| StartError::Catalog { directory: settings.data_dir.display().to_string(), source };
+    let catalog = Arc::new(ServerCatalog::open(&platform, directory).map_err(failed)?);
+    let report = |error: &storage::StorageError| {
+        tracing::error!(%error, "changes could not be brought to a data file");
+    };
+    let flusher = Flusher::start(FLUSHER_THREADS, Arc::clone(&platform.clock), report)
+        .map_err(|source| StartError::Thread { source })?;
+    let flusher = Arc::new(flusher);
+    flusher.add(catalog.environment());
+    let files = DatabaseFiles::new(settings.clone(), platform.clone());
+    let options = RegistryOptions {
+        concurrent_loads_max: settings.databases.concurrent_loads_max,
+        close_timeout: CLOSE_TIMEOUT,
+    };
+    let registry = {
+        let files = Arc::clone(&files);
+        let options_of = move |record: &database::DatabaseRecord| Ok(files.options_of(record));
+        DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of)
+    };
+    let newest = client_configuration::newest_index(&catalog).unwrap_or(0);
+    let state = ServerState::new(settings, platform, catalog, registry, files, newest);
+    Ok((Arc::new(state), flusher))
+}
+
+fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
+    let url = |listener: &TcpListener| {
+        let address = listener.local_addr().map_err(|source| StartError::Thread { source })?;
+        Ok(format!("http://{address}"))
+    };
+    listeners.iter().map(url).collect()
+}
+
+/// Closes databases that nobody uses, now and then.
+async fn maintain(state: Arc<ServerState>) {
+    let interval = state.settings.databases.idle_check_interval;
+    let idle_max = state.settings.database.idle_time_max;
+    let checks_max = idle_max.as_secs().div_ceil(interval.as_secs().max(1)).max(1);
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let registry = state.registry.clone();
+        let checked = tokio::task::spawn_blocking(move || registry.close_idle(checks_max)).await;
+        if let Err(error) = checked {
+            tracing::error!(%error, "looking for unused databases failed");
+        }
+    }
+}
+
+impl RunningServer {
+    /// The addresses it listens on, such as `http://127.0.0.1:8080`; at least one.
+    pub fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
+    /// Stops: accepts nothing more, lets requests finish within the time that the settings allow,
+    /// then closes every database, all at once.
+    pub async fn stop(self) {
+        self.stopping.send_replace(true);
+        for accepting in self.accepting {
+            drop(accepting.await);
+        }
+        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
+        let finished = self.room.acquire_many(all);
+        if timeout(self.state.settings.server.shutdown_timeout, finished).await.is_err() {
+            tracing::warn!("some requests did not finish in time and are cut off");
+        }
+        self.maintenance.abort();
+        let (state, flusher) = (self.state, self.flusher);
+        let closed = tokio::task::spawn_blocking(move || {
+            state.registry.close_all();
+            flusher.close();
+            if let Err(error) = state.catalog.environment().flush() {
+                tracing::error!(%error, "the last flush of the server's own data failed");
+            }
+        });
+        if let Err(error) = closed.await {
+            tracing::error!(%error, "closing the databases failed");
+        }
+    }
+}

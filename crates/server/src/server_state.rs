@@ -1,0 +1,148 @@
+//! What every request may use: settings, catalog, databases and the routing table.
+
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use blittable::{Builder, ParseLimits};
+use database::{DatabaseRegistry, ServerCatalog};
+use flate2::Compression;
+use http::HeaderValue;
+use platform::Platform;
+use settings::{GzipLevel, Settings};
+use wire::{
+    database_shapes::NODE_TAG,
+    server_shapes::{BuildVersion, DebugMetadata},
+};
+
+use crate::{database_files::DatabaseFiles, machine::Machine, router::Router, routes::ROUTES};
+
+/// The commit of this build, when the build knew it.
+const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// The server, as requests see it.
+pub(crate) struct ServerState {
+    pub(crate) settings: Settings,
+    pub(crate) platform: Platform,
+    pub(crate) catalog: Arc<ServerCatalog>,
+    pub(crate) registry: DatabaseRegistry,
+    pub(crate) files: Arc<DatabaseFiles>,
+    pub(crate) router: Router,
+    pub(crate) machine: Machine,
+    pub(crate) version_header: HeaderValue,
+    pub(crate) compression: Option<Compression>,
+    /// When the server started, on the clock that never goes back.
+    pub(crate) started: Duration,
+    /// The newest index of any client configuration, the server's or a database's. A client that
+    /// knows this one needs no closer look.
+    pub(crate) newest_client_configuration: AtomicU64,
+    address: OnceLock<String>,
+}
+
+thread_local! {
+    /// One parser of documents per thread: its arenas are kept between requests.
+    static BUILDER: RefCell<Option<(ParseLimits, Builder)>> = const { RefCell::new(None) };
+}
+
+impl ServerState {
+    /// Joins the parts.
+    pub(crate) fn new(
+        settings: Settings,
+        platform: Platform,
+        catalog: Arc<ServerCatalog>,
+        registry: DatabaseRegistry,
+        files: Arc<DatabaseFiles>,
+        newest_client_configuration: u64,
+    ) -> ServerState {
+        let version = settings.protocol_version.as_str();
+        let version_header = HeaderValue::from_str(version)
+            .unwrap_or_else(|_| HeaderValue::from_static("5.4.207.54178"));
+        let compression = compression_of(&settings);
+        let started = platform.clock.monotonic();
+        ServerState {
+            settings,
+            platform,
+            catalog,
+            registry,
+            files,
+            router: Router::new(ROUTES),
+            machine: Machine::look(),
+            version_header,
+            compression,
+            started,
+            newest_client_configuration: AtomicU64::new(newest_client_configuration),
+            address: OnceLock::new(),
+        }
+    }
+
+    /// The address that clients are told; known once the server listens.
+    pub(crate) fn address(&self) -> &str {
+        self.address.get().map_or("", String::as_str)
+    }
+
+    /// Sets the address that clients are told. Only the first one counts.
+    pub(crate) fn set_address(&self, address: String) {
+        self.address.get_or_init(|| address);
+    }
+
+    /// What documents may not exceed.
+    pub(crate) fn parse_limits(&self) -> ParseLimits {
+        let documents = &self.settings.documents;
+        ParseLimits {
+            depth_max: documents.nesting_depth_max as usize,
+            document_bytes_max: usize::try_from(documents.document_bytes_max).unwrap_or(usize::MAX),
+            ..ParseLimits::default()
+        }
+    }
+
+    /// Lends this thread's parser of documents.
+    pub(crate) fn with_builder<T>(&self, parse: impl FnOnce(&mut Builder) -> T) -> T {
+        let limits = self.parse_limits();
+        BUILDER.with_borrow_mut(|slot| {
+            if slot.as_ref().is_none_or(|(of, _)| *of != limits) {
+                *slot = Some((limits, Builder::new(limits)));
+            }
+            let (_, builder) = slot.as_mut().expect("it was just put there");
+            parse(builder)
+        })
+    }
+
+    /// The build that clients are told.
+    pub(crate) fn build(&self) -> BuildVersion {
+        BuildVersion::of(self.settings.protocol_version.as_str(), COMMIT)
+    }
+
+    /// The property that diagnostic answers begin with.
+    pub(crate) fn debug_metadata(&self) -> DebugMetadata {
+        DebugMetadata {
+            date_time: model::date::format(self.platform.clock.now().ticks()),
+            web_url: self.address().to_owned(),
+            node_tag: NODE_TAG.to_owned(),
+        }
+    }
+
+    /// Remembers that a client configuration was written with this index.
+    pub(crate) fn client_configuration_changed(&self, index: u64) {
+        self.newest_client_configuration.fetch_max(index, Ordering::AcqRel);
+    }
+}
+
+fn compression_of(settings: &Settings) -> Option<Compression> {
+    if !settings.http.use_response_compression {
+        return None;
+    }
+    match settings.http.gzip_level {
+        GzipLevel::NoCompression => None,
+        GzipLevel::Fastest => Some(Compression::fast()),
+        GzipLevel::Optimal => Some(Compression::default()),
+        GzipLevel::SmallestSize => Some(Compression::best()),
+    }
+}

@@ -1,0 +1,291 @@
+//! From an HTTP request to an HTTP answer: route, database, body, handler, headers.
+//!
+//! Invariant: every request is answered in the protocol's shape, also when a handler fails or panics.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use database::DatabaseLease;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use tokio::sync::mpsc;
+use wire::{ErrorKind, ProtocolError, header_names};
+
+use crate::{
+    answer::{Answer, AnswerBody, StreamBroken},
+    call::Call,
+    client_configuration,
+    content_coding::{Coding, GzipStream, accepts_gzip, body_too_large, gzip_whole},
+    database_access::open_database,
+    router::{BodyUse, Handler, Route, route_not_found},
+    server_state::ServerState,
+};
+
+/// Answers one request.
+pub(crate) async fn serve(
+    state: Arc<ServerState>,
+    request: Request<Incoming>,
+) -> Response<AnswerBody> {
+    let (parts, incoming) = request.into_parts();
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let (method, headers) = (parts.method, parts.headers);
+    let is_head = method == Method::HEAD;
+    let gzip = state.compression.filter(|_| accepts_gzip(&headers));
+    let mut exchange = Exchange { database: None, refresh: Refresh::default() };
+    let answered = exchange.answer(&state, method, &target, headers, incoming).await;
+    let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
+    exchange.add_headers(&mut answer);
+    if let Some(level) = gzip {
+        compress(&mut answer, level);
+    }
+    to_response(answer, is_head, &state.version_header)
+}
+
+/// Answers a request inside another request; the database is that of the outer one.
+pub(crate) async fn serve_inner(
+    state: &Arc<ServerState>,
+    database: &DatabaseLease,
+    method: Method,
+    target: String,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Option<Answer> {
+    let path = target.split('?').next().unwrap_or(&target);
+    let found = state.router.find(method.as_str(), path)?;
+    if found.database.is_none() || found.route.body == BodyUse::Streamed {
+        return None;
+    }
+    let call = Call {
+        state: Arc::clone(state),
+        method,
+        target: target.clone(),
+        headers,
+        database: Some(database.clone()),
+        body,
+        stream: None,
+    };
+    let answered = run(found.route, call).await;
+    Some(answered.unwrap_or_else(|error| error_answer(&error, &target)))
+}
+
+/// What is learnt about a request on its way, for the headers of its answer.
+struct Exchange {
+    database: Option<DatabaseLease>,
+    refresh: Refresh,
+}
+
+/// What the client knows and should ask for again.
+#[derive(Clone, Copy, Default)]
+struct Refresh {
+    topology: bool,
+    client_configuration: bool,
+}
+
+impl Exchange {
+    async fn answer(
+        &mut self,
+        state: &Arc<ServerState>,
+        method: Method,
+        target: &str,
+        headers: HeaderMap,
+        incoming: Incoming,
+    ) -> Result<Answer, ProtocolError> {
+        let line_max = state.settings.http.request_line_bytes_max;
+        if target.len() > line_max {
+            let message = format!("The address of the request exceeds {line_max} bytes");
+            return Err(ProtocolError::new(ErrorKind::UriTooLong, message));
+        }
+        let path = target.split('?').next().unwrap_or(target);
+        let Some(found) = state.router.find(method.as_str(), path) else {
+            return Err(route_not_found(method.as_str(), target));
+        };
+        if let Some(name) = found.database {
+            let database = open_database(state, &name).await?;
+            self.refresh = refresh(state, &database, &headers);
+            self.database = Some(database);
+        }
+        let (body, stream) = match found.route.body {
+            BodyUse::Ignored => (Bytes::new(), None),
+            BodyUse::Whole => (read_body(state, &headers, incoming).await?, None),
+            BodyUse::Streamed => (Bytes::new(), Some(incoming)),
+        };
+        let call = Call {
+            state: Arc::clone(state),
+            method,
+            target: target.to_owned(),
+            headers,
+            database: self.database.clone(),
+            body,
+            stream,
+        };
+        run(found.route, call).await
+    }
+
+    fn add_headers(&self, answer: &mut Answer) {
+        let mut add = |name: &'static str, value: HeaderValue| {
+            if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+                answer.headers.push((name, value));
+            }
+        };
+        if let Some(database) = &self.database {
+            let id = database.record().cluster_transaction_id.text();
+            if let Ok(value) = HeaderValue::from_bytes(&id) {
+                add(header_names::DATABASE_CLUSTER_TX_ID, value);
+            }
+        }
+        if self.refresh.topology {
+            add(header_names::REFRESH_TOPOLOGY, HeaderValue::from_static("true"));
+        }
+        if self.refresh.client_configuration {
+            add(header_names::REFRESH_CLIENT_CONFIGURATION, HeaderValue::from_static("true"));
+        }
+    }
+}
+
+fn refresh(state: &ServerState, database: &DatabaseLease, headers: &HeaderMap) -> Refresh {
+    let known = |name: &str| -> Option<i64> {
+        header_names::unquote(headers.get(name)?.to_str().ok()?).parse().ok()
+    };
+    let older = |known: i64, current: u64| i128::from(known) < i128::from(current);
+    Refresh {
+        topology: known(header_names::TOPOLOGY_ETAG)
+            .is_some_and(|known| older(known, database.record().topology_index)),
+        client_configuration: known(header_names::CLIENT_CONFIGURATION_ETAG)
+            .is_some_and(|known| client_configuration::is_older(state, database, known)),
+    }
+}
+
+async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
+    let caught = match route.handler {
+        Handler::Inline(handler) => catch_unwind(AssertUnwindSafe(|| handler(&call))),
+        Handler::Waiting(handler) => match catch_unwind(AssertUnwindSafe(|| handler(call))) {
+            Ok(answering) => CatchUnwind(answering).await,
+            Err(panic) => Err(panic),
+        },
+    };
+    caught.unwrap_or_else(|panic| {
+        let message = panic_message(panic.as_ref());
+        tracing::error!(method = route.method, path = route.path, %message, "a handler panicked");
+        Err(ProtocolError::new(ErrorKind::Internal, format!("The handler failed: {message}")))
+    })
+}
+
+type Panic = Box<dyn std::any::Any + Send>;
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// A future whose panics become results.
+struct CatchUnwind<F>(F);
+
+impl<F: Future + Unpin> Future for CatchUnwind<F> {
+    type Output = Result<F::Output, Panic>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut self.0).poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+async fn read_body(
+    state: &ServerState,
+    headers: &HeaderMap,
+    incoming: Incoming,
+) -> Result<Bytes, ProtocolError> {
+    let bytes_max = state.settings.http.request_body_bytes_max;
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|bytes| bytes > bytes_max) {
+        return Err(body_too_large(bytes_max));
+    }
+    let coding = Coding::of_request(headers)?;
+    let limited = Limited::new(incoming, usize::try_from(bytes_max).unwrap_or(usize::MAX));
+    let body = limited.collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            body_too_large(bytes_max)
+        } else {
+            let message = format!("The body of the request could not be read: {error}");
+            ProtocolError::new(ErrorKind::EndOfStream, message)
+        }
+    })?;
+    coding.decode(body.to_bytes(), bytes_max)
+}
+
+/// The answer that carries an error.
+pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
+    let status = StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::IM_A_TEAPOT);
+    let mut body = Vec::new();
+    error.write_body(target, &mut body);
+    let answer = Answer::json_with(status, body);
+    match error.kind {
+        // What is left of the body is not read, so the connection cannot serve another request.
+        ErrorKind::RequestTooLarge | ErrorKind::UriTooLong => {
+            answer.with_header("connection", "close")
+        }
+        _ => answer,
+    }
+}
+
+fn compress(answer: &mut Answer, level: flate2::Compression) {
+    answer.body = match std::mem::replace(&mut answer.body, AnswerBody::Empty) {
+        AnswerBody::Empty => return,
+        AnswerBody::Whole(bytes) => match gzip_whole(&bytes, level) {
+            Some(compressed) => AnswerBody::Whole(compressed),
+            None => {
+                answer.body = AnswerBody::Whole(bytes);
+                return;
+            }
+        },
+        AnswerBody::Stream(pieces) => AnswerBody::Stream(compress_stream(pieces, level)),
+    };
+    let gzip = HeaderValue::from_static("gzip");
+    answer.headers.push((header::CONTENT_ENCODING, gzip));
+    answer.headers.push((header::VARY, HeaderValue::from_static("Accept-Encoding")));
+}
+
+fn compress_stream(
+    mut pieces: mpsc::Receiver<Result<Bytes, StreamBroken>>,
+    level: flate2::Compression,
+) -> mpsc::Receiver<Result<Bytes, StreamBroken>> {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut gzip = GzipStream::new(level);
+        while let Some(piece) = pieces.recv().await {
+            let compressed = piece.and_then(|piece| gzip.push(&piece).map_err(|_| StreamBroken));
+            let is_broken = compressed.is_err();
+            if sender.send(compressed).await.is_err() || is_broken {
+                return;
+            }
+        }
+        // A client that has gone needs no end.
+        drop(sender.send(gzip.finish().map_err(|_| StreamBroken)).await);
+    });
+    receiver
+}
+
+fn to_response(answer: Answer, is_head: bool, version: &HeaderValue) -> Response<AnswerBody> {
+    let body = if is_head { AnswerBody::Empty } else { answer.body };
+    let mut response = Response::new(body);
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.reserve(answer.headers.len() + 2);
+    headers.extend(answer.headers);
+    headers.insert(HeaderName::from_static("raven-server-version"), version.clone());
+    let has_no_type = !headers.contains_key(header::CONTENT_TYPE);
+    if has_no_type && answer.status != StatusCode::NO_CONTENT {
+        let json = HeaderValue::from_static(header_names::JSON_CONTENT_TYPE);
+        headers.insert(header::CONTENT_TYPE, json);
+    }
+    response
+}

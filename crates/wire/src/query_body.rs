@@ -1,0 +1,89 @@
+//! The body of a query: the text, its parameters and the page.
+
+use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
+
+use crate::error_body::ProtocolError;
+use crate::json_body::{BODY_ENDED, json_error, not_an_object, token_name};
+
+/// A query as a client sends it.
+#[derive(Debug, Default)]
+pub struct QueryRequest {
+    /// The text; empty when it is missing or no string.
+    pub text: String,
+    /// The values that the text refers to.
+    pub parameters: Option<BlittableBuf>,
+    /// How many rows to leave out.
+    pub start: i64,
+    /// How many rows to give at most.
+    pub page_size: Option<i64>,
+}
+
+/// Reads the whole body.
+pub fn read_query(body: &[u8], builder: &mut Builder) -> Result<QueryRequest, ProtocolError> {
+    let mut reader = JsonReader::new(body);
+    let read = |error: ParseError| json_error(&error, BODY_ENDED);
+    if reader.peek().map_err(read)? != JsonKind::Object {
+        return Err(not_an_object(token_name(&mut reader).map_err(read)?));
+    }
+    read_properties(&mut reader, builder).map_err(read)
+}
+
+fn read_properties(
+    reader: &mut JsonReader<'_>,
+    builder: &mut Builder,
+) -> Result<QueryRequest, ParseError> {
+    let mut request = QueryRequest::default();
+    reader.begin_object()?;
+    while let Some(name) = reader.next_name()? {
+        match (name.as_ref(), reader.peek()?) {
+            ("Query", JsonKind::String) => request.text = reader.read_str()?.into_owned(),
+            ("QueryParameters", JsonKind::Object) => {
+                request.parameters = Some(builder.parse(reader)?);
+            }
+            ("Start", JsonKind::Number) => request.start = reader.read_i64()?,
+            ("PageSize", JsonKind::Number) => request.page_size = Some(reader.read_i64()?),
+            _ => reader.skip_value()?,
+        }
+    }
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::ParseLimits;
+
+    use super::*;
+
+    fn read(body: &[u8]) -> Result<QueryRequest, ProtocolError> {
+        read_query(body, &mut Builder::new(ParseLimits::default()))
+    }
+
+    #[test]
+    fn a_query_is_read_with_its_parameters_and_page() {
+        let request = read(
+            br#"{"Query":"from Users","PageSize":2147483647,"Start":5,"QueryParameters":{"p0":1},
+                "WaitForNonStaleResults":true,"SkipStatistics":null}"#,
+        )
+        .unwrap();
+        assert_eq!(request.text, "from Users");
+        assert_eq!((request.start, request.page_size), (5, Some(i64::from(i32::MAX))));
+        let parameters = request.parameters.unwrap();
+        assert_eq!(parameters.as_view().root().get_i64("p0"), Ok(Some(1)));
+    }
+
+    #[test]
+    fn what_is_missing_or_null_is_left_out() {
+        let request = read(br#"{"Query":5,"QueryParameters":null,"PageSize":null}"#).unwrap();
+        assert_eq!(request.text, "");
+        assert!(request.parameters.is_none() && request.page_size.is_none());
+    }
+
+    #[test]
+    fn other_bodies_are_refused() {
+        assert_eq!(read(b"").unwrap_err().message, BODY_ENDED);
+        assert_eq!(
+            read(b"[]").unwrap_err().message,
+            "Expected start of object, but got StartArray"
+        );
+    }
+}
