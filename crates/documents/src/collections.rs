@@ -93,7 +93,18 @@ pub(crate) struct OpenCollections {
 
 struct OpenCollection {
     statistics: CollectionStatistics,
+    /// A document in it was stored or deleted.
+    is_touched: bool,
+    /// Its record has to be written.
     is_changed: bool,
+    /// Its name has no number on the disk.
+    is_new: bool,
+}
+
+impl OpenCollection {
+    fn known(statistics: CollectionStatistics) -> Self {
+        Self { statistics, is_touched: false, is_changed: false, is_new: false }
+    }
 }
 
 impl OpenCollections {
@@ -127,7 +138,9 @@ impl OpenCollections {
                 let number = progress.newest_collection;
                 let name = name.clone();
                 let statistics = CollectionStatistics { name, number, documents: 0, tombstones: 0 };
-                self.open.insert(number, OpenCollection { statistics, is_changed: true });
+                let known = OpenCollection::known(statistics);
+                let new = OpenCollection { is_changed: true, is_new: true, ..known };
+                self.open.insert(number, new);
                 number
             }
         };
@@ -154,7 +167,8 @@ impl OpenCollections {
         tombstones: i64,
     ) -> Result<(), DocumentError> {
         let open = self.entry(tx, number)?;
-        open.is_changed = true;
+        open.is_touched = true;
+        open.is_changed |= documents != 0 || tombstones != 0;
         let statistics = &mut open.statistics;
         let counted = statistics.documents.checked_add_signed(documents);
         statistics.documents = counted.ok_or(miscounted())?;
@@ -173,25 +187,26 @@ impl OpenCollections {
             Entry::Occupied(open) => Ok(open.into_mut()),
             Entry::Vacant(vacant) => {
                 let statistics = by_number(tx, number)?;
-                Ok(vacant.insert(OpenCollection { statistics, is_changed: false }))
+                Ok(vacant.insert(OpenCollection::known(statistics)))
             }
         }
     }
 
-    /// The collections that were written to, in the order in which they were made.
-    pub(crate) fn changed(&self) -> Vec<CollectionName> {
-        self.sorted().into_iter().map(|statistics| statistics.name.clone()).collect()
+    /// The collections in which documents were stored or deleted, in the order of their making.
+    pub(crate) fn touched(&self) -> Vec<CollectionName> {
+        let touched = self.sorted(|open| open.is_touched);
+        touched.into_iter().map(|open| open.statistics.name.clone()).collect()
     }
 
-    /// Stores the counts.
+    /// Stores names and counts.
     pub(crate) fn write(&self, tx: &mut WriteTransaction) -> Result<(), DocumentError> {
-        for statistics in self.sorted() {
+        for OpenCollection { statistics, is_new, .. } in self.sorted(|open| open.is_changed) {
             let CollectionStatistics { name, number, documents, tombstones } = statistics;
             let (documents, tombstones) = (*documents, *tombstones);
             let record = CollectionRecord { name: name.as_str(), documents, tombstones };
             let key = number.to_be_bytes();
             tx.tree_mut(&schema::collections())?.put(&key, &collection_record::write(&record))?;
-            if number_of(tx, name)?.is_none() {
+            if *is_new {
                 tx.tree_mut(&schema::collection_numbers())?.put(name.key(), &key)?;
             }
         }
@@ -199,11 +214,10 @@ impl OpenCollections {
     }
 
     /// Sorted, so that the same batch always makes the same pages.
-    fn sorted(&self) -> Vec<&CollectionStatistics> {
-        let changed = self.open.values().filter(|open| open.is_changed);
-        let mut changed: Vec<_> = changed.map(|open| &open.statistics).collect();
-        changed.sort_unstable_by_key(|statistics| statistics.number);
-        changed
+    fn sorted(&self, wanted: impl Fn(&OpenCollection) -> bool) -> Vec<&OpenCollection> {
+        let mut found: Vec<_> = self.open.values().filter(|open| wanted(open)).collect();
+        found.sort_unstable_by_key(|open| open.statistics.number);
+        found
     }
 }
 

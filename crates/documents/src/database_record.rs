@@ -59,12 +59,7 @@ pub fn initialize(
     if let Some(identity) = read_identity(tx)? {
         return Ok(identity);
     }
-    let mut record = [0; DATABASE_BYTES];
-    record[0] = VERSION;
-    let tag = wanted.node_tag.as_str().as_bytes();
-    record[4..4 + tag.len()].copy_from_slice(tag);
-    record[8..].copy_from_slice(&wanted.database_id.0);
-    tx.tree_mut(&meta())?.put(DATABASE, &record)?;
+    tx.tree_mut(&meta())?.put(DATABASE, &identity_bytes(&wanted))?;
     write_progress(tx, &DatabaseProgress::default())?;
     Ok(wanted)
 }
@@ -78,10 +73,19 @@ pub fn database_identity(tx: &impl Transaction) -> Result<DatabaseIdentity, Docu
 }
 
 fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, DocumentError> {
-    let tree = tx.tree(&meta())?;
-    let Some(record) = tree.get(DATABASE)? else {
-        return Ok(None);
-    };
+    tx.tree(&meta())?.get(DATABASE)?.map(parse_identity).transpose()
+}
+
+fn identity_bytes(identity: &DatabaseIdentity) -> [u8; DATABASE_BYTES] {
+    let mut record = [0; DATABASE_BYTES];
+    record[0] = VERSION;
+    let tag = identity.node_tag.as_str().as_bytes();
+    record[4..4 + tag.len()].copy_from_slice(tag);
+    record[8..].copy_from_slice(&identity.database_id.0);
+    record
+}
+
+fn parse_identity(record: &[u8]) -> Result<DatabaseIdentity, DocumentError> {
     let Ok(record) = <&[u8; DATABASE_BYTES]>::try_from(record) else {
         return Err(corrupt("the database's identity has another length"));
     };
@@ -94,7 +98,7 @@ fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, Docu
     };
     let mut database_id = [0; 16];
     database_id.copy_from_slice(&record[8..]);
-    Ok(Some(DatabaseIdentity { database_id: DatabaseId(database_id), node_tag }))
+    Ok(DatabaseIdentity { database_id: DatabaseId(database_id), node_tag })
 }
 
 /// How far the database has come.
@@ -102,10 +106,32 @@ fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, Docu
 /// # Errors
 /// Those of the storage; a record that is damaged or missing.
 pub fn progress(tx: &impl Transaction) -> Result<DatabaseProgress, DocumentError> {
-    let tree = tx.tree(&meta())?;
-    let Some(record) = tree.get(PROGRESS)? else {
-        return Err(corrupt("the environment is not a database"));
-    };
+    match tx.tree(&meta())?.get(PROGRESS)? {
+        Some(record) => parse_progress(record),
+        None => Err(corrupt("the environment is not a database")),
+    }
+}
+
+pub(crate) fn write_progress(
+    tx: &mut WriteTransaction,
+    progress: &DatabaseProgress,
+) -> Result<(), DocumentError> {
+    tx.tree_mut(&meta())?.put(PROGRESS, &progress_bytes(progress))?;
+    Ok(())
+}
+
+fn progress_bytes(progress: &DatabaseProgress) -> Vec<u8> {
+    let mut record = Vec::with_capacity(PROGRESS_BYTES + progress.change_vector.as_str().len());
+    record.extend_from_slice(&[VERSION, 0, 0, 0]);
+    record.extend_from_slice(&progress.newest_collection.to_le_bytes());
+    record.extend_from_slice(&progress.last_etag.0.to_le_bytes());
+    record.extend_from_slice(&progress.documents.to_le_bytes());
+    record.extend_from_slice(&progress.tombstones.to_le_bytes());
+    record.extend_from_slice(progress.change_vector.as_str().as_bytes());
+    record
+}
+
+fn parse_progress(record: &[u8]) -> Result<DatabaseProgress, DocumentError> {
     let Some((header, change_vector)) = record.split_first_chunk::<PROGRESS_BYTES>() else {
         return Err(corrupt("the database's progress is too short"));
     };
@@ -123,21 +149,44 @@ pub fn progress(tx: &impl Transaction) -> Result<DatabaseProgress, DocumentError
     })
 }
 
-pub(crate) fn write_progress(
-    tx: &mut WriteTransaction,
-    progress: &DatabaseProgress,
-) -> Result<(), DocumentError> {
-    let mut record = Vec::with_capacity(PROGRESS_BYTES + progress.change_vector.as_str().len());
-    record.extend_from_slice(&[VERSION, 0, 0, 0]);
-    record.extend_from_slice(&progress.newest_collection.to_le_bytes());
-    record.extend_from_slice(&progress.last_etag.0.to_le_bytes());
-    record.extend_from_slice(&progress.documents.to_le_bytes());
-    record.extend_from_slice(&progress.tombstones.to_le_bytes());
-    record.extend_from_slice(progress.change_vector.as_str().as_bytes());
-    tx.tree_mut(&meta())?.put(PROGRESS, &record)?;
-    Ok(())
-}
-
 fn corrupt(detail: &'static str) -> DocumentError {
     DocumentError::Corrupt { detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_lies_where_the_drawing_says() {
+        let node_tag = "BC".parse().unwrap();
+        let identity = DatabaseIdentity { database_id: DatabaseId(*b"0123456789abcdef"), node_tag };
+        let bytes = identity_bytes(&identity);
+        assert_eq!(&bytes, b"\x01\0\0\0BC\0\x000123456789abcdef");
+        assert_eq!(parse_identity(&bytes).unwrap(), identity);
+        for (position, value) in [(0, 2), (4, b'x'), (4, 0)] {
+            let mut damaged = bytes;
+            damaged[position] = value;
+            assert!(parse_identity(&damaged).is_err(), "{position} {value}");
+        }
+        assert!(parse_identity(&bytes[1..]).is_err());
+    }
+
+    #[test]
+    fn the_progress_lies_where_the_drawing_says() {
+        let progress = DatabaseProgress {
+            last_etag: Etag(258),
+            change_vector: "A:258-AAAAAAAAAAAAAAAAAAAAAA".parse().unwrap(),
+            documents: 3,
+            tombstones: 4,
+            newest_collection: 5,
+        };
+        let bytes = progress_bytes(&progress);
+        let golden = b"\x01\0\0\0\x05\0\0\0\x02\x01\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\
+                       \x04\0\0\0\0\0\0\0A:258-AAAAAAAAAAAAAAAAAAAAAA";
+        assert_eq!(bytes, golden);
+        assert_eq!(parse_progress(&bytes).unwrap(), progress);
+        assert!(parse_progress(&bytes[..31]).is_err());
+        assert!(parse_progress(&bytes[..40]).is_err(), "a cut change vector");
+    }
 }

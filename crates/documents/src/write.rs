@@ -92,7 +92,7 @@ impl<'w> DocumentWriter<'w> {
 
     /// The collections in which documents were stored or deleted so far.
     pub fn changed_collections(&self) -> Vec<CollectionName> {
-        self.collections.changed()
+        self.collections.touched()
     }
 
     /// Stores a document.
@@ -173,10 +173,11 @@ impl<'w> DocumentWriter<'w> {
         let mut deleted = 0;
         loop {
             let found = read::by_prefix(self.tx, prefix.lower_cased(), None)?;
-            let ids = found.take(PREFIX_CHUNK).map(|row| Ok(DocumentId::new(row?.id())?));
+            let ids = found.take(PREFIX_CHUNK).map(|row| Ok(DocumentId::new(row?.lower_id())?));
             let ids = ids.collect::<Result<Vec<_>, DocumentError>>()?;
             for id in &ids {
-                self.delete(id, &ExpectedVersion::Any)?;
+                let gone = self.delete(id, &ExpectedVersion::Any)?;
+                gone.ok_or(corrupt("a document is not found by its own id"))?;
             }
             deleted += ids.len() as u64;
             if ids.len() < PREFIX_CHUNK {
@@ -220,7 +221,7 @@ impl<'w> DocumentWriter<'w> {
 
     fn next_etag(&mut self) -> Result<Etag, DocumentError> {
         let etag = self.progress.last_etag.next();
-        let etag = etag.ok_or(DocumentError::Corrupt { detail: "no etag is left" })?;
+        let etag = etag.ok_or(corrupt("no etag is left"))?;
         self.progress.last_etag = etag;
         Ok(etag)
     }
@@ -312,7 +313,7 @@ impl<'w> DocumentWriter<'w> {
         {
             let number = tombstone.collection_number();
             self.collections.count(self.tx, number, 0, -1)?;
-            self.tx.table_mut(&DOCUMENTS).delete(&row::tombstone_key(id.lower_cased()))?;
+            self.remove_row(&row::tombstone_key(id.lower_cased()))?;
             self.progress.tombstones -= 1;
         }
         Ok(DocumentFlags::NONE)
@@ -338,14 +339,21 @@ impl<'w> DocumentWriter<'w> {
             last_modified_ticks: self.context.now.ticks(),
         };
         row::write_tombstone(&mut self.row, &fields, deleted)?;
-        let mut table = self.tx.table_mut(&DOCUMENTS);
-        table.delete(&row::document_key(id.lower_cased()))?;
-        table.insert(&self.row)?;
+        self.remove_row(&row::document_key(id.lower_cased()))?;
+        self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
         self.collections.count(self.tx, number, -1, 1)?;
         self.progress.documents -= 1;
         self.progress.tombstones += 1;
         let collection = self.collections.numbered(self.tx, number)?.name.clone();
         Ok(DeletedDocument { id, etag, change_vector, collection })
+    }
+
+    /// Removes a row that was just read.
+    fn remove_row(&mut self, primary_key: &[u8]) -> Result<(), DocumentError> {
+        match self.tx.table_mut(&DOCUMENTS).delete(primary_key)? {
+            true => Ok(()),
+            false => Err(corrupt("a row that was read cannot be removed")),
+        }
     }
 
     fn mismatch(
@@ -363,6 +371,10 @@ impl<'w> DocumentWriter<'w> {
             Err(error) => error,
         }
     }
+}
+
+fn corrupt(detail: &'static str) -> DocumentError {
+    DocumentError::Corrupt { detail }
 }
 
 const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
