@@ -68,6 +68,11 @@ pub enum StorageError {
         /// The directory.
         path: PathBuf,
     },
+    /// The caller's: a new environment was to be made where something is already.
+    TargetInUse {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The caller's: the environment has a table whose schema was not given.
     UnknownTable {
         /// The name of the table's rows.
@@ -171,6 +176,7 @@ impl StorageError {
             | StorageError::Locked { .. }
             | StorageError::UnknownVersion { .. }
             | StorageError::NotAnEnvironment { .. }
+            | StorageError::TargetInUse { .. }
             | StorageError::UnknownTable { .. }
             | StorageError::Io { .. }
             | StorageError::Corrupt(_) => false,
@@ -221,6 +227,9 @@ impl fmt::Display for StorageError {
             ),
             StorageError::NotAnEnvironment { path } => {
                 write!(f, "{} holds no data of Corvus", path.display())
+            }
+            StorageError::TargetInUse { path } => {
+                write!(f, "{} is not an empty directory of its own", path.display())
             }
             StorageError::UnknownTable { rows } => {
                 write!(f, "{rows} belongs to a table that this version of Corvus does not know")

@@ -358,6 +358,43 @@ pub(crate) fn drop_pages(
     Ok(())
 }
 
+/// Calls `visit` with every entry that can be reached in a tree some of whose pages are damaged, and
+/// gives the number of pages that could not be read; for salvage. Goes through `pages_max` pages.
+pub(crate) fn surviving_entries(
+    read: crate::tree::ReadPage<'_>,
+    state: &TreeState,
+    pages_max: u64,
+    visit: &mut dyn FnMut(u64, &[u8]),
+) -> u64 {
+    let mut unreadable = 0;
+    let mut pages_left = pages_max;
+    let mut pending = vec![(state.root, state.depth)];
+    while let Some((number, levels)) = pending.pop() {
+        let Some(left) = pages_left.checked_sub(1) else { return unreadable + 1 };
+        pages_left = left;
+        let page = if levels == 0 { continue } else { read(number) };
+        let Some(page) = page else {
+            unreadable += 1;
+            continue;
+        };
+        if levels == 1 {
+            match Node::leaf(&page, number, state.value_bytes) {
+                Ok(leaf) => {
+                    (0..leaf.count()).for_each(|index| visit(leaf.key(index), leaf.value(index)));
+                }
+                Err(_) => unreadable += 1,
+            }
+        } else {
+            match Node::branch(&page, number) {
+                Ok(node) => pending
+                    .extend((0..node.count()).rev().map(|index| (node.child(index), levels - 1))),
+                Err(_) => unreadable += 1,
+            }
+        }
+    }
+    unreadable
+}
+
 /// Calls `visit` with every page of the tree; checks order and count on the way.
 pub(crate) fn walk_pages<P: Pages>(
     pages: &P,

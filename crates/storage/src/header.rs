@@ -99,6 +99,16 @@ impl EnvironmentHeader {
             .map_err(|error| StorageError::io(path, "write the header of", error))
     }
 
+    /// How many of the two copies are whole; for salvage.
+    pub(crate) fn sound_copies(file: &dyn File, path: &Path) -> usize {
+        let is_sound = |copy: &u64| {
+            let mut bytes = [0; HEADER_BYTES];
+            let read = file.read_exact_at(&mut bytes, copy * PAGE_BYTES as u64);
+            read.is_ok() && matches!(Self::from_bytes(&bytes, path), Ok(Some(_)))
+        };
+        (0..2).filter(is_sound).count()
+    }
+
     /// The newer of the copies that are whole.
     pub(crate) fn read(file: &dyn File, path: &Path) -> Result<Self, StorageError> {
         let mut newest: Option<Self> = None;

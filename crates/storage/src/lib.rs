@@ -29,8 +29,10 @@ mod journal;
 mod open;
 mod page_table;
 mod rows;
+mod salvage;
 mod sealed;
 mod snapshot;
+mod surviving_pages;
 mod table;
 mod transaction;
 mod tree;
@@ -51,6 +53,7 @@ pub use crate::{
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     io_statistics::{IoKind, IoOperation},
     rows::RowId,
+    salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},
     sealed::SealedTransaction,
     table::{FixedIndexSchema, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut, TableSchema},
     transaction::{FixedEntry, FixedTree, ReadTransaction, Transaction, Tree, TreeEntry},

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) const DATA_FILE: &str = "corvus.data";
 /// A data file that is being created carries this name until it is whole.
 const UNFINISHED: &str = "corvus.data.new";
-const LOCK_FILE: &str = "LOCK";
+pub(crate) const LOCK_FILE: &str = "LOCK";
 /// Two headers, the root page, and the first bitmap.
 const FIRST_PAGES: u64 = BITMAP_AT + 1;
 
@@ -82,7 +82,10 @@ impl Environment {
     }
 }
 
-fn take_lock(disk: &dyn Disk, directory: &Path) -> Result<Box<dyn DirectoryLock>, StorageError> {
+pub(crate) fn take_lock(
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<Box<dyn DirectoryLock>, StorageError> {
     let path = directory.join(LOCK_FILE);
     disk.lock(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => StorageError::Locked { path: path.clone() },

@@ -83,6 +83,22 @@ pub(crate) fn get<P: Pages>(pages: &P, id: RowId) -> Result<&[u8], StorageError>
     if start == 0 { Err(missing()) } else { Ok(&page[start..start + bytes]) }
 }
 
+/// Every row of a sound page of rows, or the one row of a run; for salvage.
+pub(crate) fn all_in(page: &[u8], number: PageNumber) -> Vec<(RowId, &[u8])> {
+    match page_kind(page) {
+        Some(PageKind::Run) => vec![(RowId::new(number, RUN_SLOT), run_content(page))],
+        Some(PageKind::Rows) => (0..page_count(page))
+            .filter_map(|slot| {
+                let place = page.get(SLOTS + slot * SLOT_BYTES..)?.first_chunk::<SLOT_BYTES>()?;
+                let (start, bytes) = (read_u16(place, 0), read_u16(place, 2));
+                let row = page.get(usize::from(start)..usize::from(start) + usize::from(bytes))?;
+                (start != 0).then(|| (RowId::new(number, slot as u64), row))
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// Stores a row. `rows` is the table's row state, `reusable` its fixed tree of reusable pages.
 pub(crate) fn insert(
     pages: &mut WritePages,

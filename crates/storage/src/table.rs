@@ -68,7 +68,8 @@ pub struct TableSchema {
 }
 
 impl TableSchema {
-    pub(crate) fn primary_tree(&self) -> TreeName {
+    /// The name of the tree of primary keys.
+    pub fn primary_tree(&self) -> TreeName {
         TreeName::of(&[self.name.as_bytes(), b"/Primary"])
     }
 

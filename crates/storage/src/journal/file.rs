@@ -46,7 +46,7 @@ fn name_of(number: u64) -> String {
     if number == SPARE { "spare".into() } else { format!("{number:019}{EXTENSION}") }
 }
 
-fn path_of(directory: &Path, number: u64) -> PathBuf {
+pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(name_of(number))
 }
 

@@ -3,8 +3,11 @@
 mod file;
 mod record;
 mod replay;
+mod surviving;
 mod writer;
 
 pub(crate) use file::FIRST_RECORD;
+pub(crate) use record::{PageChange, apply_difference};
 pub(crate) use replay::replay;
+pub(crate) use surviving::{SurvivingChanges, SurvivingJournal};
 pub(crate) use writer::{AppendError, Journal};

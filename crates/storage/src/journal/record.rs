@@ -253,7 +253,7 @@ impl FoundRecord {
 }
 
 /// A page inside a payload.
-pub(super) enum PageChange<'a> {
+pub(crate) enum PageChange<'a> {
     Whole(&'a [u8]),
     Difference(&'a [u8]),
 }
@@ -279,7 +279,7 @@ pub(super) fn page_changes(payload: &[u8]) -> Option<Vec<(PageNumber, PageChange
 }
 
 /// Applies a difference; `None` when it contradicts itself.
-pub(super) fn apply_difference(page: &mut [u8], mut difference: &[u8]) -> Option<()> {
+pub(crate) fn apply_difference(page: &mut [u8], mut difference: &[u8]) -> Option<()> {
     while !difference.is_empty() {
         let (place, after) = difference.split_at_checked(4)?;
         let (start, bytes) = (usize::from(read_u16(place, 0)), usize::from(read_u16(place, 2)));

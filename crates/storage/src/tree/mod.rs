@@ -2,7 +2,9 @@
 
 mod node;
 mod read;
+mod surviving;
 mod write;
 
 pub(crate) use read::{get, range, range_back, walk_pages};
+pub(crate) use surviving::{LeafValue, ReadPage, leaf_entries, surviving_entries};
 pub(crate) use write::{delete, drop_pages, put};
