@@ -28,6 +28,9 @@ const WRITING_MS_MAX: u64 = 900;
 /// How long a database may take to load after a crash.
 const LOADING_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
+/// How long the first batch of a round may take to be acknowledged.
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const FIRST_ANSWER_PAUSE: Duration = Duration::from_millis(1);
 const DATABASE: &str = "/databases/kill";
 
 /// Kills the server `times` times.
@@ -60,6 +63,18 @@ struct Drill {
 struct Written {
     acknowledged: AtomicU64,
     killed: AtomicBool,
+}
+
+impl Written {
+    /// So that the moment of the kill counts from when the server is writing, not connecting.
+    fn wait_for_first_answer(&self) {
+        let began = Instant::now();
+        while self.acknowledged.load(Ordering::SeqCst) == 0
+            && began.elapsed() < FIRST_ANSWER_TIMEOUT
+        {
+            std::thread::sleep(FIRST_ANSWER_PAUSE);
+        }
+    }
 }
 
 impl Drill {
@@ -96,7 +111,7 @@ impl Drill {
             let mut wrong = refused;
             wrong.extend(failures.wrong);
             checks.that(wrong.is_empty() && acknowledged > 0, || {
-                format!("round {round}, {acknowledged} acknowledged: {}", wrong.join("; "))
+                format!("round {round}: {acknowledged} acknowledged; {}", wrong.join("; "))
             });
         }
         server.kill()
@@ -118,6 +133,7 @@ impl Drill {
                     scope.spawn(move || write(&url, oracle, written))
                 })
                 .collect();
+            written.wait_for_first_answer();
             std::thread::sleep(writing);
             written.killed.store(true, Ordering::SeqCst);
             server.kill()?;
