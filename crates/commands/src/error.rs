@@ -55,10 +55,12 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         | StorageError::KeyTooLong { .. }
         | StorageError::ValueTooLong { .. } => false,
         StorageError::Failed { .. }
+        | StorageError::Closed
         | StorageError::Locked { .. }
         | StorageError::UnknownVersion { .. }
         | StorageError::NotAnEnvironment { .. }
         | StorageError::UnknownTable { .. }
+        | StorageError::TargetInUse { .. }
         | StorageError::Io { .. }
         | StorageError::Corrupt(_) => true,
     }

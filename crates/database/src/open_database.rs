@@ -148,10 +148,8 @@ impl Database {
         self.gate.close();
         let emptied = self.gate.wait_until_empty(timeout);
         self.queue.close();
-        if !self.failed.load(Ordering::Acquire) {
-            // What could not be flushed is still in the journal and is recovered from there.
-            drop(self.environment.flush());
-        }
+        // What could not be flushed is still in the journal and is recovered from there.
+        drop(self.environment.close());
         emptied
     }
 }

@@ -118,7 +118,8 @@ pub struct Environment {
     pub(crate) flush_state: Mutex<FlushState>,
     flush_wanted: AtomicBool,
     on_flush_wanted: OnceLock<Notice>,
-    _lock: Box<dyn DirectoryLock>,
+    /// Taken by closing.
+    directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -158,7 +159,7 @@ impl Environment {
             flush_state: Mutex::new(opened.flush_state),
             flush_wanted: AtomicBool::new(false),
             on_flush_wanted: OnceLock::new(),
-            _lock: opened.lock,
+            directory_lock: Mutex::new(Some(opened.lock)),
         })
     }
 
@@ -296,6 +297,19 @@ impl Environment {
             Some(reason) => Err(StorageError::Failed { reason: reason.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// Flushes, then refuses writes and lets go of the directory, so that it can be opened again while
+    /// somebody still holds this value. Transactions that are not durable yet are refused; snapshots
+    /// stay readable. What could not be flushed is in the journal and is recovered from there.
+    pub fn close(&self) -> Result<(), StorageError> {
+        let flushed = self.flush();
+        let _no_flush = lock(&self.flush_state);
+        self.fail(StorageError::Closed);
+        // Waits for a journal write under way; none starts after a failure.
+        self.journal.wake_waiters();
+        lock(&self.directory_lock).take();
+        flushed
     }
 
     /// Whether a write or a sync has failed: the environment has to be opened again to be written.

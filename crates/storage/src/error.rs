@@ -49,6 +49,8 @@ pub enum StorageError {
         /// The failure that closed the write path.
         reason: Arc<StorageError>,
     },
+    /// The environment was closed, see [`crate::Environment::close`].
+    Closed,
     /// The environment's: another process, or another environment of this one, has the directory.
     Locked {
         /// The lock file.
@@ -170,7 +172,8 @@ impl StorageError {
             | StorageError::TooManyUnflushed { .. }
             | StorageError::BuiltOnFailed { .. }
             | StorageError::GivenUp { .. }
-            | StorageError::Failed { .. } => true,
+            | StorageError::Failed { .. }
+            | StorageError::Closed => true,
             StorageError::KeyTooLong { .. }
             | StorageError::ValueTooLong { .. }
             | StorageError::Locked { .. }
@@ -210,6 +213,7 @@ impl fmt::Display for StorageError {
             StorageError::BuiltOnFailed { reason } => {
                 write!(f, "an earlier transaction could not be written: {reason}")
             }
+            StorageError::Closed => f.write_str("the environment is closed"),
             StorageError::GivenUp { transaction } => {
                 write!(f, "transaction {transaction} was given up before it was written")
             }

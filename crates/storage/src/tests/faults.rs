@@ -213,6 +213,22 @@ fn the_directory_is_locked_while_it_is_open() {
 }
 
 #[test]
+fn a_closed_environment_lets_go_of_its_directory_and_refuses_writes() {
+    let bench = Bench::new(10);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"a", b"1");
+    tx.commit().expect("commits");
+    let mut late = environment.write().expect("writer");
+    put(&mut late, b"b", b"2");
+    environment.close().expect("flushes");
+    assert!(late.commit().is_err());
+    assert!(environment.write().is_err());
+    assert_eq!(entries(&environment.read()).len(), 1, "snapshots stay readable");
+    assert_eq!(entries(&bench.open().read()).len(), 1);
+}
+
+#[test]
 fn journals_are_bounded_and_reused() {
     let bench = Bench::new(9);
     let environment = bench.open();
