@@ -19,8 +19,8 @@ use storage::{Transaction, WriteTransaction};
 use crate::{error::DocumentError, schema::meta};
 
 const VERSION: u8 = 1;
-const DATABASE: &[u8] = b"database";
-const PROGRESS: &[u8] = b"progress";
+pub(crate) const DATABASE: &[u8] = b"database";
+pub(crate) const PROGRESS: &[u8] = b"progress";
 const DATABASE_BYTES: usize = 24;
 const PROGRESS_BYTES: usize = 32;
 
@@ -85,7 +85,7 @@ fn identity_bytes(identity: &DatabaseIdentity) -> [u8; DATABASE_BYTES] {
     record
 }
 
-fn parse_identity(record: &[u8]) -> Result<DatabaseIdentity, DocumentError> {
+pub(crate) fn parse_identity(record: &[u8]) -> Result<DatabaseIdentity, DocumentError> {
     let Ok(record) = <&[u8; DATABASE_BYTES]>::try_from(record) else {
         return Err(corrupt("the database's identity has another length"));
     };
@@ -131,7 +131,7 @@ fn progress_bytes(progress: &DatabaseProgress) -> Vec<u8> {
     record
 }
 
-fn parse_progress(record: &[u8]) -> Result<DatabaseProgress, DocumentError> {
+pub(crate) fn parse_progress(record: &[u8]) -> Result<DatabaseProgress, DocumentError> {
     let Some((header, change_vector)) = record.split_first_chunk::<PROGRESS_BYTES>() else {
         return Err(corrupt("the database's progress is too short"));
     };

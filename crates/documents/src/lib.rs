@@ -19,11 +19,13 @@
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
 //! | `check` | whether everything that is stored agrees with itself |
+//! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
 #![forbid(unsafe_code)]
 
 mod check;
 mod collection_record;
 mod collections;
+mod damage;
 mod database_record;
 mod error;
 mod hilo;
@@ -33,11 +35,13 @@ mod metadata;
 mod read;
 mod requests;
 mod row;
+mod salvage;
 mod schema;
 mod write;
 
 pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};
+pub use damage::{DamagedRow, damaged_rows, is_database};
 pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,
 };
@@ -51,5 +55,6 @@ pub use read::{
 };
 pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 pub use row::{DocumentRow, TombstoneRow};
+pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};
 pub use schema::TABLES;
 pub use write::{DocumentWriter, WriteContext};

@@ -185,6 +185,11 @@ pub(crate) fn tombstone_key(lower_id: &str) -> Vec<u8> {
     key(TOMBSTONE, lower_id)
 }
 
+/// Whether a primary key is that of a live document.
+pub(crate) fn is_document_key(key: &[u8]) -> bool {
+    key.first() == Some(&DOCUMENT)
+}
+
 fn key(kind: u8, lower_id: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + lower_id.len());
     key.push(kind);

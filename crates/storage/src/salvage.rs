@@ -7,8 +7,8 @@
 //! been used again. Whoever rebuilds from it decides by the rows' own content which is the newest.
 //!
 //! Journal records are applied in order up to the first gap. Behind a gap a difference is good for
-//! nothing until its page has come whole again; what can be put together there counts as rows only
-//! and never as the newest state of a tree.
+//! nothing until its page has come whole again; what can be put together there is found by scanning,
+//! row by row and entry by entry, and never counts as the newest state of a tree.
 //!
 //! The new environment is built as unfinished.rs says: it appears in its directory when it is whole.
 //!

@@ -185,13 +185,8 @@ impl SurvivingPages {
     }
 
     /// Calls `visit` with every place from `from` on at which a page could start, and the page or run
-    /// when it is sound; places inside a sound run are left out. `None` with `true` is a page of
-    /// zeroes, which was most likely never written.
-    pub(crate) fn scan(
-        &self,
-        from: PageNumber,
-        visit: &mut dyn FnMut(PageNumber, Result<&[u8], Unsound>),
-    ) {
+    /// when it is sound; places inside a sound run are left out.
+    pub(crate) fn scan(&self, from: PageNumber, visit: &mut dyn FnMut(PageNumber, SeenPage<'_>)) {
         let mut chunk = Vec::new();
         let (mut chunk_at, mut place) = (0, from);
         while place.0 < self.data_pages {
@@ -224,7 +219,7 @@ impl SurvivingPages {
         &self,
         bytes: Option<Vec<u8>>,
         place: PageNumber,
-        visit: &mut dyn FnMut(PageNumber, Result<&[u8], Unsound>),
+        visit: &mut dyn FnMut(PageNumber, SeenPage<'_>),
     ) -> u64 {
         let Some(bytes) = bytes else {
             visit(place, Err(Unsound::Damaged));
@@ -243,6 +238,9 @@ impl SurvivingPages {
         }
     }
 }
+
+/// A page or run, when it is sound.
+pub(crate) type SeenPage<'p> = Result<&'p [u8], Unsound>;
 
 /// Why a page cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

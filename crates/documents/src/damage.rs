@@ -1,0 +1,67 @@
+//! Which rows of a database are damaged, by name; for an operator who has to decide what to do.
+//!
+//! Where `check` stops at the first contradiction, this goes on to the next document. It follows the
+//! primary keys, so what hangs below a damaged page of keys is not seen here.
+
+use std::ops::Bound;
+
+use storage::Transaction;
+
+use crate::{
+    database_record::DATABASE,
+    error::DocumentError,
+    json::write_document_json,
+    row::{self, AnyRow},
+    schema::{self, DOCUMENTS},
+};
+
+/// A row that cannot be read.
+#[derive(Clone, Debug)]
+pub struct DamagedRow {
+    /// The lower-cased id.
+    pub id: String,
+    /// Whether it is a document; otherwise a tombstone.
+    pub is_document: bool,
+    /// What is wrong.
+    pub error: DocumentError,
+}
+
+/// Whether the environment is that of a database.
+///
+/// # Errors
+/// Those of the storage.
+pub fn is_database(tx: &impl Transaction) -> Result<bool, DocumentError> {
+    Ok(tx.tree(&schema::meta())?.get(DATABASE)?.is_some())
+}
+
+/// Reads every row, documents down to their last value, and calls `visit` with those that are damaged.
+///
+/// # Errors
+/// When the keys themselves cannot be read any further.
+pub fn damaged_rows(
+    tx: &impl Transaction,
+    visit: &mut dyn FnMut(DamagedRow),
+) -> Result<(), DocumentError> {
+    let mut json = Vec::new();
+    for entry in tx.tree(&DOCUMENTS.primary_tree())?.range(Bound::Unbounded)? {
+        let (key, _) = entry?;
+        if let Err(error) = check_row(tx, &key, &mut json) {
+            let id = String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned();
+            visit(DamagedRow { id, is_document: row::is_document_key(&key), error });
+        }
+    }
+    Ok(())
+}
+
+fn check_row(tx: &impl Transaction, key: &[u8], json: &mut Vec<u8>) -> Result<(), DocumentError> {
+    let corrupt = |detail| Err(DocumentError::Corrupt { detail });
+    let Some((_, bytes)) = tx.table(&DOCUMENTS).get(key)? else {
+        return corrupt("a key leads to no row");
+    };
+    if row::primary_key_of(bytes) != key {
+        return corrupt("a key leads to the row of another document");
+    }
+    let AnyRow::Document(document) = row::read(bytes)? else { return Ok(()) };
+    json.clear();
+    write_document_json(&document, json)
+}

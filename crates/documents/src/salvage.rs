@@ -1,0 +1,379 @@
+//! Rebuilding a database from what the storage could still read of a damaged one.
+//!
+//! The rows themselves say everything that is needed: id, etag, version and collection. Of all rows
+//! of an id, old ones included, the one with the newest etag counts, and when that is a tombstone the
+//! document stays deleted. So a document is lost only when its own page is. Indexes, counts and logs
+//! are made anew; names of collections, identities and the database's id come from their records, or
+//! from any page on which such a record is found, or from the documents.
+//!
+//! What salvage cannot know: a document whose deletion was lost comes back, and one whose last change
+//! was lost comes back as it was before. When anything was lost, the next etags are taken far from
+//! the last one known, so that no version is given twice.
+//!
+//! Memory: about 100 bytes and the id for each document and tombstone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{ChangeVector, CollectionName, Etag, lower_case};
+use storage::{BulkWriter, Found, RowId, Salvage, SalvagedTree};
+
+use crate::{
+    collection_record::{self, CollectionRecord},
+    database_record::{
+        self, DATABASE, DatabaseIdentity, DatabaseProgress, PROGRESS, write_progress,
+    },
+    error::DocumentError,
+    row::{self, AnyRow},
+    schema::{self, DOCUMENTS},
+};
+
+/// So many ids are named in each list of the report; all are counted.
+pub const IDS_NAMED_MAX: usize = 1000;
+/// Distance of the next etag from the last one known, after a loss.
+const ETAGS_LEFT_OUT: u64 = 1 << 20;
+/// A larger number of a collection is taken for rubbish.
+const COLLECTION_NUMBER_MAX: u32 = 1_000_000;
+
+/// Ids, of which the first are named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedIds {
+    /// How many there are.
+    pub count: u64,
+    /// Up to [`IDS_NAMED_MAX`] of them, lower-cased.
+    pub named: Vec<String>,
+}
+
+impl NamedIds {
+    fn add(&mut self, id: &[u8]) {
+        self.count += 1;
+        if self.named.len() < IDS_NAMED_MAX {
+            self.named.push(String::from_utf8_lossy(id).into_owned());
+        }
+    }
+}
+
+/// What was rebuilt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvageReport {
+    /// Whether the environment is a database. If not, its trees were copied and nothing else is said.
+    pub is_database: bool,
+    /// Documents recovered.
+    pub documents: u64,
+    /// Tombstones recovered.
+    pub tombstones: u64,
+    /// Documents of which nothing is left but their key.
+    pub lost: NamedIds,
+    /// Documents whose newest row is damaged and that were recovered from another, most likely older.
+    pub older: NamedIds,
+    /// Documents that had been deleted, as far as keys say, and are back.
+    pub returned: NamedIds,
+    /// Pages of keys that could not be read: documents that they name may be lost without being named.
+    pub unreadable_key_pages: u64,
+    /// Whether the database's id was not found and a new one was drawn.
+    pub is_new_identity: bool,
+    /// Collections whose names were not found.
+    pub collections_without_name: u64,
+    /// Whether etags were left out.
+    pub are_etags_left_out: bool,
+    /// Other trees that were copied.
+    pub trees: Vec<SalvagedTree>,
+}
+
+/// Rebuilds the database in the new environment of `salvage`. `drawn` is the identity it gets when its
+/// own cannot be found.
+///
+/// # Errors
+/// Those of writing the new environment.
+pub fn salvage(
+    salvage: &mut Salvage,
+    drawn: DatabaseIdentity,
+) -> Result<SalvageReport, DocumentError> {
+    let mut gathered = Gathered::default();
+    salvage.scan(&mut |found| match found {
+        Found::Row { place, row } => gathered.row(place, row),
+        Found::Entry { transaction, key, value } => gathered.entry(transaction, key, value),
+    });
+    gathered.records_by_name(salvage);
+    if gathered.rows.is_empty() && gathered.identity.is_none() {
+        let trees = salvage.copy_trees(&[])?;
+        return Ok(SalvageReport { trees, ..SalvageReport::default() });
+    }
+    let mut report = SalvageReport { is_database: true, ..SalvageReport::default() };
+    name_damaged(salvage, &gathered, &mut report);
+    Rebuilding { salvage, gathered: &gathered, report: &mut report }.run(drawn)?;
+    Ok(report)
+}
+
+struct NewestRow {
+    etag: u64,
+    place: RowId,
+    is_document: bool,
+}
+
+/// The newest of what was found under each key, with the transaction of its page.
+type Newest<K, V> = BTreeMap<K, (u64, V)>;
+
+#[derive(Default)]
+struct Gathered {
+    /// By lower-cased id.
+    rows: BTreeMap<Box<[u8]>, NewestRow>,
+    identity: Option<(u64, DatabaseIdentity)>,
+    progress: Option<(u64, DatabaseProgress)>,
+    collections: Newest<u32, CollectionName>,
+    identities: Newest<Vec<u8>, i64>,
+}
+
+impl Gathered {
+    fn row(&mut self, place: RowId, bytes: &[u8]) {
+        let Some(is_document) = is_sound(bytes) else { return };
+        let etag = row::etag_of(bytes);
+        let id = &row::primary_key_of(bytes)[1..];
+        match self.rows.get_mut(id) {
+            Some(known) if etag <= known.etag => {}
+            Some(known) => *known = NewestRow { etag, place, is_document },
+            None => {
+                self.rows.insert(id.into(), NewestRow { etag, place, is_document });
+            }
+        }
+    }
+
+    /// Recognizes the records of a database on any page.
+    fn entry(&mut self, transaction: u64, key: &[u8], value: &[u8]) {
+        if key == DATABASE
+            && let Ok(identity) = database_record::parse_identity(value)
+        {
+            keep_newest(&mut self.identity, transaction, identity);
+        } else if key == PROGRESS
+            && let Ok(progress) = database_record::parse_progress(value)
+        {
+            keep_newest(&mut self.progress, transaction, progress);
+        } else if let Some((number, name)) = collection(key, value) {
+            keep_newest_under(&mut self.collections, number, transaction, name);
+        } else if let Some(value) = identity_value(key, value) {
+            keep_newest_under(&mut self.identities, key.to_vec(), transaction, value);
+        }
+    }
+
+    /// Where a tree can be read whole, what it says is better than what stray pages say.
+    fn records_by_name(&mut self, salvage: &Salvage) {
+        salvage.tree(&schema::meta(), &mut |key, value| self.entry(u64::MAX, key, value));
+        salvage.tree(&schema::collections(), &mut |key, value| self.entry(u64::MAX, key, value));
+        let mut identities = Newest::new();
+        let unreadable = salvage.tree(&schema::identities(), &mut |key, value| {
+            if let Some(value) = identity_value(key, value) {
+                keep_newest_under(&mut identities, key.to_vec(), u64::MAX, value);
+            }
+        });
+        if unreadable == Some(0) && !salvage.findings().is_anything_lost() {
+            self.identities = identities;
+        } else {
+            for (key, (_, value)) in identities {
+                let found = self.identities.entry(key).or_insert((0, value));
+                // A number that was given must not be given again.
+                found.1 = found.1.max(value);
+            }
+        }
+    }
+}
+
+fn keep_newest<T>(known: &mut Option<(u64, T)>, transaction: u64, value: T) {
+    if known.as_ref().is_none_or(|(newest, _)| *newest <= transaction) {
+        *known = Some((transaction, value));
+    }
+}
+
+fn keep_newest_under<K: Ord, V>(known: &mut Newest<K, V>, key: K, transaction: u64, value: V) {
+    match known.get(&key) {
+        Some((newest, _)) if transaction < *newest => {}
+        Some(_) | None => {
+            known.insert(key, (transaction, value));
+        }
+    }
+}
+
+/// Whether the bytes are a row, and then, of a document.
+fn is_sound(bytes: &[u8]) -> Option<bool> {
+    let (id, lower_id, change_vector, is_document) = match row::read(bytes).ok()? {
+        AnyRow::Document(row) => (row.id(), row.lower_id(), row.change_vector(), true),
+        AnyRow::Tombstone(row) => (row.id(), row.lower_id(), row.change_vector(), false),
+    };
+    let number = row::collection_number_of(bytes);
+    let fits = !lower_id.is_empty()
+        && lower_case(id) == lower_id
+        && row::etag_of(bytes) != 0
+        && (1..=COLLECTION_NUMBER_MAX).contains(&number)
+        && change_vector.parse::<ChangeVector>().is_ok();
+    fits.then_some(is_document)
+}
+
+fn collection(key: &[u8], value: &[u8]) -> Option<(u32, CollectionName)> {
+    let number = u32::from_be_bytes(key.try_into().ok()?);
+    let record = collection_record::read(value).ok()?;
+    let name = CollectionName::new(record.name).ok()?;
+    (1..=COLLECTION_NUMBER_MAX).contains(&number).then_some((number, name))
+}
+
+fn identity_value(key: &[u8], value: &[u8]) -> Option<i64> {
+    let is_name = key.ends_with(b"|") && std::str::from_utf8(key).is_ok();
+    let value = <[u8; 8]>::try_from(value).ok()?;
+    is_name.then_some(i64::from_le_bytes(value))
+}
+
+/// Compares the keys that are left with the rows.
+fn name_damaged(salvage: &Salvage, gathered: &Gathered, report: &mut SalvageReport) {
+    report.unreadable_key_pages = salvage.table_keys(&DOCUMENTS, &mut |key, is_readable| {
+        if is_readable || key.is_empty() {
+            return;
+        }
+        let (is_document, id) = (row::is_document_key(key), &key[1..]);
+        match (is_document, gathered.rows.get(id).map(|row| row.is_document)) {
+            (true, Some(true)) => report.older.add(id),
+            (true, Some(false) | None) => report.lost.add(id),
+            (false, Some(true)) => report.returned.add(id),
+            (false, Some(false) | None) => {}
+        }
+    });
+}
+
+#[derive(Default)]
+struct Counts {
+    documents: u64,
+    tombstones: u64,
+}
+
+struct Rebuilding<'a> {
+    salvage: &'a Salvage,
+    gathered: &'a Gathered,
+    report: &'a mut SalvageReport,
+}
+
+impl Rebuilding<'_> {
+    fn run(mut self, drawn: DatabaseIdentity) -> Result<(), DocumentError> {
+        let (salvage, gathered) = (self.salvage, self.gathered);
+        let rebuilt = [
+            schema::meta(),
+            schema::collections(),
+            schema::collection_numbers(),
+            schema::identities(),
+        ];
+        self.report.trees = salvage.copy_trees(&rebuilt)?;
+        let mut writer = BulkWriter::new(salvage.target());
+        database_record::initialize(writer.transaction()?, self.identity(drawn))?;
+        let known = gathered.progress.as_ref().map(|(_, progress)| progress.clone());
+        let is_complete = known.is_some() && !salvage.findings().is_anything_lost();
+        let mut progress = known.unwrap_or_default();
+        let names = gathered.collections.iter().map(|(number, (_, name))| (*number, name.clone()));
+        let mut names: BTreeMap<u32, CollectionName> = names.collect();
+        let counts = self.rows(&mut writer, &mut progress, &mut names)?;
+        self.collections(&mut writer, &mut progress, &counts, &names)?;
+        for (key, (_, value)) in &gathered.identities {
+            let mut tree = writer.transaction()?.tree_mut(&schema::identities())?;
+            tree.put(key, &value.to_le_bytes())?;
+        }
+        if !is_complete {
+            self.report.are_etags_left_out = true;
+            progress.last_etag = Etag(progress.last_etag.0.saturating_add(ETAGS_LEFT_OUT));
+        }
+        write_progress(writer.transaction()?, &progress)?;
+        Ok(writer.finish()?)
+    }
+
+    /// The database's own identity, as its record or the version of its newest row says.
+    fn identity(&mut self, drawn: DatabaseIdentity) -> DatabaseIdentity {
+        if let Some((_, identity)) = &self.gathered.identity {
+            return *identity;
+        }
+        let newest = self.gathered.rows.values().max_by_key(|row| row.etag);
+        let bytes = newest.and_then(|newest| self.salvage.row(newest.place));
+        let found = bytes.as_deref().and_then(|bytes| {
+            let (change_vector, etag) = (change_vector_of(bytes)?, Etag(row::etag_of(bytes)));
+            change_vector.entries().find(|entry| entry.etag == etag)
+        });
+        self.report.is_new_identity = found.is_none();
+        found.map_or(drawn, |entry| DatabaseIdentity {
+            database_id: entry.database_id,
+            node_tag: entry.tag,
+        })
+    }
+
+    /// Copies the newest row of each id; adds what the rows know to progress and names.
+    fn rows(
+        &mut self,
+        writer: &mut BulkWriter<'_>,
+        progress: &mut DatabaseProgress,
+        names: &mut BTreeMap<u32, CollectionName>,
+    ) -> Result<BTreeMap<u32, Counts>, DocumentError> {
+        let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
+        for (id, newest) in &self.gathered.rows {
+            // It was read before; the disk may have got worse since.
+            let Some(bytes) = self.salvage.row(newest.place) else {
+                self.report.lost.add(id);
+                continue;
+            };
+            writer.transaction()?.table_mut(&DOCUMENTS).insert(&bytes)?;
+            let number = row::collection_number_of(&bytes);
+            let counts = counts.entry(number).or_default();
+            match row::read(&bytes)? {
+                AnyRow::Document(document) => {
+                    counts.documents += 1;
+                    if !names.contains_key(&number)
+                        && let Ok(name) = CollectionName::new(document.collection()?)
+                    {
+                        names.insert(number, name);
+                    }
+                }
+                AnyRow::Tombstone(_) => counts.tombstones += 1,
+            }
+            progress.last_etag = progress.last_etag.max(Etag(newest.etag));
+            progress.newest_collection = progress.newest_collection.max(number);
+            if let Some(change_vector) = change_vector_of(&bytes) {
+                progress.change_vector = progress.change_vector.merge(&change_vector);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Writes a record for every number up to the newest, so that none is given again.
+    fn collections(
+        &mut self,
+        writer: &mut BulkWriter<'_>,
+        progress: &mut DatabaseProgress,
+        counts: &BTreeMap<u32, Counts>,
+        names: &BTreeMap<u32, CollectionName>,
+    ) -> Result<(), DocumentError> {
+        let newest = names.keys().next_back().copied().unwrap_or(0);
+        progress.newest_collection =
+            progress.newest_collection.max(newest).min(COLLECTION_NUMBER_MAX);
+        let mut taken = BTreeSet::new();
+        for number in 1..=progress.newest_collection {
+            let name = names.get(&number).filter(|name| taken.insert(name.key().to_vec()));
+            let name = match name {
+                Some(name) => name.clone(),
+                None => {
+                    self.report.collections_without_name += 1;
+                    CollectionName::new(format!("@salvaged-{number}"))?
+                }
+            };
+            let none = Counts::default();
+            let Counts { documents, tombstones } = *counts.get(&number).unwrap_or(&none);
+            self.report.documents += documents;
+            self.report.tombstones += tombstones;
+            let record = CollectionRecord { name: name.as_str(), documents, tombstones };
+            let tx = writer.transaction()?;
+            let key = number.to_be_bytes();
+            tx.tree_mut(&schema::collections())?.put(&key, &collection_record::write(&record))?;
+            tx.tree_mut(&schema::collection_numbers())?.put(name.key(), &key)?;
+        }
+        progress.documents = self.report.documents;
+        progress.tombstones = self.report.tombstones;
+        Ok(())
+    }
+}
+
+fn change_vector_of(bytes: &[u8]) -> Option<ChangeVector> {
+    let text = match row::read(bytes).ok()? {
+        AnyRow::Document(row) => row.change_vector(),
+        AnyRow::Tombstone(row) => row.change_vector(),
+    };
+    text.parse().ok()
+}
