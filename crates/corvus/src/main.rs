@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod console;
+mod offline;
 
 use std::{
     io::{self, Write},
@@ -29,8 +30,12 @@ const EXIT_NOT_STARTED: u8 = 1;
 const EXIT_CONFIG: u8 = 78;
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == "offline") {
+        return offline::run(&arguments[1..]);
+    }
     let inputs = Inputs {
-        arguments: std::env::args_os().skip(1).collect(),
+        arguments,
         environment: std::env::vars_os().collect(),
         read_file: &read_settings_file,
     };

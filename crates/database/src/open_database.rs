@@ -142,8 +142,8 @@ impl Database {
         !self.failed.swap(true, Ordering::AcqRel)
     }
 
-    /// Lets nobody in, waits for the users up to `timeout`, then closes the queue and flushes, so that
-    /// the next opening has nothing to recover.
+    /// Lets nobody in, waits for the users up to `timeout`, then closes the queue and the files. Who
+    /// still uses it then reads on from its snapshots and can write no more.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.gate.close();
         let emptied = self.gate.wait_until_empty(timeout);

@@ -29,6 +29,8 @@ pub(crate) enum AnswerBody {
     Empty,
     /// All of it.
     Whole(Bytes),
+    /// All of it, sent in chunks as if its length were unknown.
+    Unmeasured(Bytes),
     /// Made while it is sent. A sender that goes away without a last piece ends the body.
     Stream(mpsc::Receiver<Result<Bytes, StreamBroken>>),
 }
@@ -117,7 +119,7 @@ impl Body for AnswerBody {
         let body = self.get_mut();
         match body {
             AnswerBody::Empty => Poll::Ready(None),
-            AnswerBody::Whole(bytes) => {
+            AnswerBody::Whole(bytes) | AnswerBody::Unmeasured(bytes) => {
                 let bytes = std::mem::take(bytes);
                 *body = AnswerBody::Empty;
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
@@ -131,7 +133,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             AnswerBody::Empty => true,
-            AnswerBody::Whole(bytes) => bytes.is_empty(),
+            AnswerBody::Whole(bytes) | AnswerBody::Unmeasured(bytes) => bytes.is_empty(),
             AnswerBody::Stream(_) => false,
         }
     }
@@ -140,7 +142,7 @@ impl Body for AnswerBody {
         match self {
             AnswerBody::Empty => SizeHint::with_exact(0),
             AnswerBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            AnswerBody::Stream(_) => SizeHint::default(),
+            AnswerBody::Unmeasured(_) | AnswerBody::Stream(_) => SizeHint::default(),
         }
     }
 }

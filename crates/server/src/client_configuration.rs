@@ -41,16 +41,16 @@ pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
 }
 
 /// What holds for the clients of a database: its own, unless that is disabled and the server has one.
+/// The index is that of the newer of the two, so that clients notice a change of either.
 pub(crate) fn effective(
     state: &ServerState,
     record: &DatabaseRecord,
 ) -> Result<Option<Configuration>, ProtocolError> {
-    let own = of_record(record);
+    let (own, of_server) = (of_record(record), of_server(&state.catalog)?);
+    let newest = own.iter().chain(&of_server).map(|one| one.index).max();
     let is_enabled = own.as_ref().is_some_and(|own| own.json["Disabled"] != Value::Bool(true));
-    if is_enabled {
-        return Ok(own);
-    }
-    Ok(of_server(&state.catalog)?.or(own))
+    let chosen = if is_enabled { own } else { of_server.or(own) };
+    Ok(chosen.map(|chosen| Configuration { index: newest.unwrap_or(chosen.index), ..chosen }))
 }
 
 /// The etag of a configuration as clients see it.

@@ -36,8 +36,12 @@ pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
         StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. } => ErrorKind::Argument,
         StorageError::DiskFull { .. } => ErrorKind::DiskFull,
         StorageError::BuiltOnFailed { reason } => return storage_error(reason),
-        StorageError::TooManyUnflushed { .. } => ErrorKind::Overloaded,
-        StorageError::Failed { .. } | StorageError::Io { .. } => ErrorKind::StorageFailed,
+        StorageError::TooManyUnflushed { .. } | StorageError::GivenUp { .. } => {
+            ErrorKind::Overloaded
+        }
+        StorageError::Failed { .. } | StorageError::Closed | StorageError::Io { .. } => {
+            ErrorKind::StorageFailed
+        }
         _ => ErrorKind::Internal,
     };
     ProtocolError::new(kind, error.to_string())

@@ -147,3 +147,32 @@ async fn keep(
     }
     drop(permit);
 }
+
+#[cfg(test)]
+mod tests {
+    use settings::Scheme;
+
+    use super::*;
+
+    #[test]
+    fn what_a_name_means_is_held_against_the_rule_again() {
+        let host = Host::Name("db.example".to_owned());
+        let url = ServerUrl { scheme: Scheme::Http, host, port: 8080 };
+        let table = [
+            ("127.0.0.1:8080", UnsecuredAccess::Local, true),
+            ("[::1]:8080", UnsecuredAccess::Local, true),
+            ("10.0.0.7:8080", UnsecuredAccess::Local, false),
+            ("10.0.0.7:8080", UnsecuredAccess::PrivateNetwork, true),
+            ("203.0.113.9:8080", UnsecuredAccess::PrivateNetwork, false),
+            ("203.0.113.9:8080", UnsecuredAccess::PublicNetwork, true),
+        ];
+        for (address, allowed, expected) in table {
+            let checked = check_access(&url, address.parse().unwrap(), allowed);
+            assert_eq!(checked.is_ok(), expected, "{address} {allowed:?}");
+            if let Err(refused) = checked {
+                assert!(refused.is_configuration());
+                assert!(refused.to_string().contains("Security.UnsecuredAccessAllowed"));
+            }
+        }
+    }
+}

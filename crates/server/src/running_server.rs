@@ -160,7 +160,7 @@ impl RunningServer {
         let closed = tokio::task::spawn_blocking(move || {
             state.registry.close_all();
             flusher.close();
-            if let Err(error) = state.catalog.environment().flush() {
+            if let Err(error) = state.catalog.environment().close() {
                 tracing::error!(%error, "the last flush of the server's own data failed");
             }
         });

@@ -38,12 +38,16 @@ pub(crate) async fn serve(
     let (method, headers) = (parts.method, parts.headers);
     let is_head = method == Method::HEAD;
     let gzip = state.compression.filter(|_| accepts_gzip(&headers));
+    let closes = closes_connection(&headers);
     let mut exchange = Exchange { database: None, refresh: Refresh::default() };
     let answered = exchange.answer(&state, method, &target, headers, incoming).await;
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
     if let Some(level) = gzip {
         compress(&mut answer, level);
+    }
+    if closes {
+        answer.body = unmeasured(answer.body);
     }
     to_response(answer, is_head, &state.version_header)
 }
@@ -240,7 +244,8 @@ pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
 fn compress(answer: &mut Answer, level: flate2::Compression) {
     answer.body = match std::mem::replace(&mut answer.body, AnswerBody::Empty) {
         AnswerBody::Empty => return,
-        AnswerBody::Whole(bytes) => match gzip_whole(&bytes, level) {
+        AnswerBody::Whole(bytes) | AnswerBody::Unmeasured(bytes) => match gzip_whole(&bytes, level)
+        {
             Some(compressed) => AnswerBody::Whole(compressed),
             None => {
                 answer.body = AnswerBody::Whole(bytes);
@@ -272,6 +277,22 @@ fn compress_stream(
         drop(sender.send(gzip.finish().map_err(|_| StreamBroken)).await);
     });
     receiver
+}
+
+/// Whether the client wants the connection closed after this request.
+fn closes_connection(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONNECTION).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.eq_ignore_ascii_case("close"))
+}
+
+/// The client library undici, which closes connections after each request, fails when the end of the
+/// connection follows the last byte of a body of known length while its reader is behind. In chunks,
+/// the last byte is followed by the mark of the end.
+fn unmeasured(body: AnswerBody) -> AnswerBody {
+    match body {
+        AnswerBody::Whole(bytes) => AnswerBody::Unmeasured(bytes),
+        other => other,
+    }
 }
 
 fn to_response(answer: Answer, is_head: bool, version: &HeaderValue) -> Response<AnswerBody> {

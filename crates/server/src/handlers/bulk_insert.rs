@@ -82,6 +82,10 @@ struct Insert {
     batch: Batch,
     batch_bytes: usize,
     in_flight: Option<Submitted>,
+    /// The array has been closed. A client may keep its body open until it has read the answer, so
+    /// nothing more is waited for.
+    is_closed: bool,
+    has_elements: bool,
     /// Ids that are in `batch` or in flight, kept when unchanged documents are to be skipped: what is
     /// stored does not tell about them yet.
     unsettled: [HashSet<String>; 2],
@@ -119,6 +123,8 @@ impl Insert {
             batch: Batch::default(),
             batch_bytes: 0,
             in_flight: None,
+            is_closed: false,
+            has_elements: false,
             unsettled: Default::default(),
             last_id: None,
             processed: 0,
@@ -176,7 +182,7 @@ impl Insert {
         body: &mut Incoming,
         decoder: &mut StreamDecoder,
     ) -> Result<(), ProtocolError> {
-        loop {
+        while !self.is_closed {
             self.check_wanted()?;
             match self.next_event(body).await {
                 Event::Piece(piece) => self.take_piece(&decoder.push(&piece)?).await?,
@@ -189,6 +195,10 @@ impl Insert {
             }
         }
         self.scanner.finish().map_err(|error| scan_error(&error))?;
+        if !self.is_closed && !self.has_elements {
+            let message = "Attempted to read past the end of the stream.";
+            return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+        }
         self.submit_batch().await
     }
 
@@ -237,6 +247,7 @@ impl Insert {
         loop {
             match self.scanner.scan(piece).map_err(|error| scan_error(&error))? {
                 Scanned::Element { start, end } => {
+                    self.has_elements = true;
                     if self.partial.is_empty() {
                         self.take_element(&piece[start..end])?;
                     } else {
@@ -253,7 +264,10 @@ impl Insert {
                     self.partial.extend_from_slice(&piece[start..]);
                     return Ok(());
                 }
-                Scanned::Between => return Ok(()),
+                Scanned::Between => {
+                    self.is_closed = piece.contains(&b']') && self.scanner.finish().is_ok();
+                    return Ok(());
+                }
             }
         }
     }

@@ -19,6 +19,9 @@ use crate::{
     error_mapping::document_error,
 };
 
+/// Documents of a collection whose sizes are looked at to tell the size of the collection.
+const SAMPLED_DOCUMENTS_MAX: usize = 1024;
+
 /// `GET /stats`.
 pub(crate) fn database(call: &Call) -> Result<Answer, ProtocolError> {
     let statistics = of_database(call.database()?)?;
@@ -45,7 +48,11 @@ pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /collections/stats/detailed`.
 pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ProtocolError> {
-    let collections = of_collections(&call.database()?.read())?;
+    let tx = call.database()?.read();
+    let mut collections = of_collections(&tx)?;
+    for collection in &mut collections {
+        collection.documents_bytes = estimated_bytes(&tx, collection)?;
+    }
     Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
 }
 
@@ -92,6 +99,24 @@ fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, Pro
         documents_bytes: 0,
     };
     Ok(collections.into_iter().map(of_one).collect())
+}
+
+/// The bytes of a collection's documents: counted when there are few, else estimated from the newest.
+fn estimated_bytes(
+    tx: &ReadTransaction,
+    collection: &CollectionStatistics,
+) -> Result<u64, ProtocolError> {
+    let name = CollectionName::new(collection.name.as_str())
+        .map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let (mut bytes, mut count) = (0, 0);
+    let rows = documents::newest_first_of_collection(tx, &name).map_err(failed)?;
+    for row in rows.take(SAMPLED_DOCUMENTS_MAX) {
+        bytes += row.map_err(failed)?.size_bytes() as u64;
+        count += 1;
+    }
+    let all = u128::from(collection.documents_count);
+    let estimate = u128::from(bytes) * all / u128::from(u64::max(count, 1));
+    Ok(u64::try_from(estimate).unwrap_or(u64::MAX))
 }
 
 fn failed(error: DocumentError) -> ProtocolError {

@@ -1,0 +1,576 @@
+//! `corvus offline check|compact|salvage`: what is done to a data directory that no server uses.
+//!
+//! A directory is one environment (a database's directory, or `System`), or a data directory with
+//! several below it. Exit codes: 0 sound, or done; 1 damage was found, something could not be
+//! recovered, or the work failed; 2 nothing was done, because the command was not understood, there is
+//! nothing in the directory, or a server has it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fmt,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use documents::{DatabaseIdentity, DocumentError, NamedIds, SalvageReport};
+use model::{DatabaseId, NodeTag};
+use platform::{Disk, Platform};
+use storage::{Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError};
+
+const HELP: &str = "\
+Usage: corvus offline check <directory> [--journals=<directory>]
+       corvus offline compact <directory> [--journals=<directory>]
+       corvus offline salvage <directory> <new directory> [--journals=<directory>]
+
+check    reads everything and says what is damaged
+compact  rewrites the files without their holes; needs space for a copy
+salvage  makes a new directory of what can still be read; the old one stays as it is
+
+<directory> is that of one database, or a whole data directory (not for salvage). --journals names
+the directory of Storage.JournalsPath, if the server has one. Stop the server first.
+";
+const SOUND: u8 = 0;
+const DAMAGED: u8 = 1;
+const NOTHING_DONE: u8 = 2;
+const DATA_FILE: &str = "corvus.data";
+const JOURNALS: &str = "journals";
+const JOURNALS_OPTION: &str = "--journals=";
+/// A data directory, `Databases`, and the directories in it.
+const DEPTH_MAX: usize = 3;
+/// So many damaged documents, lost ids and pages are printed in each list; all are counted.
+const LINES_MAX: usize = 20;
+
+/// Runs `corvus offline` with the arguments that follow these words.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    ExitCode::from(Offline { platform: Platform::real(), out: &mut io::stdout() }.run(arguments))
+}
+
+/// An environment to work on, and how it is called in what is printed.
+struct Ward {
+    options: EnvironmentOptions,
+}
+
+impl fmt::Display for Ward {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.options.directory.display().fmt(formatter)
+    }
+}
+
+struct Offline<'o> {
+    platform: Platform,
+    out: &'o mut dyn Write,
+}
+
+impl Offline<'_> {
+    fn run(&mut self, arguments: &[OsString]) -> u8 {
+        let (options, words): (Vec<_>, Vec<_>) =
+            arguments.iter().partition(|word| word.as_encoded_bytes().starts_with(b"--"));
+        let journals = match options.as_slice() {
+            [] => None,
+            [option] => match journals_option(option) {
+                None => return self.help(),
+                path => path,
+            },
+            _ => return self.help(),
+        };
+        match words.as_slice() {
+            [command, directory] if *command == "check" => {
+                self.each(Path::new(directory), journals, Self::check)
+            }
+            [command, directory] if *command == "compact" => {
+                self.each(Path::new(directory), journals, Self::compact)
+            }
+            [command, directory, target] if *command == "salvage" => {
+                self.salvage(Path::new(directory), journals, Path::new(target))
+            }
+            _ => self.help(),
+        }
+    }
+
+    fn help(&mut self) -> u8 {
+        self.say(format_args!("{}", HELP.trim_end()));
+        NOTHING_DONE
+    }
+
+    /// Nobody reads any more when writing fails; the exit code still tells.
+    fn say(&mut self, text: fmt::Arguments<'_>) {
+        drop(writeln!(self.out, "{text}"));
+    }
+
+    /// Does the work for every environment in or below the directory. The worst result counts.
+    fn each(
+        &mut self,
+        directory: &Path,
+        journals: Option<PathBuf>,
+        work: fn(&mut Self, &Ward) -> u8,
+    ) -> u8 {
+        let mut found = Vec::new();
+        find_environments(&*self.platform.disk, directory, DEPTH_MAX, &mut found);
+        if found.is_empty() {
+            self.say(format_args!("{} holds no data of Corvus.", directory.display()));
+            return NOTHING_DONE;
+        }
+        let mut worst = SOUND;
+        for environment in found {
+            let code = match self.ward(&environment, directory, journals.as_deref()) {
+                Some(ward) => work(self, &ward),
+                None => NOTHING_DONE,
+            };
+            worst = match (worst, code) {
+                (DAMAGED, _) | (_, DAMAGED) => DAMAGED,
+                (worst, code) => worst.max(code),
+            };
+        }
+        worst
+    }
+
+    /// Finds the journals of an environment. Opening one without its journals would lose what is only
+    /// there, so a missing directory stops the work.
+    fn ward(&mut self, directory: &Path, asked: &Path, journals: Option<&Path>) -> Option<Ward> {
+        let mut options = EnvironmentOptions::new(directory);
+        if let Some(journals) = journals {
+            let below =
+                directory.file_name().map_or(journals.to_owned(), |name| journals.join(name));
+            let own = if directory == asked { journals.to_owned() } else { below };
+            if self.platform.disk.exists(&own).unwrap_or(false) {
+                options.journals_directory = Some(own);
+                return Some(Ward { options });
+            }
+        }
+        if self.platform.disk.exists(&directory.join(JOURNALS)).unwrap_or(false) {
+            return Some(Ward { options });
+        }
+        self.say(format_args!(
+            "{}: its journals are not there. If the server has a Storage.JournalsPath, name it with \
+             {JOURNALS_OPTION}<directory>; to go without them, salvage.",
+            directory.display()
+        ));
+        None
+    }
+
+    fn check(&mut self, ward: &Ward) -> u8 {
+        let environment = match Environment::open(&self.platform, ward.options.clone()) {
+            Ok(environment) => environment,
+            Err(error) => return self.refused(ward, &error),
+        };
+        let tx = environment.read();
+        let pages = tx.check();
+        let is_database = documents::is_database(&tx).unwrap_or(false);
+        let content = if is_database { Some(documents::check(&tx)) } else { None };
+        match (pages, content) {
+            (Ok(pages), None | Some(Ok(_))) => {
+                self.say(format_args!(
+                    "{ward}: sound. {} pages in use, {} free; {} trees, {} entries, {} rows.",
+                    pages.used_pages, pages.free_pages, pages.trees, pages.entries, pages.rows
+                ));
+                if let Some(Ok(content)) = content {
+                    self.say(format_args!(
+                        "  {} documents, {} tombstones, {} collections.",
+                        content.documents, content.tombstones, content.collections
+                    ));
+                }
+                self.damaged_documents(&tx, ward, is_database)
+            }
+            (pages, content) => {
+                self.say(format_args!("{ward}: DAMAGED."));
+                if let Err(error) = pages {
+                    self.say(format_args!("  {error}"));
+                }
+                if let Some(Err(error)) = content {
+                    self.say(format_args!("  {error}"));
+                }
+                self.damaged_documents(&tx, ward, is_database);
+                self.advise(ward);
+                DAMAGED
+            }
+        }
+    }
+
+    /// Names the documents that cannot be read, down to their last value.
+    fn damaged_documents(
+        &mut self,
+        tx: &storage::ReadTransaction,
+        ward: &Ward,
+        is_database: bool,
+    ) -> u8 {
+        let mut damaged = Vec::new();
+        let mut count: usize = 0;
+        let complete = if is_database {
+            documents::damaged_rows(tx, &mut |row| {
+                count += 1;
+                if damaged.len() < LINES_MAX {
+                    damaged.push(row);
+                }
+            })
+        } else {
+            Ok(())
+        };
+        for row in &damaged {
+            let kind = if row.is_document { "document" } else { "tombstone of" };
+            self.say(format_args!("  {kind} '{}' cannot be read: {}", row.id, row.error));
+        }
+        if damaged.len() < count {
+            self.say(format_args!("  … and {} more", count - damaged.len()));
+        }
+        if let Err(error) = complete {
+            self.say(format_args!("  {ward}: not every document could be looked at: {error}"));
+            return DAMAGED;
+        }
+        if count == 0 { SOUND } else { DAMAGED }
+    }
+
+    fn advise(&mut self, ward: &Ward) {
+        self.say(format_args!(
+            "  Bytes on the disk are not those that were written: look for faults of disk, memory or \
+             file system.\n  Copy the directory before anything else. Restore a backup, or make a new \
+             directory of what is left:\n  corvus offline salvage {ward} <new directory>"
+        ));
+    }
+
+    /// Says why an environment could not be opened.
+    fn refused(&mut self, ward: &Ward, error: &StorageError) -> u8 {
+        match error {
+            StorageError::Corrupt(_) => {
+                self.say(format_args!("{ward}: DAMAGED, and refuses to open.\n  {error}"));
+                self.advise(ward);
+                DAMAGED
+            }
+            StorageError::Locked { .. } => {
+                self.say(format_args!("{ward}: a server has it open. Stop the server first."));
+                NOTHING_DONE
+            }
+            error => {
+                self.say(format_args!("{ward}: {error}"));
+                NOTHING_DONE
+            }
+        }
+    }
+
+    fn compact(&mut self, ward: &Ward) -> u8 {
+        match storage::compact_in_place(&self.platform, &ward.options, documents::TABLES) {
+            Ok(outcome) => {
+                self.say(format_args!(
+                    "{ward}: {} bytes before, {} after; {} rows and {} entries copied.",
+                    outcome.before_bytes,
+                    outcome.after_bytes,
+                    outcome.report.rows,
+                    outcome.report.entries
+                ));
+                SOUND
+            }
+            Err(error @ (StorageError::Corrupt(_) | StorageError::Locked { .. })) => {
+                self.refused(ward, &error)
+            }
+            Err(error) => {
+                self.say(format_args!("{ward}: not compacted, and as it was: {error}"));
+                DAMAGED
+            }
+        }
+    }
+
+    fn salvage(&mut self, directory: &Path, journals: Option<PathBuf>, target: &Path) -> u8 {
+        let mut options = EnvironmentOptions::new(directory);
+        options.journals_directory = journals;
+        let ward = Ward { options };
+        let journals = ward.options.journals_directory.clone();
+        let journals = journals.unwrap_or_else(|| directory.join(JOURNALS));
+        if !self.platform.disk.exists(&journals).unwrap_or(false) {
+            self.say(format_args!("{ward}: without journals: {} is missing.", journals.display()));
+        }
+        let (findings, report) = match self.salvage_into(&ward, target) {
+            Ok(done) => done,
+            Err(DocumentError::Storage(error)) => return self.refused(&ward, &error),
+            Err(error) => {
+                self.say(format_args!("{ward}: {error}"));
+                return DAMAGED;
+            }
+        };
+        self.say(format_args!("{ward}: salvaged into {}.", target.display()));
+        self.say_findings(&findings);
+        self.say_report(&report);
+        let new = Ward { options: EnvironmentOptions::new(target) };
+        let code = self.check(&new);
+        if findings.is_anything_lost() || is_anything_lost(&report) {
+            self.say(format_args!(
+                "Something is missing. Documents deleted shortly before the damage may be back, and \
+                 documents changed shortly before it may be as they were."
+            ));
+            return DAMAGED;
+        }
+        code
+    }
+
+    fn salvage_into(
+        &mut self,
+        ward: &Ward,
+        target: &Path,
+    ) -> Result<(SalvageFindings, SalvageReport), DocumentError> {
+        let mut salvage = Salvage::open(&self.platform, &ward.options, target)?;
+        let mut id = [0; 16];
+        self.platform.entropy.fill(&mut id);
+        let drawn = DatabaseIdentity { database_id: DatabaseId(id), node_tag: NodeTag::A };
+        let report = documents::salvage(&mut salvage, drawn)?;
+        let findings = salvage.findings().clone();
+        salvage.publish()?;
+        Ok((findings, report))
+    }
+
+    fn say_findings(&mut self, findings: &SalvageFindings) {
+        if findings.header_copies < 2 {
+            self.say(format_args!(
+                "  {} of 2 copies of the header are whole.",
+                findings.header_copies
+            ));
+        }
+        if findings.is_tree_list_damaged {
+            self.say(format_args!(
+                "  The list of trees is damaged; trees were looked for by content."
+            ));
+        }
+        if findings.damaged_pages != 0 {
+            let named = &findings.damaged_pages_named;
+            let named: Vec<String> = named.iter().take(LINES_MAX).map(u64::to_string).collect();
+            let more = if named.len() as u64 == findings.damaged_pages { "" } else { ", …" };
+            self.say(format_args!(
+                "  {} of {} pages could not be read: {}{more}",
+                findings.damaged_pages,
+                findings.pages,
+                named.join(", ")
+            ));
+        }
+        for (first, last) in findings.transactions_lost.iter().take(LINES_MAX) {
+            self.say(format_args!(
+                "  Transactions {first} to {last} are missing in the journal; the newest found is {}.",
+                findings.newest_transaction
+            ));
+        }
+    }
+
+    fn say_report(&mut self, report: &SalvageReport) {
+        for tree in report.trees.iter().filter(|tree| tree.unreadable_pages != 0) {
+            self.say(format_args!(
+                "  Tree {}: {} entries copied, {} pages could not be read.",
+                tree.name, tree.entries, tree.unreadable_pages
+            ));
+        }
+        if !report.is_database {
+            return;
+        }
+        self.say(format_args!(
+            "  Recovered {} documents and {} tombstones.",
+            report.documents, report.tombstones
+        ));
+        self.say_ids("lost", &report.lost);
+        self.say_ids("recovered in another version, most likely an older one", &report.older);
+        self.say_ids("deleted before, and back", &report.returned);
+        if report.unreadable_key_pages != 0 {
+            self.say(format_args!(
+                "  {} pages of keys could not be read: more may be lost than is named.",
+                report.unreadable_key_pages
+            ));
+        }
+        if report.is_new_identity {
+            self.say(format_args!("  The database's id was not found; it has a new one."));
+        }
+        if report.collections_without_name != 0 {
+            self.say(format_args!(
+                "  The names of {} collections were not found.",
+                report.collections_without_name
+            ));
+        }
+        if report.are_etags_left_out {
+            self.say(format_args!(
+                "  Etags go on far behind the last known, so that no version is given twice. Numbers \
+                 given by HiLo and identities may repeat: look at them before writing."
+            ));
+        }
+    }
+
+    fn say_ids(&mut self, what: &str, ids: &NamedIds) {
+        if ids.count == 0 {
+            return;
+        }
+        self.say(format_args!("  {} documents {what}:", ids.count));
+        for id in ids.named.iter().take(LINES_MAX) {
+            self.say(format_args!("    {id}"));
+        }
+        if LINES_MAX < ids.named.len() {
+            self.say(format_args!("    …"));
+        }
+    }
+}
+
+fn is_anything_lost(report: &SalvageReport) -> bool {
+    report.lost.count != 0
+        || report.older.count != 0
+        || report.returned.count != 0
+        || report.unreadable_key_pages != 0
+        || report.trees.iter().any(|tree| tree.unreadable_pages != 0)
+}
+
+fn journals_option(option: &OsStr) -> Option<PathBuf> {
+    let path = option.to_str()?.strip_prefix(JOURNALS_OPTION)?;
+    (!path.is_empty()).then(|| path.into())
+}
+
+/// The directories that hold a data file. What cannot be listed is no directory.
+fn find_environments(disk: &dyn Disk, directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    if disk.exists(&directory.join(DATA_FILE)).unwrap_or(false) {
+        found.push(directory.to_owned());
+        return;
+    }
+    if depth == 0 {
+        return;
+    }
+    for name in disk.list(directory).unwrap_or_default() {
+        find_environments(disk, &directory.join(name), depth - 1, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use platform::simulated::Simulation;
+    use storage::TreeName;
+
+    use super::*;
+
+    struct Bench {
+        simulation: Simulation,
+    }
+
+    impl Bench {
+        /// A data directory with a system environment and two databases.
+        fn new() -> Self {
+            let bench = Self { simulation: Platform::simulated(3) };
+            for name in ["System", "Databases/one", "Databases/two"] {
+                let environment = bench.open(name).expect("opens");
+                let mut tx = environment.write().expect("writer");
+                if name != "System" {
+                    let identity =
+                        DatabaseIdentity { database_id: DatabaseId([1; 16]), node_tag: NodeTag::A };
+                    documents::initialize(&mut tx, identity).expect("initializes");
+                }
+                let mut tree = tx.tree_mut(&TreeName::from("Other")).expect("tree");
+                for number in 0..2000u32 {
+                    tree.put(&number.to_be_bytes(), &[7; 100]).expect("puts");
+                }
+                tx.commit().expect("commits");
+                environment.flush().expect("flushes");
+            }
+            bench
+        }
+
+        fn open(&self, name: &str) -> Result<Arc<Environment>, StorageError> {
+            let options = EnvironmentOptions::new(Path::new("/data").join(name));
+            Environment::open(&self.simulation.platform, options)
+        }
+
+        fn flip(&self, name: &str, page: u64) {
+            let path = Path::new("/data").join(name).join(DATA_FILE);
+            self.simulation.disk.flip_bit(&path, page * 8192 + 600, 1).expect("flips");
+        }
+
+        fn run(&self, words: &[&str]) -> (u8, String) {
+            let arguments: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let mut out = Vec::new();
+            let platform = self.simulation.platform.clone();
+            let code = Offline { platform, out: &mut out }.run(&arguments);
+            (code, String::from_utf8(out).expect("text"))
+        }
+
+        fn check(&self, words: &[&str], code: u8, text: &str) {
+            let (found, out) = self.run(words);
+            assert!(found == code && out.contains(text), "{words:?}: {found}, {out}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_explained() {
+        let bench = Bench::new();
+        let wrong: [&[&str]; 7] = [
+            &[],
+            &["check"],
+            &["repair", "/data"],
+            &["salvage", "/data/System"],
+            &["check", "/data", "/more"],
+            &["check", "/data", "--journals="],
+            &["check", "/data", "--force"],
+        ];
+        for words in wrong {
+            bench.check(words, NOTHING_DONE, "Usage: corvus offline check");
+        }
+        bench.check(&["check", "/nowhere"], NOTHING_DONE, "/nowhere holds no data of Corvus.");
+        bench.check(&["compact", "/nowhere"], NOTHING_DONE, "/nowhere holds no data of Corvus.");
+        bench.check(&["salvage", "/nowhere", "/new"], NOTHING_DONE, "holds no data of Corvus");
+    }
+
+    #[test]
+    fn a_sound_data_directory_is_checked_and_compacted_whole() {
+        let bench = Bench::new();
+        let (code, out) = bench.run(&["check", "/data"]);
+        assert_eq!((code, out.matches(": sound.").count()), (SOUND, 3), "{out}");
+        assert!(out.contains("0 documents, 0 tombstones, 0 collections."), "{out}");
+        let (code, out) = bench.run(&["compact", "/data"]);
+        assert_eq!((code, out.matches(" bytes before, ").count()), (SOUND, 3), "{out}");
+        bench.check(&["check", "/data/Databases/one"], SOUND, "/data/Databases/one: sound.");
+    }
+
+    #[test]
+    fn a_server_in_the_way_is_named() {
+        let bench = Bench::new();
+        let _open = bench.open("Databases/one").expect("opens");
+        for words in [
+            &["check", "/data/Databases/one"] as &[&str],
+            &["compact", "/data/Databases/one"],
+            &["salvage", "/data/Databases/one", "/new"],
+        ] {
+            bench.check(words, NOTHING_DONE, "a server has it open. Stop the server first.");
+        }
+        bench.check(&["check", "/data"], NOTHING_DONE, "/data/System: sound.");
+    }
+
+    #[test]
+    fn damage_is_reported_with_what_to_do_and_salvage_says_what_is_missing() {
+        let bench = Bench::new();
+        bench.flip("System", 8);
+        bench.check(&["check", "/data"], DAMAGED, "page 8 is damaged");
+        bench.check(&["check", "/data"], DAMAGED, "/data/Databases/one: sound.");
+        bench.check(&["check", "/data/System"], DAMAGED, "offline salvage /data/System");
+        bench.check(&["compact", "/data/System"], DAMAGED, "page 8 is damaged");
+        bench.check(&["salvage", "/data/System", "/data"], NOTHING_DONE, "not an empty directory");
+        let (code, out) = bench.run(&["salvage", "/data/System", "/new"]);
+        assert_eq!(code, DAMAGED, "{out}");
+        assert!(out.contains("could not be read: 8"), "{out}");
+        assert!(out.contains("Tree Other: ") && out.contains("/new: sound."), "{out}");
+        bench.check(&["check", "/new"], SOUND, "/new: sound.");
+    }
+
+    #[test]
+    fn what_refuses_to_open_is_salvaged_whole_when_nothing_is_lost() {
+        let bench = Bench::new();
+        let path = Path::new("/data/Databases/two").join(DATA_FILE);
+        for copy in 0..2 {
+            bench.simulation.disk.flip_bit(&path, copy * 8192 + 20, 1).expect("flips");
+        }
+        bench.check(&["check", "/data"], DAMAGED, "both copies of the header");
+        let words = ["salvage", "/data/Databases/two", "/new"];
+        bench.check(&words, SOUND, "0 of 2 copies of the header are whole.");
+        bench.check(&["check", "/new"], SOUND, "0 documents");
+    }
+
+    #[test]
+    fn an_environment_without_its_journals_is_not_opened() {
+        let bench = Bench::new();
+        let disk = &bench.simulation.platform.disk;
+        disk.create_dir_all(Path::new("/fast")).expect("creates");
+        disk.rename(Path::new("/data/Databases/one/journals"), Path::new("/fast/one"))
+            .expect("moves");
+        bench.check(&["check", "/data"], NOTHING_DONE, "its journals are not there");
+        bench.check(&["check", "/data", "--journals=/fast"], SOUND, "/data/Databases/one: sound.");
+        let alone = ["compact", "/data/Databases/one", "--journals=/fast/one"];
+        bench.check(&alone, SOUND, "bytes before");
+    }
+}

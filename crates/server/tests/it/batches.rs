@@ -1,0 +1,124 @@
+//! `/bulk_docs` and `/multi_get`.
+
+use serde_json::json;
+
+use crate::test_server::TestServer;
+
+#[test]
+fn the_commands_of_a_batch_happen_in_order_and_each_is_answered() {
+    let server = TestServer::with_database();
+    let reply = server.batch(
+        r#"{"Type":"PUT","Id":"users/1","Document":{"@metadata":{"@collection":"Users"}}},
+           {"Type":"PUT","Id":"tmp/1","Document":{}},
+           {"Type":"DELETE","Id":"nope"},
+           {"Type":"DELETE","Id":"USERS/1"},
+           {"Type":"DELETE","Id":"tmp/","IdPrefixed":true},
+           {"Type":"DELETE"},
+           {"Type":"PUT","Id":"orders/","Document":{}},
+           {"Type":"PUT","Id":null,"Document":{}}"#,
+    );
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let results = reply.json()["Results"].as_array().unwrap().clone();
+    assert_eq!(results.len(), 8);
+    let put = results[0].as_object().unwrap();
+    let keys: Vec<&String> = put.keys().collect();
+    assert_eq!(keys, ["Type", "@id", "@collection", "@change-vector", "@last-modified"]);
+    assert_eq!((&put["@id"], &put["@collection"]), (&json!("users/1"), &json!("Users")));
+    assert_eq!(results[2], json!({"Id": "nope", "Type": "DELETE", "Deleted": false}));
+    let deleted = json!({"Id": "USERS/1", "Type": "DELETE", "Deleted": true, "ChangeVector": null});
+    assert_eq!(results[3], deleted);
+    assert_eq!(results[4], json!({"Id": "tmp/", "Type": "DELETE", "Deleted": true}));
+    assert_eq!(results[5], json!({"Id": null, "Type": "DELETE", "Deleted": false}));
+    assert!(results[6]["@id"].as_str().unwrap().starts_with("orders/0000000000"));
+    assert_eq!(results[7]["@id"].as_str().unwrap().len(), 36);
+}
+
+#[test]
+fn a_batch_with_one_bad_command_changes_nothing() {
+    let server = TestServer::with_database();
+    server.put("u/1", r#"{"@metadata":{"@collection":"Users"}}"#);
+    let bad = [
+        (r#"{"Type":"PUT","Id":"u/1","Document":{},"ChangeVector":""}"#, 409),
+        (r#"{"Type":"DELETE","Id":"u/1","ChangeVector":"A:9-x"}"#, 409),
+        (r#"{"Type":"PUT","Id":"u/1","Document":{"@metadata":{"@collection":"Z"}}}"#, 500),
+        (r#"{"Type":"PATCH","Id":"u/1","Patch":{"Script":"this.a=1"}}"#, 500),
+        (r#"{"Type":"FOO"}"#, 500),
+        (r#"{"Type":"PUT","Id":"x"}"#, 500),
+    ];
+    for (command, status) in bad {
+        let good = r#"{"Type":"PUT","Id":"new","Document":{}}"#;
+        let reply = server.batch(&format!("{good},{command}"));
+        assert_eq!(reply.status, status, "{command}: {}", reply.text());
+        assert!(server.document("new").is_null(), "{command}");
+    }
+    assert_eq!(server.document("u/1")["@metadata"]["@collection"], "Users");
+}
+
+#[test]
+fn what_is_not_supported_is_refused_by_name() {
+    let server = TestServer::with_database();
+    for kind in ["PATCH", "AttachmentPUT", "Counters", "TimeSeries", "CompareExchangePUT"] {
+        let reply = server.batch(&format!("{{\"Type\":\"{kind}\",\"Id\":\"a\"}}"));
+        assert_eq!(reply.status, 500);
+        assert_eq!(reply.json()["Type"], "System.NotSupportedException");
+        assert!(reply.json()["Message"].as_str().unwrap().contains(kind));
+    }
+    let cluster_wide = br#"{"Commands":[],"TransactionMode":"ClusterWide"}"#;
+    let reply = server.send("POST", "/databases/db/bulk_docs", cluster_wide);
+    assert!(reply.json()["Message"].as_str().unwrap().contains("Cluster-wide"));
+    let multipart = [("Content-Type", "multipart/mixed; boundary=x")];
+    let reply = server.send_with("POST", "/databases/db/bulk_docs", &multipart, b"--x--");
+    assert!(reply.json()["Message"].as_str().unwrap().contains("multipart"));
+    let text = [("Content-Type", "text/plain")];
+    let reply = server.send_with("POST", "/databases/db/bulk_docs", &text, b"{\"Commands\":[]}");
+    assert_eq!(reply.status, 500);
+}
+
+#[test]
+fn waiting_for_replicas_of_a_single_node_times_out_after_the_write() {
+    let server = TestServer::with_database();
+    let wait = |query: &str| {
+        let target = format!("/databases/db/bulk_docs?&waitForReplicasTimeout=00:00:00.01{query}");
+        let body = br#"{"Commands":[{"Type":"PUT","Id":"w","Document":{}}]}"#;
+        server.send("POST", &target, body)
+    };
+    let late = wait("&numberOfReplicasToWaitFor=1");
+    assert_eq!(late.status, 408, "{}", late.text());
+    assert_eq!(late.json()["FailImmediately"], true);
+    assert!(!server.document("w").is_null());
+    assert_eq!(wait("&throwOnTimeoutInWaitForReplicas=false").status, 201);
+    assert_eq!(wait("&numberOfReplicasToWaitFor=majority").status, 201);
+    let indexes = "/databases/db/bulk_docs?waitForIndexesTimeout=00:00:15&waitForIndexThrow=true";
+    assert_eq!(server.send("POST", indexes, b"{\"Commands\":[]}").status, 201);
+}
+
+#[test]
+fn several_reads_go_into_one_request() {
+    let server = TestServer::with_database();
+    let version = server.put("a", "{}");
+    let body = format!(
+        r#"{{"Requests":[
+            {{"Url":"/databases/db/docs","Query":"?&id=a","Method":null,"Content":null}},
+            {{"Url":"/databases/db/docs","Query":"?id=nope"}},
+            {{"Url":"/databases/db/docs","Query":"?id=a","Headers":{{"If-None-Match":"\"{version}\""}}}},
+            {{"Url":"/databases/db/queries","Query":"","Method":"POST","Content":{{"Query":"from @all_docs"}}}},
+            {{"Url":"/databases/db/docs","Query":"?start=abc"}},
+            {{"Url":"/databases/db/foo","Query":"?x=1"}},
+            {{}},
+            {{"Url":"/docs","Query":"?id=a"}}
+        ]}}"#
+    );
+    let reply = server.send("POST", "/databases/db/multi_get", body.as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let results = reply.json()["Results"].clone();
+    assert_eq!(results[0]["Result"]["Results"][0]["@metadata"]["@id"], "a");
+    assert_eq!(results[0]["Headers"]["ETag"], format!("\"{version}\""));
+    assert_eq!(results[1], json!({"Result": null, "StatusCode": 404, "Headers": {}}));
+    assert_eq!((&results[2]["Result"], &results[2]["StatusCode"]), (&json!(null), &json!(304)));
+    assert_eq!(results[3]["Result"]["TotalResults"], 1);
+    assert_eq!(results[4]["StatusCode"], 500);
+    assert_eq!(results[4]["Result"]["Type"], "System.ArgumentException");
+    assert_eq!(results[5]["StatusCode"], 400);
+    assert_eq!(results[6], json!({}));
+    assert_eq!(results[7]["StatusCode"], 400);
+}

@@ -1,0 +1,223 @@
+//! Creating, listing, switching and deleting databases; topologies and client configurations.
+
+use serde_json::{Value, json};
+
+use crate::test_server::TestServer;
+
+fn create(server: &TestServer, body: &str, etag: Option<&str>) -> (u16, Value) {
+    let headers: Vec<(&str, &str)> = etag.map(|etag| ("ETag", etag)).into_iter().collect();
+    let reply = server.send_with("PUT", "/admin/databases?name=x", &headers, body.as_bytes());
+    (reply.status, reply.json())
+}
+
+fn names(server: &TestServer) -> Value {
+    server.get("/databases?namesOnly=true").json()["Databases"].clone()
+}
+
+#[test]
+fn a_database_is_created_read_back_and_listed() {
+    let server = TestServer::with_database();
+    let record = r#"{"DatabaseName":"Second","Settings":{"RunInMemory":"true"},"Foo":{"a":1}}"#;
+    let (status, result) = create(&server, record, Some("\"undefined\""));
+    assert_eq!(status, 201, "{result}");
+    assert_eq!(result["Name"], "Second");
+    assert_eq!(result["Topology"]["Members"], json!(["A"]));
+    assert_eq!(result["Topology"]["DatabaseTopologyIdBase64"].as_str().unwrap().len(), 22);
+    let index = result["RaftCommandIndex"].as_u64().unwrap();
+
+    let record = server.get("/admin/databases?name=second").json();
+    assert_eq!(record["DatabaseName"], "Second");
+    assert_eq!(record["Settings"], json!({"RunInMemory": "true"}));
+    assert_eq!(record["Foo"], json!({"a": 1}));
+    assert_eq!(record["Topology"]["Stamp"]["Index"], index);
+    assert_eq!(record["Etag"], index);
+    assert_eq!(server.get("/databases/second/admin/record").json(), record);
+
+    assert_eq!(names(&server), json!(["db", "Second"]));
+    assert_eq!(
+        server.get("/databases?start=1&pageSize=5&namesOnly=true").json()["Databases"],
+        json!(["Second"])
+    );
+    let one = server.get("/databases?name=SECOND").json();
+    assert_eq!((&one["Name"], &one["Disabled"]), (&json!("SECOND"), &json!(false)));
+    let topology = server.get("/topology?name=second&first-topology-update").json();
+    assert_eq!(topology["Etag"], index);
+    assert_eq!(topology["Nodes"][0]["Url"], format!("http://{}", server.address));
+    assert_eq!(topology["Nodes"][0]["ServerRole"], "Member");
+}
+
+#[test]
+fn a_record_is_replaced_only_in_the_expected_version() {
+    let server = TestServer::with_database();
+    let db = r#"{"DatabaseName":"DB","Settings":{}}"#;
+    let (status, error) = create(&server, db, None);
+    assert_eq!(status, 409);
+    assert_eq!(error["Message"], "Database 'DB' already exists!");
+    let etag = server.get("/admin/databases?name=db").json()["Etag"].to_string();
+    let (status, error) = create(&server, db, Some("\"1\""));
+    assert_eq!(
+        (status, &error["Type"]),
+        (409, &json!("Raven.Server.Rachis.RachisConcurrencyException"))
+    );
+    let (status, result) = create(&server, db, Some(&etag));
+    assert_eq!((status, &result["Name"]), (201, &json!("db")));
+    let (status, _) = create(&server, r#"{"DatabaseName":"none"}"#, Some("7"));
+    assert_eq!(status, 400);
+}
+
+#[test]
+fn bad_records_are_refused() {
+    let server = TestServer::with_database();
+    let long = format!("{{\"DatabaseName\":\"{}\"}}", "x".repeat(129));
+    let table = [
+        ("", 500),
+        ("{\"DatabaseName\":", 500),
+        ("[]", 500),
+        ("{}", 400),
+        (r#"{"DatabaseName":""}"#, 400),
+        (r#"{"DatabaseName":5}"#, 400),
+        (r#"{"DatabaseName":"a/b"}"#, 400),
+        (r#"{"DatabaseName":"a b"}"#, 400),
+        (r#"{"DatabaseName":"a..b"}"#, 400),
+        (r#"{"DatabaseName":"x","Settings":{"RunInMemory":"maybe"}}"#, 400),
+        (long.as_str(), 400),
+    ];
+    for (body, status) in table {
+        assert_eq!(create(&server, body, None).0, status, "{body}");
+    }
+    assert_eq!(names(&server), json!(["db"]));
+}
+
+#[test]
+fn a_deleted_database_is_gone_and_its_name_is_free() {
+    let server = TestServer::with_database();
+    server.put("a", "{}");
+    let delete = |body: &str| server.send("DELETE", "/admin/databases", body.as_bytes());
+    let reply = delete(r#"{"DatabaseNames":["nope"],"HardDelete":true}"#);
+    assert_eq!(reply.json(), json!({"RaftCommandIndex": -1, "PendingDeletes": []}));
+    let reply = delete(r#"{"DatabaseNames":["db"],"FromNodes":["Z"]}"#);
+    assert_eq!(reply.status, 500);
+    let reply = delete(r#"{"DatabaseNames":["db"],"HardDelete":false}"#);
+    assert_eq!(reply.status, 200);
+    let gone = server.get("/databases/db/docs?id=a");
+    assert_eq!(gone.status, 500);
+    assert_eq!(
+        gone.json()["Type"],
+        "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException"
+    );
+    server.create("db");
+    assert!(!server.document("a").is_null(), "a soft delete keeps the files");
+    assert_eq!(delete(r#"{"DatabaseNames":["DB"],"HardDelete":true}"#).status, 200);
+    server.create("db");
+    assert!(server.document("a").is_null(), "a hard delete does not");
+}
+
+#[test]
+fn unknown_databases_are_told_in_the_way_of_each_route() {
+    let server = TestServer::with_database();
+    let table = [
+        ("/topology?name=nope", 503, Some("nope")),
+        ("/admin/databases?name=nope", 404, Some("nope")),
+        ("/databases?name=nope", 404, Some("nope")),
+        ("/databases/nope/docs?id=a", 500, None),
+        ("/databases/a%2Ab/stats", 500, None),
+    ];
+    for (target, status, missing) in table {
+        let reply = server.get(target);
+        assert_eq!(reply.status, status, "{target}");
+        assert_eq!(reply.header("Database-Missing"), missing, "{target}");
+    }
+}
+
+#[test]
+fn a_disabled_database_answers_503_until_it_is_enabled() {
+    let server = TestServer::with_database();
+    server.put("a", "{}");
+    let toggle = |how: &str| {
+        let target = format!("/admin/databases/{how}");
+        server.send("POST", &target, br#"{"DatabaseNames":["db","nope"]}"#).json()["Status"].clone()
+    };
+    let status = toggle("disable");
+    assert_eq!((&status[0]["Success"], &status[0]["Disabled"]), (&json!(true), &json!(true)));
+    assert_eq!(status[1]["Success"], false);
+    let refused = server.get("/databases/db/docs?id=a");
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.json()["Message"], "db has been disabled");
+    assert_eq!(server.get("/databases?name=db").json()["Disabled"], true);
+    assert_eq!(server.get("/debug/is-loaded?name=db").json()["IsLoaded"], false);
+    assert_eq!(toggle("enable")[0]["Disabled"], false);
+    assert!(!server.document("a").is_null());
+}
+
+#[test]
+fn listing_does_not_open_a_database() {
+    let server = TestServer::with_database();
+    assert_eq!(server.get("/databases").json()["Databases"][0]["UpTime"], Value::Null);
+    assert_eq!(server.get("/debug/is-loaded?name=db").json()["IsLoaded"], false);
+    server.put("a", "{}");
+    let listed = server.get("/databases").json()["Databases"][0].clone();
+    assert_eq!(listed["DocumentsCount"], 1);
+    assert!(listed["UpTime"].is_string());
+}
+
+#[test]
+fn clients_with_old_etags_are_told_to_refresh() {
+    let server = TestServer::with_database();
+    let ask = |name: &str, value: &str| {
+        let reply = server.send_with("GET", "/databases/db/docs?id=a", &[(name, value)], b"");
+        (
+            reply.header("Refresh-Topology").is_some(),
+            reply.header("Refresh-Client-Configuration").is_some(),
+        )
+    };
+    let current = server.get("/topology?name=db").json()["Etag"].to_string();
+    assert_eq!(ask("Topology-Etag", "\"-5\""), (true, false));
+    assert_eq!(ask("Topology-Etag", &format!("\"{current}\"")), (false, false));
+    assert_eq!(ask("Topology-Etag", "abc"), (false, false));
+    assert_eq!(ask("Client-Configuration-Etag", "0"), (false, false));
+    assert_eq!(ask("Client-Configuration-Etag", "\"-5\""), (false, true));
+    let put = server.send(
+        "PUT",
+        "/databases/db/admin/configuration/client",
+        br#"{"Etag":123,"MaxNumberOfRequestsPerSession":80}"#,
+    );
+    assert_eq!(put.status, 201);
+    assert_eq!(ask("Client-Configuration-Etag", "0"), (false, true));
+    let configuration = server.get("/databases/db/configuration/client").json();
+    assert_eq!(configuration["Configuration"]["MaxNumberOfRequestsPerSession"], 80);
+    let etag = configuration["Etag"].to_string();
+    assert_eq!(ask("Client-Configuration-Etag", &etag), (false, false));
+}
+
+#[test]
+fn the_servers_client_configuration_holds_where_the_database_has_none() {
+    let server = TestServer::with_database();
+    assert_eq!(server.get("/configuration/client").status, 404);
+    let none = json!({"Etag": -2, "Configuration": null});
+    assert_eq!(server.get("/databases/db/configuration/client").json(), none);
+    let body = br#"{"MaxNumberOfRequestsPerSession":50}"#;
+    assert_eq!(server.send("PUT", "/admin/configuration/client", body).status, 201);
+    let of_server = server.get("/configuration/client").json();
+    assert_eq!(of_server["MaxNumberOfRequestsPerSession"], 50);
+    let of_database = server.get("/databases/db/configuration/client").json();
+    assert_eq!(of_database["Configuration"], of_server);
+    assert_eq!(of_database["Etag"], of_server["Etag"]);
+}
+
+#[test]
+fn the_cluster_is_one_node_that_leads() {
+    let server = TestServer::with_database();
+    let build = server.get("/Build/Version").json();
+    assert_eq!((&build["BuildVersion"], &build["ProductVersion"]), (&json!(54178), &json!("5.4")));
+    let node = server.get("/cluster/node-info").json();
+    assert_eq!((&node["NodeTag"], &node["CurrentState"]), (&json!("A"), &json!("Leader")));
+    let topology = server.get("/cluster/topology").json();
+    let url = format!("http://{}", server.address);
+    assert_eq!(topology["Topology"]["Members"], json!({"A": url}));
+    assert_eq!(topology["Topology"]["TopologyId"], node["TopologyId"]);
+    assert_eq!(topology["Leader"], "A");
+    assert_eq!(server.get("/setup/alive").status, 204);
+    assert_eq!(server.get("/databases/db/healthcheck").status, 204);
+    let tcp = server.get("/info/tcp?tag=x");
+    assert_eq!(tcp.json()["Type"], "System.NotSupportedException");
+}

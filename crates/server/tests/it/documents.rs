@@ -1,0 +1,286 @@
+//! Single documents, loads and lists.
+
+use serde_json::json;
+
+use crate::test_server::TestServer;
+
+#[test]
+fn a_document_is_stored_read_and_deleted() {
+    let server = TestServer::with_database();
+    let reply = server.send(
+        "PUT",
+        "/databases/db/docs?id=users/1",
+        br#"{"Name":"a","@metadata":{"@collection":"Users"}}"#,
+    );
+    assert_eq!(reply.status, 201);
+    let stored = reply.json();
+    assert_eq!(stored["Id"], "users/1");
+    let version = stored["ChangeVector"].as_str().unwrap();
+    assert!(version.starts_with("A:1-"));
+
+    let reply = server.get("/databases/DB/docs?&id=USERS%2F1");
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("ETag"), Some(format!("\"{version}\"").as_str()));
+    assert_eq!(reply.header("Content-Type"), Some("application/json; charset=utf-8"));
+    assert_eq!(reply.header("Raven-Server-Version"), Some("5.4.207.54178"));
+    assert_eq!(reply.header("Database-Cluster-Tx-Id").map(str::len), Some(22));
+    let json = reply.json();
+    assert_eq!(json["Includes"], json!({}));
+    let document = &json["Results"][0];
+    assert_eq!(document["Name"], "a");
+    assert_eq!(document["@metadata"]["@id"], "users/1");
+    assert_eq!(document["@metadata"]["@change-vector"], version);
+    assert_eq!(document["@metadata"]["@last-modified"].as_str().unwrap().len(), 28);
+
+    let reply = server.send("DELETE", "/databases/db/docs?id=users/1", b"");
+    assert_eq!((reply.status, reply.body.len()), (204, 0));
+    let reply = server.get("/databases/db/docs?id=users/1");
+    assert_eq!((reply.status, reply.body.len()), (404, 0));
+    assert_eq!(server.send("DELETE", "/databases/db/docs?id=users/1", b"").status, 204);
+}
+
+#[test]
+fn conditional_requests_save_the_body() {
+    let server = TestServer::with_database();
+    let version = server.put("a", "{}");
+    let known = format!("\"{version}\"");
+    let table = [
+        ("GET", "/databases/db/docs?id=a", known.as_str(), 304),
+        ("HEAD", "/databases/db/docs?id=a", known.as_str(), 304),
+        ("HEAD", "/databases/db/docs?id=a", "\"A:9-x\"", 200),
+        ("HEAD", "/databases/db/docs?id=b", known.as_str(), 404),
+        ("GET", "/databases/db/docs?start=0", known.as_str(), 304),
+        ("GET", "/databases/db/docs?startsWith=a", "\"A:9-x\"", 200),
+    ];
+    for (method, target, etag, status) in table {
+        let reply = server.send_with(method, target, &[("If-None-Match", etag)], b"");
+        assert_eq!(reply.status, status, "{method} {target}");
+    }
+    let several = server.get("/databases/db/docs?id=a&id=b");
+    let etag = several.header("etag").unwrap();
+    assert!(etag.starts_with("\"Hash-") && etag.len() == 51, "{etag}");
+    let again = [("If-None-Match", etag)];
+    assert_eq!(server.send_with("GET", "/databases/db/docs?id=a&id=b", &again, b"").status, 304);
+    server.put("b", "{}");
+    assert_eq!(server.send_with("GET", "/databases/db/docs?id=a&id=b", &again, b"").status, 200);
+}
+
+#[test]
+fn a_write_with_another_version_is_a_conflict_with_its_three_properties() {
+    let server = TestServer::with_database();
+    let version = server.put("u/1", "{}");
+    let put = |id: &str, expected: &str| {
+        let target = format!("/databases/db/docs?id={id}");
+        server.send_with("PUT", &target, &[("If-Match", expected)], b"{}")
+    };
+    let table = [
+        ("u/1", "\"A:9-x\"", "A:9-x", Some(version.as_str())),
+        ("u/1", "\"\"", "", Some(version.as_str())),
+        ("nope", "\"A:9-x\"", "A:9-x", None),
+    ];
+    for (id, expected, shown, actual) in table {
+        let reply = put(id, expected);
+        assert_eq!(reply.status, 409, "{}", reply.text());
+        let error = reply.json();
+        assert_eq!(error["Type"], "Raven.Client.Exceptions.ConcurrencyException");
+        assert_eq!(error["Id"], id);
+        assert_eq!(error["ExpectedChangeVector"], shown);
+        assert_eq!(error["ActualChangeVector"], json!(actual));
+        let message = error["Message"].as_str().unwrap();
+        assert!(error["Error"].as_str().unwrap().ends_with(message));
+    }
+    assert_eq!(put("u/1", &format!("\"{version}\"")).status, 201);
+    assert_eq!(put("new", "\"\"").status, 201);
+}
+
+#[test]
+fn the_server_makes_ids() {
+    let server = TestServer::with_database();
+    let id = |asked: &str| {
+        let target = format!("/databases/db/docs?id={asked}");
+        server.send("PUT", &target, b"{}").json()["Id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(id("plain"), "plain");
+    assert_eq!(id("orders/"), "orders/0000000000000000002-A");
+    assert_eq!(id("invoices%7C"), "invoices/1");
+    assert_eq!(id("invoices|"), "invoices/2");
+    assert_eq!(id("%20").len(), 36);
+}
+
+#[test]
+fn several_documents_come_in_the_order_of_the_request_with_null_for_missing_ones() {
+    let server = TestServer::with_database();
+    server.put("a", "{\"n\":1}");
+    server.put("b", "{\"n\":2}");
+    let by_query = server.get("/databases/db/docs?id=b&id=nope&id=a&id=b");
+    assert_eq!(by_query.ids(), ["b", "", "a", "b"]);
+    let by_body = server.send("POST", "/databases/db/docs", br#"{"Ids":["b","nope","a","b"]}"#);
+    assert_eq!(by_body.body, by_query.body);
+    assert_eq!(by_body.header("etag"), by_query.header("etag"));
+    let metadata = server.get("/databases/db/docs?id=a&metadataOnly=true").json();
+    assert_eq!(
+        metadata["Results"][0].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["@metadata"]
+    );
+    let none = server.send("POST", "/databases/db/docs", br#"{"Ids":[]}"#);
+    assert_eq!((none.status, none.text().as_str()), (200, r#"{"Results":[],"Includes":{}}"#));
+    assert_eq!(server.send("POST", "/databases/db/docs", br#"{"Ids":["nope"]}"#).status, 404);
+}
+
+#[test]
+fn included_documents_come_along_once_and_not_when_they_were_asked_for() {
+    let server = TestServer::with_database();
+    server.put(
+        "o/1",
+        r#"{"C":"c/1","L":[{"P":"p/1"},{"P":"p/2"},{"P":"p/1"},{"P":"nope"}],"T":["p/1"],"N":7}"#,
+    );
+    for id in ["c/1", "p/1", "p/2", "n/7"] {
+        server.put(id, "{}");
+    }
+    let table: &[(&str, &[&str])] = &[
+        ("include=C", &["c/1"]),
+        ("include=L[].P", &["p/1", "p/2"]),
+        ("include=L.P", &["p/1", "p/2"]),
+        ("include=T&include=C", &["p/1", "c/1"]),
+        ("include=N(n/)", &["n/7"]),
+        ("include=C&id=c/1", &[]),
+        ("include=Nope", &[]),
+    ];
+    for (query, expected) in table {
+        let json = server.get(&format!("/databases/db/docs?id=o/1&{query}")).json();
+        let includes = json["Includes"].as_object().unwrap();
+        assert_eq!(includes.keys().collect::<Vec<_>>(), *expected, "{query}");
+    }
+}
+
+#[test]
+fn lists_are_paged_in_their_order() {
+    let server = TestServer::with_database();
+    for id in ["users/3", "users/1", "Users/2", "orders/1", "users/10"] {
+        server.put(id, "{}");
+    }
+    let table: &[(&str, &[&str])] = &[
+        ("", &["users/10", "orders/1", "Users/2", "users/1", "users/3"]),
+        ("start=1&pageSize=2", &["orders/1", "Users/2"]),
+        ("pageSize=-1", &[]),
+        ("start=-1", &[]),
+        ("etag=4", &["orders/1", "users/10"]),
+        ("startsWith=users/", &["users/1", "users/10", "Users/2", "users/3"]),
+        ("startsWith=USERS/&start=1&pageSize=2", &["users/10", "Users/2"]),
+        ("startsWith=users/&startAfter=users/10", &["Users/2", "users/3"]),
+        ("startsWith=users/&matches=1*|3", &["users/1", "users/10", "users/3"]),
+        ("startsWith=users/&matches=?&exclude=2", &["users/1", "users/3"]),
+        ("startsWith=nope", &[]),
+    ];
+    for (query, expected) in table {
+        let reply = server.get(&format!("/databases/db/docs?{query}"));
+        assert_eq!(reply.ids(), *expected, "{query}");
+        assert!(reply.header("etag").unwrap().starts_with("\"A:5-"), "{query}");
+    }
+}
+
+#[test]
+fn a_list_that_is_streamed_is_the_same_as_one_that_is_not() {
+    let server = TestServer::with_database();
+    let filler = "x".repeat(1000);
+    for batch in 0..4 {
+        let commands: Vec<String> = (0..100)
+            .map(|n| {
+                let id = batch * 100 + n;
+                format!(r#"{{"Type":"PUT","Id":"d/{id:04}","Document":{{"f":"{filler}"}}}}"#)
+            })
+            .collect();
+        assert_eq!(server.batch(&commands.join(",")).status, 201);
+    }
+    let expected: Vec<String> = (0..400).map(|n| format!("d/{n:04}")).collect();
+    let streamed = server.get("/databases/db/docs?startsWith=d/");
+    assert!(streamed.header("transfer-encoding").is_some());
+    assert_eq!(streamed.ids(), expected);
+    let gzip = server.send_with(
+        "GET",
+        "/databases/db/docs?startsWith=d/",
+        &[("Accept-Encoding", "gzip")],
+        b"",
+    );
+    assert_eq!(gzip.header("content-encoding"), Some("gzip"));
+    let mut plain = Vec::new();
+    let mut decoder = flate2::read::MultiGzDecoder::new(&gzip.body[..]);
+    std::io::Read::read_to_end(&mut decoder, &mut plain).unwrap();
+    assert_eq!(plain, streamed.body);
+    let lines = server.get("/databases/db/streams/docs?startsWith=d/&format=jsonl").text();
+    assert_eq!(lines.split("\r\n").filter(|line| !line.is_empty()).count(), 400);
+    let pages: Vec<String> = (0..400)
+        .step_by(150)
+        .flat_map(|start| {
+            let page = format!("/databases/db/docs?startsWith=d/&start={start}&pageSize=150");
+            server.get(&page).ids()
+        })
+        .collect();
+    assert_eq!(pages, expected);
+}
+
+#[test]
+fn small_answers_stay_plain_even_when_gzip_is_taken() {
+    let server = TestServer::with_database();
+    server.put("a", "{}");
+    let gzip = [("Accept-Encoding", "gzip, deflate")];
+    let reply = server.send_with("GET", "/databases/db/docs?id=a", &gzip, b"");
+    assert_eq!(reply.header("content-encoding"), None);
+    assert_eq!(reply.ids(), ["a"]);
+    let long = format!("{{\"t\":\"{}\"}}", "y".repeat(5000));
+    server.put("b", &long);
+    let reply = server.send_with("GET", "/databases/db/docs?id=b", &gzip, b"");
+    assert_eq!(reply.header("content-encoding"), Some("gzip"));
+    assert!(reply.body.len() < 500);
+}
+
+#[test]
+fn hilo_ranges_and_identities_grow() {
+    let server = TestServer::with_database();
+    let next = |query: &str| {
+        let reply = server.get(&format!("/databases/db/hilo/next?tag=users{query}"));
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        let range = reply.json();
+        assert_eq!(range["ServerTag"], "A");
+        (range["Prefix"].clone(), range["Low"].clone(), range["High"].clone())
+    };
+    assert_eq!(next("&lastBatchSize=0&lastMax=0"), (json!("users/"), json!(1), json!(32)));
+    assert_eq!(next("&lastRangeAt=&identityPartsSeparator=-").1, 33);
+    let back = server.send("PUT", "/databases/db/hilo/return?tag=users&end=64&last=40", b"");
+    assert_eq!(back.status, 204);
+    assert_eq!(next("").1, 41);
+
+    let post = |target: &str| server.send("POST", target, b"").json();
+    assert_eq!(post("/databases/db/identity/next?name=i"), json!({"NewIdentityValue": 1}));
+    assert_eq!(post("/databases/db/identity/seed?name=i|&value=7"), json!({"NewSeedValue": 7}));
+    assert_eq!(post("/databases/db/identity/seed?name=i&value=3"), json!({"NewSeedValue": 7}));
+    let forced = "/databases/db/identity/seed?name=i&value=3&force=true";
+    assert_eq!(post(forced), json!({"NewSeedValue": 3}));
+    assert_eq!(server.get("/databases/db/debug/identities").json(), json!({"i|": 3}));
+}
+
+#[test]
+fn statistics_count_what_is_there() {
+    let server = TestServer::with_database();
+    server.put("users/1", r#"{"@metadata":{"@collection":"Users"}}"#);
+    server.put("x", "{}");
+    server.send("DELETE", "/databases/db/docs?id=x", b"");
+    let stats = server.get("/databases/db/stats").json();
+    assert_eq!(stats["CountOfDocuments"], 1);
+    assert_eq!(stats["CountOfTombstones"], 1);
+    assert_eq!(stats["LastDocEtag"], 1);
+    assert_eq!(stats["LastDatabaseEtag"], 3);
+    assert_eq!(stats["DatabaseId"].as_str().unwrap().len(), 22);
+    assert_eq!(stats["@metadata"]["NodeTag"], "A");
+    let collections = server.get("/databases/db/collections/stats").json();
+    assert_eq!(collections["Collections"], json!({"Users": 1, "@empty": 0}));
+    let documents = server.get("/databases/db/collections/docs?name=users");
+    assert_eq!(documents.ids(), ["users/1"]);
+    assert_eq!(server.get("/databases/db/collections/docs?name=Nope").json()["Results"], json!([]));
+    let size = server.get("/databases/db/docs/size?id=users/1").json();
+    assert_eq!(size["DocId"], "users/1");
+    assert!(size["ActualSize"].as_u64().unwrap() > 0);
+    let io = server.get("/databases/db/debug/io-metrics").json();
+    let files = io["Environments"][0]["Files"].as_array().unwrap();
+    assert!(files.iter().any(|file| file["Recent"][0]["Size"].as_u64() > Some(0)), "{io}");
+}

@@ -1,0 +1,182 @@
+//! Requests that nobody should send.
+
+use serde_json::json;
+
+use crate::test_server::TestServer;
+
+#[test]
+fn bad_documents_are_refused_and_nothing_is_stored() {
+    let server = TestServer::with_database();
+    let deep = "{\"a\":".repeat(200) + "1" + &"}".repeat(200);
+    let table: &[(&[u8], &str)] = &[
+        (b"", "System.IO.EndOfStreamException"),
+        (b"{\"a\":", "System.IO.EndOfStreamException"),
+        (b"hello", "System.IO.InvalidDataException"),
+        (b"{\"a\":01}", "System.IO.InvalidDataException"),
+        (b"{\"a\":1.79e309}", "System.IO.InvalidDataException"),
+        (b"{\"a\":\"\xff\xfe\"}", "System.IO.InvalidDataException"),
+        (b"{/* c */}", "System.IO.InvalidDataException"),
+        (b"[1]", "Sparrow.Exceptions.InvalidStartOfObjectException"),
+        (b"\"a\"", "Sparrow.Exceptions.InvalidStartOfObjectException"),
+        (b"{\"@metadata\":5}", "System.FormatException"),
+        (deep.as_bytes(), "System.IO.InvalidDataException"),
+    ];
+    for (body, name) in table {
+        let reply = server.send("PUT", "/databases/db/docs?id=x", body);
+        let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
+        assert_eq!(reply.status, 500, "{shown}");
+        let error = reply.json();
+        assert_eq!(error["Type"], *name, "{shown}");
+        assert_eq!(error["Url"], "/databases/db/docs?id=x");
+        assert!(error["Error"].as_str().unwrap().starts_with(name), "{shown}");
+    }
+    assert!(server.document("x").is_null());
+}
+
+#[test]
+fn unusual_documents_are_kept_as_they_are_meant() {
+    let server = TestServer::with_database();
+    let table = [
+        (r#"{"a":1,"b":2,"a":3}"#, json!({"b": 2, "a": 3})),
+        (r#"{'a':'single quotes',}"#, json!({"a": "single quotes"})),
+        (r#"{"a":1} trailing"#, json!({"a": 1})),
+        (
+            r#"{"e":"\ud83d\ude00 😀","z":null,"A":{},"b":[]}"#,
+            json!({"e": "😀 😀", "z": null, "A": {}, "b": []}),
+        ),
+    ];
+    for (body, expected) in table {
+        server.put("x", body);
+        let mut document = server.document("x");
+        document.as_object_mut().unwrap().remove("@metadata");
+        assert_eq!(document, expected, "{body}");
+    }
+    server.put("n", r#"{"n":[1.0,1e5,0.10,100000000000000000000,-0.0]}"#);
+    let text = server.get("/databases/db/docs?id=n").text();
+    assert!(text.contains("[1.0,1e5,0.10,100000000000000000000,-0.0]"), "{text}");
+}
+
+#[test]
+fn ids_may_have_512_bytes_and_no_more() {
+    let server = TestServer::with_database();
+    server.put(&"x".repeat(512), "{}");
+    let table = ["x".repeat(513), "%C3%A9".repeat(300)];
+    for id in table {
+        for (method, body) in [("PUT", "{}"), ("DELETE", ""), ("GET", "")] {
+            let target = format!("/databases/db/docs?id={id}");
+            let reply = server.send(method, &target, body.as_bytes());
+            assert_eq!(reply.status, 500, "{method}");
+            let message = reply.json()["Message"].as_str().unwrap().to_owned();
+            assert!(message.starts_with("Document ID cannot exceed 512 bytes"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn bad_parameters_are_named() {
+    let server = TestServer::with_database();
+    let table = [
+        ("PUT", "/databases/db/docs", "Query string value 'id' must have a non empty value"),
+        ("PUT", "/databases/db/docs?id=a&id=b", "Query string value 'id' must appear exactly once"),
+        ("DELETE", "/databases/db/docs?id=", "Query string value 'id' must have a non empty value"),
+        (
+            "GET",
+            "/databases/db/docs?start=abc",
+            "Could not parse header 'start' header as int, value was: abc",
+        ),
+        (
+            "GET",
+            "/databases/db/docs?id=a&metadataOnly=yes",
+            "Could not parse query string 'metadataOnly' as bool, val yes",
+        ),
+        ("GET", "/databases/db/hilo/next", "Query string value 'tag' must have a non empty value"),
+        (
+            "PUT",
+            "/databases/db/hilo/return?tag=a",
+            "Query string end is mandatory, but wasn't specified.",
+        ),
+        (
+            "GET",
+            "/databases/db/operations/state",
+            "Query string id is mandatory, but wasn't specified.",
+        ),
+        (
+            "POST",
+            "/databases/db/bulk_docs?waitForReplicasTimeout=xx",
+            "Could not parse query string 'waitForReplicasTimeout' as timespan val xx",
+        ),
+        (
+            "GET",
+            "/databases/db/collections/docs",
+            "Query string name is mandatory, but wasn't specified.",
+        ),
+        ("GET", "/topology", "Query string value 'name' must have a non empty value"),
+        ("GET", "/databases/db/docs?id=%20", "Argument is null or whitespace (Parameter 'id')"),
+    ];
+    for (method, target, message) in table {
+        let reply = server.send(method, target, if method == "PUT" { b"{}" } else { b"" });
+        assert_eq!(reply.status, 500, "{target}");
+        let error = reply.json();
+        assert_eq!(
+            (&error["Type"], &error["Message"]),
+            (&json!("System.ArgumentException"), &json!(message))
+        );
+    }
+}
+
+#[test]
+fn what_no_route_answers_is_told_with_its_method_and_path() {
+    let server = TestServer::with_database();
+    let table = [
+        ("GET", "/foo/bar?x=1"),
+        ("GET", "/databases/db/foo"),
+        ("DELETE", "/databases/db/stats"),
+        ("GET", "/databases/db/docs/"),
+        ("GET", "/databases/db"),
+        ("RESET", "/databases/db/indexes"),
+        ("OPTIONS", "/databases/db/queries"),
+    ];
+    for (method, target) in table {
+        let reply = server.send(method, target, b"");
+        assert_eq!(reply.status, 400, "{method} {target}");
+        let error = reply.json();
+        assert_eq!(error["Type"], "Raven.Client.Exceptions.Routing.RouteNotFoundException");
+        assert_eq!(error["Message"], format!("There is no handler for path: {method} {target}"));
+    }
+}
+
+#[test]
+fn bodies_that_are_too_large_are_refused_before_they_are_taken() {
+    let platform = platform::Platform::memory();
+    let server = TestServer::start(platform, &["--Http.MaxRequestBodySizeInMb=1"]);
+    server.create("db");
+    let mut connection = server.open();
+    connection.send(
+        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: t\r\nContent-Length: 1048577\r\n\r\n",
+    );
+    let reply = connection.read_reply(false);
+    assert_eq!(reply.status, 413, "{}", reply.text());
+    assert_eq!(reply.header("connection"), Some("close"));
+    let bomb = zstd::encode_all(&vec![b' '; 2 << 20][..], 3).unwrap();
+    let zstd = [("Content-Encoding", "zstd")];
+    let reply = server.send_with("PUT", "/databases/db/docs?id=a", &zstd, &bomb);
+    assert_eq!(reply.status, 413, "{}", reply.text());
+    let plain = [("Content-Encoding", "gzip")];
+    let reply = server.send_with("PUT", "/databases/db/docs?id=a", &plain, b"{}");
+    assert_eq!(reply.json()["Type"], "System.IO.InvalidDataException");
+    let unknown = [("Content-Encoding", "foo")];
+    assert_eq!(server.send_with("PUT", "/databases/db/docs?id=a", &unknown, b"{}").status, 400);
+    assert!(server.document("a").is_null());
+}
+
+#[test]
+fn a_long_address_and_broken_requests_do_not_hurt() {
+    let server = TestServer::with_database();
+    let target = format!("/databases/db/docs?id={}", "x".repeat(17 << 10));
+    assert_eq!(server.get(&target).status, 414);
+    for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00"[..], b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"\0\0"] {
+        server.open().send(bytes);
+    }
+    server.put("a", "{}");
+    assert!(!server.document("a").is_null());
+}

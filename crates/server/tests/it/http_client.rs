@@ -1,0 +1,122 @@
+//! As much of an HTTP client as the tests need: one connection per request, every byte in view.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+};
+
+use serde_json::Value;
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Reply {
+    /// The value of a header, whatever the case of its name.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+        Some(&found.1)
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The ids of the documents in `Results`; a missing one is empty.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        let json = self.json();
+        let results = json["Results"].as_array().expect("an array").iter();
+        results.map(|one| one["@metadata"]["@id"].as_str().unwrap_or("").to_owned()).collect()
+    }
+}
+
+/// A connection on which bytes are written by hand.
+pub(crate) struct Connection(TcpStream);
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> Connection {
+        Connection(TcpStream::connect(address).unwrap())
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    /// Sends one chunk of a chunked body.
+    pub(crate) fn send_chunk(&mut self, bytes: &[u8]) {
+        self.send(format!("{:x}\r\n", bytes.len()).as_bytes());
+        self.send(bytes);
+        self.send(b"\r\n");
+    }
+
+    /// Reads one answer; `is_head` says that it has no body whatever its headers say.
+    pub(crate) fn read_reply(&mut self, is_head: bool) -> Reply {
+        let mut bytes = Vec::new();
+        let head_end = loop {
+            if let Some(end) = find(&bytes, b"\r\n\r\n") {
+                break end + 4;
+            }
+            assert!(self.read_more(&mut bytes), "the answer ended in its head");
+        };
+        let head = String::from_utf8(bytes[..head_end].to_vec()).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let mut reply = Reply { status, headers, body: bytes.split_off(head_end) };
+        if is_head || matches!(status, 204 | 304) {
+            return reply;
+        }
+        match reply.header("transfer-encoding") {
+            Some(_) => {
+                while !reply.body.ends_with(b"0\r\n\r\n") {
+                    assert!(self.read_more(&mut reply.body), "the answer ended in its body");
+                }
+                reply.body = dechunk(&reply.body);
+            }
+            None => {
+                let length: usize = reply.header("content-length").unwrap().parse().unwrap();
+                while reply.body.len() < length {
+                    assert!(self.read_more(&mut reply.body), "the answer ended in its body");
+                }
+            }
+        }
+        reply
+    }
+
+    fn read_more(&mut self, bytes: &mut Vec<u8>) -> bool {
+        let mut piece = [0; 16 << 10];
+        let count = self.0.read(&mut piece).unwrap();
+        bytes.extend_from_slice(&piece[..count]);
+        count > 0
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|part| part == wanted)
+}
+
+fn dechunk(mut bytes: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let line = find(bytes, b"\r\n").unwrap();
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..line]).unwrap(), 16).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.extend_from_slice(&bytes[line + 2..line + 2 + size]);
+        bytes = &bytes[line + 2 + size + 2..];
+    }
+}

@@ -1,0 +1,128 @@
+//! Collection queries and their streams.
+
+use serde_json::json;
+
+use crate::test_server::TestServer;
+
+fn three_users() -> TestServer {
+    let server = TestServer::with_database();
+    for n in 1..=3 {
+        let id = format!("users/{n}");
+        let document = format!(r#"{{"N":{n},"C":"c/{n}","@metadata":{{"@collection":"Users"}}}}"#);
+        server.put(&id, &document);
+    }
+    server.put("c/1", "{}");
+    server
+}
+
+fn query(server: &TestServer, body: &str) -> crate::http_client::Reply {
+    server.send("POST", "/databases/db/queries", body.as_bytes())
+}
+
+#[test]
+fn a_collection_query_is_answered_in_the_protocols_envelope() {
+    let server = three_users();
+    let reply = query(&server, r#"{"Query":"from Users","PageSize":2,"QueryParameters":null}"#);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.ids(), ["users/1", "users/2"]);
+    let answer = reply.json();
+    let keys: Vec<&String> = answer.as_object().unwrap().keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "TotalResults",
+            "LongTotalResults",
+            "ScannedResults",
+            "SkippedResults",
+            "DurationInMs",
+            "IncludedPaths",
+            "IndexName",
+            "Results",
+            "Includes",
+            "IndexTimestamp",
+            "LastQueryTime",
+            "IsStale",
+            "ResultEtag",
+            "NodeTag",
+        ]
+    );
+    assert_eq!((&answer["TotalResults"], &answer["IsStale"]), (&json!(3), &json!(false)));
+    assert_eq!(answer["IndexName"], "collection/Users");
+    assert_eq!(reply.header("etag"), Some(answer["ResultEtag"].to_string().as_str()));
+    let by_get = server.get("/databases/db/queries?query=from%20Users&pageSize=2");
+    assert_eq!(by_get.ids(), reply.ids());
+}
+
+#[test]
+fn a_query_whose_result_is_known_is_answered_304() {
+    let server = three_users();
+    let body = r#"{"Query":"from Users"}"#;
+    let etag = query(&server, body).header("etag").unwrap().to_owned();
+    let again = |etag: &str| {
+        let headers = [("If-None-Match", etag)];
+        server.send_with("POST", "/databases/db/queries", &headers, body.as_bytes()).status
+    };
+    assert_eq!(again(&etag), 304);
+    assert_eq!(again(&format!("\"{etag}\"")), 304);
+    server.put("users/4", r#"{"@metadata":{"@collection":"Users"}}"#);
+    assert_eq!(again(&etag), 200);
+}
+
+#[test]
+fn queries_project_page_and_include() {
+    let server = three_users();
+    let answer = query(&server, r#"{"Query":"from Users select N","Start":1}"#).json();
+    assert_eq!(answer["Results"][0]["N"], 2);
+    assert_eq!(answer["Results"][0]["@metadata"]["@projection"], true);
+    let answer = query(&server, r#"{"Query":"from Users include C"}"#).json();
+    assert_eq!(answer["IncludedPaths"], json!(["C"]));
+    assert_eq!(answer["Includes"].as_object().unwrap().keys().collect::<Vec<_>>(), ["c/1"]);
+    let by_parameter =
+        r#"{"Query":"from Users where id() = $p0","QueryParameters":{"p0":"users/2"}}"#;
+    assert_eq!(query(&server, by_parameter).ids(), ["users/2"]);
+}
+
+#[test]
+fn queries_that_cannot_be_answered_say_why() {
+    let server = three_users();
+    let table = [
+        ("", "System.IO.EndOfStreamException"),
+        ("[]", "Sparrow.Exceptions.InvalidStartOfObjectException"),
+        ("{}", "System.InvalidOperationException"),
+        (r#"{"Query":"fro"}"#, "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException"),
+        (r#"{"Query":"from Users where N > 1"}"#, "System.NotSupportedException"),
+    ];
+    for (body, name) in table {
+        let reply = query(&server, body);
+        assert_eq!(reply.status, 500, "{body}");
+        assert_eq!(reply.json()["Type"], name, "{body}");
+    }
+    let missing = server.get("/databases/db/queries");
+    assert!(missing.json()["Message"].as_str().unwrap().contains("'query'"));
+}
+
+#[test]
+fn streams_begin_with_statistics() {
+    let server = three_users();
+    let stream = |extra: &str| {
+        server.get(&format!("/databases/db/streams/queries?query=from%20Users{extra}"))
+    };
+    let json = stream("").json();
+    let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+    let expected =
+        ["ResultEtag", "IsStale", "IndexName", "TotalResults", "IndexTimestamp", "Results"];
+    assert_eq!(keys, expected);
+    assert_eq!(json["Results"].as_array().unwrap().len(), 3);
+    let lines = stream("&format=jsonl").text();
+    let lines: Vec<serde_json::Value> = lines
+        .split("\r\n")
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[0]["Stats"]["TotalResults"], 3);
+    assert_eq!(lines[3]["Item"]["N"], 3);
+    let include = server.get("/databases/db/streams/queries?query=from%20Users%20include%20C");
+    assert_eq!(include.json()["Type"], "System.NotSupportedException");
+    assert_eq!(server.get("/databases/db/streams/docs?startsWith=users/").ids().len(), 3);
+}

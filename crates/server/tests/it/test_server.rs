@@ -1,0 +1,123 @@
+//! A server in this process.
+
+use std::net::SocketAddr;
+
+use platform::Platform;
+use serde_json::Value;
+use server::{RunningServer, StartError};
+use settings::{Inputs, Settings, Start};
+use tokio::runtime::Runtime;
+
+use crate::http_client::{Connection, Reply};
+
+/// A running server and the runtime it runs on.
+pub(crate) struct TestServer {
+    runtime: Runtime,
+    server: Option<RunningServer>,
+    pub(crate) address: SocketAddr,
+}
+
+/// Settings as a command line would make them, on a free port.
+fn settings(arguments: &[&str]) -> Settings {
+    let base = ["--ServerUrl=http://127.0.0.1:0", "--DataDir=/data"];
+    let inputs = Inputs {
+        arguments: base.iter().chain(arguments).map(Into::into).collect(),
+        environment: Vec::new(),
+        read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+    };
+    match settings::load(inputs).unwrap() {
+        Start::Serve(loaded) => loaded.settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+impl TestServer {
+    /// A server with empty data and one database, `db`.
+    pub(crate) fn with_database() -> TestServer {
+        let server = TestServer::start(Platform::memory(), &[]);
+        server.create("db");
+        server
+    }
+
+    pub(crate) fn start(platform: Platform, arguments: &[&str]) -> TestServer {
+        TestServer::try_start(platform, arguments).unwrap()
+    }
+
+    pub(crate) fn try_start(
+        platform: Platform,
+        arguments: &[&str],
+    ) -> Result<TestServer, StartError> {
+        let runtime = Runtime::new().unwrap();
+        let server = runtime.block_on(server::start(settings(arguments), platform))?;
+        let address = server.urls()[0].strip_prefix("http://").unwrap().parse().unwrap();
+        Ok(TestServer { runtime, server: Some(server), address })
+    }
+
+    /// Stops it the orderly way.
+    pub(crate) fn stop(mut self) {
+        self.runtime.block_on(self.server.take().unwrap().stop());
+    }
+
+    pub(crate) fn create(&self, name: &str) {
+        let record = format!("{{\"DatabaseName\":\"{name}\"}}");
+        let reply = self.send("PUT", "/admin/databases", record.as_bytes());
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+
+    pub(crate) fn get(&self, target: &str) -> Reply {
+        self.send("GET", target, b"")
+    }
+
+    /// Sends a request without headers of its own.
+    pub(crate) fn send(&self, method: &str, target: &str, body: &[u8]) -> Reply {
+        self.send_with(method, target, &[], body)
+    }
+
+    pub(crate) fn send_with(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
+        let mut connection = self.open();
+        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: test\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        head.push_str("\r\n");
+        connection.send(head.as_bytes());
+        connection.send(body);
+        connection.read_reply(method == "HEAD")
+    }
+
+    pub(crate) fn open(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    /// Stores a document in `db` and gives its change vector.
+    pub(crate) fn put(&self, id: &str, document: &str) -> String {
+        let target = format!("/databases/db/docs?id={id}");
+        let reply = self.send("PUT", &target, document.as_bytes());
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        reply.json()["ChangeVector"].as_str().unwrap().to_owned()
+    }
+
+    /// The document in `db`, or null.
+    pub(crate) fn document(&self, id: &str) -> Value {
+        let reply = self.get(&format!("/databases/db/docs?id={id}"));
+        match reply.status {
+            404 => Value::Null,
+            _ => reply.json()["Results"][0].clone(),
+        }
+    }
+
+    /// Sends a batch to `db`.
+    pub(crate) fn batch(&self, commands: &str) -> Reply {
+        let body = format!("{{\"Commands\":[{commands}]}}");
+        self.send("POST", "/databases/db/bulk_docs", body.as_bytes())
+    }
+}
