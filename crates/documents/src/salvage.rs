@@ -75,7 +75,7 @@ pub struct SalvageReport {
     pub collections_without_name: u64,
     /// Whether etags were left out.
     pub are_etags_left_out: bool,
-    /// Other trees that were copied.
+    /// Trees beside the documents that were copied, identities among them.
     pub trees: Vec<SalvagedTree>,
 }
 
@@ -121,6 +121,7 @@ struct Gathered {
     progress: Option<(u64, DatabaseProgress)>,
     collections: Newest<u32, CollectionName>,
     identities: Newest<Vec<u8>, i64>,
+    unreadable_identity_pages: u64,
 }
 
 impl Gathered {
@@ -164,6 +165,7 @@ impl Gathered {
                 keep_newest_under(&mut identities, key.to_vec(), u64::MAX, value);
             }
         });
+        self.unreadable_identity_pages = unreadable.unwrap_or(0);
         if unreadable == Some(0) && !salvage.findings().is_anything_lost() {
             self.identities = identities;
         } else {
@@ -257,6 +259,11 @@ impl Rebuilding<'_> {
             schema::identities(),
         ];
         self.report.trees = salvage.copy_trees(&rebuilt)?;
+        self.report.trees.push(SalvagedTree {
+            name: String::from_utf8_lossy(schema::identities().as_bytes()).into_owned(),
+            entries: gathered.identities.len() as u64,
+            unreadable_pages: gathered.unreadable_identity_pages,
+        });
         let mut writer = BulkWriter::new(salvage.target());
         database_record::initialize(writer.transaction()?, self.identity(drawn))?;
         let known = gathered.progress.as_ref().map(|(_, progress)| progress.clone());

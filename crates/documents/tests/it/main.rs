@@ -7,3 +7,4 @@ mod deleting;
 mod hilo;
 mod log;
 mod putting;
+mod salvage;
