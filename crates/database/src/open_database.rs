@@ -163,7 +163,7 @@ fn identity_of(
     let node_tag: NodeTag = "A".parse().expect("a letter is a tag");
     let wanted = DatabaseIdentity { database_id: DatabaseId(id), node_tag };
     let mut tx = environment.write()?;
-    let identity = documents::initialize(&mut tx, wanted.clone())?;
+    let identity = documents::initialize(&mut tx, wanted)?;
     if identity == wanted {
         tx.commit()?;
     }

@@ -1,0 +1,15 @@
+//! The catalog and the registry over a disk in memory.
+
+mod catalog;
+mod registry;
+
+use model::DatabaseName;
+
+/// A record as a client would send it.
+fn record(name: &str) -> database::NewRecord {
+    database::NewRecord {
+        name: DatabaseName::new(name).unwrap(),
+        disabled: false,
+        body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
+    }
+}

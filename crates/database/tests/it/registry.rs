@@ -1,0 +1,234 @@
+//! Opening, sharing and closing databases from many threads.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use commands::{Batch, Command, CommitQueueOptions};
+use database::{
+    Access, AccessError, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, Flusher,
+    LoadError, RegistryOptions, ServerCatalog,
+};
+use documents::{ExpectedVersion, PutDocument, RequestedId};
+use platform::Platform;
+use storage::EnvironmentOptions;
+
+use crate::record;
+
+struct House {
+    platform: Platform,
+    catalog: Arc<ServerCatalog>,
+    registry: DatabaseRegistry,
+    loads: Arc<AtomicUsize>,
+}
+
+type Before = dyn Fn(&DatabaseRecord) -> Result<(), String> + Send + Sync;
+
+impl House {
+    fn new(names: &[&str], concurrent_loads_max: usize, before: Box<Before>) -> House {
+        let platform = Platform::memory();
+        let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
+        for name in names {
+            catalog.put(record(name), None).unwrap();
+        }
+        let flusher = Flusher::start(1, Arc::clone(&platform.clock), |error| panic!("{error}"));
+        let loads = Arc::new(AtomicUsize::new(0));
+        let options_of = {
+            let (platform, loads) = (platform.clone(), Arc::clone(&loads));
+            move |record: &DatabaseRecord| {
+                before(record)?;
+                loads.fetch_add(1, Ordering::SeqCst);
+                let directory = format!("/data/Databases/{}", record.name.lower_cased());
+                Ok(DatabaseOptions {
+                    platform: platform.clone(),
+                    environment: EnvironmentOptions::new(directory),
+                    queue: CommitQueueOptions::default(),
+                })
+            }
+        };
+        let options =
+            RegistryOptions { concurrent_loads_max, close_timeout: Duration::from_secs(60) };
+        let registry = DatabaseRegistry::new(
+            Arc::clone(&catalog),
+            Arc::new(flusher.unwrap()),
+            options,
+            options_of,
+        );
+        House { platform, catalog, registry, loads }
+    }
+
+    fn simple(names: &[&str]) -> House {
+        House::new(names, 4, Box::new(|_| Ok(())))
+    }
+
+    /// Waits for the database, as a request does.
+    fn open(&self, name: &str) -> Result<DatabaseLease, AccessError> {
+        loop {
+            match self.registry.access(name)? {
+                Access::Ready(lease) => return Ok(lease),
+                Access::Wait(ticket) => {
+                    let (sender, receiver) = mpsc::channel();
+                    ticket.on_arrival(move |arrival| drop(sender.send(arrival)))?;
+                    receiver.recv().unwrap().map_err(AccessError::Load)?;
+                }
+            }
+        }
+    }
+}
+
+fn put(database: &DatabaseLease, id: &str) {
+    let body = blittable::parse_document(b"{}", &blittable::ParseLimits::default()).unwrap();
+    let id = RequestedId::parse(Some(id)).unwrap();
+    let command = Command::Put(PutDocument { id, expected: ExpectedVersion::Any, body });
+    database.queue().submit_and_wait(Batch::one(command)).unwrap().unwrap();
+}
+
+fn count(database: &DatabaseLease) -> u64 {
+    documents::progress(&database.read()).unwrap().documents
+}
+
+#[test]
+fn many_first_requests_open_a_database_once() {
+    let house = House::simple(&["a"]);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| house.open("A").unwrap());
+        }
+    });
+    assert_eq!(house.loads.load(Ordering::SeqCst), 1);
+    assert!(matches!(house.open("nope"), Err(AccessError::Missing)));
+}
+
+#[test]
+fn a_database_that_is_slow_to_open_delays_no_other() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let before = move |record: &DatabaseRecord| {
+        if record.name.as_str() == "slow" {
+            released.lock().unwrap().recv().unwrap();
+        }
+        Ok(())
+    };
+    let house = House::new(&["slow", "fast"], 4, Box::new(before));
+    assert!(matches!(house.registry.access("slow"), Ok(Access::Wait(_))));
+    put(&house.open("fast").unwrap(), "x");
+    assert!(house.registry.if_open("slow").is_none());
+    release.send(()).unwrap();
+    house.open("slow").unwrap();
+}
+
+#[test]
+fn only_so_many_open_at_once_and_the_others_come_after_them() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let before = {
+        let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+        move |_: &DatabaseRecord| {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::yield_now();
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    };
+    let names: Vec<String> = (0..12).map(|n| format!("d{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let house = House::new(&names, 2, Box::new(before));
+    std::thread::scope(|scope| {
+        for name in names {
+            let house = &house;
+            scope.spawn(move || house.open(name).unwrap());
+        }
+    });
+    assert_eq!(house.loads.load(Ordering::SeqCst), 12);
+    assert!(most.load(Ordering::SeqCst) <= 2);
+}
+
+#[test]
+fn a_failed_opening_is_told_and_the_next_request_tries_again() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let before = {
+        let tries = Arc::clone(&tries);
+        move |_: &DatabaseRecord| match tries.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("not yet".to_owned()),
+            1 => panic!("worse"),
+            _ => Ok(()),
+        }
+    };
+    let house = House::new(&["a"], 1, Box::new(before));
+    let Err(AccessError::Load(error)) = house.open("a") else { panic!("it opened") };
+    assert!(matches!(&*error, LoadError::Settings { message } if message == "not yet"));
+    let Err(AccessError::Load(error)) = house.open("a") else { panic!("it opened") };
+    assert!(matches!(*error, LoadError::Panicked));
+    house.open("a").unwrap();
+}
+
+#[test]
+fn closing_waits_for_the_users_and_keeps_the_name_taken() {
+    let house = House::simple(&["a"]);
+    let lease = house.open("a").unwrap();
+    put(&lease, "x");
+    let (started, has_started) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| {
+            house.registry.with_closed("A", || {
+                started.send(()).unwrap();
+                house.platform.disk.lock("/data/Databases/a/probe".as_ref()).is_ok()
+            })
+        });
+        while !lease.is_closing() {
+            std::thread::yield_now();
+        }
+        assert!(has_started.try_recv().is_err(), "somebody still uses the database");
+        assert!(matches!(house.registry.access("a"), Ok(Access::Wait(_))));
+        assert_eq!(count(&lease), 1);
+        drop(lease);
+        assert!(closing.join().unwrap());
+    });
+    assert_eq!(count(&house.open("a").unwrap()), 1);
+    assert_eq!(house.loads.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn only_databases_that_nobody_asked_for_are_closed_as_idle() {
+    let house = House::simple(&["used", "held", "idle"]);
+    let held = house.open("held").unwrap();
+    drop(house.open("idle").unwrap());
+    for _ in 0..3 {
+        drop(house.open("used").unwrap());
+        house.registry.close_idle(1);
+    }
+    assert!(house.registry.if_open("used").is_some());
+    assert!(house.registry.if_open("held").is_some());
+    assert!(house.registry.if_open("idle").is_none());
+    drop(held);
+    house.open("idle").unwrap();
+}
+
+#[test]
+fn a_failed_database_is_opened_again_through_recovery() {
+    let house = House::simple(&["a"]);
+    let lease = house.open("a").unwrap();
+    put(&lease, "x");
+    house.registry.reopen_after_failure(&lease);
+    house.registry.reopen_after_failure(&lease);
+    drop(lease);
+    while house.loads.load(Ordering::SeqCst) < 2 {
+        let lease = house.open("a").unwrap();
+        assert_eq!(count(&lease), 1);
+    }
+}
+
+#[test]
+fn disabled_databases_and_a_server_that_stops_open_nothing() {
+    let house = House::simple(&["a", "b"]);
+    drop(house.open("b").unwrap());
+    house.catalog.update("a", |record, _| record.disabled = true).unwrap();
+    assert!(matches!(house.open("a"), Err(AccessError::Disabled)));
+    house.registry.close_all();
+    assert!(matches!(house.open("b"), Err(AccessError::ShuttingDown)));
+}
