@@ -1,0 +1,267 @@
+//! One HTTP/1.1 connection, as little of it as the driver needs: a prepared request goes out, the
+//! answer's status and body come back. No pipelining, no redirects, no compression.
+//!
+//! Invariant: after an exchange nothing of its answer is left in the buffer.
+
+use std::net::SocketAddr;
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::error::DriverError;
+
+const HEADERS_MAX: usize = 64;
+/// Longer answers are not expected by any work.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+const READ_BYTES: usize = 16 << 10;
+
+/// A kept-alive connection.
+pub(crate) struct Connection {
+    stream: TcpStream,
+    input: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// What the head of an answer says.
+struct Head {
+    status: u16,
+    bytes: usize,
+    body: BodyLength,
+}
+
+#[derive(Clone, Copy)]
+enum BodyLength {
+    Bytes(usize),
+    Chunked,
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Self, DriverError> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, input: Vec::with_capacity(READ_BYTES), body: Vec::new() })
+    }
+
+    /// Sends a complete request and reads the answer's status. The body is in [`Connection::body`].
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<u16, DriverError> {
+        self.send(request).await?;
+        self.receive().await
+    }
+
+    /// Like [`Connection::exchange`]; an answer that is not a success is an error.
+    pub(crate) async fn succeed(&mut self, request: &[u8]) -> Result<(), DriverError> {
+        let status = self.exchange(request).await?;
+        self.check_success(status, request)
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), DriverError> {
+        Ok(self.stream.write_all(bytes).await?)
+    }
+
+    pub(crate) async fn receive(&mut self) -> Result<u16, DriverError> {
+        let head = loop {
+            if let Some(head) = read_head(&self.input)? {
+                break head;
+            }
+            self.read_more().await?;
+        };
+        self.body.clear();
+        let end = match head.body {
+            BodyLength::Bytes(length) => self.receive_bytes(head.bytes, length).await?,
+            BodyLength::Chunked => self.receive_chunks(head.bytes).await?,
+        };
+        self.input.drain(..end);
+        if head.status == 100 { Box::pin(self.receive()).await } else { Ok(head.status) }
+    }
+
+    /// The body of the last answer.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    pub(crate) fn check_success(&self, status: u16, request: &[u8]) -> Result<(), DriverError> {
+        if (200..300).contains(&status) {
+            return Ok(());
+        }
+        Err(DriverError::Refused {
+            request: first_line(request),
+            status,
+            body: beginning(&self.body),
+        })
+    }
+
+    pub(crate) fn unexpected(&self, request: &[u8]) -> DriverError {
+        DriverError::UnexpectedAnswer { request: first_line(request), body: beginning(&self.body) }
+    }
+
+    async fn receive_bytes(&mut self, begin: usize, length: usize) -> Result<usize, DriverError> {
+        let end = begin + length;
+        while self.input.len() < end {
+            self.read_more().await?;
+        }
+        self.body.extend_from_slice(&self.input[begin..end]);
+        Ok(end)
+    }
+
+    async fn receive_chunks(&mut self, mut at: usize) -> Result<usize, DriverError> {
+        loop {
+            let (size_bytes, length) = loop {
+                match httparse::parse_chunk_size(&self.input[at..]) {
+                    Ok(httparse::Status::Complete((size_bytes, length))) => {
+                        break (size_bytes, length as usize);
+                    }
+                    Ok(httparse::Status::Partial) => self.read_more().await?,
+                    Err(_) => {
+                        return Err(DriverError::NotHttp("a chunk without a size".to_owned()));
+                    }
+                }
+            };
+            let begin = at + size_bytes;
+            let end = self.receive_bytes(begin, length).await?;
+            at = end + b"\r\n".len();
+            while self.input.len() < at {
+                self.read_more().await?;
+            }
+            if length == 0 {
+                return Ok(at);
+            }
+        }
+    }
+
+    async fn read_more(&mut self) -> Result<(), DriverError> {
+        if self.input.len() > ANSWER_BYTES_MAX {
+            return Err(DriverError::NotHttp("the answer does not end".to_owned()));
+        }
+        self.input.reserve(READ_BYTES);
+        match self.stream.read_buf(&mut self.input).await? {
+            0 => Err(DriverError::ClosedEarly),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read_head(input: &[u8]) -> Result<Option<Head>, DriverError> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut headers);
+    let status = response.parse(input).map_err(|error| DriverError::NotHttp(error.to_string()))?;
+    let httparse::Status::Complete(bytes) = status else { return Ok(None) };
+    let status = response.code.unwrap_or(0);
+    let body = body_length(status, response.headers)?;
+    Ok(Some(Head { status, bytes, body }))
+}
+
+fn body_length(status: u16, headers: &[httparse::Header<'_>]) -> Result<BodyLength, DriverError> {
+    for header in headers {
+        if header.name.eq_ignore_ascii_case("Content-Length") {
+            return std::str::from_utf8(header.value)
+                .ok()
+                .and_then(|text| text.trim().parse().ok())
+                .map(BodyLength::Bytes)
+                .ok_or_else(|| DriverError::NotHttp("a length that is no number".to_owned()));
+        }
+        if header.name.eq_ignore_ascii_case("Transfer-Encoding") {
+            return Ok(BodyLength::Chunked);
+        }
+    }
+    match status {
+        100 | 204 | 304 => Ok(BodyLength::Bytes(0)),
+        _ => Err(DriverError::NotHttp("an answer without a length".to_owned())),
+    }
+}
+
+fn first_line(request: &[u8]) -> String {
+    let end = memchr::memchr(b'\r', request).unwrap_or(request.len());
+    String::from_utf8_lossy(&request[..end]).trim_end_matches(" HTTP/1.1").to_owned()
+}
+
+fn beginning(body: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 300;
+    String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]).into_owned()
+}
+
+/// Appends a request with a body to `out`. `path` begins with a slash.
+pub(crate) fn write_request(out: &mut Vec<u8>, method: &str, path: &str, body: &[u8]) {
+    use std::io::Write as _;
+    write!(
+        out,
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .expect("writing to a Vec cannot fail");
+    out.extend_from_slice(body);
+}
+
+/// A request of its own; see [`write_request`].
+pub(crate) fn request(method: &str, path: &str, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_request(&mut out, method, path, body);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A server that reads one request head per answer and sends the answer in pieces of that size.
+    async fn exchange_all(answers: &'static [&'static str], piece: usize) -> Vec<(u16, String)> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            let mut scratch = [0; 1024];
+            for answer in answers {
+                assert!(stream.read(&mut scratch).await.unwrap() > 0);
+                for part in answer.as_bytes().chunks(piece) {
+                    stream.write_all(part).await.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+        });
+        let mut connection = Connection::open(address).await.unwrap();
+        let mut received = Vec::new();
+        for _ in answers {
+            let status = connection.exchange(&request("GET", "/", b"")).await.unwrap();
+            received.push((status, String::from_utf8(connection.body().to_vec()).unwrap()));
+        }
+        server.await.unwrap();
+        received
+    }
+
+    #[tokio::test]
+    async fn answers_are_read_however_they_are_framed_and_cut() {
+        const ANSWERS: &[&str] = &[
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\n\r\n",
+        ];
+        for piece in [1, 7, 4096] {
+            let received = exchange_all(ANSWERS, piece).await;
+            let expected = [(200, "hello"), (200, "abc0123456789"), (201, ""), (204, "")];
+            let expected: Vec<_> = expected.map(|(status, body)| (status, body.to_owned())).into();
+            assert_eq!(received, expected, "in pieces of {piece}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_names_the_request_and_what_the_server_said() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+            let answer = b"HTTP/1.1 409 Conflict\r\nContent-Length: 4\r\n\r\nbusy";
+            stream.write_all(answer).await.unwrap();
+        });
+        let mut connection = Connection::open(address).await.unwrap();
+        let error = connection.succeed(&request("PUT", "/docs?id=1", b"{}")).await.unwrap_err();
+        assert_eq!(error.to_string(), "PUT /docs?id=1 was answered with 409: busy");
+        server.await.unwrap();
+    }
+}

@@ -1,0 +1,294 @@
+//! One run: the contestants, the works in turns (A B A B …), the report.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+    time::Duration,
+};
+
+use report::{Cell, Machine, Report, Row, UtcTime};
+use tokio::time::sleep;
+
+use crate::{
+    error::DriverError,
+    generated::Cities,
+    limits::{LIMITS, MEMORY, START},
+    options::{Mode, Options, Size},
+    outcome::Outcome,
+    process::Memory,
+    server::{Program, RunningServer},
+    works::{Target, WorkFacts},
+};
+
+/// A server gets that long to come to rest before its idle memory is read, and between rounds.
+const REST: Duration = Duration::from_millis(300);
+const DISK_MEASURED_FOR: Duration = Duration::from_millis(700);
+const TMPFS: &str = "/dev/shm";
+
+/// The rows under [`MEMORY`].
+pub(crate) const MEMORY_FIGURES: [&str; 4] = [
+    "MB idle",
+    "MB after 100k documents",
+    "MB after 100k documents, without mapped files",
+    "MB at its highest",
+];
+
+/// One column.
+struct Contestant {
+    name: &'static str,
+    server: Result<Started, String>,
+}
+
+struct Started {
+    running: RunningServer,
+    target: Target,
+    only_reads: bool,
+    idle: Option<Memory>,
+    filled: Option<Memory>,
+}
+
+/// Runs everything. `false` when something that should have been measured was not.
+pub(crate) async fn run(options: &Options) -> Result<bool, DriverError> {
+    let mut all_measured = true;
+    for mode in &options.modes {
+        let report = run_mode(options, *mode).await?;
+        println!("{report}");
+        let path =
+            report.write_json(&options.results).map_err(DriverError::file(&options.results))?;
+        println!("written to {}\n", path.display());
+        all_measured &= report.notes.is_empty();
+    }
+    Ok(all_measured)
+}
+
+async fn run_mode(options: &Options, mode: Mode) -> Result<Report, DriverError> {
+    let parent = match mode {
+        Mode::Disk => options.data.clone(),
+        Mode::Tmpfs => PathBuf::from(TMPFS),
+    };
+    fs::create_dir_all(&parent).map_err(DriverError::file(&parent))?;
+    let when = UtcTime::now();
+    let machine = Machine::look(&parent);
+    let disk_before = disk_rate(&parent);
+    let mut notes = Vec::new();
+    let mut contestants = start_all(options, &parent, &mut notes).await;
+    fill_all(&mut contestants, &mut notes).await;
+    add_bare(options, &parent, &mut contestants, &mut notes).await;
+
+    let mut work_rows = Vec::new();
+    for facts in &options.works {
+        let measured = run_work(facts, &options.size, &contestants).await;
+        work_rows.extend(rows_of(facts, &contestants, measured, &mut notes));
+    }
+    let mut rows = start_and_memory_rows(&contestants);
+    rows.extend(work_rows);
+    let columns = contestants.iter().map(|contestant| contestant.name.to_owned()).collect();
+    for contestant in contestants {
+        if let Ok(started) = contestant.server {
+            started.running.stop().await;
+        }
+    }
+    let disk_after = disk_rate(&parent);
+    let conditions = format!(
+        "{}\nbare disk, 4 KB durable writes/s: {disk_before} before, {disk_after} after",
+        conditions(options)
+    );
+    let (name, mode) = ("http", mode.name());
+    Ok(Report { name, mode, conditions, columns, rows, limits: LIMITS, notes, machine, when })
+}
+
+fn conditions(options: &Options) -> String {
+    let Size { rounds, round, sustained_rounds, sustained, .. } = options.size;
+    format!(
+        "medians of {rounds} interleaved rounds of {round:?} (sustained: {sustained_rounds} of \
+         {sustained:?}), ±: half the distance of the extremes; RavenDB {}",
+        options.raven_version
+    )
+}
+
+/// Durable writes of the bare disk per second, now.
+fn disk_rate(parent: &Path) -> String {
+    match disk::durable_writes(parent, DISK_MEASURED_FOR) {
+        Ok(writes) => format!("{:.0}", writes.rate()),
+        Err(error) => format!("not measured ({error})"),
+    }
+}
+
+async fn start_all(options: &Options, parent: &Path, notes: &mut Vec<String>) -> Vec<Contestant> {
+    let corvus = options.corvus.clone().map(|binary| Program::Corvus { binary });
+    let corvus = start_or(corvus, "corvus", "not built", parent, notes).await;
+    let mut contestants = vec![corvus];
+    if options.with_raven {
+        let raven = Program::installed_raven(&options.raven_home, &options.raven_version);
+        contestants.push(start_or(raven, "ravendb", "not installed", parent, notes).await);
+    }
+    contestants
+}
+
+async fn start_or(
+    program: Option<Program>,
+    name: &'static str,
+    absent: &str,
+    parent: &Path,
+    notes: &mut Vec<String>,
+) -> Contestant {
+    let Some(program) = program else {
+        return Contestant { name, server: Err(absent.to_owned()) };
+    };
+    progress(format_args!("starting {name}"));
+    let server = match RunningServer::start(&program, parent).await {
+        Ok(running) => Ok(rest_and_look(running, matches!(program, Program::Bare { .. })).await),
+        Err(error) => {
+            notes.push(error.to_string());
+            Err("not started".to_owned())
+        }
+    };
+    Contestant { name, server }
+}
+
+async fn rest_and_look(running: RunningServer, only_reads: bool) -> Started {
+    sleep(REST).await;
+    let idle = running.process.memory();
+    let target = Target::new(running.address, running.process, Rc::new(Cities::new()));
+    Started { running, target, only_reads, idle, filled: None }
+}
+
+/// A server that cannot even be filled takes no part.
+async fn fill_all(contestants: &mut [Contestant], notes: &mut Vec<String>) {
+    for contestant in contestants {
+        let Ok(started) = &mut contestant.server else { continue };
+        progress(format_args!("filling {}", contestant.name));
+        match started.target.fill().await {
+            Ok(()) => started.filled = started.running.process.memory(),
+            Err(error) => {
+                notes.push(format!("{}: filling the database failed: {error}", contestant.name));
+                contestant.server = Err("failed".to_owned());
+            }
+        }
+    }
+}
+
+/// The bare server answers with what the first contestant answers.
+async fn add_bare(
+    options: &Options,
+    parent: &Path,
+    contestants: &mut Vec<Contestant>,
+    notes: &mut Vec<String>,
+) {
+    let Some(binary) = options.bare.clone() else { return };
+    let Some(first) = contestants.iter().find_map(|one| one.server.as_ref().ok()) else { return };
+    let written = match first.target.document_body().await {
+        Ok(body) => tempfile::NamedTempFile::new()
+            .and_then(|file| fs::write(file.path(), body).map(|()| file))
+            .map_err(DriverError::from),
+        Err(error) => Err(error),
+    };
+    match written {
+        Ok(file) => {
+            let program = Program::Bare { binary, body: file.path().to_owned() };
+            contestants.push(start_or(Some(program), "bare", "", parent, notes).await);
+        }
+        Err(error) => notes.push(format!("bare: {error}")),
+    }
+}
+
+/// For each contestant its rounds, or why there are none.
+async fn run_work(
+    facts: &WorkFacts,
+    size: &Size,
+    contestants: &[Contestant],
+) -> Vec<Result<Vec<Outcome>, Absence>> {
+    let mut measured: Vec<_> = contestants.iter().map(|one| one.takes_part(facts)).collect();
+    // Round 0 is the warm-up.
+    for round in 0..=facts.work.rounds(size) {
+        for (contestant, outcomes) in contestants.iter().zip(&mut measured) {
+            let (Ok(started), Ok(done)) = (&contestant.server, &mut *outcomes) else { continue };
+            match started.target.round(facts.work, size, round > 0).await {
+                Ok(outcome) => {
+                    progress(format_args!(
+                        "{} {round} {}: {}",
+                        facts.key,
+                        contestant.name,
+                        facts.figures.first().map_or(0.0, |figure| figure.of(&outcome)).round()
+                    ));
+                    if round > 0 {
+                        done.push(outcome);
+                    }
+                }
+                Err(error) => *outcomes = Err(Absence::Failed(error)),
+            }
+            sleep(REST).await;
+        }
+    }
+    measured
+}
+
+enum Absence {
+    /// The server does not take part.
+    Reason(String),
+    /// The work failed.
+    Failed(DriverError),
+}
+
+impl Contestant {
+    fn takes_part(&self, facts: &WorkFacts) -> Result<Vec<Outcome>, Absence> {
+        match &self.server {
+            Err(reason) => Err(Absence::Reason(reason.clone())),
+            Ok(started) if started.only_reads && !facts.work.only_reads() => {
+                Err(Absence::Reason("–".to_owned()))
+            }
+            Ok(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn rows_of(
+    facts: &WorkFacts,
+    contestants: &[Contestant],
+    measured: Vec<Result<Vec<Outcome>, Absence>>,
+    notes: &mut Vec<String>,
+) -> Vec<Row> {
+    for (contestant, outcomes) in contestants.iter().zip(&measured) {
+        if let Err(Absence::Failed(error)) = outcomes {
+            notes.push(format!("{}: {} failed: {error}", contestant.name, facts.key));
+        }
+    }
+    let row = |figure: &crate::outcome::Figure| Row {
+        work: facts.title.to_owned(),
+        figure: figure.name(),
+        cells: measured
+            .iter()
+            .map(|outcomes| match outcomes {
+                Ok(outcomes) => Cell::Rounds(outcomes.iter().map(|one| figure.of(one)).collect()),
+                Err(Absence::Reason(reason)) => Cell::Absent(reason.clone()),
+                Err(Absence::Failed(_)) => Cell::Absent("failed".to_owned()),
+            })
+            .collect(),
+    };
+    facts.figures.iter().map(row).collect()
+}
+
+fn start_and_memory_rows(contestants: &[Contestant]) -> Vec<Row> {
+    let row = |work: &str, figure: &str, of: &dyn Fn(&Started) -> Option<f64>| {
+        let cell = |contestant: &Contestant| match &contestant.server {
+            Ok(started) => of(started)
+                .map_or(Cell::Absent("–".to_owned()), |value| Cell::Rounds(vec![value])),
+            Err(reason) => Cell::Absent(reason.clone()),
+        };
+        let cells = contestants.iter().map(cell).collect();
+        Row { work: work.to_owned(), figure: figure.to_owned(), cells }
+    };
+    let [idle, filled, anonymous, peak] = MEMORY_FIGURES;
+    vec![
+        row(START, "s", &|started| Some(started.running.ready_after.as_secs_f64())),
+        row(MEMORY, idle, &|started| Some(started.idle?.resident)),
+        row(MEMORY, filled, &|started| Some(started.filled?.resident)),
+        row(MEMORY, anonymous, &|started| Some(started.filled?.anonymous)),
+        row(MEMORY, peak, &|started| Some(started.running.process.memory()?.peak)),
+    ]
+}
+
+fn progress(message: fmt::Arguments<'_>) {
+    eprintln!("  {message}");
+}

@@ -1,0 +1,68 @@
+//! What can go wrong while measuring.
+
+use std::{fmt, io, path::PathBuf};
+
+/// A server, or the way to it, did not do what the work needs.
+#[derive(Debug)]
+pub(crate) enum DriverError {
+    /// The connection.
+    Connection(io::Error),
+    /// The server closed the connection before its answer was complete.
+    ClosedEarly,
+    /// Not HTTP as the driver understands it.
+    NotHttp(String),
+    /// An answer that is not a success: status and the beginning of the body.
+    Refused { request: String, status: u16, body: String },
+    /// An answer without what was asked for.
+    UnexpectedAnswer { request: String, body: String },
+    /// The server did not start; the end of what it printed.
+    NotStarted { server: &'static str, printed: String },
+    /// A file or a directory of the driver's own.
+    File { path: PathBuf, source: io::Error },
+}
+
+impl DriverError {
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}
+
+impl From<io::Error> for DriverError {
+    fn from(error: io::Error) -> Self {
+        Self::Connection(error)
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection(source) => write!(f, "connection: {source}"),
+            Self::ClosedEarly => write!(f, "the server closed the connection before its answer"),
+            Self::NotHttp(reason) => write!(f, "not HTTP: {reason}"),
+            Self::Refused { request, status, body } => {
+                write!(f, "{request} was answered with {status}: {body}")
+            }
+            Self::UnexpectedAnswer { request, body } => {
+                write!(f, "{request} was answered with something else: {body}")
+            }
+            Self::NotStarted { server, printed } => {
+                write!(f, "{server} did not start; it printed:\n{printed}")
+            }
+            Self::File { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for DriverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Connection(source) | Self::File { source, .. } => Some(source),
+            Self::ClosedEarly
+            | Self::NotHttp(_)
+            | Self::Refused { .. }
+            | Self::UnexpectedAnswer { .. }
+            | Self::NotStarted { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Documents made up by number: the same number is the same document in every run.
+
+use std::{fmt::Write as _, io::Write as _};
+
+/// Different large documents; more would only measure the driver's memory.
+const CITY_VARIANTS: u64 = 512;
+const SYLLABLES: [&str; 12] =
+    ["ka", "lo", "mira", "ten", "vos", "bury", "san", "do", "port", "el", "gra", "heim"];
+
+/// A document of about 300 bytes.
+pub(crate) fn write_person(out: &mut Vec<u8>, number: u64) {
+    write!(
+        out,
+        "{{\"Name\":\"{}\",\"Email\":\"person.{number}@example.com\",\"Age\":{},\"Active\":{},\
+         \"Balance\":{}.{:02},\"Tags\":[\"customer\",\"{}\",\"newsletter\"],\"Address\":{{\
+         \"Street\":\"{} street {}\",\"City\":\"{}\",\"Zip\":\"{:05}\",\"Country\":\"Utopia\"}},\
+         \"Phone\":\"+99 30 {:07}\",\"Note\":\"calls on workdays\",\
+         \"@metadata\":{{\"@collection\":\"People\"}}}}",
+        Name(number),
+        18 + number % 70,
+        number.is_multiple_of(3),
+        number % 10_000,
+        number % 100,
+        Name(number / 3),
+        Name(number / 7),
+        number % 200,
+        Name(number / 11),
+        number % 100_000,
+        number % 10_000_000,
+    )
+    .expect("writing to a Vec cannot fail");
+}
+
+/// A document of about 100 bytes.
+pub(crate) fn write_small(out: &mut Vec<u8>, number: u64) {
+    write!(
+        out,
+        "{{\"Name\":\"{}\",\"Number\":{number},\"@metadata\":{{\"@collection\":\"Smalls\"}}}}",
+        Name(number)
+    )
+    .expect("writing to a Vec cannot fail");
+}
+
+/// Documents of about 1 KB in the manner of a gazetteer, rendered beforehand.
+pub(crate) struct Cities {
+    rendered: Vec<Vec<u8>>,
+}
+
+impl Cities {
+    pub(crate) fn new() -> Self {
+        Self { rendered: (0..CITY_VARIANTS).map(render_city).collect() }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>, number: u64) {
+        out.extend_from_slice(&self.rendered[(number % CITY_VARIANTS) as usize]);
+    }
+}
+
+fn render_city(number: u64) -> Vec<u8> {
+    let mut names = String::new();
+    for variant in 0..22 {
+        let separator = if variant == 0 { "" } else { "," };
+        write!(names, "{separator}\"{}\"", Name(number.wrapping_mul(31) + variant * 7_919))
+            .expect("writing to a String cannot fail");
+    }
+    let name = Name(number + 5_000);
+    let mut out = Vec::new();
+    write!(
+        out,
+        "{{\"Name\":\"{name}\",\"AsciiName\":\"{name}\",\"AlternateNames\":[{names}],\
+         \"Location\":{{\"Latitude\":{}.{:05},\"Longitude\":-{}.{:05}}},\"FeatureClass\":\"P\",\
+         \"FeatureCode\":\"PPL\",\"CountryCode\":\"UT\",\"Administration\":{{\"First\":\"{}\",\
+         \"Second\":\"{}\",\"Third\":null,\"Fourth\":null}},\"Population\":{},\"Elevation\":{},\
+         \"DigitalElevationModel\":{},\"TimeZone\":\"Utopia/{name}\",\"ModifiedOn\":\"20{:02}-03-17\",\
+         \"Description\":\"{}\",\"@metadata\":{{\"@collection\":\"Cities\"}}}}",
+        number % 90,
+        number * 197 % 100_000,
+        number % 180,
+        number * 389 % 100_000,
+        Name(number / 5),
+        Name(number / 2),
+        number * 7_919 % 9_000_000,
+        number % 3_000,
+        number % 3_100,
+        number % 25,
+        "A town on a river between two hills, known for its market and its bridge. ".repeat(4),
+    )
+    .expect("writing to a Vec cannot fail");
+    out
+}
+
+/// A name by number.
+struct Name(u64);
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut rest = self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+        for _ in 0..3 {
+            f.write_str(SYLLABLES[(rest % 12) as usize])?;
+            rest /= 12;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], sizes: std::ops::Range<usize>) {
+        let value: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        assert!(value["@metadata"]["@collection"].is_string());
+        assert!(sizes.contains(&bytes.len()), "{} bytes", bytes.len());
+    }
+
+    #[test]
+    fn documents_are_json_of_about_the_size_that_their_work_names() {
+        let cities = Cities::new();
+        for number in [0, 1, 99, 512, 100_000, 123_456_789] {
+            let mut out = Vec::new();
+            write_person(&mut out, number);
+            check(&out, 260..360);
+            out.clear();
+            write_small(&mut out, number);
+            check(&out, 60..110);
+            out.clear();
+            cities.write(&mut out, number);
+            check(&out, 950..1_150);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The figures that are wanted, as data.
+
+use report::{Bound, Limit};
+
+use crate::works::title;
+
+const RAVEN: &[&str] = &["ravendb"];
+const BARE: &[&str] = &["bare"];
+
+/// Titles of the rows that are no work of their own.
+pub(crate) const START: &str = "start to ready, empty data";
+pub(crate) const MEMORY: &str = "resident memory";
+
+pub(crate) static LIMITS: &[Limit] = &[
+    wanted(START, "s", Bound::AtMost(0.1)),
+    wanted(MEMORY, "MB idle", Bound::AtMost(30.0)),
+    wanted(MEMORY, "MB after 100k documents, without mapped files", Bound::AtMost(150.0)),
+    wanted(title("new-database"), "ms each", Bound::AtMost(20.0)),
+    wanted(title("bulk-insert-small"), "documents/s", Bound::AtLeastTimes(1.0, RAVEN)),
+    wanted(title("bulk-insert-small"), "server CPU µs each", Bound::AtMost(5.0)),
+    wanted(title("bulk-insert-sustained"), "documents/s", Bound::AtLeast(150_000.0)),
+    wanted_on("disk", title("put-64"), "documents/s", Bound::AtLeastTimes(5.0, RAVEN)),
+    wanted_on("tmpfs", title("put-64"), "documents/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(title("put-64"), "server CPU µs each", Bound::AtMost(30.0)),
+    wanted(title("get-one"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(title("get-one"), "requests/s", Bound::AtLeastTimes(0.8, BARE)),
+    wanted(title("get-one"), "server CPU µs each", Bound::AtMostTimes(1.25, BARE)),
+    wanted(title("get-random"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(title("get-random"), "requests/s", Bound::AtLeastTimes(0.8, BARE)),
+    wanted(title("get-random"), "server CPU µs each", Bound::AtMostTimes(1.25, BARE)),
+];
+
+const fn wanted(work: &'static str, figure: &'static str, bound: Bound) -> Limit {
+    Limit { work, figure, mode: None, bound }
+}
+
+const fn wanted_on(
+    mode: &'static str,
+    work: &'static str,
+    figure: &'static str,
+    bound: Bound,
+) -> Limit {
+    Limit { work, figure, mode: Some(mode), bound }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{contest::MEMORY_FIGURES, works::WORKS};
+
+    #[test]
+    fn every_limit_has_a_row_to_be_compared_with() {
+        for limit in LIMITS {
+            let exists = match limit.work {
+                START => limit.figure == "s",
+                MEMORY => MEMORY_FIGURES.contains(&limit.figure),
+                title => WORKS.iter().any(|facts| {
+                    facts.title == title
+                        && facts.figures.iter().any(|figure| figure.name() == limit.figure)
+                }),
+            };
+            assert!(exists, "{} · {}", limit.work, limit.figure);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! driver: puts load on Corvus and on RavenDB in one run, and prints them side by side.
+//!
+//! One thread, prepared requests, hand-read answers: what the driver uses of the processor is missing
+//! to the server beside it, so it is measured and printed too.
+//!
+//! Reading order: works (what is done) → contest (rounds, in turns) → server, process (who is
+//! measured) → load, bulk_insert (how) → connection (HTTP) → limits (what is wanted).
+
+#![forbid(unsafe_code)]
+
+mod bulk_insert;
+mod connection;
+mod contest;
+mod error;
+mod generated;
+mod limits;
+mod load;
+mod options;
+mod outcome;
+mod process;
+mod server;
+mod works;
+
+use std::process::ExitCode;
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::LocalSet,
+};
+
+use crate::options::{HELP, Options, Request};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let options = match Options::from_arguments() {
+        Ok(Request::Run(options)) => options,
+        Ok(Request::Help) => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("driver: {error}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let tasks = LocalSet::new();
+    tokio::select! {
+        // Dropping the run kills the servers and removes their data.
+        () = stop_signal() => ExitCode::from(130),
+        all_measured = tasks.run_until(contest::run(&options)) => match all_measured {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("driver: {error}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+async fn stop_signal() {
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}

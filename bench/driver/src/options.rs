@@ -1,0 +1,203 @@
+//! The command line.
+
+use std::{env, path::PathBuf, time::Duration};
+
+use crate::works::{WORKS, WorkFacts};
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+driver: load on Corvus and on RavenDB in one run, side by side
+
+  --corvus FILE         the server's binary; without it the column says `not built`
+  --bare FILE           the bare HTTP server that GET is compared with
+  --raven-home DIR      where RavenDB is installed (default: RAVEN_HOME, then ~/.cache/ravendb-peer)
+  --raven-version V     its version (default 7.1.5)
+  --without-raven       leave its column out
+  --data DIR            data directories are made in here, on a disk (default: the working directory)
+  --tmpfs               data in /dev/shm; given together with --disk both are run
+  --disk                data on a disk (the default)
+  --results DIR         where the JSON file goes (default: results)
+  --only A,B            only these works; see below
+  --rounds N            counted rounds of each work
+  --seconds S           length of a round
+  --quick               short rounds and few of them
+
+Works: new-database, bulk-insert-small, bulk-insert-sustained, put-64, put-1, bulk-docs, get-one,
+get-random.";
+
+/// Where the data lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Disk,
+    Tmpfs,
+}
+
+impl Mode {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Tmpfs => "tmpfs",
+        }
+    }
+}
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) rounds: usize,
+    pub(crate) round: Duration,
+    pub(crate) warm_up: Duration,
+    /// The sustained bulk insert: few rounds, but long ones.
+    pub(crate) sustained_rounds: usize,
+    pub(crate) sustained: Duration,
+}
+
+impl Size {
+    const FULL: Self = Self {
+        rounds: 5,
+        round: Duration::from_secs(3),
+        warm_up: Duration::from_secs(2),
+        sustained_rounds: 1,
+        sustained: Duration::from_secs(30),
+    };
+    const QUICK: Self = Self {
+        rounds: 3,
+        round: Duration::from_secs(1),
+        warm_up: Duration::from_secs(1),
+        sustained_rounds: 1,
+        sustained: Duration::from_secs(3),
+    };
+}
+
+/// What to run.
+pub(crate) struct Options {
+    pub(crate) corvus: Option<PathBuf>,
+    pub(crate) bare: Option<PathBuf>,
+    pub(crate) raven_home: PathBuf,
+    pub(crate) raven_version: String,
+    pub(crate) with_raven: bool,
+    pub(crate) data: PathBuf,
+    pub(crate) results: PathBuf,
+    pub(crate) modes: Vec<Mode>,
+    pub(crate) works: Vec<&'static WorkFacts>,
+    pub(crate) size: Size,
+}
+
+/// What the command line asks for.
+pub(crate) enum Request {
+    Run(Box<Options>),
+    Help,
+}
+
+impl Options {
+    fn with_defaults() -> Self {
+        let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default());
+        Self {
+            corvus: None,
+            bare: None,
+            raven_home: env::var_os("RAVEN_HOME")
+                .map_or_else(|| home().join(".cache/ravendb-peer"), PathBuf::from),
+            raven_version: "7.1.5".to_owned(),
+            with_raven: true,
+            data: PathBuf::from("."),
+            results: PathBuf::from("results"),
+            modes: Vec::new(),
+            works: WORKS.iter().collect(),
+            size: Size::FULL,
+        }
+    }
+
+    pub(crate) fn from_arguments() -> Result<Request, lexopt::Error> {
+        Self::parse(lexopt::Parser::from_env())
+    }
+
+    fn parse(mut parser: lexopt::Parser) -> Result<Request, lexopt::Error> {
+        use lexopt::prelude::{Long, Short, ValueExt};
+        let mut options = Self::with_defaults();
+        let (mut rounds, mut seconds) = (None, None);
+        while let Some(argument) = parser.next()? {
+            match argument {
+                Long("help") | Short('h') => return Ok(Request::Help),
+                Long("corvus") => options.corvus = Some(parser.value()?.into()),
+                Long("bare") => options.bare = Some(parser.value()?.into()),
+                Long("raven-home") => options.raven_home = parser.value()?.into(),
+                Long("raven-version") => options.raven_version = parser.value()?.string()?,
+                Long("without-raven") => options.with_raven = false,
+                Long("data") => options.data = parser.value()?.into(),
+                Long("results") => options.results = parser.value()?.into(),
+                Long("disk") => options.modes.push(Mode::Disk),
+                Long("tmpfs") => options.modes.push(Mode::Tmpfs),
+                Long("only") => options.works = named_works(&parser.value()?.string()?)?,
+                Long("rounds") => rounds = Some(parser.value()?.parse::<usize>()?.max(1)),
+                Long("seconds") => seconds = Some(parser.value()?.parse::<f64>()?),
+                Long("quick") => options.size = Size::QUICK,
+                _ => return Err(argument.unexpected()),
+            }
+        }
+        options.size.rounds = rounds.unwrap_or(options.size.rounds);
+        if let Some(seconds) = seconds {
+            options.size.round = Duration::try_from_secs_f64(seconds)
+                .map_err(|error| lexopt::Error::Custom(error.into()))?;
+        }
+        if options.modes.is_empty() {
+            options.modes.push(Mode::Disk);
+        }
+        Ok(Request::Run(Box::new(options)))
+    }
+}
+
+/// In the order of the table, which is the order in which they are run.
+fn named_works(text: &str) -> Result<Vec<&'static WorkFacts>, lexopt::Error> {
+    let names: Vec<&str> = text.split(',').collect();
+    for name in &names {
+        if WORKS.iter().all(|facts| facts.key != *name) {
+            return Err(lexopt::Error::from(format!("no work is named {name}")));
+        }
+    }
+    Ok(WORKS.iter().filter(|facts| names.contains(&facts.key)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Options, String> {
+        match Options::parse(lexopt::Parser::from_args(arguments)) {
+            Ok(Request::Run(options)) => Ok(*options),
+            Ok(Request::Help) => Err("help".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn lengths_given_win_over_quick_wherever_they_stand() {
+        for arguments in [["--rounds=7", "--quick"], ["--quick", "--rounds=7"]] {
+            let options = parse(&arguments).unwrap();
+            assert_eq!(options.size.rounds, 7);
+            assert_eq!(options.size.round, Size::QUICK.round);
+        }
+        assert!(parse(&["--seconds=-1"]).is_err());
+    }
+
+    #[test]
+    fn works_keep_the_order_of_the_table() {
+        let options = parse(&["--only", "get-one,new-database"]).unwrap();
+        let keys: Vec<_> = options.works.iter().map(|facts| facts.key).collect();
+        assert_eq!(keys, ["new-database", "get-one"]);
+        assert_eq!(parse(&["--only", "get-two"]).err().unwrap(), "no work is named get-two");
+    }
+
+    #[test]
+    fn the_help_names_every_work() {
+        for facts in WORKS {
+            assert!(HELP.contains(facts.key), "{}", facts.key);
+        }
+    }
+
+    #[test]
+    fn without_a_mode_it_is_the_disk() {
+        assert_eq!(parse(&[]).unwrap().modes, [Mode::Disk]);
+        assert_eq!(parse(&["--tmpfs"]).unwrap().modes, [Mode::Tmpfs]);
+        assert_eq!(parse(&["--disk", "--tmpfs"]).unwrap().modes, [Mode::Disk, Mode::Tmpfs]);
+    }
+}

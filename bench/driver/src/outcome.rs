@@ -1,0 +1,89 @@
+//! What one round of one work gave.
+
+use std::time::Duration;
+
+use report::percentile;
+
+/// One round.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// Documents or requests, as the work counts.
+    pub(crate) operations: u64,
+    /// From the first byte sent to the last answer.
+    pub(crate) elapsed: Duration,
+    /// Of each request in nanoseconds, sorted; empty where one request is the whole round.
+    pub(crate) latencies: Vec<u32>,
+    /// Of the server, during `elapsed`.
+    pub(crate) server_time: Duration,
+    /// Of the driver, during `elapsed`.
+    pub(crate) driver_time: Duration,
+}
+
+/// What a work shows of its rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    /// `<unit>/s`.
+    Rate(&'static str),
+    /// Milliseconds for each operation.
+    MillisecondsEach,
+    /// The percentile of the latencies, in milliseconds.
+    LatencyPercentile(u8),
+    /// Processor time of the server for each operation, in microseconds.
+    ServerTimeEach,
+    /// The same of the driver.
+    DriverTimeEach,
+}
+
+impl Figure {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Rate(unit) => format!("{unit}/s"),
+            Self::MillisecondsEach => "ms each".to_owned(),
+            Self::LatencyPercentile(percent) => format!("p{percent} ms"),
+            Self::ServerTimeEach => "server CPU µs each".to_owned(),
+            Self::DriverTimeEach => "driver CPU µs each".to_owned(),
+        }
+    }
+
+    /// The figure of one round.
+    pub(crate) fn of(self, outcome: &Outcome) -> f64 {
+        let each = |time: Duration| time.as_secs_f64() / outcome.operations.max(1) as f64;
+        match self {
+            Self::Rate(_) => outcome.operations as f64 / outcome.elapsed.as_secs_f64(),
+            Self::MillisecondsEach => each(outcome.elapsed) * 1e3,
+            Self::LatencyPercentile(percent) => {
+                f64::from(percentile(&outcome.latencies, f64::from(percent)).unwrap_or(0)) / 1e6
+            }
+            Self::ServerTimeEach => each(outcome.server_time) * 1e6,
+            Self::DriverTimeEach => each(outcome.driver_time) * 1e6,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_per_operation_and_per_second() {
+        let outcome = Outcome {
+            operations: 1_000,
+            elapsed: Duration::from_secs(2),
+            latencies: vec![1_000_000, 2_000_000, 9_000_000],
+            server_time: Duration::from_millis(30),
+            driver_time: Duration::from_millis(5),
+        };
+        let cases = [
+            (Figure::Rate("requests"), "requests/s", 500.0),
+            (Figure::MillisecondsEach, "ms each", 2.0),
+            (Figure::LatencyPercentile(50), "p50 ms", 2.0),
+            (Figure::LatencyPercentile(99), "p99 ms", 9.0),
+            (Figure::ServerTimeEach, "server CPU µs each", 30.0),
+            (Figure::DriverTimeEach, "driver CPU µs each", 5.0),
+        ];
+        for (figure, name, expected) in cases {
+            assert_eq!(figure.name(), name);
+            assert!((figure.of(&outcome) - expected).abs() < 1e-9, "{name}");
+        }
+    }
+}

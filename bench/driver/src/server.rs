@@ -1,0 +1,227 @@
+//! A server under test: started on loopback with data of its own, ended by its process id.
+//!
+//! Invariant: when a [`RunningServer`] is gone, so are its process and its data, also after an error.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    connection::{Connection, request},
+    error::DriverError,
+    process::Process,
+};
+
+const START_TIME_MAX: Duration = Duration::from_secs(60);
+const STOP_TIME_MAX: Duration = Duration::from_secs(20);
+/// How finely the time to readiness is measured.
+const READINESS_INTERVAL: Duration = Duration::from_millis(1);
+const AVAILABLE: &str = "Server available on: ";
+/// RavenDB's own launcher adds this to the port for its second listener.
+const RAVEN_TCP_OFFSET: u16 = 30_000;
+const RAVEN_PORTS: std::ops::Range<u16> = 8_300..8_400;
+
+/// How a server is started.
+pub(crate) enum Program {
+    Corvus {
+        binary: PathBuf,
+    },
+    Raven {
+        home: PathBuf,
+        version: String,
+    },
+    /// Answers every request with the bytes of a file.
+    Bare {
+        binary: PathBuf,
+        body: PathBuf,
+    },
+}
+
+/// A server that answers.
+pub(crate) struct RunningServer {
+    pub(crate) address: SocketAddr,
+    pub(crate) process: Process,
+    /// From the start of the process to its first answer.
+    pub(crate) ready_after: Duration,
+    child: Child,
+    /// A folder outside of the data that the start made.
+    log_folder: Option<PathBuf>,
+    _data: TempDir,
+}
+
+impl Program {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Corvus { .. } => "corvus",
+            Self::Raven { .. } => "ravendb",
+            Self::Bare { .. } => "bare",
+        }
+    }
+
+    /// The installed RavenDB, if it is there.
+    pub(crate) fn installed_raven(home: &Path, version: &str) -> Option<Self> {
+        let is_there = home.join("run-ravendb.sh").is_file()
+            && ["w", "s"].iter().any(|kind| home.join(format!("{kind}-{version}")).is_dir());
+        is_there.then(|| Self::Raven { home: home.to_owned(), version: version.to_owned() })
+    }
+
+    /// The command, and the folder that it will make outside of `data`.
+    fn command(&self, data: &Path) -> Result<(Command, Option<PathBuf>), DriverError> {
+        match self {
+            Self::Corvus { binary } => {
+                let mut command = Command::new(binary);
+                command.arg("--ServerUrl=http://127.0.0.1:0").arg("--Setup.Mode=None");
+                command.arg("--License.Eula.Accepted=true");
+                command.arg(format!("--DataDir={}", data.display()));
+                Ok((command, None))
+            }
+            Self::Raven { home, version } => {
+                let port = free_raven_port()?;
+                let mut command = Command::new(home.join("run-ravendb.sh"));
+                command.env("RAVEN_HOME", home).arg(version).arg(port.to_string()).arg(data);
+                let folder = home.join(format!("log-{port}"));
+                Ok((command, (!folder.exists()).then_some(folder)))
+            }
+            Self::Bare { binary, body } => {
+                let mut command = Command::new(binary);
+                command.arg(body);
+                Ok((command, None))
+            }
+        }
+    }
+}
+
+fn free_raven_port() -> Result<u16, DriverError> {
+    let is_free = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+    RAVEN_PORTS
+        .into_iter()
+        .find(|port| is_free(*port) && is_free(port + RAVEN_TCP_OFFSET))
+        .ok_or(DriverError::NotStarted { server: "ravendb", printed: "no port is free".to_owned() })
+}
+
+impl RunningServer {
+    /// Starts the server with empty data in a new directory inside of `parent`.
+    pub(crate) async fn start(program: &Program, parent: &Path) -> Result<Self, DriverError> {
+        let data = tempfile::Builder::new()
+            .prefix(&format!("{}-", program.name()))
+            .tempdir_in(parent)
+            .map_err(DriverError::file(parent))?;
+        let folder = data.path().canonicalize().map_err(DriverError::file(data.path()))?;
+        let printed = folder.join("printed.log");
+        let output = fs::File::create(&printed).map_err(DriverError::file(&printed))?;
+        let errors = output.try_clone().map_err(DriverError::file(&printed))?;
+        let (mut command, log_folder) = program.command(&folder.join("data"))?;
+        let began = Instant::now();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|source| DriverError::NotStarted {
+                server: program.name(),
+                printed: source.to_string(),
+            })?;
+        let process = Process { id: child.id().unwrap_or_default() };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let ready_after = Duration::ZERO;
+        // From here on dropping it ends the process, whatever fails.
+        let mut server = Self { address, process, ready_after, child, log_folder, _data: data };
+        server.wait_until_ready(program.name(), &printed).await?;
+        server.ready_after = began.elapsed();
+        Ok(server)
+    }
+
+    async fn wait_until_ready(
+        &mut self,
+        name: &'static str,
+        printed: &Path,
+    ) -> Result<(), DriverError> {
+        let outcome = timeout(START_TIME_MAX, async {
+            loop {
+                let has_ended = !matches!(self.child.try_wait(), Ok(None));
+                let text = fs::read_to_string(printed).unwrap_or_default();
+                if let Some(address) = address_in(&text) {
+                    self.address = address;
+                    break first_answer(address).await.is_ok();
+                }
+                if has_ended {
+                    break false;
+                }
+                sleep(READINESS_INTERVAL).await;
+            }
+        });
+        if outcome.await.unwrap_or(false) {
+            return Ok(());
+        }
+        let printed = fs::read_to_string(printed).unwrap_or_default();
+        Err(DriverError::NotStarted { server: name, printed })
+    }
+
+    /// Asks the process to end, and ends it if it does not.
+    pub(crate) async fn stop(mut self) {
+        if let Some(id) = self.child.id().and_then(|id| Pid::from_raw(id as i32)) {
+            // It may have ended by itself; then there is nothing to stop.
+            let _ended_before = kill_process(id, Signal::TERM);
+        }
+        if timeout(STOP_TIME_MAX, self.child.wait()).await.is_err() {
+            eprintln!("process {} did not end by itself", self.process.id);
+            drop(self.child.kill().await);
+        }
+    }
+}
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.log_folder {
+            // Left behind when it cannot be removed: it is not data.
+            drop(fs::remove_dir_all(folder));
+        }
+    }
+}
+
+/// The address in the line that both servers print when they are ready.
+fn address_in(printed: &str) -> Option<SocketAddr> {
+    let (_, rest) = printed.split_once(AVAILABLE)?;
+    let (line, _) = rest.split_once('\n')?;
+    line.trim().trim_end_matches('/').strip_prefix("http://")?.parse().ok()
+}
+
+async fn first_answer(address: SocketAddr) -> Result<(), DriverError> {
+    Connection::open(address).await?.succeed(&request("GET", "/build/version", b"")).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_read_once_its_line_is_complete() {
+        let address = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8300)));
+        assert_eq!(address_in("x\nServer available on: http://127.0.0.1:8300\ny"), address);
+        assert_eq!(address_in("Server available on: http://127.0.0.1:8300/\n"), address);
+        assert_eq!(address_in("Server available on: http://127.0.0.1:83"), None);
+        assert_eq!(address_in("starting\n"), None);
+    }
+
+    #[test]
+    fn a_folder_without_the_version_is_not_an_installation() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("w-7.1.5")).unwrap();
+        assert!(Program::installed_raven(home.path(), "7.1.5").is_none());
+        fs::write(home.path().join("run-ravendb.sh"), "").unwrap();
+        assert!(Program::installed_raven(home.path(), "7.1.5").is_some());
+        assert!(Program::installed_raven(home.path(), "5.4.0").is_none());
+    }
+}

@@ -1,0 +1,25 @@
+//! report: what every benchmark prints and writes.
+//!
+//! A benchmark gives a [`Report`] its figures, one [`Cell`] per column; the report compares them with
+//! the [`Limit`]s that are wanted, prints an aligned table and writes a JSON file.
+//!
+//! Not here: measuring anything. Invariant: a verdict is only given where everything that it compares
+//! was measured in this run.
+
+#![forbid(unsafe_code)]
+
+mod date;
+mod limit;
+mod machine;
+mod number;
+mod results;
+mod rounds;
+mod table;
+
+pub use crate::{
+    date::UtcTime,
+    limit::{Bound, Limit, Verdict},
+    machine::Machine,
+    results::{Cell, Report, Row},
+    rounds::{median, percentile, spread},
+};

@@ -1,0 +1,129 @@
+//! The figures of one run: one row per figure, one column per contestant.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use crate::{UtcTime, limit::Limit, machine::Machine, rounds::median};
+
+/// What one contestant did in one figure.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// The value of each round.
+    Rounds(Vec<f64>),
+    /// Why there is none: `not installed`, `failed`, …
+    Absent(String),
+}
+
+impl Cell {
+    /// The median of the rounds.
+    pub fn median(&self) -> Option<f64> {
+        match self {
+            Self::Rounds(values) => median(values),
+            Self::Absent(_) => None,
+        }
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What was done, for example `PUT new documents, 64 connections`.
+    pub work: String,
+    /// What is counted, with its unit, for example `documents/s`.
+    pub figure: String,
+    /// One cell per column.
+    pub cells: Vec<Cell>,
+}
+
+/// One run.
+pub struct Report {
+    /// Begins the file name: `http`, `engines`.
+    pub name: &'static str,
+    /// Where the data was: `disk`, `tmpfs`.
+    pub mode: &'static str,
+    /// One line about rounds and lengths.
+    pub conditions: String,
+    /// The contestants. The first is ours, and the ratio column compares it with the second.
+    pub columns: Vec<String>,
+    /// The figures; rows of one work stand together.
+    pub rows: Vec<Row>,
+    /// What is wanted; limits of works that were not run are ignored.
+    pub limits: &'static [Limit],
+    /// Failures and other remarks, printed below the table.
+    pub notes: Vec<String>,
+    /// The machine.
+    pub machine: Machine,
+    /// When it began.
+    pub when: UtcTime,
+}
+
+impl Report {
+    /// Our figure divided by the second column's, where both were measured.
+    pub(crate) fn ratio(&self, row: &Row) -> Option<f64> {
+        let (ours, theirs) = (row.cells.first()?.median()?, row.cells.get(1)?.median()?);
+        (theirs > 0.0).then_some(ours / theirs)
+    }
+
+    pub(crate) fn limits_of<'r>(
+        &'r self,
+        row: &'r Row,
+    ) -> impl Iterator<Item = &'static Limit> + 'r {
+        self.limits.iter().filter(|limit| limit.concerns(row, self.mode))
+    }
+
+    /// Writes `<directory>/<name>-<mode>-<time>.json` and returns its path.
+    pub fn write_json(&self, directory: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(directory)?;
+        let file = format!("{}-{}-{}.json", self.name, self.mode, self.when.compact());
+        let path = directory.join(file);
+        fs::write(&path, format!("{:#}\n", self.to_json()))?;
+        Ok(path)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "mode": self.mode,
+            "when": self.when.readable(),
+            "conditions": self.conditions,
+            "machine": self.machine.to_json(),
+            "columns": self.columns,
+            "rows": self.rows.iter().map(|row| self.row_to_json(row)).collect::<Vec<_>>(),
+            "notes": self.notes,
+        })
+    }
+
+    fn row_to_json(&self, row: &Row) -> Value {
+        let cells: serde_json::Map<String, Value> = self
+            .columns
+            .iter()
+            .zip(&row.cells)
+            .map(|(column, cell)| (column.clone(), cell_to_json(cell)))
+            .collect();
+        let limits: Vec<Value> = self
+            .limits_of(row)
+            .map(|limit| {
+                let verdict = limit.verdict(&self.columns, row).word();
+                json!({ "wanted": limit.wanted(), "verdict": verdict })
+            })
+            .collect();
+        json!({
+            "work": row.work,
+            "figure": row.figure,
+            "cells": cells,
+            "ratio": self.ratio(row),
+            "limits": limits,
+        })
+    }
+}
+
+fn cell_to_json(cell: &Cell) -> Value {
+    match cell {
+        Cell::Rounds(values) => json!({ "median": median(values), "rounds": values }),
+        Cell::Absent(reason) => json!({ "absent": reason }),
+    }
+}
