@@ -146,8 +146,6 @@ impl Salvage {
             Ok(false) => None,
             Err(error) => return Err(StorageError::io(lock_path, "find", error)),
         };
-        let options = EnvironmentOptions { directory: target.to_path_buf(), ..source.clone() };
-        let new = UnfinishedEnvironment::create(platform, &options)?;
         let path = source.directory.join(DATA_FILE);
         let data = disk
             .open(&path, Access::Buffered)
@@ -158,6 +156,8 @@ impl Salvage {
             // That none can be read is what salvage is for.
             header => header.ok(),
         };
+        let options = EnvironmentOptions { directory: target.to_path_buf(), ..source.clone() };
+        let new = UnfinishedEnvironment::create(platform, &options)?;
         let scratch = target.join(SCRATCH_FILE);
         remove_scratch(&*disk, &scratch)?;
         let pages = SurvivingPages::new(&*disk, data, &path, &scratch)?;

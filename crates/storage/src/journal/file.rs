@@ -133,6 +133,26 @@ impl JournalFile {
         Ok(Self::new(self.file, directory, number, self.bytes))
     }
 
+    /// Opens a file for reading whatever its header says; `None` when it is missing or too short for
+    /// a record.
+    pub(super) fn open_any(
+        disk: &dyn Disk,
+        directory: &Path,
+        number: u64,
+    ) -> Result<Option<Self>, StorageError> {
+        let path = path_of(directory, number);
+        let open = || {
+            if !disk.exists(&path)? {
+                return Ok(None);
+            }
+            let file = disk.open(&path, Access::Buffered)?;
+            let bytes = file.len()?;
+            Ok((FIRST_RECORD < bytes).then_some((file, bytes)))
+        };
+        let opened = open().map_err(|error| StorageError::io(&path, "read", error))?;
+        Ok(opened.map(|(file, bytes)| Self::new(file, directory, number, bytes)))
+    }
+
     /// Opens a file for reading; `None` when it is missing or is not that journal.
     pub(super) fn open(
         disk: &dyn Disk,

@@ -90,8 +90,23 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// The journal file of that number, if there is one. Refuses a file that holds later transactions
+    /// although its header is damaged.
     fn open(&self, number: u64) -> Result<Option<JournalFile>, StorageError> {
-        JournalFile::open(self.disk, self.directory, self.environment_id, number)
+        let journal = JournalFile::open(self.disk, self.directory, self.environment_id, number)?;
+        if journal.is_none()
+            && let Some(unnamed) = JournalFile::open_any(self.disk, self.directory, number)?
+            && let Some(later) = self.later_record(&unnamed, FIRST_RECORD)?
+        {
+            return Err(Corruption::Journal {
+                path: unnamed.path,
+                offset: 0,
+                transaction: self.position.transaction + 1,
+                later,
+            }
+            .into());
+        }
+        Ok(journal)
     }
 
     /// The payload of the next record in this file, or `None` where its records end.

@@ -2,6 +2,7 @@
 //! tried on.
 
 mod compaction;
+mod salvage;
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -30,7 +31,8 @@ fn etag(row: &[u8]) -> u64 {
 }
 
 fn row(key: u64, etag: u64) -> Vec<u8> {
-    let bytes = if key % 13 == 0 { 9000 + key as usize } else { (key * 37 % 700) as usize };
+    let bytes =
+        if key.is_multiple_of(13) { 9000 + key as usize } else { (key * 37 % 700) as usize };
     let mut row = [etag.to_be_bytes(), key.to_be_bytes()].concat();
     row.extend((0..bytes).map(|at| (at as u64 * 7 + key + etag) as u8));
     row
