@@ -157,34 +157,37 @@ impl Offline<'_> {
         let tx = environment.read();
         let pages = tx.check();
         let is_database = documents::is_database(&tx).unwrap_or(false);
-        let content = if is_database { Some(documents::check(&tx)) } else { None };
-        match (pages, content) {
-            (Ok(pages), None | Some(Ok(_))) => {
-                self.say(format_args!(
-                    "{ward}: sound. {} pages in use, {} free; {} trees, {} entries, {} rows.",
-                    pages.used_pages, pages.free_pages, pages.trees, pages.entries, pages.rows
-                ));
-                if let Some(Ok(content)) = content {
-                    self.say(format_args!(
-                        "  {} documents, {} tombstones, {} collections.",
-                        content.documents, content.tombstones, content.collections
-                    ));
-                }
-                self.damaged_documents(&tx, ward, is_database)
-            }
+        let content = is_database.then(|| documents::check(&tx)).transpose();
+        let (pages, content) = match (pages, content) {
+            (Ok(pages), Ok(content)) => (pages, content),
             (pages, content) => {
                 self.say(format_args!("{ward}: DAMAGED."));
                 if let Err(error) = pages {
                     self.say(format_args!("  {error}"));
                 }
-                if let Some(Err(error)) = content {
+                if let Err(error) = content {
                     self.say(format_args!("  {error}"));
                 }
                 self.damaged_documents(&tx, ward, is_database);
                 self.advise(ward);
-                DAMAGED
+                return DAMAGED;
             }
+        };
+        self.say(format_args!(
+            "{ward}: sound. {} pages in use, {} free; {} trees, {} entries, {} rows.",
+            pages.used_pages, pages.free_pages, pages.trees, pages.entries, pages.rows
+        ));
+        if let Some(content) = content {
+            self.say(format_args!(
+                "  {} documents, {} tombstones, {} collections.",
+                content.documents, content.tombstones, content.collections
+            ));
         }
+        let code = self.damaged_documents(&tx, ward, is_database);
+        if code == DAMAGED {
+            self.advise(ward);
+        }
+        code
     }
 
     /// Names the documents that cannot be read, down to their last value.
