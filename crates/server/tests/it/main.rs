@@ -1,5 +1,7 @@
 //! The server in this process, over real sockets on loopback, with its data on a disk in memory.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod batches;
 mod bulk_insert;
 mod databases;
