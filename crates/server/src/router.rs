@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
 
 use wire::{ErrorKind, ProtocolError, percent_decode};
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, call::Call, routes::missing_part};
 
 /// What a client must be allowed to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,6 +145,13 @@ fn lookup(routes: &HashMap<String, Vec<Route>>, method: &str, path: &str) -> Opt
 
 /// The error for a request that no route answers. `target` is the path with the query.
 pub(crate) fn route_not_found(method: &str, target: &str) -> ProtocolError {
+    let path = target.split('?').next().unwrap_or(target);
+    if let Some((_, rest)) = split_database(path)
+        && let Some(part) = missing_part(method, rest)
+    {
+        let message = format!("'{method} {part}' is not supported by this server yet");
+        return ProtocolError::new(ErrorKind::NotSupported, message);
+    }
     let message = format!("There is no handler for path: {method} {target}");
     ProtocolError::new(ErrorKind::RouteNotFound, message)
 }

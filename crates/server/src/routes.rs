@@ -89,6 +89,46 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/operations/kill"            Write         Ignored  Inline(operations::kill);
 };
 
+/// The first segments, behind the name of a database, of those parts of the protocol that this server
+/// does not have yet.
+const MISSING_PARTS: &[&str] = &[
+    "analyzers",
+    "attachments",
+    "changes",
+    "cmpxchg",
+    "counters",
+    "documents-compression",
+    "etl",
+    "expiration",
+    "indexes",
+    "json-patch",
+    "periodic-backup",
+    "refresh",
+    "replication",
+    "revisions",
+    "smuggler",
+    "sorters",
+    "studio",
+    "subscriptions",
+    "task",
+    "tasks",
+    "timeseries",
+];
+/// Methods on paths that this server answers for other methods only.
+const MISSING_METHODS: &[(&str, &str)] =
+    &[("PATCH", "docs"), ("PATCH", "queries"), ("DELETE", "queries")];
+
+/// The name of the part of the protocol that a request which no route answers belongs to, if it is
+/// one that clients know. `path` is what follows the name of the database.
+pub(crate) fn missing_part<'p>(method: &str, path: &'p str) -> Option<&'p str> {
+    let part = path.trim_start_matches('/').split('/').next().unwrap_or("");
+    let is_part = MISSING_PARTS.iter().any(|missing| missing.eq_ignore_ascii_case(part));
+    let is_method = MISSING_METHODS
+        .iter()
+        .any(|(missing, of)| missing.eq_ignore_ascii_case(method) && of.eq_ignore_ascii_case(part));
+    (is_part || is_method).then_some(part)
+}
+
 /// Every route as method, path and the name of the clearance that it needs; for the documentation
 /// and for whoever checks what is reachable.
 pub fn route_clearances() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {

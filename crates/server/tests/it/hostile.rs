@@ -133,7 +133,7 @@ fn what_no_route_answers_is_told_with_its_method_and_path() {
         ("DELETE", "/databases/db/stats"),
         ("GET", "/databases/db/docs/"),
         ("GET", "/databases/db"),
-        ("RESET", "/databases/db/indexes"),
+        ("RESET", "/databases/db/docs"),
         ("OPTIONS", "/databases/db/queries"),
     ];
     for (method, target) in table {
@@ -142,6 +142,25 @@ fn what_no_route_answers_is_told_with_its_method_and_path() {
         let error = reply.json();
         assert_eq!(error["Type"], "Raven.Client.Exceptions.Routing.RouteNotFoundException");
         assert_eq!(error["Message"], format!("There is no handler for path: {method} {target}"));
+    }
+}
+
+#[test]
+fn parts_of_the_protocol_that_are_missing_are_named() {
+    let server = TestServer::with_database();
+    let table = [
+        ("GET", "/databases/db/indexes?namesOnly=true", "GET indexes"),
+        ("PUT", "/databases/db/attachments?id=a&name=b", "PUT attachments"),
+        ("RESET", "/databases/db/indexes", "RESET indexes"),
+        ("PATCH", "/databases/db/docs?id=a", "PATCH docs"),
+        ("DELETE", "/databases/db/queries", "DELETE queries"),
+    ];
+    for (method, target, named) in table {
+        let reply = server.send(method, target, b"");
+        assert_eq!(reply.status, 500, "{method} {target}");
+        let error = reply.json();
+        assert_eq!(error["Type"], "System.NotSupportedException");
+        assert_eq!(error["Message"], format!("'{named}' is not supported by this server yet"));
     }
 }
 
