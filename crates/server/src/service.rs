@@ -8,6 +8,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use database::DatabaseLease;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use wire::{ErrorKind, ProtocolError, header_names};
 
 use crate::{
@@ -214,16 +215,55 @@ async fn read_body(
         return Err(body_too_large(bytes_max));
     }
     let coding = Coding::of_request(headers)?;
-    let limited = Limited::new(incoming, usize::try_from(bytes_max).unwrap_or(usize::MAX));
-    let body = limited.collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            body_too_large(bytes_max)
-        } else {
-            let message = format!("The body of the request could not be read: {error}");
-            ProtocolError::new(ErrorKind::EndOfStream, message)
+    let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    let mut limited = Limited::new(incoming, body_max);
+    let stall_max = state.settings.http.idle_connection_timeout;
+    let mut pieces = Pieces::default();
+    loop {
+        match timeout(stall_max, limited.frame()).await {
+            Err(_) => return Err(body_stalled(stall_max)),
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => pieces.add(frame.into_data().unwrap_or_default()),
+            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
+                return Err(body_too_large(bytes_max));
+            }
+            Ok(Some(Err(error))) => {
+                let message = format!("The body of the request could not be read: {error}");
+                return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+            }
         }
-    })?;
-    coding.decode(body.to_bytes(), bytes_max)
+    }
+    coding.decode(pieces.joined(), bytes_max)
+}
+
+/// The pieces of a body; one piece alone is not copied.
+#[derive(Default)]
+struct Pieces {
+    first: Bytes,
+    joined: Vec<u8>,
+}
+
+impl Pieces {
+    fn add(&mut self, piece: Bytes) {
+        if self.first.is_empty() && self.joined.is_empty() {
+            self.first = piece;
+            return;
+        }
+        if self.joined.is_empty() {
+            self.joined.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.joined.extend_from_slice(&piece);
+    }
+
+    fn joined(self) -> Bytes {
+        if self.joined.is_empty() { self.first } else { Bytes::from(self.joined) }
+    }
+}
+
+fn body_stalled(stall_max: Duration) -> ProtocolError {
+    let seconds = stall_max.as_secs();
+    let message = format!("Nothing of the request's body arrived for {seconds} seconds");
+    ProtocolError::new(ErrorKind::RequestTimeout, message)
 }
 
 /// The answer that carries an error.
@@ -234,7 +274,7 @@ pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
     let answer = Answer::json_with(status, body);
     match error.kind {
         // What is left of the body is not read, so the connection cannot serve another request.
-        ErrorKind::RequestTooLarge | ErrorKind::UriTooLong => {
+        ErrorKind::RequestTooLarge | ErrorKind::UriTooLong | ErrorKind::RequestTimeout => {
             answer.with_header("connection", "close")
         }
         _ => answer,

@@ -43,6 +43,8 @@ kinds! {
     RecordConcurrency = 409 "Raven.Server.Rachis.RachisConcurrencyException";
     /// A wait that the request asked for did not end in time.
     Timeout = 408 "Raven.Client.Exceptions.RavenTimeoutException";
+    /// The client did not send the rest of its request in time.
+    RequestTimeout = 408 "System.TimeoutException";
     /// A parameter is missing or unreadable.
     Argument = 500 "System.ArgumentException";
     /// A parameter is outside its range.
@@ -111,7 +113,10 @@ mod tests {
         for kind in ErrorKind::ALL.iter().filter(|kind| matches!(kind.status(), 408 | 502..=504)) {
             let passes = kind.type_name().contains("Database")
                 || kind.type_name().contains("Voron")
-                || matches!(kind, ErrorKind::Timeout | ErrorKind::Overloaded);
+                || matches!(
+                    kind,
+                    ErrorKind::Timeout | ErrorKind::RequestTimeout | ErrorKind::Overloaded
+                );
             assert!(passes, "{kind:?}");
         }
     }

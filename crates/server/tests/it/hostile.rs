@@ -189,6 +189,24 @@ fn bodies_that_are_too_large_are_refused_before_they_are_taken() {
 }
 
 #[test]
+fn connections_that_stop_in_the_middle_are_not_kept_for_ever() {
+    let platform = platform::Platform::memory();
+    let settings = ["--Http.IdleConnectionTimeoutInSec=1", "--Http.RequestHeadTimeoutInSec=1"];
+    let server = TestServer::start(platform, &settings);
+    server.create("db");
+    let head = b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\n{";
+    let mut in_body = server.open();
+    in_body.send(head);
+    let mut in_head = server.open();
+    in_head.send(&head[..40]);
+    let mut idle = server.open();
+    assert_eq!(in_body.read_reply(false).status, 408);
+    assert!(in_head.is_closed());
+    assert!(idle.is_closed());
+    server.stop();
+}
+
+#[test]
 fn a_long_address_and_broken_requests_do_not_hurt() {
     let server = TestServer::with_database();
     let target = format!("/databases/db/docs?id={}", "x".repeat(17 << 10));

@@ -96,6 +96,11 @@ impl Connection {
         reply
     }
 
+    /// Waits until the other side closes the connection without another word.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        matches!(self.0.read(&mut [0; 16]), Ok(0) | Err(_))
+    }
+
     fn read_more(&mut self, bytes: &mut Vec<u8>) -> bool {
         let mut piece = [0; 16 << 10];
         let count = self.0.read(&mut piece).unwrap();
