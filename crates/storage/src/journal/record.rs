@@ -35,8 +35,8 @@ const WHOLE: u8 = 0;
 const DIFFERENCE: u8 = 1;
 /// A longer difference is written as a whole page: it would save little.
 const DIFFERENCE_BYTES_MAX: usize = PAGE_BYTES / 2;
-/// Equal bytes between two changes that are cheaper to repeat than to skip.
-const GAP_BYTES: usize = 8;
+/// Pages are compared in words.
+const WORD: usize = 8;
 /// Larger payloads are refused when read: no transaction is allowed to be that large.
 const PAYLOAD_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
 
@@ -138,26 +138,16 @@ fn checksum(header: &[u8], stored: &[u8]) -> u128 {
     hash.digest128()
 }
 
-/// Appends what changed from `old` to `new`; false (and rubbish behind) when that is too much.
+/// Appends what changed from `old` to `new`, in whole words; false (and rubbish behind) when that is
+/// too much.
 fn write_difference(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
     if old.len() != PAGE_BYTES || new.len() != PAGE_BYTES {
         return false;
     }
     let limit = out.len() + DIFFERENCE_BYTES_MAX;
     let mut at = 0;
-    while let Some(start) = first_difference(old, new, at) {
-        let mut end = start + 1;
-        let mut equal = 0;
-        let mut next = end;
-        while next < PAGE_BYTES && equal < GAP_BYTES {
-            if old[next] == new[next] {
-                equal += 1;
-            } else {
-                equal = 0;
-                end = next + 1;
-            }
-            next += 1;
-        }
+    while let Some(start) = next_word(old, new, at, |old, new| old != new) {
+        let end = next_word(old, new, start, |old, new| old == new).unwrap_or(PAGE_BYTES);
         out.extend_from_slice(&to_u16(start).to_le_bytes());
         out.extend_from_slice(&to_u16(end - start).to_le_bytes());
         out.extend_from_slice(&new[start..end]);
@@ -169,23 +159,16 @@ fn write_difference(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// The first place at or after `from` where the pages differ.
-fn first_difference(old: &[u8], new: &[u8], from: usize) -> Option<usize> {
-    const WORD: usize = 32;
-    let mut at = from;
-    while !at.is_multiple_of(WORD) {
-        if old[at] != new[at] {
-            return Some(at);
-        }
-        at += 1;
-    }
-    while at < PAGE_BYTES {
-        if old[at..at + WORD] != new[at..at + WORD] {
-            return (at..at + WORD).find(|at| old[*at] != new[*at]);
-        }
-        at += WORD;
-    }
-    None
+/// The first word at or after `from`, a multiple of the word, for which the pages compare as `wanted`.
+fn next_word(
+    old: &[u8],
+    new: &[u8],
+    from: usize,
+    wanted: impl Fn(&[u8; WORD], &[u8; WORD]) -> bool,
+) -> Option<usize> {
+    let (old_words, new_words) = (old[from..].as_chunks().0, new[from..].as_chunks().0);
+    let found = old_words.iter().zip(new_words).position(|(old, new)| wanted(old, new))?;
+    Some(from + found * WORD)
 }
 
 /// A record found in a journal file: its header, its checksum, and how long it is.
@@ -350,7 +333,9 @@ mod tests {
         assert!(found.is_sound(&record));
         let payload = found.payload(&record).expect("sound");
         let changes = page_changes(&payload).expect("well formed");
-        assert!(matches!(changes[0], (PageNumber(9), PageChange::Difference(d)) if d.len() == 5));
+        assert!(
+            matches!(changes[0], (PageNumber(9), PageChange::Difference(d)) if d.len() == 4 + WORD)
+        );
         assert!(
             matches!(changes[1], (PageNumber(11), PageChange::Whole(w)) if w.len() == PAGE_BYTES)
         );
