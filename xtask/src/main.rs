@@ -62,9 +62,11 @@ fn parse(number: &str) -> Result<u64, Failure> {
     number.parse().map_err(|error| format!("'{number}' is not a number: {error}").into())
 }
 
-/// The folder of the workspace.
+/// The folder of the workspace in which `cargo xtask` was called: a build folder may be shared between
+/// clones, so where this was compiled says nothing.
 fn root() -> PathBuf {
-    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let compiled_in = env!("CARGO_MANIFEST_DIR").into();
+    let mut root = std::env::var_os("CARGO_MANIFEST_DIR").map_or(compiled_in, PathBuf::from);
     root.pop();
     root
 }
