@@ -16,7 +16,7 @@ use std::{
 };
 
 use platform::Platform;
-use settings::{Inputs, Loaded, Settings, Start};
+use settings::{Inputs, Loaded, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
@@ -103,6 +103,7 @@ fn begin_logging() {
 
 async fn run(settings: Settings) -> ExitCode {
     let in_memory = settings.database.run_in_memory;
+    let allowed = settings.unsecured_access_allowed;
     let platform = if in_memory { Platform::memory() } else { Platform::real() };
     let server = match server::start(settings, platform).await {
         Ok(server) => server,
@@ -115,12 +116,25 @@ async fn run(settings: Settings) -> ExitCode {
     for url in server.urls() {
         print(&format!("Server available on: {url}\n"));
     }
-    tracing::info!("unsecured: everybody who can reach the server may read and change all data");
+    tell_who_may_connect(allowed);
     let reason = wait_for_the_end().await;
     tracing::info!(reason, "stopping");
     server.stop().await;
     tracing::info!("stopped");
     ExitCode::SUCCESS
+}
+
+/// Without certificates nobody is asked who they are; every start says what that means.
+fn tell_who_may_connect(allowed: UnsecuredAccess) {
+    if allowed <= UnsecuredAccess::Local {
+        tracing::info!("without certificates: reachable from this machine only");
+    } else {
+        tracing::warn!(
+            setting = allowed.name(),
+            "without certificates, and allowed to listen beyond this machine: whoever can reach the \
+             server may read and change all data"
+        );
+    }
 }
 
 /// Waits until somebody tells the server to stop, and says who.
