@@ -25,6 +25,7 @@ mod id_pattern;
 mod json_text;
 mod listener;
 mod machine;
+mod node_address;
 mod router;
 mod routes;
 mod running_server;

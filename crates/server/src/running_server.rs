@@ -17,6 +17,7 @@ use crate::{
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     error::StartError,
     listener::{accept, bind_all},
+    node_address,
     server_state::ServerState,
 };
 
@@ -56,9 +57,9 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     };
     let listeners = bind_all(&settings).await?;
     let urls = urls_of(&listeners)?;
-    let public = settings.public_server_url.as_ref().map(ToString::to_string);
-    let told = public.or_else(|| urls.first().cloned()).unwrap_or_default();
-    state.set_address(told.trim_end_matches('/').to_owned());
+    if let Some(first) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
+        state.set_address(node_address::of_listener(first));
+    }
     let connections_max = settings.server.connections_max;
     let room = Arc::new(Semaphore::new(connections_max));
     let (stopping, stopped) = watch::channel(false);

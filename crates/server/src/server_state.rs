@@ -1,6 +1,7 @@
 //! What every request may use: settings, catalog, databases and the routing table.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     sync::{
         Arc, OnceLock,
@@ -12,15 +13,18 @@ use std::{
 use blittable::{Builder, ParseLimits};
 use database::{DatabaseRegistry, ServerCatalog};
 use flate2::Compression;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use platform::Platform;
 use settings::{GzipLevel, Settings};
 use wire::{
+    ProtocolError,
     database_shapes::NODE_TAG,
     server_shapes::{BuildVersion, DebugMetadata},
 };
 
-use crate::{database_files::DatabaseFiles, machine::Machine, router::Router, routes::ROUTES};
+use crate::{
+    database_files::DatabaseFiles, machine::Machine, node_address, router::Router, routes::ROUTES,
+};
 
 /// The commit of this build, when the build knew it.
 const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
@@ -44,6 +48,7 @@ pub(crate) struct ServerState {
     /// The newest index of any client configuration, the server's or a database's. A client that
     /// knows this one needs no closer look.
     pub(crate) newest_client_configuration: AtomicU64,
+    public_address: Option<String>,
     address: OnceLock<String>,
 }
 
@@ -66,6 +71,8 @@ impl ServerState {
         let version_header = HeaderValue::from_str(version)
             .unwrap_or_else(|_| HeaderValue::from_static("5.4.207.54178"));
         let compression = compression_of(&settings);
+        let public = settings.public_server_url.as_ref().map(ToString::to_string);
+        let public_address = public.map(|url| url.trim_end_matches('/').to_owned());
         let started = platform.clock.monotonic();
         ServerState {
             settings,
@@ -79,16 +86,36 @@ impl ServerState {
             compression,
             started,
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
+            public_address,
             address: OnceLock::new(),
         }
     }
 
-    /// The address that clients are told; known once the server listens.
+    /// The address of this node for those who do not say how they reached it: the public one, or
+    /// that of the first listener, known once the server listens.
     pub(crate) fn address(&self) -> &str {
-        self.address.get().map_or("", String::as_str)
+        let public = self.public_address.as_deref();
+        public.or_else(|| self.address.get().map(String::as_str)).unwrap_or_default()
     }
 
-    /// Sets the address that clients are told. Only the first one counts.
+    /// The address of this node that a client is told: the public one, or the one that it used.
+    ///
+    /// # Errors
+    /// When the client's `Host` header is missing or unusable.
+    pub(crate) fn address_for(&self, headers: &HeaderMap) -> Result<Cow<'_, str>, ProtocolError> {
+        match &self.public_address {
+            Some(public) => Ok(Cow::Borrowed(public)),
+            None => node_address::of_request(headers).map(Cow::Owned),
+        }
+    }
+
+    /// The address of this node that a client is told in passing: a request that asks for something
+    /// else does not fail for its `Host` header.
+    pub(crate) fn address_in_passing(&self, headers: &HeaderMap) -> Cow<'_, str> {
+        self.address_for(headers).unwrap_or_else(|_| Cow::Borrowed(self.address()))
+    }
+
+    /// Sets the address of the first listener. Only the first call counts.
     pub(crate) fn set_address(&self, address: String) {
         self.address.get_or_init(|| address);
     }

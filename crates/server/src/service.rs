@@ -136,6 +136,7 @@ impl Exchange {
     fn add_headers(&self, answer: &mut Answer) {
         let mut add = |name: &'static str, value: HeaderValue| {
             if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+                answer.headers.retain(|(there, _)| *there != name);
                 answer.headers.push((name, value));
             }
         };

@@ -1,6 +1,6 @@
 //! Which databases there are: creating, listing, switching and deleting them.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use database::{DatabaseRecord, NewRecord};
 use http::StatusCode;
@@ -34,11 +34,12 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
         return Ok(match state.catalog.record(name) {
             Some(record) => Answer::shape(
                 StatusCode::OK,
-                &listed(state, &record, name).to_json(state.address()),
+                &listed(state, &record, name).to_json(&state.address_in_passing(&call.headers)),
             ),
             None => Answer::empty(StatusCode::NOT_FOUND).with_header(DATABASE_MISSING, name),
         });
     }
+    let address = state.address_in_passing(&call.headers);
     let names_only = query.bool("namesOnly")?.unwrap_or(false);
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0);
@@ -46,7 +47,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     let databases: Vec<Value> = records
         .map(|record| match names_only {
             true => Value::from(record.name.as_str()),
-            false => listed(state, &record, record.name.as_str()).to_json(state.address()),
+            false => listed(state, &record, record.name.as_str()).to_json(&address),
         })
         .collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Databases": databases})))
@@ -90,9 +91,12 @@ pub(crate) fn topology(call: &Call) -> Result<Answer, ProtocolError> {
     let Some(record) = state.catalog.record(name) else {
         return Ok(missing(StatusCode::SERVICE_UNAVAILABLE, name));
     };
-    let url = query.get("localUrl").filter(|url| !url.is_empty()).unwrap_or(state.address());
+    let url = match query.get("localUrl").filter(|url| !url.is_empty()) {
+        Some(url) => Cow::Borrowed(url),
+        None => state.address_for(&call.headers)?,
+    };
     let version = state.settings.protocol_version.as_str();
-    let answer = topology_answer(record.name.as_str(), url, record.topology_index, version);
+    let answer = topology_answer(record.name.as_str(), &url, record.topology_index, version);
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
@@ -142,6 +146,7 @@ pub(crate) fn put(call: Call) -> Answering {
         let expected = call.header("etag").and_then(|etag| unquote(etag).parse::<i64>().ok());
         let expected = expected.map(|etag| u64::try_from(etag).unwrap_or(u64::MAX));
         let new = read_record(&call)?;
+        let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
             let record = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
@@ -151,7 +156,7 @@ pub(crate) fn put(call: Call) -> Answering {
                 state.registry.with_closed(name, || ());
             }
             let facts = topology_facts(&record);
-            let result = database_put_result(name, record.etag, &facts, state.address());
+            let result = database_put_result(name, record.etag, &facts, &address);
             Ok(Answer::shape(StatusCode::CREATED, &result))
         })
         .await

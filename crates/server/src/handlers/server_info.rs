@@ -55,7 +55,8 @@ pub(crate) fn node_info(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /cluster/topology`.
 pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ProtocolError> {
     let state = &call.state;
-    let nodes = BTreeMap::from([(NODE_TAG.to_owned(), state.address().to_owned())]);
+    let address = state.address_for(&call.headers)?.into_owned();
+    let nodes = BTreeMap::from([(NODE_TAG.to_owned(), address)]);
     let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
     let answer = ClusterTopologyAnswer {
         metadata: state.debug_metadata(),

@@ -1,0 +1,145 @@
+//! The address that clients are told for this node.
+//!
+//! Only the client knows under which name it reached the server: through a mapped port of a container,
+//! a host name, another network. So, unless `PublicServerUrl` is set, it is told what its own `Host`
+//! header says. Invariant: nobody is told `0.0.0.0` or `[::]`, at which no other machine can connect.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use http::{HeaderMap, header, uri::Authority};
+use wire::{ErrorKind, ProtocolError};
+
+/// What the listeners speak.
+const SCHEME: &str = "http";
+/// The port that an address of this scheme does not name.
+const DEFAULT_PORT: u16 = 80;
+
+/// The address of a listener, for those who do not say how they reached it.
+pub(crate) fn of_listener(bound: SocketAddr) -> String {
+    let host = reachable(bound.ip());
+    format!("{SCHEME}://{}", SocketAddr::new(host, bound.port()))
+}
+
+/// The address that the client used, from its `Host` header.
+///
+/// # Errors
+/// When the header is missing, or is no host with an optional port.
+pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ProtocolError> {
+    let host = headers.get(header::HOST).map(|value| value.to_str().unwrap_or("\u{fffd}").trim());
+    let Some(text) = host.filter(|text| !text.is_empty()) else {
+        return Err(unusable(ErrorKind::InvalidOperation, ""));
+    };
+    let authority: Authority = text.parse().map_err(|_| unusable(ErrorKind::BadRequest, text))?;
+    let host = authority.host();
+    let port_text = &text[text.len().min(host.len())..];
+    let is_host = !host.is_empty() && host.bytes().all(|byte| is_permitted(byte, host));
+    if !is_host || !text.starts_with(host) {
+        return Err(unusable(ErrorKind::BadRequest, text));
+    }
+    let port = match port_text.strip_prefix(':') {
+        None => DEFAULT_PORT,
+        Some(port) => port.parse().map_err(|_| unusable(ErrorKind::BadRequest, text))?,
+    };
+    let host = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(IpAddr::V6(address)) => format!("[{}]", reachable(IpAddr::V6(address))),
+        Ok(address) => reachable(address).to_string(),
+        Err(_) if host.starts_with('[') => return Err(unusable(ErrorKind::BadRequest, text)),
+        Err(_) => host.to_ascii_lowercase(),
+    };
+    Ok(match port {
+        DEFAULT_PORT => format!("{SCHEME}://{host}"),
+        port => format!("{SCHEME}://{host}:{port}"),
+    })
+}
+
+fn is_permitted(byte: u8, host: &str) -> bool {
+    let in_name = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    in_name || (host.starts_with('[') && matches!(byte, b'[' | b']' | b':'))
+}
+
+/// An address for every address of a machine is the machine's own one.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(address) if address.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    }
+}
+
+fn unusable(kind: ErrorKind, host: &str) -> ProtocolError {
+    let slashes = if host.is_empty() { "" } else { "//" };
+    ProtocolError::new(kind, format!("Could not parse server web url: {SCHEME}:{slashes}{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn told(host: &[u8]) -> Result<String, ErrorKind> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_bytes(host).unwrap());
+        of_request(&headers).map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn a_client_is_told_the_host_that_it_used() {
+        let table: [(&[u8], &str); 10] = [
+            (b"foo:1234", "http://foo:1234"),
+            (b"foo", "http://foo"),
+            (b"FOO.example:80", "http://foo.example"),
+            (b"foo_bar:1", "http://foo_bar:1"),
+            (b"10.1.2.3:8080", "http://10.1.2.3:8080"),
+            (b"[::1]:8080", "http://[::1]:8080"),
+            (b"[2001:DB8::1]", "http://[2001:db8::1]"),
+            (b"0.0.0.0:5", "http://127.0.0.1:5"),
+            (b"[::]:5", "http://[::1]:5"),
+            (b" foo:1 ", "http://foo:1"),
+        ];
+        for (host, expected) in table {
+            assert_eq!(told(host).as_deref(), Ok(expected), "{}", host.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_none_is_refused() {
+        let table: [&[u8]; 17] = [
+            b"a b",
+            b"http://x",
+            b":80",
+            b"foo:99999",
+            b"foo:bar",
+            b"::1",
+            b"\xc3\xbc:1",
+            b"user@foo:1",
+            b"foo/bar",
+            b"foo:",
+            b"%41",
+            b"a,b",
+            b"foo?x",
+            b"\"",
+            b"[foo]:1",
+            b"[::1]x",
+            b"foo:1:2",
+        ];
+        for host in table {
+            assert_eq!(told(host), Err(ErrorKind::BadRequest), "{}", host.escape_ascii());
+        }
+        assert_eq!(told(b""), Err(ErrorKind::InvalidOperation));
+        let missing = of_request(&HeaderMap::new()).unwrap_err();
+        assert_eq!(missing.message, "Could not parse server web url: http:");
+    }
+
+    #[test]
+    fn a_listener_on_every_address_is_told_as_one_of_this_machine() {
+        let table = [
+            ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+            ("[::]:8080", "http://[::1]:8080"),
+            ("10.0.0.7:1", "http://10.0.0.7:1"),
+        ];
+        for (bound, expected) in table {
+            assert_eq!(of_listener(bound.parse().unwrap()), expected);
+        }
+    }
+}
