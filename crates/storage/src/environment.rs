@@ -382,7 +382,7 @@ impl Environment {
 
     /// What the environment occupies.
     pub fn statistics(&self) -> EnvironmentStatistics {
-        let (journal_bytes, journal_files) = self.journal.files();
+        let journals = self.journal.files();
         let (current, older_snapshots) = {
             let mut published = lock(&self.published);
             published.earlier.retain(|snapshot| Arc::strong_count(snapshot) > 1);
@@ -390,8 +390,8 @@ impl Environment {
         };
         EnvironmentStatistics {
             data_file_bytes: self.data.bytes(),
-            journal_bytes,
-            journal_files,
+            journal_bytes: journals.iter().map(|journal| journal.bytes).sum(),
+            journal_files: journals.len(),
             unflushed_bytes: self.versions.get(),
             free_pages: current.free_space.free_pages(),
             allocated_pages: current.root.next_page.get(),

@@ -395,6 +395,15 @@ pub(crate) fn surviving_entries(
     unreadable
 }
 
+/// The children of a branch.
+pub(crate) fn children<P: Pages>(
+    pages: &P,
+    number: PageNumber,
+) -> Result<Vec<PageNumber>, StorageError> {
+    let node = Node::branch(pages.page(number)?, number)?;
+    Ok((0..node.count()).map(|child| node.child(child)).collect())
+}
+
 /// Calls `visit` with every page of the tree; checks order and count on the way.
 pub(crate) fn walk_pages<P: Pages>(
     pages: &P,

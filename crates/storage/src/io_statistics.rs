@@ -33,8 +33,10 @@ pub struct IoOperation {
     pub file: Arc<str>,
     /// Length of the file, in bytes, when it was written.
     pub file_bytes: u64,
-    /// Bytes written (for [`IoKind::Compression`]: bytes going in).
+    /// Bytes written; for [`IoKind::Compression`] bytes that came out.
     pub bytes: u64,
+    /// For [`IoKind::Compression`] bytes that went in, otherwise the same as `bytes`.
+    pub bytes_before: u64,
     /// When it started.
     pub start: Timestamp,
     /// How long it took.
@@ -61,23 +63,44 @@ impl IoMeter {
         bytes: u64,
         operation: impl FnOnce() -> T,
     ) -> T {
-        let start = self.clock.now();
-        let began = self.clock.monotonic();
+        let (start, began) = (self.clock.now(), self.clock.monotonic());
         let result = operation();
         let duration = self.clock.monotonic().saturating_sub(began);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() == RECENT_MAX {
-            recent.pop_front();
-        }
-        recent.push_back(IoOperation {
+        let file = file.clone();
+        let bytes_before = bytes;
+        self.remember(IoOperation { kind, file, file_bytes, bytes, bytes_before, start, duration });
+        result
+    }
+
+    /// Runs a compression, which tells how many bytes came out of `bytes_before`.
+    pub(crate) fn measure_compression<T>(
+        &self,
+        file: &Arc<str>,
+        bytes_before: u64,
+        compress: impl FnOnce() -> (T, u64),
+    ) -> T {
+        let (start, began) = (self.clock.now(), self.clock.monotonic());
+        let (result, bytes) = compress();
+        let duration = self.clock.monotonic().saturating_sub(began);
+        let (kind, file) = (IoKind::Compression, file.clone());
+        self.remember(IoOperation {
             kind,
-            file: file.clone(),
-            file_bytes,
+            file,
+            file_bytes: 0,
             bytes,
+            bytes_before,
             start,
             duration,
         });
         result
+    }
+
+    fn remember(&self, operation: IoOperation) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() == RECENT_MAX {
+            recent.pop_front();
+        }
+        recent.push_back(operation);
     }
 
     /// The newest operations, oldest first.

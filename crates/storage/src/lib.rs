@@ -28,6 +28,7 @@ mod io_statistics;
 mod journal;
 mod open;
 mod page_table;
+mod report;
 mod rows;
 mod salvage;
 mod sealed;
@@ -52,6 +53,7 @@ pub use crate::{
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     io_statistics::{IoKind, IoOperation},
+    report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::RowId,
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},
     sealed::SealedTransaction,

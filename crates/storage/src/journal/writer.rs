@@ -18,6 +18,7 @@ use crate::{
     format::PageNumber,
     header::JournalPosition,
     io_statistics::{IoKind, IoMeter},
+    report::JournalReport,
     write_pages::ChangedPage,
 };
 
@@ -147,15 +148,23 @@ impl Journal {
         state.bytes_since_floor > bytes || (state.spare.is_none() && state.half_full())
     }
 
-    /// Bytes of all journal files, and how many there are.
-    pub(crate) fn files(&self) -> (u64, usize) {
+    /// Every journal file there is, the one that waits to become the next included.
+    pub(crate) fn files(&self) -> Vec<JournalReport> {
         let state = self.lock();
-        let files = state
-            .current
-            .iter()
-            .chain(&state.spare)
-            .chain(state.retired.iter().map(|retired| &retired.file));
-        files.fold((0, 0), |(bytes, count), file| (bytes + file.bytes, count + 1))
+        let report = |file: &JournalFile, last_transaction, unused_bytes| JournalReport {
+            number: file.number,
+            bytes: file.bytes,
+            unused_bytes,
+            last_transaction,
+        };
+        let retired =
+            state.retired.iter().map(|old| report(&old.file, Some(old.last_transaction), 0));
+        let position = &state.position;
+        let current = state.current.iter().map(|file| {
+            report(file, Some(position.transaction), file.bytes - position.offset.min(file.bytes))
+        });
+        let spare = state.spare.iter().map(|file| report(file, None, file.bytes));
+        retired.chain(current).chain(spare).collect()
     }
 
     /// Lets go of the files that end at or before `transaction`: one becomes the spare, the others
@@ -239,8 +248,11 @@ impl JournalTurn<'_> {
         };
         let name = self.state.current.as_ref().map_or_else(|| "journal".into(), |f| f.name.clone());
         let payload = builder.payload_bytes() as u64;
-        let (record, checksum) =
-            meter.measure(IoKind::Compression, &name, 0, payload, || builder.finish(header));
+        let (record, checksum) = meter.measure_compression(&name, payload, || {
+            let (record, checksum) = builder.finish(header);
+            let bytes = record.len() as u64;
+            ((record, checksum), bytes)
+        });
         let file = self.file_for(record.len() as u64).map_err(AppendError::NothingWritten)?;
         let (handle, path, name, bytes) =
             (file.file.clone(), file.path.clone(), file.name.clone(), file.bytes);

@@ -319,3 +319,29 @@ fn keys_and_values_have_limits() {
     assert!(tree.put(&[1; crate::KEY_BYTES_MAX + 1], b"").is_err());
     assert!(tree.put(b"large", &vec![1; crate::VALUE_BYTES_MAX + 1]).is_err());
 }
+
+#[test]
+fn the_report_accounts_for_every_page() {
+    let bench = Bench::new(8);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    for key in 0..5000u32 {
+        put(&mut tx, &key.to_be_bytes(), &value(key as usize % 100));
+        tx.fixed_tree_mut(&name("f"), 8).expect("tree").put(key.into(), &[1; 8]).expect("put");
+    }
+    for key in 0..40 {
+        tx.table_mut(&TABLE).insert(&row(key, key % 3, key.into(), 700)).expect("insert");
+    }
+    tx.commit().expect("commits");
+    let report = environment.report().expect("reports");
+    let used = environment.read().check().expect("sound").used_pages;
+    let tree_pages: u64 = report.trees.iter().map(|tree| tree.branch_pages + tree.leaf_pages).sum();
+    assert_eq!(report.system_pages + tree_pages + report.row_and_run_pages, used);
+    assert_eq!(report.row_and_run_pages, 4, "40 rows of 710 bytes, eleven to a page");
+    let tree = report.trees.iter().find(|tree| tree.name == "t").expect("listed");
+    assert_eq!((tree.entries, tree.depth, tree.branch_pages), (5000, 2, 1));
+    let table = report.tables.iter().find(|table| table.name == "Rows").expect("listed");
+    assert_eq!((table.rows, table.row_bytes), (40, 40 * 710));
+    assert_eq!(report.journals.len(), 1);
+    assert_eq!(report.journals[0].last_transaction, Some(1));
+}

@@ -213,6 +213,15 @@ impl<'t, P: Pages> Iterator for TreeRangeBack<'t, P> {
     }
 }
 
+/// The children of a branch.
+pub(crate) fn children<P: Pages>(
+    pages: &P,
+    number: PageNumber,
+) -> Result<Vec<PageNumber>, StorageError> {
+    let node = Node::branch(pages.page(number)?, number)?;
+    Ok((0..=node.count()).map(|child| node.child(child)).collect())
+}
+
 /// Calls `visit` with every page of the tree and every run its values live in; checks the order of
 /// keys and the count of entries on the way.
 pub(crate) fn walk_pages<P: Pages>(
