@@ -14,4 +14,5 @@ pub(crate) mod operations;
 pub(crate) mod queries;
 pub(crate) mod server_info;
 pub(crate) mod statistics;
+pub(crate) mod storage_report;
 pub(crate) mod streams;

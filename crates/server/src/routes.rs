@@ -3,7 +3,7 @@
 use crate::{
     handlers::{
         bulk_docs, bulk_insert, configuration, databases, debug, documents, hilo, identities,
-        multi_get, operations, queries, server_info, statistics, streams,
+        multi_get, operations, queries, server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -82,6 +82,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/collections/stats/detailed" Read          Ignored  Inline(statistics::detailed_collections);
     "GET"    "/databases/*/collections/docs"           Read          Ignored  Inline(statistics::collection_documents);
     "GET"    "/databases/*/debug/io-metrics"           DatabaseAdmin Ignored  Inline(debug::io_metrics);
+    "GET"    "/databases/*/debug/storage/report"       DatabaseAdmin Ignored  Inline(storage_report::totals);
+    "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Inline(storage_report::all_environments);
+    "GET"    "/databases/*/debug/storage/environment/report" DatabaseAdmin Ignored Inline(storage_report::one_environment);
 
     "GET"    "/databases/*/operations"                 Read          Ignored  Inline(operations::list);
     "GET"    "/databases/*/operations/next-operation-id" Read        Ignored  Inline(operations::next_id);

@@ -40,11 +40,23 @@ fn io_item(operation: &IoOperation) -> Value {
         IoKind::DataSync => "DataSync",
         IoKind::Compression => "Compression",
     };
+    let start = date::format(operation.start.ticks());
+    let milliseconds = operation.duration.as_secs_f64() * 1000.0;
+    let (bytes, before) = (operation.bytes, operation.bytes_before);
+    if operation.kind == IoKind::Compression {
+        return json!({
+            "Start": start,
+            "OriginalSize": before, "HumaneOriginalSize": humane_size(before),
+            "CompressedSize": bytes, "HumaneCompressedSize": humane_size(bytes),
+            "Acceleration": 1, "CompressionRatio": bytes as f64 / before.max(1) as f64,
+            "Duration": milliseconds, "Type": kind
+        });
+    }
     json!({
-        "Start": date::format(operation.start.ticks()),
-        "Size": operation.bytes, "HumaneSize": humane_size(operation.bytes),
+        "Start": start,
+        "Size": bytes, "HumaneSize": humane_size(bytes),
         "FileSize": operation.file_bytes, "HumaneFileSize": humane_size(operation.file_bytes),
-        "Duration": operation.duration.as_secs_f64() * 1000.0, "Type": kind
+        "Duration": milliseconds, "Type": kind
     })
 }
 
