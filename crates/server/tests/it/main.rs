@@ -10,4 +10,5 @@ mod hostile;
 mod http_client;
 mod lifecycle;
 mod queries;
+mod storage_reports;
 mod test_server;
