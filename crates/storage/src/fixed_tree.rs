@@ -341,23 +341,6 @@ fn merge(
     Ok(true)
 }
 
-/// Frees every page of the tree.
-pub(crate) fn drop_pages(
-    pages: &mut WritePages,
-    state: &mut TreeState,
-) -> Result<(), StorageError> {
-    let mut all = Vec::new();
-    walk_pages(pages, state, &mut |page| {
-        all.push(page);
-        Ok(())
-    })?;
-    for page in all {
-        pages.free(page)?;
-    }
-    *state = TreeState { depth: 0, root: PageNumber(0), entries: 0, ..*state };
-    Ok(())
-}
-
 /// Calls `visit` with every entry that can be reached in a tree some of whose pages are damaged, and
 /// gives the number of pages that could not be read; for salvage. Goes through `pages_max` pages.
 pub(crate) fn surviving_entries(

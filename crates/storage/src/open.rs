@@ -158,6 +158,8 @@ fn recover(
 ) -> Result<EnvironmentHeader, StorageError> {
     let replayed = replay(disk, journals, header.environment_id, header.replay_from, data, meter)?;
     if replayed.finished.is_empty() {
+        // A spare may be there all the same: its removal was not synced, and came back with the power.
+        replayed.remove_finished(disk, journals)?;
         return Ok(header);
     }
     data.sync(meter)?;

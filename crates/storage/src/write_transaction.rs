@@ -9,6 +9,7 @@ use crate::{
     environment::Environment,
     error::StorageError,
     fixed_tree,
+    format::PageNumber,
     rows::{self, RowId},
     sealed::SealedTransaction,
     snapshot::Snapshot,
@@ -103,13 +104,22 @@ impl WriteTransaction {
         let Some(state) = self.tree_state(name)? else { return Ok(()) };
         let index = self.open(name, state.kind, state.value_bytes)?;
         let (pages, trees) = self.parts();
+        let mut freed = Vec::new();
+        let mut visit = |page| {
+            freed.push(page);
+            Ok(())
+        };
         match state.kind {
-            TreeKind::Variable => tree::drop_pages(pages, &mut trees[index].state),
-            TreeKind::Fixed => fixed_tree::drop_pages(pages, &mut trees[index].state),
+            TreeKind::Variable => tree::walk_pages(pages, &state, &mut visit)?,
+            TreeKind::Fixed => fixed_tree::walk_pages(pages, &state, &mut visit)?,
             TreeKind::Rows => {
-                Err(StorageError::structure(state.root, "the rows of a table are not a tree"))
+                let detail = "the rows of a table are not a tree";
+                return Err(StorageError::structure(state.root, detail));
             }
         }
+        freed.into_iter().try_for_each(|page| pages.free(page))?;
+        trees[index].state = TreeState { depth: 0, root: PageNumber(0), entries: 0, ..state };
+        Ok(())
     }
 
     /// Starts remembering, so that [`WriteTransaction::roll_back_to`] can return to this moment. Only

@@ -281,7 +281,10 @@ impl JournalTurn<'_> {
         if !state.current.as_ref().is_some_and(|file| fits(file, state.position.offset)) {
             let number = match &state.current {
                 Some(current) => current.number + 1,
-                None => state.position.journal,
+                None if state.position.offset == FIRST_RECORD => state.position.journal,
+                // A header's floor lies inside a file that is gone. In a new file of that number the
+                // records before the floor's offset would never be replayed.
+                None => state.position.journal + 1,
             };
             let spare = state.spare.take_if(|spare| fits(spare, FIRST_RECORD));
             let disk: &dyn Disk = &*self.journal.platform.disk;

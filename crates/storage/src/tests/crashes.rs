@@ -173,3 +173,22 @@ fn the_journal_goes_on_in_the_next_file_when_the_floors_file_is_gone() {
         assert_eq!(found.len(), before as usize + 4, "after {before} transactions");
     }
 }
+
+#[test]
+fn a_spare_journal_that_a_power_cut_brought_back_is_in_nobodys_way() {
+    let bench = Bench::new(1);
+    drop(bench.open());
+    let spare = std::path::Path::new("/db/journals/spare");
+    let disk = &bench.simulation.platform.disk;
+    drop(disk.create(spare, platform::Access::DirectSync).expect("no journal is there"));
+    let environment = bench.open();
+    let mut random = Random::new(7);
+    for key in 0..8u32 {
+        let noise: Vec<u8> = (0..20_000).map(|_| random.next_u64() as u8).collect();
+        let mut tx = environment.write().expect("writer");
+        put(&mut tx, &key.to_be_bytes(), &noise);
+        tx.commit().expect("commits");
+    }
+    environment.flush().expect("makes a spare");
+    assert!(disk.exists(spare).expect("exists"), "the journal is half full");
+}

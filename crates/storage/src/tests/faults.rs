@@ -120,16 +120,21 @@ fn every_single_failing_operation_leaves_what_was_acknowledged() {
     }
 }
 
-#[test]
-fn a_damaged_record_before_the_tail_refuses_to_open() {
-    let bench = Bench::new(4);
+/// Each of them fills one sector of the first journal file.
+fn five_small_transactions(seed: u64) -> Bench {
+    let bench = Bench::new(seed);
     let environment = bench.open();
     for key in 0..5u32 {
         let mut tx = environment.write().expect("writer");
         put(&mut tx, &key.to_be_bytes(), b"value");
         tx.commit().expect("commits");
     }
-    drop(environment);
+    bench
+}
+
+#[test]
+fn a_damaged_record_before_the_tail_refuses_to_open() {
+    let bench = five_small_transactions(4);
     bench.simulation.disk.flip_bit(&journal(1), 2 * 4096 + 100, 3).expect("flips");
     let error = bench.try_open().err().expect("acknowledged transactions would be lost");
     assert!(
@@ -143,14 +148,7 @@ fn a_damaged_record_before_the_tail_refuses_to_open() {
 
 #[test]
 fn a_damaged_last_record_is_a_torn_tail() {
-    let bench = Bench::new(5);
-    let environment = bench.open();
-    for key in 0..5u32 {
-        let mut tx = environment.write().expect("writer");
-        put(&mut tx, &key.to_be_bytes(), b"value");
-        tx.commit().expect("commits");
-    }
-    drop(environment);
+    let bench = five_small_transactions(5);
     bench.simulation.disk.flip_bit(&journal(1), 5 * 4096 + 100, 3).expect("flips");
     assert_eq!(entries(&bench.open().read()).len(), 4);
 }

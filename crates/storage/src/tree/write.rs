@@ -73,23 +73,6 @@ pub(crate) fn delete(
     Ok(true)
 }
 
-/// Frees every page of the tree.
-pub(crate) fn drop_pages(
-    pages: &mut WritePages,
-    state: &mut TreeState,
-) -> Result<(), StorageError> {
-    let mut all = Vec::new();
-    super::walk_pages(pages, state, &mut |page| {
-        all.push(page);
-        Ok(())
-    })?;
-    for page in all {
-        pages.free(page)?;
-    }
-    *state = TreeState { depth: 0, root: PageNumber(0), entries: 0, ..*state };
-    Ok(())
-}
-
 fn store_value<'a>(pages: &mut WritePages, value: &'a [u8]) -> Result<Payload<'a>, StorageError> {
     if value.len() <= VALUE_INLINE_MAX {
         return Ok(Payload::Value(value));

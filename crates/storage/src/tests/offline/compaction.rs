@@ -43,6 +43,18 @@ fn a_compacted_environment_has_the_same_content_and_is_smaller() {
 }
 
 #[test]
+fn what_is_written_after_a_compaction_is_found_again() {
+    let bench = Bench::new(4);
+    populate(&bench.open(), 30);
+    compact(&bench).expect("compacts");
+    let environment = bench.open();
+    populate(&environment, 40);
+    let written = content(&environment.read()).expect("reads");
+    drop(environment);
+    assert_eq!(content(&bench.open().read()).expect("replays"), written);
+}
+
+#[test]
 fn an_empty_environment_is_compacted_and_a_directory_without_one_is_refused() {
     let bench = Bench::new(2);
     assert!(matches!(compact(&bench), Err(StorageError::NotAnEnvironment { .. })));
