@@ -47,6 +47,17 @@ pub struct NewRecord {
     pub disabled: bool,
     /// The JSON object that the client sent.
     pub body: Vec<u8>,
+    /// The id of the request, if the client gave it one.
+    pub request_id: Option<String>,
+}
+
+/// A record that was put.
+#[derive(Clone, Debug)]
+pub struct PutRecord {
+    /// The record as it is now.
+    pub record: Arc<DatabaseRecord>,
+    /// The index of the change that the request made.
+    pub index: u64,
 }
 
 /// A value that the server keeps under a name of its own.
@@ -102,33 +113,43 @@ impl ServerCatalog {
         records.values().cloned().collect()
     }
 
-    /// Creates a database, or replaces its record when `expected` names the record's version.
-    pub fn put(
-        &self,
-        new: NewRecord,
-        expected: Option<u64>,
-    ) -> Result<Arc<DatabaseRecord>, CatalogError> {
+    /// Creates a database, or replaces its record when `expected` names the record's version. A
+    /// request that the record remembers changes nothing: it has been done, and only its answer was
+    /// lost on the way.
+    pub fn put(&self, new: NewRecord, expected: Option<u64>) -> Result<PutRecord, CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let existing = self.record(new.name.as_str());
+        let request_id = new.request_id.as_deref();
+        if let (Some(record), Some(request_id)) = (&existing, request_id)
+            && let Some(index) = record.index_of(request_id)
+        {
+            return Ok(PutRecord { record: Arc::clone(record), index });
+        }
         check_expectation(new.name.as_str(), existing.as_deref(), expected)?;
-        self.change_record(|index, platform| match existing {
-            Some(existing) => DatabaseRecord {
-                disabled: new.disabled,
-                etag: index,
-                body: new.body,
-                ..DatabaseRecord::clone(&existing)
-            },
-            None => DatabaseRecord {
-                name: new.name,
-                disabled: new.disabled,
-                etag: index,
-                topology_index: index,
-                created: platform.clock.now(),
-                topology_id: random_id(platform),
-                cluster_transaction_id: random_id(platform),
-                body: new.body,
-            },
-        })
+        let record = self.change_record(|index, platform| {
+            let mut record = match existing {
+                Some(existing) => DatabaseRecord {
+                    disabled: new.disabled,
+                    etag: index,
+                    body: new.body,
+                    ..DatabaseRecord::clone(&existing)
+                },
+                None => DatabaseRecord {
+                    name: new.name,
+                    disabled: new.disabled,
+                    etag: index,
+                    topology_index: index,
+                    created: platform.clock.now(),
+                    topology_id: random_id(platform),
+                    cluster_transaction_id: random_id(platform),
+                    requests: Vec::new(),
+                    body: new.body,
+                },
+            };
+            record.remember(request_id, index);
+            record
+        })?;
+        Ok(PutRecord { index: record.etag, record })
     }
 
     /// Changes the record of an existing database; `None` when there is none.

@@ -43,6 +43,11 @@ pub enum AccessError {
     Missing,
     /// The caller's: the database is switched off.
     Disabled,
+    /// The environment's: something that takes long is done to its files.
+    Locked {
+        /// What is done.
+        reason: &'static str,
+    },
     /// The environment's: too many requests wait for this database already.
     TooManyWaiting,
     /// The server shuts down.
@@ -115,6 +120,9 @@ impl fmt::Display for AccessError {
         match self {
             AccessError::Missing => f.write_str("there is no such database"),
             AccessError::Disabled => f.write_str("the database is disabled"),
+            AccessError::Locked { reason } => {
+                write!(f, "the database has been unloaded and locked because {reason}")
+            }
             AccessError::TooManyWaiting => {
                 f.write_str("too many requests wait for the database already")
             }
@@ -130,6 +138,7 @@ impl Error for AccessError {
             AccessError::Load(error) => Some(error.as_ref()),
             AccessError::Missing
             | AccessError::Disabled
+            | AccessError::Locked { .. }
             | AccessError::TooManyWaiting
             | AccessError::ShuttingDown => None,
         }

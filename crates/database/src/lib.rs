@@ -24,12 +24,12 @@ mod transition;
 mod usage_gate;
 
 pub use crate::{
-    catalog::{NewRecord, ServerCatalog, ServerValue},
+    catalog::{NewRecord, PutRecord, ServerCatalog, ServerValue},
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,
     open_database::{Database, DatabaseLease, DatabaseOptions},
     operations::{Operation, OperationState, Operations, TooManyOperations},
-    record_format::DatabaseRecord,
+    record_format::{DatabaseRecord, RecordRequest},
     registry::{Access, DatabaseRegistry, RegistryOptions},
     transition::{Arrival, Ticket},
 };

@@ -43,6 +43,7 @@ pub struct Database {
     /// The registry's count of idle checks when the database was last asked for.
     last_use: AtomicU64,
     failed: AtomicBool,
+    indexing_paused: AtomicBool,
     pub(crate) gate: UsageGate,
 }
 
@@ -68,6 +69,7 @@ impl Database {
             opened_after: platform.clock.monotonic(),
             last_use: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            indexing_paused: AtomicBool::new(false),
             gate: UsageGate::default(),
         })
     }
@@ -123,6 +125,16 @@ impl Database {
     /// Whether it is being closed; long work should stop.
     pub fn is_closing(&self) -> bool {
         self.gate.is_closed()
+    }
+
+    /// Whether an administrator has paused indexing, until it is resumed or the database is closed.
+    pub fn is_indexing_paused(&self) -> bool {
+        self.indexing_paused.load(Ordering::Acquire)
+    }
+
+    /// Pauses indexing or resumes it.
+    pub fn set_indexing_paused(&self, paused: bool) {
+        self.indexing_paused.store(paused, Ordering::Release);
     }
 
     pub(crate) fn set_record(&self, record: Arc<DatabaseRecord>) {

@@ -1,4 +1,4 @@
-//! The long operations of one database: their ids, their states, and the wish to stop them.
+//! The long operations of one database, or of the server: their ids, their states, and the wish to stop them.
 //!
 //! Finished operations stay readable, up to a limit, because clients ask for the outcome afterwards.
 
@@ -11,7 +11,7 @@ use std::{
 };
 
 use platform::Timestamp;
-use wire::operation_state::{BulkInsertProgress, OperationStatus};
+use wire::operation_state::{BulkInsertProgress, OperationProgress, OperationStatus};
 
 /// Operations kept, running ones included; the oldest finished ones go first.
 const OPERATIONS_MAX: usize = 1024;
@@ -19,9 +19,11 @@ const OPERATIONS_MAX: usize = 1024;
 /// What one operation is doing.
 pub struct Operation {
     /// What it is, for people.
-    pub description: &'static str,
+    pub description: String,
     /// What it is, for programs.
     pub task_type: &'static str,
+    /// The text of the query that it is about, if it is about one.
+    pub query: Option<String>,
     /// When it began.
     pub started: Timestamp,
     state: Mutex<OperationState>,
@@ -34,12 +36,12 @@ pub struct OperationState {
     /// What became of it.
     pub status: OperationStatus,
     /// How far it came.
-    pub progress: BulkInsertProgress,
+    pub progress: OperationProgress,
     /// When it ended.
     pub ended: Option<Timestamp>,
 }
 
-/// The operations of one database.
+/// The operations of one database, or of the server.
 #[derive(Default)]
 pub struct Operations {
     last_id: AtomicI64,
@@ -60,18 +62,42 @@ impl Operations {
     pub fn begin(
         &self,
         id: i64,
-        description: &'static str,
+        description: impl Into<String>,
         task_type: &'static str,
+        now: Timestamp,
+    ) -> Result<Arc<Operation>, TooManyOperations> {
+        self.register(id, description.into(), task_type, None, now)
+    }
+
+    /// As [`begin`](Operations::begin), for an operation on the documents that a query chooses.
+    pub fn begin_query(
+        &self,
+        id: i64,
+        description: &str,
+        task_type: &'static str,
+        query: &str,
+        now: Timestamp,
+    ) -> Result<Arc<Operation>, TooManyOperations> {
+        self.register(id, description.to_owned(), task_type, Some(query.to_owned()), now)
+    }
+
+    fn register(
+        &self,
+        id: i64,
+        description: String,
+        task_type: &'static str,
+        query: Option<String>,
         now: Timestamp,
     ) -> Result<Arc<Operation>, TooManyOperations> {
         let state = OperationState {
             status: OperationStatus::InProgress,
-            progress: BulkInsertProgress::default(),
+            progress: BulkInsertProgress::default().into(),
             ended: None,
         };
         let operation = Arc::new(Operation {
             description,
             task_type,
+            query,
             started: now,
             state: Mutex::new(state),
             stop: AtomicBool::new(false),
@@ -125,8 +151,8 @@ impl Operation {
     }
 
     /// Tells how far it came.
-    pub fn set_progress(&self, progress: BulkInsertProgress) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).progress = progress;
+    pub fn set_progress(&self, progress: impl Into<OperationProgress>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).progress = progress.into();
     }
 
     /// Ends it.

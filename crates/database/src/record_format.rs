@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0      1  version, 1
+//!      0      1  version, 2
 //!      1      1  flags: bit 0 = switched off
 //!      2      2  length of the name
 //!      4      8  etag: index of the change that wrote the record
@@ -10,7 +10,9 @@
 //!     20      8  when the database was created, in ticks
 //!     28     16  topology id
 //!     44     16  cluster transaction id
-//!     60      -  name, UTF-8
+//!     60      2  length of the requests; versions before 2 have neither it nor them
+//!     62      -  name, UTF-8
+//!      -      -  requests: for each its index (8), the length of its id (1) and its id, UTF-8
 //!      -      -  the record as the client sent it, JSON, to the end
 //! ```
 //!
@@ -19,9 +21,25 @@
 use model::{DatabaseId, DatabaseName};
 use platform::Timestamp;
 
-const VERSION: u8 = 1;
-const HEADER_BYTES: usize = 60;
+const VERSION: u8 = 2;
+const HEADER_BYTES: usize = 62;
+/// Version 1 ends its header here and knows no requests.
+const HEADER_BYTES_OF_1: usize = 60;
 const FLAG_DISABLED: u8 = 1;
+
+/// Requests that a record remembers; the oldest go first.
+const REQUESTS_MAX: usize = 8;
+/// A longer id is not remembered.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// A request that wrote a record, so that the same request, sent again, is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordRequest {
+    /// The id that the client gave it.
+    pub id: String,
+    /// The index of the change that it made.
+    pub index: u64,
+}
 
 /// One database as the catalog knows it.
 #[derive(Clone, Debug)]
@@ -40,8 +58,28 @@ pub struct DatabaseRecord {
     pub topology_id: DatabaseId,
     /// The id of its cluster transactions.
     pub cluster_transaction_id: DatabaseId,
+    /// The newest requests that wrote the record, the oldest first.
+    pub requests: Vec<RecordRequest>,
     /// The record as the client sent it: a JSON object.
     pub body: Vec<u8>,
+}
+
+impl DatabaseRecord {
+    /// Remembers the request that writes the record with this index.
+    pub(crate) fn remember(&mut self, request_id: Option<&str>, index: u64) {
+        let fits = |id: &&str| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len());
+        let Some(id) = request_id.filter(fits) else { return };
+        if self.requests.len() == REQUESTS_MAX {
+            self.requests.remove(0);
+        }
+        self.requests.push(RecordRequest { id: id.to_owned(), index });
+    }
+
+    /// The index that the request with this id wrote.
+    pub(crate) fn index_of(&self, request_id: &str) -> Option<u64> {
+        let found = self.requests.iter().find(|request| request.id == request_id)?;
+        Some(found.index)
+    }
 }
 
 /// The bytes of a record.
@@ -57,19 +95,53 @@ pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     bytes.extend_from_slice(&record.created.ticks().to_le_bytes());
     bytes.extend_from_slice(&record.topology_id.0);
     bytes.extend_from_slice(&record.cluster_transaction_id.0);
+    let requests = write_requests(&record.requests);
+    let requests_bytes = u16::try_from(requests.len()).expect("8 requests of up to 137 bytes");
+    bytes.extend_from_slice(&requests_bytes.to_le_bytes());
     bytes.extend_from_slice(name);
+    bytes.extend_from_slice(&requests);
     bytes.extend_from_slice(&record.body);
     bytes
 }
 
-/// Reads the bytes of a record; `None` when they are not one of this version.
-pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
-    let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
-    if header[0] != VERSION {
-        return None;
+fn write_requests(requests: &[RecordRequest]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for request in requests {
+        bytes.extend_from_slice(&request.index.to_le_bytes());
+        bytes.push(u8::try_from(request.id.len()).expect("longer ids are not remembered"));
+        bytes.extend_from_slice(request.id.as_bytes());
     }
+    bytes
+}
+
+fn read_requests(mut bytes: &[u8]) -> Option<Vec<RecordRequest>> {
+    let mut requests = Vec::new();
+    while !bytes.is_empty() {
+        let (index, rest) = bytes.split_first_chunk::<8>()?;
+        let (length, rest) = rest.split_first()?;
+        let (id, rest) = rest.split_at_checked(usize::from(*length))?;
+        let id = std::str::from_utf8(id).ok()?.to_owned();
+        requests.push(RecordRequest { id, index: u64::from_le_bytes(*index) });
+        bytes = rest;
+    }
+    Some(requests)
+}
+
+/// Reads the bytes of a record; `None` when they are not one of a version up to this one.
+pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
+    let header_bytes = match bytes.first()? {
+        1 => HEADER_BYTES_OF_1,
+        &VERSION => HEADER_BYTES,
+        _ => return None,
+    };
+    let (header, rest) = bytes.split_at_checked(header_bytes)?;
+    let requests_bytes = match header_bytes {
+        HEADER_BYTES => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_1)),
+        _ => 0,
+    };
     let name_bytes = u16::from_le_bytes(fixed(header, 2));
-    let (name, body) = rest.split_at_checked(usize::from(name_bytes))?;
+    let (name, rest) = rest.split_at_checked(usize::from(name_bytes))?;
+    let (requests, body) = rest.split_at_checked(usize::from(requests_bytes))?;
     Some(DatabaseRecord {
         name: DatabaseName::new(std::str::from_utf8(name).ok()?).ok()?,
         disabled: header[1] & FLAG_DISABLED != 0,
@@ -78,6 +150,7 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
         created: Timestamp::from_ticks(i64::from_le_bytes(fixed(header, 20))),
         topology_id: DatabaseId(fixed(header, 28)),
         cluster_transaction_id: DatabaseId(fixed(header, 44)),
+        requests: read_requests(requests)?,
         body: body.to_vec(),
     })
 }
@@ -92,9 +165,8 @@ fn fixed<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_record_is_read_back_as_it_was_written() {
-        let record = DatabaseRecord {
+    fn record() -> DatabaseRecord {
+        DatabaseRecord {
             name: DatabaseName::new("Größe-1").unwrap(),
             disabled: true,
             etag: 7,
@@ -102,15 +174,54 @@ mod tests {
             created: Timestamp::from_ticks(638_000_000_000_000_001),
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),
+            requests: Vec::new(),
             body: b"{\"Settings\":{}}".to_vec(),
-        };
-        let bytes = write_record(&record);
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_back_as_it_was_written() {
+        let mut record = record();
+        for _ in 0..2 {
+            let bytes = write_record(&record);
+            assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
+            record.remember(Some("größer"), 7);
+            record.remember(Some(&"x".repeat(REQUEST_ID_BYTES_MAX)), 8);
+        }
+    }
+
+    #[test]
+    fn a_record_of_version_1_is_read_without_requests() {
+        let record = record();
+        let mut bytes = write_record(&record);
+        bytes[0] = 1;
+        bytes.drain(HEADER_BYTES_OF_1..HEADER_BYTES);
         assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
     }
 
     #[test]
+    fn only_the_newest_requests_are_remembered() {
+        let mut record = record();
+        for index in 0..=REQUESTS_MAX as u64 {
+            record.remember(Some(&format!("r{index}")), index);
+        }
+        record.remember(None, 100);
+        record.remember(Some(""), 101);
+        record.remember(Some(&"x".repeat(REQUEST_ID_BYTES_MAX + 1)), 102);
+        assert_eq!(record.requests.len(), REQUESTS_MAX);
+        assert_eq!((record.index_of("r0"), record.index_of("r1")), (None, Some(1)));
+    }
+
+    #[test]
     fn bytes_of_another_shape_are_not_a_record() {
-        for bytes in [&b""[..], &[1; 59], &[9; 80], &[1, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0]] {
+        for bytes in [
+            &b""[..],
+            &[1; 59],
+            &[2; 61],
+            &[2; 200],
+            &[9; 80],
+            &[1, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0],
+        ] {
             assert!(read_record(bytes).is_none());
         }
     }

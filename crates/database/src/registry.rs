@@ -98,7 +98,7 @@ impl DatabaseRegistry {
     pub fn access(&self, name: &str) -> Result<Access, AccessError> {
         let key = model::lower_case(name);
         if let Some(access) = self.shared.existing(&key) {
-            return Ok(access);
+            return access;
         }
         self.shared.begin_load(&key)
     }
@@ -113,8 +113,24 @@ impl DatabaseRegistry {
 
     /// Closes the database, if it is open, and runs `action` while nobody can open it. Blocks.
     pub fn with_closed<T>(&self, name: &str, action: impl FnOnce() -> T) -> T {
+        self.with_claimed(name, Transition::default(), action)
+    }
+
+    /// As [`with_closed`](DatabaseRegistry::with_closed), for an action that takes long: requests do
+    /// not wait for its end but are refused with `reason`.
+    pub fn with_locked<T>(
+        &self,
+        name: &str,
+        reason: &'static str,
+        action: impl FnOnce() -> T,
+    ) -> T {
+        self.with_claimed(name, Transition::refusing(reason), action)
+    }
+
+    fn with_claimed<T>(&self, name: &str, transition: Transition, action: impl FnOnce() -> T) -> T {
         let key = model::lower_case(name).into_owned();
-        let (transition, database) = self.shared.claim(&key);
+        let transition = Arc::new(transition);
+        let database = self.shared.claim(&key, &transition);
         transition.start();
         if let Some(database) = database {
             database.close(self.shared.options.close_timeout);
@@ -178,18 +194,25 @@ impl DatabaseRegistry {
 /// Threads that close databases when the server stops.
 const CLOSING_THREADS_MAX: usize = 32;
 
+fn wait_for(transition: &Arc<Transition>) -> Result<Access, AccessError> {
+    match transition.refusal() {
+        Some(reason) => Err(AccessError::Locked { reason }),
+        None => Ok(Access::Wait(Ticket(Arc::clone(transition)))),
+    }
+}
+
 impl Shared {
     fn slot(&self, key: &str) -> Option<Slot> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
-    fn existing(&self, key: &str) -> Option<Access> {
+    fn existing(&self, key: &str) -> Option<Result<Access, AccessError>> {
         let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
         match slots.get(key)? {
-            Slot::Moving(transition) => Some(Access::Wait(Ticket(Arc::clone(transition)))),
+            Slot::Moving(transition) => Some(wait_for(transition)),
             Slot::Open(database) => {
                 database.touch(self.idle_checks.load(Ordering::Relaxed));
-                DatabaseLease::take(database).map(Access::Ready)
+                DatabaseLease::take(database).map(Access::Ready).map(Ok)
             }
         }
     }
@@ -214,9 +237,7 @@ impl Shared {
         let transition = {
             let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
             match slots.get(key) {
-                Some(Slot::Moving(transition)) => {
-                    return Ok(Access::Wait(Ticket(Arc::clone(transition))));
-                }
+                Some(Slot::Moving(transition)) => return wait_for(transition),
                 Some(Slot::Open(database)) => {
                     // Whoever closes an open database takes its slot first.
                     let lease = DatabaseLease::take(database).ok_or(AccessError::ShuttingDown);
@@ -304,7 +325,7 @@ impl Shared {
     }
 
     /// Takes the name, waiting for whoever has it, and what was open under it.
-    fn claim(&self, key: &str) -> (Arc<Transition>, Option<Arc<Database>>) {
+    fn claim(&self, key: &str, transition: &Arc<Transition>) -> Option<Arc<Database>> {
         loop {
             let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
             let database = match slots.get(key) {
@@ -317,9 +338,8 @@ impl Shared {
                 Some(Slot::Open(database)) => Some(Arc::clone(database)),
                 None => None,
             };
-            let transition = Arc::new(Transition::default());
-            slots.insert(key.to_owned(), Slot::Moving(Arc::clone(&transition)));
-            return (transition, database);
+            slots.insert(key.to_owned(), Slot::Moving(Arc::clone(transition)));
+            return database;
         }
     }
 

@@ -27,12 +27,24 @@ struct State {
 /// The transition of one database.
 #[derive(Default)]
 pub(crate) struct Transition {
+    /// Why requests are refused instead of waiting, when it takes long.
+    refusal: Option<&'static str>,
     state: Mutex<State>,
     done: Condvar,
     started: AtomicBool,
 }
 
 impl Transition {
+    /// A transition for which no request waits: it is told `reason`.
+    pub(crate) fn refusing(reason: &'static str) -> Transition {
+        Transition { refusal: Some(reason), ..Transition::default() }
+    }
+
+    /// Why requests are refused, if they are.
+    pub(crate) fn refusal(&self) -> Option<&'static str> {
+        self.refusal
+    }
+
     /// Marks that a thread works on it now.
     pub(crate) fn start(&self) {
         self.started.store(true, Ordering::Release);

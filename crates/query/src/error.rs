@@ -19,6 +19,8 @@ pub enum Family {
     InvalidQuery,
     /// The request or a value has the wrong kind.
     InvalidOperation,
+    /// The query names an index that does not exist.
+    MissingIndex,
     /// The query is fine but this server cannot answer it (yet).
     NotSupported,
     /// The query is fine but the stored documents could not be read.
@@ -49,6 +51,11 @@ pub enum QueryError {
         /// What is wrong.
         message: String,
     },
+    /// The query names an index that does not exist. There are none yet, so no name is one's.
+    MissingIndex {
+        /// The name as the query has it.
+        name: String,
+    },
     /// Answering takes an index, and there are none yet.
     NeedsIndex {
         /// The part of the query that takes one.
@@ -78,6 +85,7 @@ impl QueryError {
             QueryError::Parse { .. } => Family::Parse,
             QueryError::Invalid { .. } => Family::InvalidQuery,
             QueryError::InvalidOperation { .. } => Family::InvalidOperation,
+            QueryError::MissingIndex { .. } => Family::MissingIndex,
             QueryError::NeedsIndex { .. } | QueryError::NotSupportedYet { .. } => {
                 Family::NotSupported
             }
@@ -98,6 +106,9 @@ impl fmt::Display for QueryError {
                 }
             }
             QueryError::InvalidOperation { message } => out.write_str(message),
+            QueryError::MissingIndex { name } => {
+                write!(out, "There is no index with '{name}' name.")
+            }
             QueryError::NeedsIndex { part, position, query } => write!(
                 out,
                 "{position} Answering {part} takes an index, and indexes are not supported yet\
@@ -121,6 +132,7 @@ impl Error for QueryError {
             QueryError::Documents(error) => Some(error),
             QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }
+            | QueryError::MissingIndex { .. }
             | QueryError::NeedsIndex { .. }
             | QueryError::NotSupportedYet { .. } => None,
         }

@@ -12,10 +12,12 @@ use rql::Query;
 use storage::Transaction;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::distinct::DistinctRows;
 use crate::error::QueryError;
 use crate::id_selection::{IdList, IdSelection, IdSelector};
 use crate::paging::{Paging, UNKNOWN_TOTAL, as_long};
 use crate::plan::{Plan, RowOrder, SourceDocuments, plan};
+use crate::projection::Projection;
 
 type Row<'t> = Result<DocumentRow<'t>, DocumentError>;
 type Rows<'t> = Box<dyn Iterator<Item = Row<'t>> + 't>;
@@ -23,7 +25,7 @@ type Rows<'t> = Box<dyn Iterator<Item = Row<'t>> + 't>;
 /// The answer to a query: what is known before the first row, then the rows, then the includes.
 pub struct QueryResult<'t, T> {
     tx: &'t T,
-    rows: Rows<'t>,
+    rows: Box<dyn Iterator<Item = Result<DocumentRow<'t>, QueryError>> + 't>,
     plan: Plan,
     total_results: i64,
     result_etag: i64,
@@ -52,17 +54,26 @@ pub fn execute<'t, T: Transaction>(
     let plan = plan(query, parameters, paging)?;
     let scope = Scope::of(tx, &plan.source)?;
     let total = scope.total(&plan)?;
-    let rows = scope.rows(&plan)?;
+    let rows = scope.rows(&plan)?.map(|row| row.map_err(QueryError::from));
     let start = usize::try_from(plan.window.start).unwrap_or(usize::MAX);
     let page_size = usize::try_from(plan.window.page_size).unwrap_or(usize::MAX);
     Ok(QueryResult {
         tx,
-        rows: Box::new(rows.skip(start).take(page_size)),
+        rows: match distinct_projection(&plan) {
+            None => Box::new(rows.skip(start).take(page_size)),
+            Some(projection) => {
+                Box::new(DistinctRows::new(rows, projection.clone()).skip(start).take(page_size))
+            }
+        },
         total_results: total.map_or(UNKNOWN_TOTAL, as_long),
         result_etag: scope.result_etag(!plan.includes.is_empty())?,
         included: Included::default(),
         plan,
     })
+}
+
+fn distinct_projection(plan: &Plan) -> Option<&Projection> {
+    plan.projection.as_ref().filter(|_| plan.is_distinct)
 }
 
 impl<'t, T: Transaction> QueryResult<'t, T> {
@@ -76,9 +87,23 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.plan.window.capped_max_results(u64::try_from(self.total_results).ok())
     }
 
-    /// How many rows were left out as repetitions: a document is in one place, so none.
-    pub fn skipped_results(&self) -> u64 {
-        0
+    /// How many rows are left out as repetitions up to the end of the page. Only `select distinct`
+    /// leaves out any; they are counted by going through the rows.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Documents`], and too many different rows.
+    pub fn skipped_results(&self) -> Result<u64, QueryError> {
+        let Some(projection) = distinct_projection(&self.plan) else { return Ok(0) };
+        let rows = Scope::of(self.tx, &self.plan.source)?.rows(&self.plan)?;
+        let rows = rows.map(|row| row.map_err(QueryError::from));
+        let mut distinct = DistinctRows::new(rows, projection.clone());
+        let window = &self.plan.window;
+        let mut wanted = window.start.saturating_add(window.page_size);
+        while 0 < wanted && distinct.next().transpose()?.is_some() {
+            wanted -= 1;
+        }
+        Ok(distinct.skipped())
     }
 
     /// The name under which the answer says it was found.

@@ -2,7 +2,7 @@
 //!
 //! Also what `GET /docs?include=` means, so the server uses it there.
 
-use blittable::{Corrupt, Object, Value};
+use blittable::{Corrupt, Object, Value, write_json};
 
 /// How many arrays inside arrays a path goes through; what lies deeper is not included.
 const NESTED_ARRAYS_MAX: u32 = 64;
@@ -12,8 +12,20 @@ const NESTED_ARRAYS_MAX: u32 = 64;
 pub struct IncludePath {
     text: String,
     steps: Vec<Step>,
-    /// Put in front of every id found: the part in parentheses.
-    prefix: Option<String>,
+    affix: Affix,
+}
+
+/// What becomes of the texts that a path finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Affix {
+    /// They are ids.
+    None,
+    /// They are ids, and so are they behind this: the part in parentheses, as in `Number(crews/)`.
+    Prefix(String),
+    /// They are ids, and so are they with this behind: `[{0}/x]` adds `/x`.
+    Suffix(String),
+    /// The affix is none that finds anything.
+    Nothing,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +38,7 @@ enum Step {
 impl IncludePath {
     /// Reads a path; every text is one.
     pub fn parse(text: &str) -> IncludePath {
-        let (path, prefix) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-            Some((path, prefix)) => (path, Some(prefix.to_owned())),
-            None => (text, None),
-        };
+        let (path, affix) = split_affix(text);
         let mut steps = Vec::new();
         for step in path.split('.') {
             let name = step.trim_end_matches("[]");
@@ -41,7 +50,7 @@ impl IncludePath {
             let brackets = (step.len() - name.len()) / 2;
             steps.extend(std::iter::repeat_n(Step::Each, brackets));
         }
-        IncludePath { text: text.to_owned(), steps, prefix }
+        IncludePath { text: text.to_owned(), steps, affix }
     }
 
     /// The path as it was written.
@@ -55,7 +64,10 @@ impl IncludePath {
     /// # Errors
     /// When the document is damaged.
     pub fn ids(&self, object: Object<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
-        self.follow(Value::Object(object), &self.steps, 0, include)
+        match self.affix {
+            Affix::Nothing => Ok(()),
+            _ => self.follow(Value::Object(object), &self.steps, 0, include),
+        }
     }
 
     /// Goes down members in a loop and into arrays by recursion, `depth` of them so far.
@@ -74,7 +86,7 @@ impl IncludePath {
                 },
                 (Step::Keys, Value::Object(object)) => {
                     return object.iter().try_for_each(|member| {
-                        self.include(member?.0, include);
+                        include_plain(member?.0, include);
                         Ok(())
                     });
                 }
@@ -98,26 +110,64 @@ impl IncludePath {
 
     fn found(&self, value: Value<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
         match value {
-            Value::String(text) => self.include(&text.as_cow()?, include),
-            Value::Integer(number) => self.include(&number.to_string(), include),
             Value::Array(array) => {
-                for element in array.iter() {
-                    if let Value::String(text) = element? {
-                        self.include(&text.as_cow()?, include);
-                    }
-                }
+                array.iter().try_for_each(|element| self.found_one(element?, include))
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+            single => self.found_one(single, include),
+        }
+    }
+
+    fn found_one(&self, value: Value<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
+        match value {
+            Value::String(text) => self.include(&text.as_cow()?, include),
+            Value::Integer(_) | Value::Number(_) | Value::Bool(_) => {
+                let mut json = Vec::new();
+                write_json(&value, &mut json)?;
+                self.include(&String::from_utf8_lossy(&json), include);
+            }
+            Value::Null | Value::Array(_) | Value::Object(_) => {}
         }
         Ok(())
     }
 
     fn include(&self, id: &str, include: &mut dyn FnMut(&str)) {
-        match &self.prefix {
+        include_plain(id, include);
+        match &self.affix {
             _ if id.is_empty() => {}
-            Some(prefix) => include(&format!("{prefix}{id}")),
-            None => include(id),
+            Affix::Prefix(prefix) => include(&format!("{prefix}{id}")),
+            Affix::Suffix(suffix) => include(&format!("{id}{suffix}")),
+            Affix::None | Affix::Nothing => {}
         }
+    }
+}
+
+fn include_plain(id: &str, include: &mut dyn FnMut(&str)) {
+    if !id.is_empty() {
+        include(id);
+    }
+}
+
+/// What stands for the found text in a suffix.
+const PLACE: &str = "{0}";
+
+/// The path without its affix, and the affix. A prefix counts when it ends with a slash; a suffix
+/// when a slash follows its place. Shorter brackets, such as an index, say nothing.
+fn split_affix(text: &str) -> (&str, Affix) {
+    if let Some((path, prefix)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        return match prefix {
+            _ if path.ends_with("[]") => (path, Affix::Nothing),
+            prefix if prefix.ends_with('/') => (path, Affix::Prefix(prefix.to_owned())),
+            _ => (path, Affix::None),
+        };
+    }
+    let Some((path, suffix)) = text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) else {
+        return (text, Affix::None);
+    };
+    match suffix.strip_prefix(PLACE) {
+        _ if suffix.is_empty() => (text, Affix::None),
+        Some(suffix) if suffix.starts_with('/') => (path, Affix::Suffix(suffix.to_owned())),
+        _ if suffix.len() < PLACE.len() => (path, Affix::None),
+        _ => (path, Affix::Nothing),
     }
 }
 
@@ -130,20 +180,33 @@ mod tests {
     #[test]
     fn a_path_finds_ids_wherever_they_are() {
         let document = r#"{
-            "Boat": "boats/1", "Number": 5, "None": null, "Blank": "",
+            "Boat": "boats/1", "Number": 5, "Fast": true, "Length": 1.50, "Numbers": [5, "6"], "None": null, "Blank": "",
             "Crew": ["people/1", null, 7, "people/2", ["people/3"]],
             "Stops": [{"Port": "ports/1"}, {}, {"Port": ["ports/2"]}],
             "ByRole": {"cook": "people/4", "mate": "people/5"},
             "Watches": {"dog": {"Id": "people/6"}}
         }"#;
         let document = parse_document(document.as_bytes(), &ParseLimits::default()).unwrap();
-        let cases: [(&str, &[&str]); 12] = [
+        let cases: [(&str, &[&str]); 25] = [
             ("Boat", &["boats/1"]),
             ("Nope.Boat", &[]),
             ("None", &[]),
             ("Blank", &[]),
-            ("Number(boats/)", &["boats/5"]),
-            ("Crew", &["people/1", "people/2"]),
+            ("Number(boats/)", &["5", "boats/5"]),
+            ("Number(boats)", &["5"]),
+            ("Fast", &["true"]),
+            ("Length", &["1.50"]),
+            ("Numbers", &["5", "6"]),
+            ("Numbers[]", &["5", "6"]),
+            ("Numbers(boats/)", &["5", "boats/5", "6", "boats/6"]),
+            ("Numbers[](boats/)", &[]),
+            ("Stops[].Port(x/)", &["ports/1", "x/ports/1", "ports/2", "x/ports/2"]),
+            ("Number[{0}/x]", &["5", "5/x"]),
+            ("Number[{0}-x]", &[]),
+            ("Number[{0}]", &[]),
+            ("Boat[0]", &["boats/1"]),
+            ("Numbers[{0}/x/y]", &["5", "5/x/y", "6", "6/x/y"]),
+            ("Crew", &["people/1", "7", "people/2"]),
             ("Stops[].Port", &["ports/1", "ports/2"]),
             ("Stops.Port", &["ports/1", "ports/2"]),
             ("ByRole.$Values", &["people/4", "people/5"]),

@@ -11,12 +11,14 @@
 //! | `plan` | a tree and its parameters to a [`Plan`] that needs no more decisions |
 //! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
+//! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
 //! | `field_value` | a path to the value it finds in a document |
 //! | `execution` | the rows |
 #![forbid(unsafe_code)]
 
 mod condition;
+mod distinct;
 mod error;
 mod execution;
 mod field_value;

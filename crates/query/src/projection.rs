@@ -50,16 +50,12 @@ impl<'a> Asked<'a> {
     /// The projection of a `select`; `None` when whole documents are selected.
     pub(crate) fn projection(&self, select: &'a Select) -> Result<Option<Projection>, QueryError> {
         let items = match &select.selection {
-            Selection::Everything if !select.distinct => return Ok(None),
-            Selection::Everything => return Err(self.not_yet("'select distinct'", None)),
+            Selection::Everything => return Ok(None),
             Selection::Script(_) => {
                 return Err(self.not_yet("a JavaScript projection", None));
             }
             Selection::Items(items) => items,
         };
-        if select.distinct {
-            return Err(self.not_yet("'select distinct'", place_of(&items[0].value)));
-        }
         if let [SelectItem { value: Expression::Field(path), .. }] = items.as_slice()
             && path.without_alias(self.alias()).is_none()
         {
@@ -163,9 +159,7 @@ impl Projection {
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         out.push(b'{');
-        for field in &self.fields {
-            field.write_json(document, out)?;
-        }
+        self.write_fields(document, out)?;
         out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
         write_json_string(document.change_vector(), out);
         out.extend_from_slice(b",\"@id\":");
@@ -174,6 +168,15 @@ impl Projection {
         write_json_string(&date::format(document.last_modified_ticks()), out);
         out.extend_from_slice(b"}}");
         Ok(())
+    }
+
+    /// Appends what the row of `document` shows: names and values, a comma behind each.
+    pub(crate) fn write_fields(
+        &self,
+        document: &DocumentRow<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        self.fields.iter().try_for_each(|field| field.write_json(document, out))
     }
 }
 

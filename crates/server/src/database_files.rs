@@ -6,11 +6,11 @@ use commands::CommitQueueOptions;
 use database::{DatabaseOptions, DatabaseRecord};
 use platform::Platform;
 use serde_json::{Map, Value};
-use settings::{DatabaseSettings, Settings};
+use settings::{DatabaseSettings, Problem, Settings};
 use storage::EnvironmentOptions;
 use wire::{ErrorKind, ProtocolError};
 
-use crate::server_state::ServerState;
+use crate::{server_state::ServerState, stored_record::body_of};
 
 /// The directory of the server's own environment, below the data directory.
 pub(crate) const SYSTEM_DIRECTORY: &str = "System";
@@ -35,8 +35,11 @@ impl DatabaseFiles {
 
     /// How the database of this record is opened.
     pub(crate) fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
-        let body: Map<String, Value> = serde_json::from_slice(&record.body).unwrap_or_default();
-        let (settings, warnings) = DatabaseSettings::from_stored(&self.settings, &overrides(&body));
+        let overrides = match body_of(record).get("Settings") {
+            Some(Value::Object(stored)) => overrides(stored),
+            _ => BTreeMap::new(),
+        };
+        let (settings, warnings) = DatabaseSettings::from_stored(&self.settings, &overrides);
         for warning in warnings {
             tracing::warn!(database = record.name.as_str(), "{warning}");
         }
@@ -67,25 +70,56 @@ impl DatabaseFiles {
 }
 
 /// The settings in a record: names of keys and texts; other values are written out.
-fn overrides(body: &Map<String, Value>) -> BTreeMap<String, String> {
-    let settings = body.get("Settings").and_then(Value::as_object);
+fn overrides(settings: &Map<String, Value>) -> BTreeMap<String, String> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         other => other.to_string(),
     };
-    settings.into_iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
+    settings.iter().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
-/// Refuses a record whose settings do not hold, before it is stored.
+/// Refuses the settings of a record that do not hold, before they are stored. Names that nobody knows
+/// are stored and have no effect: clients send back records in which names are mangled.
 pub(crate) fn check_settings(
     server: &Settings,
-    body: &Map<String, Value>,
+    database: &str,
+    stored: Option<&Value>,
 ) -> Result<(), ProtocolError> {
-    match DatabaseSettings::from_overrides(server, &overrides(body)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(ProtocolError::new(ErrorKind::BadRequest, error.to_string())),
+    let stored = match stored {
+        Some(Value::Object(stored)) => stored,
+        Some(Value::Null) | None => return Ok(()),
+        Some(_) => {
+            let message = "'Settings' of a record must be an object.";
+            return Err(ProtocolError::new(ErrorKind::Format, message));
+        }
+    };
+    let Err(error) = DatabaseSettings::from_overrides(server, &overrides(stored)) else {
+        return Ok(());
+    };
+    for problem in error.problems {
+        match problem {
+            Problem::UnknownKey { name, nearest, .. } => {
+                let nearest = nearest.unwrap_or("none");
+                tracing::warn!(database, name, nearest, "a setting is unknown and has no effect");
+            }
+            problem => return Err(refused_setting(&problem)),
+        }
     }
+    Ok(())
+}
+
+fn refused_setting(problem: &Problem) -> ProtocolError {
+    let message = match problem {
+        Problem::InvalidValue { name, .. } => {
+            format!("Could not set '{name}' configuration setting value.")
+        }
+        Problem::ServerOnly { name } => {
+            format!("Configuration '{name}' can only be set at server level.")
+        }
+        other => return ProtocolError::new(ErrorKind::BadRequest, other.to_string()),
+    };
+    ProtocolError::invalid_operation(message).caused_by(problem.to_string())
 }
 
 /// Removes the files of a database that is closed.

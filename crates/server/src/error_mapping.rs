@@ -83,6 +83,10 @@ pub(crate) fn access_error(error: &AccessError, name: &str) -> ProtocolError {
         AccessError::Disabled => {
             ProtocolError::new(ErrorKind::DatabaseDisabled, format!("{name} has been disabled"))
         }
+        AccessError::Locked { reason } => ProtocolError::new(
+            ErrorKind::DatabaseDisabled,
+            format!("The database '{name}' has been unloaded and locked because {reason}"),
+        ),
         AccessError::TooManyWaiting | AccessError::ShuttingDown => {
             ProtocolError::new(ErrorKind::Overloaded, error.to_string())
         }

@@ -31,6 +31,7 @@ mod routes;
 mod running_server;
 mod server_state;
 mod service;
+mod stored_record;
 mod submitting;
 
 pub use crate::{

@@ -17,6 +17,8 @@ pub struct TopologyFacts {
     pub topology_id: String,
     /// 22 characters of base64.
     pub cluster_transaction_id: String,
+    /// The order of the nodes, when an administrator has fixed it.
+    pub priority_order: Vec<String>,
 }
 
 /// The tag of the only node.
@@ -69,7 +71,8 @@ impl Unset {
 }
 
 /// The whole record: what the client stored, completed with defaults, the topology and the etag.
-/// Properties that the server does not know are kept, after the known ones.
+/// Properties that the server does not know are kept, after the known ones; those without a value
+/// say nothing and are left out.
 pub fn database_record(
     stored: &Map<String, Value>,
     name: &str,
@@ -82,10 +85,11 @@ pub fn database_record(
         .map(|(property, default)| ((*property).to_owned(), default.value()))
         .collect();
     for (key, value) in stored {
-        if !value.is_null() || !record.contains_key(key) {
+        if !value.is_null() {
             record.insert(key.clone(), value.clone());
         }
     }
+    record.insert("Settings".into(), settings_texts(stored));
     record.insert("DatabaseName".into(), name.into());
     record.insert("Disabled".into(), disabled.into());
     record.insert("Topology".into(), record_topology(topology));
@@ -94,12 +98,26 @@ pub fn database_record(
     Value::Object(record)
 }
 
+/// The settings of a record: every value is a text or null.
+fn settings_texts(stored: &Map<String, Value>) -> Value {
+    let text = |value: &Value| match value {
+        Value::Bool(true) => "True".into(),
+        Value::Bool(false) => "False".into(),
+        Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string().into(),
+        Value::Null | Value::String(_) => value.clone(),
+    };
+    let settings = stored.get("Settings").and_then(Value::as_object);
+    let texts = settings.into_iter().flatten().map(|(key, value)| (key.clone(), text(value)));
+    Value::Object(texts.collect())
+}
+
 fn record_topology(topology: &TopologyFacts) -> Value {
     json!({
         "Members": [NODE_TAG], "Promotables": [], "Rehabs": [], "PredefinedMentors": {},
         "DemotionReasons": {}, "PromotablesStatus": {},
         "Stamp": {"Index": topology.stamp_index, "Term": 1, "LeadersTicks": -2},
-        "DynamicNodesDistribution": false, "ReplicationFactor": 1, "PriorityOrder": [],
+        "DynamicNodesDistribution": false, "ReplicationFactor": 1,
+        "PriorityOrder": topology.priority_order,
         "NodesModifiedAt": topology.nodes_modified_at,
         "DatabaseTopologyIdBase64": topology.topology_id,
         "ClusterTransactionIdBase64": topology.cluster_transaction_id
@@ -119,7 +137,7 @@ pub fn database_put_result(name: &str, index: u64, topology: &TopologyFacts, url
             "ReplicationFactor": 1,
             "DatabaseTopologyIdBase64": topology.topology_id,
             "ClusterTransactionIdBase64": topology.cluster_transaction_id,
-            "PriorityOrder": []
+            "PriorityOrder": topology.priority_order
         },
         "NodesAddedTo": [url]
     })
@@ -136,6 +154,37 @@ pub fn topology_answer(name: &str, url: &str, etag: u64, server_version: &str) -
     })
 }
 
+/// Whether and how a database is kept from being deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum LockMode {
+    /// It may be deleted.
+    #[default]
+    Unlock,
+    /// Deleting it does nothing.
+    PreventDeletesIgnore,
+    /// Deleting it is an error.
+    PreventDeletesError,
+}
+
+impl LockMode {
+    const ALL: [LockMode; 3] =
+        [LockMode::Unlock, LockMode::PreventDeletesIgnore, LockMode::PreventDeletesError];
+
+    /// The word of the protocol.
+    pub fn name(self) -> &'static str {
+        match self {
+            LockMode::Unlock => "Unlock",
+            LockMode::PreventDeletesIgnore => "PreventDeletesIgnore",
+            LockMode::PreventDeletesError => "PreventDeletesError",
+        }
+    }
+
+    /// The mode with this name, in any case.
+    pub fn named(name: &str) -> Option<LockMode> {
+        LockMode::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
+    }
+}
+
 /// One database in `/databases`.
 #[derive(Clone, Debug)]
 pub struct ListedDatabase {
@@ -143,6 +192,8 @@ pub struct ListedDatabase {
     pub name: String,
     /// Whether it is switched off.
     pub disabled: bool,
+    /// Whether and how it is kept from being deleted.
+    pub lock_mode: LockMode,
     /// What it occupies on disk, if it is open.
     pub size_bytes: u64,
     /// How long it has been open, as a .NET span; `None` when it is not.
@@ -157,7 +208,7 @@ impl ListedDatabase {
     /// The entry as the protocol shows it. `url` is the address of the node.
     pub fn to_json(&self, url: &str) -> Value {
         let mut entry = json!({
-            "Name": self.name, "Disabled": self.disabled, "LockMode": "Unlock",
+            "Name": self.name, "Disabled": self.disabled, "LockMode": self.lock_mode.name(),
             "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
             "IsAdmin": true, "IsEncrypted": false, "UpTime": self.up_time, "BackupInfo": null,
             "Alerts": 0, "PerformanceHints": 0, "RejectClients": false, "IndexingErrors": 0,
@@ -237,13 +288,15 @@ mod tests {
             nodes_modified_at: "2026-11-20T15:10:03.4487497Z".into(),
             topology_id: "X4GTwBJ5A0abjnER+A/DeQ".into(),
             cluster_transaction_id: "VmPi610LU0aDMKQffF1OIQ".into(),
+            priority_order: Vec::new(),
         }
     }
 
     #[test]
     fn a_record_keeps_what_the_client_stored_and_gets_the_rest() {
         let Value::Object(stored) = json!({
-            "DatabaseName": "other case", "Settings": {"a.b": "c"}, "Foo": 1, "Sorters": null,
+            "DatabaseName": "other case", "Settings": {"a.b": "c", "d": 5, "e": true, "f": null}, "Foo": 1,
+            "Sorters": null, "DatabaseTopology": null,
             "Etag": 99, "Topology": {"Members": ["Z"]}
         }) else {
             unreachable!("an object was written")
@@ -251,7 +304,8 @@ mod tests {
         let record = database_record(&stored, "pr", true, &topology(), 12);
         assert_eq!(record["DatabaseName"], "pr");
         assert_eq!(record["Disabled"], true);
-        assert_eq!(record["Settings"]["a.b"], "c");
+        assert_eq!(record["Settings"], json!({"a.b": "c", "d": "5", "e": "True", "f": null}));
+        assert!(!record.as_object().unwrap().contains_key("DatabaseTopology"));
         assert_eq!(record["Foo"], 1);
         assert_eq!(record["Sorters"], json!({}));
         assert_eq!(record["Topology"]["Members"], json!(["A"]));

@@ -47,6 +47,8 @@ kinds! {
     RequestTimeout = 408 "System.TimeoutException";
     /// A parameter is missing or unreadable.
     Argument = 500 "System.ArgumentException";
+    /// Something that must be there is absent.
+    ArgumentNull = 500 "System.ArgumentNullException";
     /// A parameter is outside its range.
     ArgumentOutOfRange = 500 "System.ArgumentOutOfRangeException";
     /// The operation is not valid in this state or with this body.
@@ -75,7 +77,7 @@ kinds! {
     /// A query that cannot be parsed.
     QueryParse = 500 "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
     /// No index of that name.
-    IndexDoesNotExist = 404
+    IndexDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
     /// No database of that name.
     DatabaseDoesNotExist = 500 "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";

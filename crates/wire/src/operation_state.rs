@@ -9,6 +9,8 @@ pub enum OperationStatus {
     InProgress,
     /// It ended well.
     Completed(BulkOperationResult),
+    /// A database was compacted.
+    Compacted(CompactionResult),
     /// It failed.
     Faulted(OperationFailure),
     /// Somebody stopped it.
@@ -22,6 +24,41 @@ pub struct BulkOperationResult {
     pub total: u64,
     /// Documents among them.
     pub documents_processed: u64,
+}
+
+/// What compacting a database brought.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CompactionResult {
+    /// The database.
+    pub name: String,
+    /// Bytes of its files before.
+    pub before_bytes: u64,
+    /// Bytes of its files after.
+    pub after_bytes: u64,
+    /// What was done, step by step; the last one is the message of the result.
+    pub messages: Vec<String>,
+    /// Indexes that should have been compacted, too, and do not exist.
+    pub missing_indexes: Vec<String>,
+}
+
+/// How far an operation is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OperationProgress {
+    /// Of a bulk insert.
+    BulkInsert(BulkInsertProgress),
+    /// Of an operation that knows how much there is to do.
+    Determinate {
+        /// How much is done.
+        processed: u64,
+        /// How much there is to do.
+        total: u64,
+    },
+}
+
+impl From<BulkInsertProgress> for OperationProgress {
+    fn from(progress: BulkInsertProgress) -> OperationProgress {
+        OperationProgress::BulkInsert(progress)
+    }
 }
 
 /// Why an operation failed.
@@ -53,7 +90,7 @@ impl OperationStatus {
     pub fn word(&self) -> &'static str {
         match self {
             OperationStatus::InProgress => "InProgress",
-            OperationStatus::Completed(_) => "Completed",
+            OperationStatus::Completed(_) | OperationStatus::Compacted(_) => "Completed",
             OperationStatus::Faulted(_) => "Faulted",
             OperationStatus::Canceled => "Canceled",
         }
@@ -61,10 +98,11 @@ impl OperationStatus {
 }
 
 /// The whole state. Clients look at `Result.$type`, so `$type` comes first everywhere.
-pub fn operation_state(status: &OperationStatus, progress: Option<&BulkInsertProgress>) -> Value {
+pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProgress>) -> Value {
     let result = match status {
         OperationStatus::InProgress | OperationStatus::Canceled => Value::Null,
         OperationStatus::Completed(result) => bulk_operation_result(result),
+        OperationStatus::Compacted(result) => compaction_result(result),
         OperationStatus::Faulted(failure) => json!({
             "$type": "Raven.Client.Documents.Operations.OperationExceptionResult, Raven.Client",
             "Type": failure.type_name, "Message": failure.message, "Error": failure.error,
@@ -72,7 +110,7 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&BulkInsertPro
         }),
     };
     let running = matches!(status, OperationStatus::InProgress);
-    let progress = progress.filter(|_| running).map_or(Value::Null, bulk_insert_progress);
+    let progress = progress.filter(|_| running).map_or(Value::Null, progress_shape);
     json!({
         "$type": "Raven.Client.Documents.Operations.OperationState, Raven.Client",
         "Progress": progress, "Result": result, "Status": status.word()
@@ -86,6 +124,44 @@ fn bulk_operation_result(result: &BulkOperationResult) -> Value {
         "Details": [], "Query": null, "DocumentsProcessed": result.documents_processed,
         "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
     })
+}
+
+const MIB: u64 = 1 << 20;
+
+fn compaction_result(result: &CompactionResult) -> Value {
+    let message = result.messages.last().map(String::as_str);
+    let mut shape = compaction_shape(&result.name, message, false);
+    shape["SizeBeforeCompactionInMb"] = (result.before_bytes / MIB).into();
+    shape["SizeAfterCompactionInMb"] = (result.after_bytes / MIB).into();
+    shape["Messages"] = result.messages.clone().into();
+    if !result.missing_indexes.is_empty() {
+        let indexes = result.missing_indexes.iter().map(|name| {
+            let message = format!("Index '{name}' does not exist.");
+            (name.clone(), compaction_shape(name, Some(&message), true))
+        });
+        shape["IndexesResults"] = Value::Object(indexes.collect());
+    }
+    shape
+}
+
+fn compaction_shape(name: &str, message: Option<&str>, skipped: bool) -> Value {
+    let messages: Vec<&str> = message.into_iter().collect();
+    json!({
+        "$type": "Raven.Client.ServerWide.Operations.CompactionResult, Raven.Client",
+        "Message": message, "TreeName": null, "TreeProgress": 0, "TreeTotal": 0,
+        "GlobalProgress": 0, "GlobalTotal": 0, "Skipped": skipped, "Processed": true, "Name": name,
+        "SizeBeforeCompactionInMb": 0, "SizeAfterCompactionInMb": 0, "Messages": messages
+    })
+}
+
+fn progress_shape(progress: &OperationProgress) -> Value {
+    match progress {
+        OperationProgress::BulkInsert(progress) => bulk_insert_progress(progress),
+        OperationProgress::Determinate { processed, total } => json!({
+            "$type": "Raven.Client.Documents.Operations.DeterminateProgress, Raven.Client",
+            "Processed": processed, "Total": total
+        }),
+    }
 }
 
 fn bulk_insert_progress(progress: &BulkInsertProgress) -> Value {
@@ -132,11 +208,30 @@ mod tests {
     #[test]
     fn progress_is_shown_only_while_the_operation_runs() {
         let progress = BulkInsertProgress { processed: 3, batch_count: 1, last_processed_id: None };
+        let progress = OperationProgress::from(progress);
         let running = operation_state(&OperationStatus::InProgress, Some(&progress));
         assert_eq!(running["Progress"]["Processed"], 3);
         let ended = operation_state(&OperationStatus::Canceled, Some(&progress));
         assert_eq!(ended["Progress"], Value::Null);
         assert_eq!(ended["Status"], "Canceled");
+    }
+
+    #[test]
+    fn a_compaction_tells_the_sizes_and_what_was_not_there() {
+        let result = CompactionResult {
+            name: "db".into(),
+            before_bytes: 40 << 20,
+            after_bytes: 25 << 20,
+            messages: vec!["began".into(), "ended".into()],
+            missing_indexes: vec!["nope".into()],
+        };
+        let state = operation_state(&OperationStatus::Compacted(result), None);
+        assert_eq!(state["Status"], "Completed");
+        let result = &state["Result"];
+        assert_eq!((&result["Name"], &result["Message"]), (&json!("db"), &json!("ended")));
+        assert_eq!(result["SizeBeforeCompactionInMb"], 40);
+        assert_eq!(result["SizeAfterCompactionInMb"], 25);
+        assert_eq!(result["IndexesResults"]["nope"]["Skipped"], true);
     }
 
     #[test]

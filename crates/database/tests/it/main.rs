@@ -13,5 +13,6 @@ fn record(name: &str) -> database::NewRecord {
         name: DatabaseName::new(name).unwrap(),
         disabled: false,
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
+        request_id: None,
     }
 }

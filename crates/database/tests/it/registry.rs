@@ -232,3 +232,12 @@ fn disabled_databases_and_a_server_that_stops_open_nothing() {
     house.registry.close_all();
     assert!(matches!(house.open("b"), Err(AccessError::ShuttingDown)));
 }
+
+#[test]
+fn a_locked_database_refuses_requests_instead_of_letting_them_wait() {
+    let house = House::simple(&["a"]);
+    put(&house.open("a").unwrap(), "x/1");
+    let seen = house.registry.with_locked("A", "it is being tested", || house.open("a").err());
+    assert!(matches!(seen, Some(AccessError::Locked { reason: "it is being tested" })));
+    assert_eq!(count(&house.open("a").unwrap()), 1);
+}

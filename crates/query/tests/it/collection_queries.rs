@@ -201,3 +201,49 @@ fn the_result_etag_changes_with_the_documents_looked_at() {
     database.put("n/1", "Nothing", "");
     assert_ne!(etags()[3], first[3]);
 }
+
+#[test]
+fn distinct_rows_are_shown_once_and_the_others_are_counted() {
+    let database = Database::new();
+    for (id, body) in [
+        ("u/1", r#""Age":1,"K":"x""#),
+        ("u/2", r#""Age":1,"K":"y""#),
+        ("u/3", r#""Age":1,"K":"x""#),
+        ("u/4", r#""Age":2"#),
+        ("u/5", r#""Age":"1","L":[1,2]"#),
+        ("u/6", r#""L":[1,2]"#),
+    ] {
+        database.put(id, "Users", body);
+    }
+    let page = |start, page_size| Paging { start, page_size: Some(page_size) };
+    let all = Paging::default();
+    for (text, paging, ids, skipped) in [
+        ("from Users select distinct Age", all, "u/1 u/4 u/5 u/6", 2),
+        ("from Users as u select distinct u.Age", all, "u/1 u/4 u/5 u/6", 2),
+        ("from Users select distinct Age, K", all, "u/1 u/2 u/4 u/5 u/6", 1),
+        ("from Users select distinct L", all, "u/1 u/5", 4),
+        ("from Users select distinct id()", all, "u/1 u/2 u/3 u/4 u/5 u/6", 0),
+        ("from Users select distinct Age limit 1", all, "u/1", 0),
+        ("from Users select distinct Age", page(1, 2), "u/4 u/5", 2),
+        ("from Users select distinct Age", page(0, 0), "", 0),
+        ("from Users where id() in ('u/3', 'u/1') select distinct Age", all, "u/1", 1),
+    ] {
+        let answer = database.ask_page(text, paging);
+        assert_eq!(answer.ids.join(" "), ids, "{text}");
+        assert_eq!(answer.skipped, skipped, "{text}");
+    }
+    assert_eq!(database.ask("from Users select distinct Age").total, 6);
+    let whole = database.ask("from Users select distinct *");
+    assert_eq!((whole.ids.len(), whole.skipped), (6, 0));
+}
+
+#[test]
+fn no_index_exists() {
+    let database = harbour();
+    for text in ["from index 'no/such'", "from index X where A = $p select distinct B"] {
+        let missing = database.try_ask(text, Paging::default()).unwrap_err();
+        assert_eq!(missing.family(), Family::MissingIndex, "{text}");
+    }
+    let invalid = database.try_ask("from index 'x' limit -1", Paging::default()).unwrap_err();
+    assert_eq!(invalid.family(), Family::InvalidQuery);
+}

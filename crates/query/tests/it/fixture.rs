@@ -25,6 +25,7 @@ pub(crate) struct Answer {
     pub(crate) rows: Vec<String>,
     pub(crate) total: i64,
     pub(crate) capped: Option<i64>,
+    pub(crate) skipped: u64,
     pub(crate) index_name: String,
     pub(crate) etag: i64,
     pub(crate) included_paths: Option<Vec<String>>,
@@ -94,6 +95,7 @@ impl Database {
         let mut answer = Answer {
             total: result.total_results(),
             capped: result.capped_max_results(),
+            skipped: result.skipped_results()?,
             index_name: result.index_name().to_owned(),
             etag: result.result_etag(),
             included_paths: result

@@ -4,13 +4,12 @@ use std::{borrow::Cow, sync::Arc};
 
 use database::{DatabaseRecord, NewRecord};
 use http::StatusCode;
-use model::{DatabaseName, date};
+use model::DatabaseName;
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, ProtocolError,
     database_shapes::{
-        ListedDatabase, NODE_TAG, ToggleStatus, TopologyFacts, database_put_result,
-        database_record, topology_answer,
+        ListedDatabase, LockMode, NODE_TAG, ToggleStatus, database_put_result, topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
 };
@@ -24,6 +23,7 @@ use crate::{
     handlers::statistics::size_on_disk,
     router::Answering,
     server_state::ServerState,
+    stored_record::{lock_mode, read_object, record_json, texts_of, topology_facts},
 };
 
 /// `GET /databases`: all, a page, only names, or one.
@@ -66,6 +66,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
     ListedDatabase {
         name: name.to_owned(),
         disabled: record.disabled,
+        lock_mode: lock_mode(record),
         size_bytes: open.as_ref().map_or(0, |database| size_on_disk(database)),
         up_time,
         documents_count: documents_count.unwrap_or(0),
@@ -121,22 +122,6 @@ pub(crate) fn record(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &record_json(&call.database()?.record())))
 }
 
-fn record_json(record: &DatabaseRecord) -> Value {
-    let stored: Map<String, Value> = serde_json::from_slice(&record.body).unwrap_or_default();
-    let name = record.name.as_str();
-    database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
-}
-
-fn topology_facts(record: &DatabaseRecord) -> TopologyFacts {
-    TopologyFacts {
-        stamp_index: record.topology_index,
-        nodes_modified_at: date::format(record.created.ticks()),
-        topology_id: String::from_utf8_lossy(&record.topology_id.text()).into_owned(),
-        cluster_transaction_id: String::from_utf8_lossy(&record.cluster_transaction_id.text())
-            .into_owned(),
-    }
-}
-
 /// `PUT /admin/databases`: creates a database, or replaces its record when the header `ETag` names
 /// the version of the record.
 pub(crate) fn put(call: Call) -> Answering {
@@ -149,14 +134,15 @@ pub(crate) fn put(call: Call) -> Answering {
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
-            let record = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
+            let put = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
+            let record = put.record;
             let name = record.name.as_str();
             state.registry.record_changed(&record);
             if record.disabled && state.registry.if_open(name).is_some() {
                 state.registry.with_closed(name, || ());
             }
             let facts = topology_facts(&record);
-            let result = database_put_result(name, record.etag, &facts, &address);
+            let result = database_put_result(name, put.index, &facts, &address);
             Ok(Answer::shape(StatusCode::CREATED, &result))
         })
         .await
@@ -164,13 +150,7 @@ pub(crate) fn put(call: Call) -> Answering {
 }
 
 fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
-    let body: Map<String, Value> = serde_json::from_slice(&call.body).map_err(|error| {
-        if error.is_eof() {
-            let message = "Stream ended without reaching end of json content";
-            return ProtocolError::new(ErrorKind::EndOfStream, message);
-        }
-        ProtocolError::new(ErrorKind::InvalidData, format!("The record is not JSON: {error}"))
-    })?;
+    let body = read_object(&call.body)?;
     let refused = |message: &str| ProtocolError::new(ErrorKind::BadRequest, message);
     let name = match body.get("DatabaseName") {
         Some(Value::String(name)) => name,
@@ -178,20 +158,29 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
         Some(_) => return Err(refused("'DatabaseName' must be a text.")),
     };
     let name = DatabaseName::new(name).map_err(|error| refused(&error.to_string()))?;
-    check_settings(&call.state.settings, &body)?;
-    let disabled = body.get("Disabled").and_then(Value::as_bool).unwrap_or(false);
-    Ok(NewRecord { name, disabled, body: call.body.to_vec() })
+    check_settings(&call.state.settings, name.as_str(), body.get("Settings"))?;
+    let disabled = match body.get("Disabled") {
+        Some(Value::Bool(disabled)) => *disabled,
+        Some(Value::Null) | None => false,
+        Some(_) => {
+            let message = "'Disabled' of a record must be true or false.";
+            return Err(ProtocolError::new(ErrorKind::Format, message));
+        }
+    };
+    let request_id = call.query().get("raft-request-id").map(str::to_owned);
+    Ok(NewRecord { name, disabled, body: call.body.to_vec(), request_id })
 }
 
 /// `DELETE /admin/databases`.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
-        let names = database_names(&body);
+        let names = texts_of(&body, "DatabaseNames");
         let hard = body.get("HardDelete").and_then(Value::as_bool).unwrap_or(false);
         check_nodes(&body, &names)?;
         let state = call.state;
         blocking(move || {
+            let names = unlocked(&state, names)?;
             let mut last_index = -1;
             for name in &names {
                 if let Some(index) = delete_one(&state, name, hard)? {
@@ -203,6 +192,28 @@ pub(crate) fn delete(call: Call) -> Answering {
         })
         .await
     })
+}
+
+/// The names without those of databases of which deletes are ignored.
+///
+/// # Errors
+/// When a database must not be deleted; none is then.
+fn unlocked(state: &ServerState, names: Vec<String>) -> Result<Vec<String>, ProtocolError> {
+    let mut unlocked = Vec::with_capacity(names.len());
+    for name in names {
+        match state.catalog.record(&name).map_or(LockMode::Unlock, |record| lock_mode(&record)) {
+            LockMode::Unlock => unlocked.push(name),
+            LockMode::PreventDeletesIgnore => {}
+            mode @ LockMode::PreventDeletesError => {
+                let mode = mode.name();
+                return Err(ProtocolError::invalid_operation(format!(
+                    "Database '{name}' cannot be deleted because of the set lock mode ('{mode}'). \
+                     Please consider changing the lock mode before deleting the database."
+                )));
+            }
+        }
+    }
+    Ok(unlocked)
 }
 
 fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), ProtocolError> {
@@ -245,7 +256,7 @@ pub(crate) fn enable(call: Call) -> Answering {
 
 fn toggle(call: Call, disabled: bool) -> Answering {
     Box::pin(async move {
-        let names = database_names(&read_object(&call.body)?);
+        let names = texts_of(&read_object(&call.body)?, "DatabaseNames");
         let state = call.state;
         blocking(move || {
             let mut statuses = Vec::with_capacity(names.len());
@@ -273,22 +284,6 @@ fn toggle_one(
         Some(_) => Ok(ToggleStatus::done(name, disabled)),
         None => Ok(ToggleStatus::missing(name)),
     }
-}
-
-fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
-    serde_json::from_slice(body).map_err(|error| {
-        if error.is_eof() {
-            let message = "Stream ended without reaching end of json content";
-            return ProtocolError::new(ErrorKind::EndOfStream, message);
-        }
-        ProtocolError::new(ErrorKind::InvalidData, format!("The body is not JSON: {error}"))
-    })
-}
-
-fn database_names(body: &Map<String, Value>) -> Vec<String> {
-    let names = body.get("DatabaseNames").and_then(Value::as_array);
-    let names = names.into_iter().flatten().filter_map(Value::as_str);
-    names.map(str::to_owned).collect()
 }
 
 /// `GET /debug/is-loaded`.

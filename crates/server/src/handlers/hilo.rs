@@ -40,11 +40,19 @@ fn read_request(call: &Call) -> Result<HiLoRequest, ProtocolError> {
         // A text that is no date counts as no date.
         last_range_at_ticks: query
             .get("lastRangeAt")
+            .filter(|text| has_seven_decimals(text))
             .and_then(date::parse)
             .map(|at| at.utc_ticks()),
         last_max: query.long("lastMax")?.unwrap_or(0),
         separator: query.get("identityPartsSeparator").unwrap_or("/").to_owned(),
     })
+}
+
+/// Clients that send a date in another form than the server's own are used to its being no date: the
+/// range then keeps its size.
+fn has_seven_decimals(date: &str) -> bool {
+    let decimals = date.trim_end_matches('Z').rsplit_once('.').map_or("", |(_, decimals)| decimals);
+    decimals.len() == 7 && decimals.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `PUT /hilo/return`.

@@ -54,13 +54,19 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
 }
 
 fn listed(id: i64, operation: &Operation) -> Value {
+    let details = operation.query.as_ref().map(|query| {
+        json!({
+            "$type": "Raven.Client.Documents.Operations.BulkOperationResult+OperationDetails, Raven.Client",
+            "Query": query
+        })
+    });
     let ended = operation.state().ended.map(|ended| date::format(ended.ticks()));
     json!({
         "Id": id,
         "Description": {
             "Description": operation.description, "TaskType": operation.task_type,
             "StartTime": date::format(operation.started.ticks()), "EndTime": ended,
-            "DetailedDescription": null
+            "DetailedDescription": details
         },
         "Killable": true,
         "State": state_json(operation)

@@ -74,7 +74,10 @@ fn run(call: &Call, shape: Shape) -> Result<Answer, ProtocolError> {
     let prepared = prepare(call, shape, began)?;
     let database = call.database()?;
     let tx = database.read();
-    let result = prepared.execute(&tx)?;
+    let result = match prepared.execute(&tx) {
+        Err(QueryError::MissingIndex { name }) => return Ok(missing_index(&name, shape)),
+        executed => executed.map_err(query_error)?,
+    };
     if shape != Shape::Page && result.included_paths().is_some() {
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
@@ -99,6 +102,18 @@ fn run(call: &Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Shape::Page => answer.with_header("etag", &etag),
         Shape::Stream | Shape::Lines => answer,
     })
+}
+
+/// Clients know a missing index by the status; only those who stream are told the name.
+fn missing_index(name: &str, shape: Shape) -> Answer {
+    let answer = match shape {
+        Shape::Page => Answer::empty(StatusCode::NOT_FOUND),
+        Shape::Stream | Shape::Lines => {
+            let message = format!("Index {name} does not exist");
+            Answer::shape(StatusCode::NOT_FOUND, &serde_json::json!({"Error": message}))
+        }
+    };
+    answer.with_header(REQUEST_TIME, "0")
 }
 
 fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ProtocolError> {
@@ -150,6 +165,7 @@ fn stream_result(
         let mut send = |out: &mut Vec<u8>| send_piece(&sender, out) && !database.is_closing();
         let written = prepared
             .execute(&tx)
+            .map_err(query_error)
             .and_then(|result| prepared.write(&state, result, &mut out, &mut send));
         let last = match written {
             Ok(true) => Ok(Bytes::from(out)),
@@ -179,9 +195,9 @@ impl Prepared {
     fn execute<'t>(
         &self,
         tx: &'t ReadTransaction,
-    ) -> Result<QueryResult<'t, ReadTransaction>, ProtocolError> {
+    ) -> Result<QueryResult<'t, ReadTransaction>, QueryError> {
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
-        query::execute(tx, &self.query, parameters, self.paging).map_err(query_error)
+        query::execute(tx, &self.query, parameters, self.paging)
     }
 
     fn paging_max(&self) -> i64 {
@@ -197,7 +213,7 @@ impl Prepared {
         sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
         match self.shape {
-            Shape::Page => self.write_page_head(state, &result, out),
+            Shape::Page => self.write_page_head(state, &result, out)?,
             Shape::Stream => write_stream_head(&result, out),
             Shape::Lines => {
                 out.extend_from_slice(b"{\"Stats\":{");
@@ -237,7 +253,7 @@ impl Prepared {
         state: &ServerState,
         result: &QueryResult<'_, ReadTransaction>,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Result<(), ProtocolError> {
         let elapsed = state.platform.clock.monotonic().saturating_sub(self.began);
         let mut object = JsonObject::begin(out);
         object.number("TotalResults", result.total_results());
@@ -246,7 +262,7 @@ impl Prepared {
             object.number("CappedMaxResults", capped);
         }
         object.number("ScannedResults", 0);
-        object.number("SkippedResults", result.skipped_results());
+        object.number("SkippedResults", result.skipped_results().map_err(query_error)?);
         object.number("DurationInMs", elapsed.as_millis());
         match result.included_paths() {
             None => object.optional_text("IncludedPaths", None),
@@ -254,6 +270,7 @@ impl Prepared {
         }
         object.text("IndexName", result.index_name());
         object.name("Results").push(b'[');
+        Ok(())
     }
 }
 
@@ -308,11 +325,12 @@ fn write_stream_statistics(result: &QueryResult<'_, ReadTransaction>, out: &mut 
     out.extend_from_slice(total.as_bytes());
 }
 
-fn query_error(error: QueryError) -> ProtocolError {
+pub(crate) fn query_error(error: QueryError) -> ProtocolError {
     let kind = match error.family() {
         Family::Parse => ErrorKind::QueryParse,
         Family::InvalidQuery => ErrorKind::InvalidQuery,
         Family::InvalidOperation => ErrorKind::InvalidOperation,
+        Family::MissingIndex => ErrorKind::IndexDoesNotExist,
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Documents => match &error {
             QueryError::Documents(error) => return document_error(error),

@@ -1,0 +1,96 @@
+//! What the server reads in the record of a database, and how it changes one.
+//!
+//! A record is the JSON that a client sent. Invariant: a change keeps every property that it does not
+//! mean.
+
+use std::sync::Arc;
+
+use database::DatabaseRecord;
+use model::date;
+use serde_json::{Map, Value, json};
+use wire::{
+    ErrorKind, ProtocolError,
+    database_shapes::{LockMode, NODE_TAG, TopologyFacts, database_record},
+};
+
+use crate::{error_mapping::catalog_error, server_state::ServerState};
+
+/// The whole record as the protocol shows it.
+pub(crate) fn record_json(record: &DatabaseRecord) -> Value {
+    let stored = body_of(record);
+    let name = record.name.as_str();
+    database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
+}
+
+/// What the server knows about the nodes of a database.
+pub(crate) fn topology_facts(record: &DatabaseRecord) -> TopologyFacts {
+    let text = |id: model::DatabaseId| String::from_utf8_lossy(&id.text()).into_owned();
+    let is_ordered =
+        Value::Object(body_of(record))["Topology"]["PriorityOrder"] == json!([NODE_TAG]);
+    TopologyFacts {
+        stamp_index: record.topology_index,
+        nodes_modified_at: date::format(record.created.ticks()),
+        topology_id: text(record.topology_id),
+        cluster_transaction_id: text(record.cluster_transaction_id),
+        priority_order: if is_ordered { vec![NODE_TAG.to_owned()] } else { Vec::new() },
+    }
+}
+
+/// Whether and how a database is kept from being deleted.
+pub(crate) fn lock_mode(record: &DatabaseRecord) -> LockMode {
+    let body = body_of(record);
+    body.get("LockMode").and_then(Value::as_str).and_then(LockMode::named).unwrap_or_default()
+}
+
+/// What the client stored.
+pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
+    serde_json::from_slice(&record.body).unwrap_or_default()
+}
+
+/// Changes what is stored, under the index of the change, and tells the open database. `None` when
+/// there is no such database. Blocks.
+pub(crate) fn change_body(
+    state: &ServerState,
+    name: &str,
+    change: impl FnOnce(&mut Map<String, Value>),
+) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
+    change_record(state, name, |record, _| {
+        let mut body = body_of(record);
+        change(&mut body);
+        record.body = Value::Object(body).to_string().into_bytes();
+    })
+}
+
+/// As [`change_body`], for the whole record; the change is also given its index.
+pub(crate) fn change_record(
+    state: &ServerState,
+    name: &str,
+    change: impl FnOnce(&mut DatabaseRecord, u64),
+) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
+    let updated = state.catalog.update(name, change).map_err(|error| catalog_error(&error))?;
+    if let Some(record) = &updated {
+        state.registry.record_changed(record);
+    }
+    Ok(updated)
+}
+
+/// Reads a body that must be an object.
+pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
+    serde_json::from_slice(body).map_err(|error| {
+        let (kind, message) = if error.is_eof() {
+            let message = "Stream ended without reaching end of json content".to_owned();
+            (ErrorKind::EndOfStream, message)
+        } else if error.is_data() {
+            (ErrorKind::InvalidStartOfObject, format!("Expected start of object: {error}"))
+        } else {
+            (ErrorKind::InvalidData, format!("The body is not JSON: {error}"))
+        };
+        ProtocolError::new(kind, message)
+    })
+}
+
+/// The texts of an array property.
+pub(crate) fn texts_of(body: &Map<String, Value>, property: &str) -> Vec<String> {
+    let texts = body.get(property).and_then(Value::as_array);
+    texts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
