@@ -25,6 +25,9 @@ use crate::{
 /// The first journal file of an environment; each next one is twice as long, up to the setting.
 const JOURNAL_BYTES_FIRST: u64 = 256 * 1024;
 
+/// Larger buffers are given back after the record that needed them.
+const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// What became of an attempt to append.
 pub(crate) enum AppendError {
     /// Nothing was written: there was no space for another journal file.
@@ -48,7 +51,8 @@ struct State {
     next_bytes: u64,
     /// Pages journaled whole since the floor: their next record may be a difference.
     whole_since_floor: FxHashSet<PageNumber>,
-    builder: RecordBuilder,
+    /// Absent while a record is being built.
+    builder: Option<RecordBuilder>,
     /// Bytes appended since the last flush began.
     bytes_since_floor: u64,
 }
@@ -91,7 +95,7 @@ impl Journal {
             spare: None,
             next_bytes: JOURNAL_BYTES_FIRST,
             whole_since_floor: FxHashSet::default(),
-            builder: RecordBuilder::new(),
+            builder: None,
             bytes_since_floor: 0,
         };
         Self {
@@ -220,9 +224,9 @@ impl JournalTurn<'_> {
         changed: &[ChangedPage],
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
-        let mut builder = std::mem::replace(&mut self.state.builder, RecordBuilder::new());
+        let mut builder = self.state.builder.take().unwrap_or_else(RecordBuilder::new);
         let result = self.append_with(&mut builder, transaction, changed, meter);
-        self.state.builder = builder;
+        self.state.builder = Some(builder).filter(|builder| builder.held_bytes() <= HELD_BYTES_MAX);
         if result.is_ok() {
             self.journal.turn.notify_all();
         }
