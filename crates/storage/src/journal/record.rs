@@ -92,6 +92,11 @@ impl RecordBuilder {
         self.payload.len()
     }
 
+    /// Bytes of the buffers that it keeps.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.payload.capacity() + self.record.len()
+    }
+
     /// The finished record, in whole sectors, and its checksum.
     pub(super) fn finish(&mut self, header: RecordHeader) -> (&[u8], u128) {
         let (stored, flags) = self.store_payload();
