@@ -3,12 +3,17 @@
 
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
+pub(crate) mod compaction;
 pub(crate) mod configuration;
+pub(crate) mod database_administration;
 pub(crate) mod databases;
 pub(crate) mod debug;
+pub(crate) mod delete_by_query;
 pub(crate) mod documents;
 pub(crate) mod hilo;
 pub(crate) mod identities;
+pub(crate) mod indexes;
+pub(crate) mod logs;
 pub(crate) mod multi_get;
 pub(crate) mod operations;
 pub(crate) mod queries;

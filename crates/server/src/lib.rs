@@ -24,6 +24,7 @@ mod handlers;
 mod id_pattern;
 mod json_text;
 mod listener;
+mod logs_configuration;
 mod machine;
 mod node_address;
 mod router;

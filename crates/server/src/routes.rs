@@ -2,8 +2,9 @@
 
 use crate::{
     handlers::{
-        bulk_docs, bulk_insert, configuration, databases, debug, documents, hilo, identities,
-        multi_get, operations, queries, server_info, statistics, storage_report, streams,
+        bulk_docs, bulk_insert, compaction, configuration, database_administration, databases,
+        debug, delete_by_query, documents, hilo, identities, indexes, logs, multi_get, operations,
+        queries, server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -37,6 +38,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/debug/server-id"                        ValidUser     Ignored  Inline(debug::server_id);
     "GET"    "/debug/is-loaded"                        ValidUser     Ignored  Inline(databases::is_loaded);
     "GET"    "/operations/state"                       ValidUser     Ignored  Inline(operations::server_state);
+    "GET"    "/admin/operations/next-operation-id"     Operator      Ignored  Inline(operations::next_server_id);
+    "GET"    "/admin/logs/configuration"               Operator      Ignored  Inline(logs::configuration);
+    "POST"   "/admin/logs/configuration"               Operator      Whole    Inline(logs::set_configuration);
     "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
     "PUT"    "/admin/configuration/client"             Operator      Whole    Waiting(configuration::put_of_server);
 
@@ -46,6 +50,15 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "DELETE" "/admin/databases"                        Operator      Whole    Waiting(databases::delete);
     "POST"   "/admin/databases/enable"                 Operator      Whole    Waiting(databases::enable);
     "POST"   "/admin/databases/disable"                Operator      Whole    Waiting(databases::disable);
+    "POST"   "/admin/databases/set-lock"               Operator      Whole    Waiting(database_administration::set_lock);
+    "POST"   "/admin/databases/reorder"                Operator      Whole    Waiting(database_administration::reorder);
+    "POST"   "/admin/databases/promote"                Operator      Ignored  Waiting(database_administration::promote);
+    "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
+    "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
+    "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
+    "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(database_administration::compression);
+    "POST"   "/databases/*/admin/documents-compression/config" DatabaseAdmin Whole Waiting(database_administration::put_compression);
+    "GET"    "/databases/*/tasks"                      Read          Ignored  Inline(database_administration::tasks);
     "GET"    "/databases/*/admin/record"               DatabaseAdmin Ignored  Inline(databases::record);
     "GET"    "/databases/*/info/tcp"                   Read          Ignored  Inline(server_info::tcp_info);
     "GET"    "/databases/*/healthcheck"                Read          Ignored  Inline(server_info::health_check);
@@ -64,10 +77,32 @@ pub(crate) const ROUTES: &[Route] = routes! {
 
     "GET"    "/databases/*/queries"                    Read          Ignored  Inline(queries::query);
     "POST"   "/databases/*/queries"                    Read          Whole    Inline(queries::query);
+    "DELETE" "/databases/*/queries"                    Write         Whole    Waiting(delete_by_query::delete);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
     "GET"    "/databases/*/streams/queries"            Read          Ignored  Inline(queries::stream);
     "HEAD"   "/databases/*/streams/queries"            Read          Ignored  Inline(queries::stream);
     "POST"   "/databases/*/streams/queries"            Read          Whole    Inline(queries::stream);
+
+    "GET"    "/databases/*/indexes"                    Read          Ignored  Inline(indexes::list);
+    "DELETE" "/databases/*/indexes"                    Write         Ignored  Inline(indexes::not_found);
+    "RESET"  "/databases/*/indexes"                    Write         Ignored  Inline(indexes::of_one);
+    "GET"    "/databases/*/indexes/stats"              Read          Ignored  Inline(indexes::list);
+    "GET"    "/databases/*/indexes/errors"             Read          Ignored  Inline(indexes::errors);
+    "DELETE" "/databases/*/indexes/errors"             Write         Ignored  Inline(indexes::clear_errors);
+    "GET"    "/databases/*/indexes/status"             Read          Ignored  Inline(indexes::status);
+    "GET"    "/databases/*/indexes/staleness"          Read          Ignored  Inline(indexes::of_one);
+    "GET"    "/databases/*/indexes/terms"              Read          Ignored  Inline(indexes::terms);
+    "GET"    "/databases/*/indexes/progress"           Read          Ignored  Inline(indexes::progress);
+    "GET"    "/databases/*/indexes/performance"        Read          Ignored  Inline(indexes::performance);
+    "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(indexes::not_found);
+    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Inline(indexes::not_found);
+    "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Inline(indexes::has_changed);
+    "POST"   "/databases/*/indexes/set-lock"           Write         Whole    Inline(indexes::configure);
+    "POST"   "/databases/*/indexes/set-priority"       Write         Whole    Inline(indexes::configure);
+    "POST"   "/databases/*/admin/indexes/stop"         DatabaseAdmin Ignored  Inline(indexes::pause);
+    "POST"   "/databases/*/admin/indexes/start"        DatabaseAdmin Ignored  Inline(indexes::resume);
+    "POST"   "/databases/*/admin/indexes/enable"       DatabaseAdmin Ignored  Inline(indexes::of_one);
+    "POST"   "/databases/*/admin/indexes/disable"      DatabaseAdmin Ignored  Inline(indexes::of_one);
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
@@ -118,13 +153,13 @@ const MISSING_PARTS: &[&str] = &[
     "timeseries",
 ];
 /// Methods on paths that this server answers for other methods only.
-const MISSING_METHODS: &[(&str, &str)] =
-    &[("PATCH", "docs"), ("PATCH", "queries"), ("DELETE", "queries")];
+const MISSING_METHODS: &[(&str, &str)] = &[("PATCH", "docs"), ("PATCH", "queries")];
 
 /// The name of the part of the protocol that a request which no route answers belongs to, if it is
 /// one that clients know. `path` is what follows the name of the database.
 pub(crate) fn missing_part<'p>(method: &str, path: &'p str) -> Option<&'p str> {
-    let part = path.trim_start_matches('/').split('/').next().unwrap_or("");
+    let path = path.trim_start_matches('/');
+    let part = path.strip_prefix("admin/").unwrap_or(path).split('/').next().unwrap_or("");
     let is_part = MISSING_PARTS.iter().any(|missing| missing.eq_ignore_ascii_case(part));
     let is_method = MISSING_METHODS
         .iter()

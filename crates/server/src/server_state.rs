@@ -4,14 +4,14 @@ use std::{
     borrow::Cow,
     cell::RefCell,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use blittable::{Builder, ParseLimits};
-use database::{DatabaseRegistry, ServerCatalog};
+use database::{DatabaseRegistry, Operations, ServerCatalog};
 use flate2::Compression;
 use http::{HeaderMap, HeaderValue};
 use platform::Platform;
@@ -23,7 +23,8 @@ use wire::{
 };
 
 use crate::{
-    database_files::DatabaseFiles, machine::Machine, node_address, router::Router, routes::ROUTES,
+    database_files::DatabaseFiles, logs_configuration::LogsConfiguration, machine::Machine,
+    node_address, router::Router, routes::ROUTES,
 };
 
 /// The commit of this build, when the build knew it.
@@ -48,6 +49,9 @@ pub(crate) struct ServerState {
     /// The newest index of any client configuration, the server's or a database's. A client that
     /// knows this one needs no closer look.
     pub(crate) newest_client_configuration: AtomicU64,
+    /// Long operations that belong to no open database.
+    pub(crate) operations: Operations,
+    pub(crate) logs: Mutex<LogsConfiguration>,
     public_address: Option<String>,
     address: OnceLock<String>,
 }
@@ -86,6 +90,8 @@ impl ServerState {
             compression,
             started,
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
+            operations: Operations::default(),
+            logs: Mutex::default(),
             public_address,
             address: OnceLock::new(),
         }

@@ -1,10 +1,16 @@
 //! Long operations of a database.
 
+use std::sync::Arc;
+
 use database::Operation;
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
-use wire::{ProtocolError, database_shapes::NODE_TAG, operation_state::operation_state};
+use wire::{
+    ErrorKind, ProtocolError,
+    database_shapes::NODE_TAG,
+    operation_state::{OperationFailure, OperationStatus, operation_state},
+};
 
 use crate::{answer::Answer, call::Call};
 
@@ -17,16 +23,41 @@ pub(crate) fn next_id(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /operations/state`.
 pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
     let id = call.query().required_long("id")?;
-    match call.database()?.operations().get(id) {
-        Some(operation) => Ok(Answer::shape(StatusCode::OK, &state_json(&operation))),
-        None => Ok(Answer::empty(StatusCode::NOT_FOUND)),
+    Ok(state_answer(call.database()?.operations().get(id)))
+}
+
+/// `GET /operations/state` of the server.
+pub(crate) fn server_state(call: &Call) -> Result<Answer, ProtocolError> {
+    let id = call.query().required_long("id")?;
+    Ok(state_answer(call.state.operations.get(id)))
+}
+
+/// `GET /admin/operations/next-operation-id`.
+pub(crate) fn next_server_id(call: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::shape(StatusCode::OK, &json!({"Id": call.state.operations.next_id()})))
+}
+
+fn state_answer(operation: Option<Arc<Operation>>) -> Answer {
+    match operation {
+        Some(operation) => Answer::shape(StatusCode::OK, &state_json(&operation)),
+        None => Answer::empty(StatusCode::NOT_FOUND),
     }
 }
 
-/// `GET /operations/state` of the server, which has no operations of its own.
-pub(crate) fn server_state(call: &Call) -> Result<Answer, ProtocolError> {
-    call.query().required_long("id")?;
-    Ok(Answer::empty(StatusCode::NOT_FOUND))
+/// The end of an operation that this error stopped.
+pub(crate) fn failed(error: &ProtocolError) -> OperationStatus {
+    OperationStatus::Faulted(OperationFailure {
+        type_name: error.kind.type_name().to_owned(),
+        message: error.message.clone(),
+        error: error.full_text(),
+        status_code: error.kind.status(),
+    })
+}
+
+/// The refusal of one operation more.
+pub(crate) fn too_many_operations() -> ProtocolError {
+    let message = "Too many operations are running; try again when some have ended";
+    ProtocolError::new(ErrorKind::Overloaded, message)
 }
 
 /// `POST /operations/kill`.

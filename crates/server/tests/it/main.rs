@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod administration;
 mod batches;
 mod bulk_insert;
 mod databases;
 mod documents;
 mod hostile;
 mod http_client;
+mod indexes;
 mod lifecycle;
+mod operations;
 mod queries;
 mod storage_reports;
 mod test_server;

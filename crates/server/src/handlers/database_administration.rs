@@ -1,0 +1,187 @@
+//! What an administrator changes about a database that exists: its settings, its lock, the order of
+//! its nodes, its compression. The cluster has one node, so what adds or promotes nodes ends there.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use wire::{
+    ErrorKind, ProtocolError,
+    database_shapes::{LockMode, NODE_TAG},
+};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    database_files::check_settings,
+    router::Answering,
+    stored_record::{body_of, change_body, change_record, read_object, texts_of},
+};
+
+fn missing(name: &str) -> ProtocolError {
+    let message = format!("Database '{name}' does not exist.");
+    ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
+}
+
+/// `PUT /databases/*/admin/configuration/settings`: replaces the settings of the record. They hold
+/// when the database is opened the next time.
+pub(crate) fn put_settings(call: Call) -> Answering {
+    Box::pin(async move {
+        let settings = Value::Object(read_object(&call.body)?);
+        let name = call.database()?.record().name.as_str().to_owned();
+        check_settings(&call.state.settings, &name, Some(&settings))?;
+        let state = call.state;
+        blocking(move || {
+            let set = |body: &mut serde_json::Map<String, Value>| {
+                body.insert("Settings".to_owned(), settings);
+            };
+            change_body(&state, &name, set)?.ok_or_else(|| missing(&name))?;
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}
+
+/// `POST /admin/databases/set-lock`.
+pub(crate) fn set_lock(call: Call) -> Answering {
+    Box::pin(async move {
+        let body = read_object(&call.body)?;
+        let names = texts_of(&body, "DatabaseNames");
+        if names.is_empty() {
+            let message = "Value cannot be null. (Parameter 'DatabaseNames')";
+            return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
+        }
+        let mode = lock_mode_of(body.get("Mode"))?;
+        let state = call.state;
+        blocking(move || {
+            if let Some(name) = names.iter().find(|name| state.catalog.record(name).is_none()) {
+                return Err(missing(name));
+            }
+            for name in &names {
+                change_body(&state, name, |body| {
+                    body.insert("LockMode".to_owned(), mode.name().into());
+                })?;
+            }
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        })
+        .await
+    })
+}
+
+fn lock_mode_of(mode: Option<&Value>) -> Result<LockMode, ProtocolError> {
+    let named = match mode {
+        None | Some(Value::Null) => Some(LockMode::Unlock),
+        Some(Value::String(name)) => LockMode::named(name),
+        Some(_) => None,
+    };
+    named.ok_or_else(|| {
+        let mode = mode.unwrap_or(&Value::Null);
+        let message = format!("{mode} is not a lock mode of a database");
+        ProtocolError::new(ErrorKind::Format, message)
+    })
+}
+
+/// `POST /admin/databases/reorder`.
+pub(crate) fn reorder(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        let body = read_object(&call.body)?;
+        let state = call.state;
+        if state.catalog.record(&name).is_none() {
+            return Err(missing(&name));
+        }
+        if texts_of(&body, "MembersOrder") != [NODE_TAG] {
+            let message = "The reordered list doesn't correspond to the existing nodes of the \
+                           database group.";
+            return Err(ProtocolError::argument(message));
+        }
+        let is_fixed = body.get("Fixed").and_then(Value::as_bool).unwrap_or(false);
+        let order = if is_fixed { json!([NODE_TAG]) } else { json!([]) };
+        blocking(move || {
+            let reordered = change_record(&state, &name, |record, index| {
+                record.topology_index = index;
+                let mut body = body_of(record);
+                body.insert("Topology".to_owned(), json!({"PriorityOrder": order}));
+                record.body = Value::Object(body).to_string().into_bytes();
+            })?;
+            reordered.ok_or_else(|| missing(&name))?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        })
+        .await
+    })
+}
+
+/// `PUT /admin/databases/node`: there is no other node to add.
+pub(crate) fn add_node(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.single_non_empty("name")?;
+    if call.state.catalog.record(name).is_none() {
+        let message =
+            "Database Record not found when trying to add a node to the database topology";
+        return Err(ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message));
+    }
+    let message = match query.get("node").filter(|node| !node.is_empty()) {
+        None => format!("Database {name} already exists on all the nodes of the cluster"),
+        Some(NODE_TAG) => {
+            format!("Can't add node {NODE_TAG} to {name} topology because it is already part of it")
+        }
+        Some(node) => format!(
+            "Can't add node {node} to database '{name}' topology, because node {node} (which is in \
+             the new topology) is not part of the cluster"
+        ),
+    };
+    Err(ProtocolError::invalid_operation(message))
+}
+
+/// `POST /admin/databases/promote`: the only node is a member already.
+pub(crate) fn promote(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let name = query.single_non_empty("name")?.to_owned();
+        query.required("node")?;
+        drop(query);
+        let state = call.state;
+        blocking(move || {
+            let promoted = change_record(&state, &name, |_, _| ())?;
+            let record = promoted.ok_or_else(|| missing(&name))?;
+            let answer = json!({"Name": record.name.as_str(), "RaftCommandIndex": record.etag});
+            Ok(Answer::shape(StatusCode::OK, &answer))
+        })
+        .await
+    })
+}
+
+/// `GET /databases/*/tasks`: no kind of task exists yet, so there is none.
+pub(crate) fn tasks(call: &Call) -> Result<Answer, ProtocolError> {
+    let metadata = call.state.debug_metadata();
+    let answer = json!({
+        "@metadata": metadata, "OngoingTasksList": [], "SubscriptionsCount": 0,
+        "PullReplications": []
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /databases/*/documents-compression/config`.
+pub(crate) fn compression(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = body_of(&call.database()?.record());
+    Ok(match body.get("DocumentsCompression").filter(|stored| !stored.is_null()) {
+        Some(stored) => Answer::shape(StatusCode::OK, stored),
+        None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+/// `POST /databases/*/admin/documents-compression/config`: kept in the record.
+pub(crate) fn put_compression(call: Call) -> Answering {
+    Box::pin(async move {
+        let configuration = Value::Object(read_object(&call.body)?);
+        let name = call.database()?.record().name.as_str().to_owned();
+        let state = call.state;
+        blocking(move || {
+            let set = |body: &mut serde_json::Map<String, Value>| {
+                body.insert("DocumentsCompression".to_owned(), configuration);
+            };
+            let record = change_body(&state, &name, set)?.ok_or_else(|| missing(&name))?;
+            Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": record.etag})))
+        })
+        .await
+    })
+}

@@ -1,0 +1,145 @@
+//! Operations that go on behind an answer: deleting by query, compacting.
+
+use serde_json::{Value, json};
+
+use crate::test_server::TestServer;
+
+/// Asks for the state of an operation until it has ended.
+fn wait(server: &TestServer, target: &str, started: &Value) -> Value {
+    let id = started["OperationId"].as_i64().unwrap();
+    loop {
+        let reply = server.get(&format!("{target}/operations/state?id={id}"));
+        assert_eq!(reply.status, 200, "{target} {id}");
+        let state = reply.json();
+        if state["Status"] != "InProgress" {
+            return state;
+        }
+    }
+}
+
+fn users(count: usize) -> TestServer {
+    let server = TestServer::with_database();
+    let put = |n: usize| {
+        format!(
+            r#"{{"Type":"PUT","Id":"users/{n}","Document":{{"N":{n},"@metadata":{{"@collection":"Users"}}}}}}"#
+        )
+    };
+    let commands: Vec<String> = (0..count).map(put).collect();
+    assert_eq!(server.batch(&commands.join(",")).status, 201);
+    server.put("ports/1", "{}");
+    server
+}
+
+fn delete(server: &TestServer, query: &str) -> Value {
+    let body = json!({"Query": query}).to_string();
+    let reply = server.send("DELETE", "/databases/db/queries", body.as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    wait(server, "/databases/db", &reply.json())
+}
+
+fn count(server: &TestServer) -> Value {
+    server.get("/databases/db/stats").json()["CountOfDocuments"].clone()
+}
+
+#[test]
+fn the_documents_that_a_query_chooses_are_deleted() {
+    // More than one batch.
+    let server = users(2500);
+    for (query, deleted, left) in [
+        ("from Users where startsWith(id(), 'users/24')", 111, 2390),
+        ("from @all_docs where id() in ('users/1', 'users/1', 'nope')", 1, 2389),
+        ("from Users limit 10", 10, 2379),
+        ("from Users where id() = null", 0, 2379),
+        ("from Nope", 0, 2379),
+        ("from Users select N", 2378, 1),
+    ] {
+        let state = delete(&server, query);
+        assert_eq!(state["Status"], "Completed", "{state}");
+        let result = &state["Result"];
+        assert_eq!((&result["Total"], &result["DocumentsProcessed"]), (&json!(deleted), &json!(0)));
+        assert_eq!(count(&server), json!(left), "{query}");
+    }
+    let operations = server.get("/databases/db/operations").json();
+    let first = &operations["Results"][0]["Description"];
+    assert_eq!(
+        (&first["Description"], &first["TaskType"]),
+        (&json!("collection/Users"), &json!("DeleteByQuery"))
+    );
+    assert_eq!(
+        first["DetailedDescription"]["Query"],
+        "from Users where startsWith(id(), 'users/24')"
+    );
+}
+
+#[test]
+fn deleting_by_a_query_that_cannot_be_answered_fails_in_its_own_way() {
+    let server = users(3);
+    let state = delete(&server, "from index 'no/such'");
+    assert_eq!(state["Status"], "Faulted");
+    assert_eq!(state["Result"]["Message"], "There is no index with 'no/such' name.");
+    assert_eq!(state["Result"]["StatusCode"], 500);
+    let send = |target: &str, body: &str| {
+        server.send("DELETE", &format!("/databases/db/queries{target}"), body.as_bytes()).json()
+    };
+    assert_eq!(
+        send("", r#"{"Query":"from Users where N = 1"}"#)["Type"],
+        "System.NotSupportedException"
+    );
+    assert_eq!(send("", "{}")["Type"], "System.InvalidOperationException");
+    let slow = send("?maxOpsPerSec=0", r#"{"Query":"from Users"}"#);
+    assert_eq!(slow["Message"], "MaxOpsPerSecond must be greater than 0");
+    assert_eq!(count(&server), json!(4));
+}
+
+#[test]
+fn a_slow_delete_tells_how_far_it_is_and_can_be_stopped() {
+    let server = users(500);
+    let body = br#"{"Query":"from Users"}"#;
+    let started = server.send("DELETE", "/databases/db/queries?maxOpsPerSec=1", body).json();
+    let id = started["OperationId"].as_i64().unwrap();
+    loop {
+        let state = server.get(&format!("/databases/db/operations/state?id={id}")).json();
+        assert_eq!(state["Status"], "InProgress");
+        if state["Progress"]["Total"] == 500 {
+            break;
+        }
+    }
+    let kill = format!("/databases/db/operations/kill?id={id}");
+    assert_eq!(server.send("POST", &kill, b"").status, 204);
+    assert_eq!(wait(&server, "/databases/db", &started)["Status"], "Canceled");
+    assert!(400 < count(&server).as_u64().unwrap());
+}
+
+#[test]
+fn a_compacted_database_keeps_its_documents() {
+    let server = users(1000);
+    delete(&server, "from Users where startsWith(id(), 'users/9')");
+    let body = br#"{"DatabaseName":"db","Documents":true,"Indexes":["nope"]}"#;
+    let started = server.send("POST", "/admin/compact", body).json();
+    assert_eq!(started["OperationNodeTag"], "A");
+    let state = wait(&server, "", &started);
+    assert_eq!(state["Status"], "Completed", "{state}");
+    assert_eq!(state["Result"]["Name"], "db");
+    assert_eq!(state["Result"]["IndexesResults"]["nope"]["Skipped"], true);
+    assert_eq!(count(&server), json!(1000 - 111 + 1));
+    assert_eq!(server.document("users/1")["N"], 1);
+    server.put("users/new", "{}");
+
+    let refused = |body: &str| {
+        server.send("POST", "/admin/compact", body.as_bytes()).json()["Message"].clone()
+    };
+    for (body, message) in [
+        (r#"{"Documents":true}"#, "DatabaseName is a required field when compacting a database."),
+        (
+            r#"{"DatabaseName":"no","Documents":true}"#,
+            "Cannot compact database no, it doesn't exist.",
+        ),
+        (
+            r#"{"DatabaseName":"db"}"#,
+            "Documents is false in compact settings and no indexes were supplied. Nothing to compact.",
+        ),
+    ] {
+        assert_eq!(refused(body), message, "{body}");
+    }
+    assert_eq!(server.get("/operations/state?id=99").status, 404);
+}
