@@ -31,8 +31,16 @@ pub(crate) enum AnswerBody {
     Whole(Bytes),
     /// All of it, sent in chunks as if its length were unknown.
     Unmeasured(Bytes),
-    /// Made while it is sent. A sender that goes away without a last piece ends the body.
-    Stream(mpsc::Receiver<Result<Bytes, StreamBroken>>),
+    /// Made while it is sent. A sender that goes away without a last piece breaks the body off.
+    Stream(mpsc::Receiver<Piece>),
+}
+
+/// A part of a body that is made while it is sent.
+pub(crate) enum Piece {
+    /// More follows.
+    Part(Bytes),
+    /// The body is complete with this one.
+    Last(Bytes),
 }
 
 /// The body could not be made to its end; the connection is cut so that the client notices.
@@ -77,7 +85,7 @@ impl Answer {
     }
 
     /// JSON that is made while it is sent, and where its pieces go.
-    pub(crate) fn stream() -> (Answer, mpsc::Sender<Result<Bytes, StreamBroken>>) {
+    pub(crate) fn stream() -> (Answer, mpsc::Sender<Piece>) {
         let (sender, receiver) = mpsc::channel(STREAM_PIECES_MAX);
         let headers = vec![json_content_type()];
         (Answer { status: StatusCode::OK, headers, body: AnswerBody::Stream(receiver) }, sender)
@@ -125,7 +133,18 @@ impl Body for AnswerBody {
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
             AnswerBody::Stream(pieces) => {
-                pieces.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+                let Poll::Ready(piece) = pieces.poll_recv(context) else { return Poll::Pending };
+                Poll::Ready(match piece {
+                    Some(Piece::Part(bytes)) => Some(Ok(Frame::data(bytes))),
+                    Some(Piece::Last(bytes)) => {
+                        *body = AnswerBody::Empty;
+                        (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))
+                    }
+                    None => {
+                        *body = AnswerBody::Empty;
+                        Some(Err(StreamBroken))
+                    }
+                })
             }
         }
     }

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use database::DatabaseLease;
 use http::{HeaderMap, header};
-use hyper::body::Incoming;
 use wire::{ProtocolError, QueryString, header_names::unquote};
 
-use crate::server_state::ServerState;
+use crate::{request_body::RequestBody, server_state::ServerState};
 
 /// A request whose route has been found and whose database, if any, is open.
 pub(crate) struct Call {
@@ -22,7 +21,7 @@ pub(crate) struct Call {
     /// The whole body, decoded; empty for routes that ignore or stream it.
     pub(crate) body: Bytes,
     /// The body as it comes, for routes that stream it.
-    pub(crate) stream: Option<Incoming>,
+    pub(crate) stream: Option<RequestBody>,
 }
 
 impl Call {

@@ -1,8 +1,8 @@
 //! What a connection is doing, seen from its bytes: idle, sending a request's head, or at work.
 //!
 //! Clients keep idle connections for minutes and may use one at any moment, so idleness and a slow
-//! head have limits of their own. Invariant: a connection on which a request is being answered is
-//! never cut for its slowness here.
+//! head have limits of their own, and so has a client that does not take its answer. Invariant: a
+//! connection on which an answer is being made is never cut for its slowness here.
 
 use std::{
     io,
@@ -28,6 +28,10 @@ pub(crate) struct ConnectionWatch {
     /// When the head that is arriving began; 0 when none is.
     head_began: AtomicU64,
     is_answering: AtomicBool,
+    /// How many bodies are read to be thrown away; they have bounds of their own.
+    draining: AtomicU64,
+    /// Bytes wait for the client to take others.
+    is_write_blocked: AtomicBool,
 }
 
 /// What is to be done about a connection.
@@ -36,7 +40,7 @@ pub(crate) enum Verdict {
     Keep,
     /// Idle for too long: close it the polite way.
     CloseIdle,
-    /// Its head takes too long: cut it.
+    /// Its head takes too long, or its client does not take the answer: cut it.
     Cut,
 }
 
@@ -47,6 +51,8 @@ impl ConnectionWatch {
             last_byte: AtomicU64::new(0),
             head_began: AtomicU64::new(0),
             is_answering: AtomicBool::new(false),
+            draining: AtomicU64::new(0),
+            is_write_blocked: AtomicBool::new(false),
         })
     }
 
@@ -66,9 +72,24 @@ impl ConnectionWatch {
         self.is_answering.store(false, Ordering::Relaxed);
     }
 
+    /// What is left of a request's body is being thrown away.
+    pub(crate) fn draining(&self) {
+        self.draining.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Nothing is left of it, or it is given up.
+    pub(crate) fn drained(&self) {
+        self.last_byte.store(self.now(), Ordering::Relaxed);
+        self.draining.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed) > 0
+    }
+
     /// What to do about the connection now.
     pub(crate) fn judge(&self, idle_max: Duration, head_max: Duration) -> Verdict {
-        if self.is_answering.load(Ordering::Relaxed) {
+        if self.is_answering.load(Ordering::Relaxed) || self.is_draining() {
             return Verdict::Keep;
         }
         let now = self.now();
@@ -77,22 +98,31 @@ impl ConnectionWatch {
         if head_began != 0 {
             return if since(head_began) > head_max { Verdict::Cut } else { Verdict::Keep };
         }
-        let is_idle = since(self.last_byte.load(Ordering::Relaxed)) > idle_max;
-        if is_idle { Verdict::CloseIdle } else { Verdict::Keep }
+        if since(self.last_byte.load(Ordering::Relaxed)) <= idle_max {
+            return Verdict::Keep;
+        }
+        // The polite way ends with the answer, which such a client does not take.
+        let is_blocked = self.is_write_blocked.load(Ordering::Relaxed);
+        if is_blocked { Verdict::Cut } else { Verdict::CloseIdle }
     }
 
     fn saw_read(&self) {
         let now = self.now().max(1);
         self.last_byte.store(now, Ordering::Relaxed);
         if !self.is_answering.load(Ordering::Relaxed)
+            && !self.is_draining()
             && self.head_began.load(Ordering::Relaxed) == 0
         {
             self.head_began.store(now, Ordering::Relaxed);
         }
     }
 
-    fn saw_write(&self) {
-        self.last_byte.store(self.now(), Ordering::Relaxed);
+    /// What became of bytes that were to be sent.
+    fn saw_write(&self, written: &Poll<io::Result<usize>>) {
+        self.is_write_blocked.store(written.is_pending(), Ordering::Relaxed);
+        if written.is_ready() {
+            self.last_byte.store(self.now(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -129,8 +159,9 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.watch.saw_write();
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch.saw_write(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -138,8 +169,9 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.watch.saw_write();
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.watch.saw_write(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -174,5 +206,22 @@ mod tests {
         assert_eq!(watch.judge(ZERO, ZERO), Verdict::Keep);
         watch.answered();
         assert_eq!(watch.judge(LONG, ZERO), Verdict::Keep);
+    }
+
+    #[test]
+    fn only_a_client_that_does_not_take_its_answer_is_cut_instead_of_closed() {
+        let accepted = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
+        let watch =
+            ConnectionWatch { accepted, ..Arc::into_inner(ConnectionWatch::new()).unwrap() };
+        assert_eq!(watch.judge(ZERO, LONG), Verdict::CloseIdle);
+        watch.saw_write(&Poll::Pending);
+        assert_eq!(watch.judge(ZERO, LONG), Verdict::Cut);
+        watch.draining();
+        assert_eq!(watch.judge(ZERO, ZERO), Verdict::Keep);
+        watch.drained();
+        watch.saw_write(&Poll::Ready(Ok(1)));
+        assert_eq!(watch.judge(LONG, LONG), Verdict::Keep);
+        watch.last_byte.store(0, Ordering::Relaxed);
+        assert_eq!(watch.judge(ZERO, LONG), Verdict::CloseIdle);
     }
 }

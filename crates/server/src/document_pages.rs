@@ -1,22 +1,28 @@
 //! Lists of documents of any length: `/docs` without ids, `/collections/docs` and `/streams/docs`.
 //!
-//! A short page is written at once; a long one goes to a blocking thread that writes pieces as fast
-//! as the client takes them, from one snapshot. Invariant: memory holds a few pieces of the list, not
-//! the list.
+//! A short page is written at once, from one snapshot; a long one goes to a blocking thread that
+//! writes pieces as fast as the client takes them. A list in the order of ids or of etags that takes
+//! longer than some seconds goes on from a newer snapshot, behind its last document: it holds every
+//! document that is there all the time, each in the version of its moment (by etag, one that is
+//! changed meanwhile comes again). The other lists keep one snapshot and are cut off when that fills
+//! the memory. Invariant: memory holds a few pieces of the list, not the list, and no list keeps
+//! writes from going on.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use database::DatabaseLease;
 use documents::{DocumentError, DocumentRow};
 use model::{CollectionName, Etag};
 use storage::ReadTransaction;
-use tokio::sync::mpsc;
 use wire::{ProtocolError, QueryString};
 
 use crate::{
-    answer::{Answer, StreamBroken},
+    answer::Answer,
     error_mapping::document_error,
     id_pattern::IdPatterns,
     json_text::write_row,
+    piece_sender::{PieceSender, Sent},
 };
 
 /// Pages of at most so many documents are tried at once, on the thread that reads the connection.
@@ -25,6 +31,10 @@ const INLINE_DOCUMENTS_MAX: usize = 256;
 const INLINE_BYTES_MAX: usize = 1 << 20;
 /// About how large the pieces of a streamed list are.
 const PIECE_BYTES: usize = 64 << 10;
+/// How long a list that can go on later waits for its client before it gives its snapshot back.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a list that can go on later reads from one snapshot.
+const SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Which documents, in which order.
 #[derive(Debug)]
@@ -122,6 +132,27 @@ impl Listing {
         }
     }
 
+    /// Whether what follows a document can be told from any snapshot, without losing a document
+    /// that is there all the time. Newest first it cannot: what is changed meanwhile moves to the
+    /// beginning, which is past.
+    fn can_go_on_later(&self) -> bool {
+        match self.order {
+            Order::After(_) | Order::ByPrefix { .. } => true,
+            Order::NewestFirst | Order::OfCollection(_) => false,
+        }
+    }
+
+    /// Leaves out the `taken` documents up to this one.
+    fn go_on_behind(&mut self, etag: Etag, id: String, taken: usize) {
+        match &mut self.order {
+            Order::After(after) => *after = etag,
+            Order::ByPrefix { start_after, .. } => *start_after = Some(id),
+            Order::NewestFirst | Order::OfCollection(_) => return,
+        }
+        self.skip = 0;
+        self.take -= taken;
+    }
+
     fn page<'t>(
         &self,
         rows: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
@@ -147,8 +178,9 @@ pub(crate) fn list_documents(
     {
         return Answer::json(body);
     }
-    let (answer, sender) = Answer::stream();
-    tokio::task::spawn_blocking(move || write_in_pieces(&database, &tx, &listing, &sender));
+    let (answer, pieces) = Answer::stream();
+    let sender = PieceSender::new(pieces, database.clone());
+    tokio::task::spawn_blocking(move || write_in_pieces(&database, tx, listing, sender));
     answer
 }
 
@@ -164,32 +196,81 @@ fn write_at_once(tx: &ReadTransaction, listing: &Listing) -> Option<Vec<u8>> {
     (visited.is_ok() && is_complete).then(|| writer.finish())
 }
 
+/// How a list goes on.
+enum Next {
+    /// It is complete.
+    End,
+    /// From a new snapshot, once the client has taken this piece, if it is not empty.
+    Later(Bytes),
+    /// Not at all.
+    Cut,
+}
+
 fn write_in_pieces(
     database: &DatabaseLease,
-    tx: &ReadTransaction,
-    listing: &Listing,
-    sender: &mpsc::Sender<Result<Bytes, StreamBroken>>,
+    tx: ReadTransaction,
+    mut listing: Listing,
+    sender: PieceSender,
 ) {
-    let mut writer = ListWriter::new(listing);
-    let mut is_connected = true;
-    let visited = listing.visit(tx, &mut |row| {
+    let mut writer = ListWriter::new(&listing);
+    let mut tx = tx;
+    loop {
+        match write_from(&tx, &mut listing, &mut writer, &sender) {
+            Ok(Next::End) => return sender.finish(Bytes::from(writer.finish())),
+            Ok(Next::Cut) => return,
+            Ok(Next::Later(piece)) => {
+                drop(tx);
+                if !piece.is_empty() && !sender.send_without_snapshot(piece) {
+                    return;
+                }
+                tx = database.read();
+                sender.snapshot_renewed();
+            }
+            Err(error) => {
+                tracing::error!(%error, "a list of documents could not be written to its end");
+                return;
+            }
+        }
+    }
+}
+
+/// Writes from one snapshot as far as that may be held, and moves the beginning of `listing` behind
+/// what was written.
+fn write_from(
+    tx: &ReadTransaction,
+    listing: &mut Listing,
+    writer: &mut ListWriter,
+    sender: &PieceSender,
+) -> Result<Next, ProtocolError> {
+    let can_go_on_later = listing.can_go_on_later();
+    let mut next = Next::End;
+    let mut taken = 0;
+    let mut last = None;
+    listing.visit(tx, &mut |row| {
         writer.add(row)?;
-        if writer.out.len() >= PIECE_BYTES {
-            let piece = Bytes::from(std::mem::take(&mut writer.out));
-            is_connected = sender.blocking_send(Ok(piece)).is_ok() && !database.is_closing();
+        taken += 1;
+        if writer.out.len() < PIECE_BYTES {
+            return Ok(true);
         }
-        Ok(is_connected)
-    });
-    let last = match visited {
-        Ok(()) if is_connected => Ok(Bytes::from(writer.finish())),
-        Ok(()) => Err(StreamBroken),
-        Err(error) => {
-            tracing::error!(%error, "a list of documents could not be written to its end");
-            Err(StreamBroken)
+        let piece = Bytes::from(std::mem::take(&mut writer.out));
+        if !can_go_on_later {
+            let is_sent = sender.send(piece);
+            next = if is_sent { Next::End } else { Next::Cut };
+            return Ok(is_sent);
         }
-    };
-    // A client that has gone needs no end.
-    drop(sender.blocking_send(last));
+        next = match sender.send_patiently(piece, SNAPSHOT_PATIENCE) {
+            Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX => return Ok(true),
+            Sent::Taken => Next::Later(Bytes::new()),
+            Sent::Waiting(piece) => Next::Later(piece),
+            Sent::Cut => Next::Cut,
+        };
+        last = Some((row.etag(), row.id().to_owned()));
+        Ok(false)
+    })?;
+    if let Some((etag, id)) = last {
+        listing.go_on_behind(etag, id, taken);
+    }
+    Ok(next)
 }
 
 struct ListWriter {

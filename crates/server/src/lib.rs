@@ -27,6 +27,8 @@ mod listener;
 mod logs_configuration;
 mod machine;
 mod node_address;
+mod piece_sender;
+mod request_body;
 mod router;
 mod routes;
 mod running_server;

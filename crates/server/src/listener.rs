@@ -121,7 +121,7 @@ async fn keep(
         let (state, watch) = (Arc::clone(&state), Arc::clone(&watch));
         async move {
             watch.answering();
-            let response = serve(state, request).await;
+            let response = serve(state, request, Arc::clone(&watch)).await;
             watch.answered();
             Ok::<_, std::convert::Infallible>(response)
         }
@@ -139,6 +139,8 @@ async fn keep(
                 connection.as_mut().graceful_shutdown();
             }
             _ = looks.tick() => match watch.judge(idle_max, head_max) {
+                // The answer is on its way; nobody has to wait for the rest of a body.
+                Verdict::Keep if is_leaving && watch.is_draining() => break,
                 Verdict::Keep => {}
                 Verdict::CloseIdle => connection.as_mut().graceful_shutdown(),
                 Verdict::Cut => break,

@@ -37,7 +37,8 @@ pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ProtocolError> {
         return Err(unusable(ErrorKind::BadRequest, text));
     }
     let port = match port_text.strip_prefix(':') {
-        None => DEFAULT_PORT,
+        None if port_text.is_empty() => DEFAULT_PORT,
+        None => return Err(unusable(ErrorKind::BadRequest, text)),
         Some(port) => port.parse().map_err(|_| unusable(ErrorKind::BadRequest, text))?,
     };
     let host = match host.trim_matches(['[', ']']).parse::<IpAddr>() {

@@ -20,11 +20,13 @@ use tokio::{sync::mpsc, time::timeout};
 use wire::{ErrorKind, ProtocolError, header_names};
 
 use crate::{
-    answer::{Answer, AnswerBody, StreamBroken},
+    answer::{Answer, AnswerBody, Piece},
     call::Call,
     client_configuration,
+    connection_watch::ConnectionWatch,
     content_coding::{Coding, GzipStream, accepts_gzip, body_too_large, gzip_whole},
     database_access::open_database,
+    request_body::RequestBody,
     router::{BodyUse, Handler, Route, route_not_found},
     server_state::ServerState,
 };
@@ -33,10 +35,12 @@ use crate::{
 pub(crate) async fn serve(
     state: Arc<ServerState>,
     request: Request<Incoming>,
+    watch: Arc<ConnectionWatch>,
 ) -> Response<AnswerBody> {
     let (parts, incoming) = request.into_parts();
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let (method, headers) = (parts.method, parts.headers);
+    let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;
     let gzip = state.compression.filter(|_| accepts_gzip(&headers));
     let closes = closes_connection(&headers);
@@ -100,7 +104,7 @@ impl Exchange {
         method: Method,
         target: &str,
         headers: HeaderMap,
-        incoming: Incoming,
+        incoming: RequestBody,
     ) -> Result<Answer, ProtocolError> {
         let line_max = state.settings.http.request_line_bytes_max;
         if target.len() > line_max {
@@ -208,7 +212,7 @@ impl<F: Future + Unpin> Future for CatchUnwind<F> {
 async fn read_body(
     state: &ServerState,
     headers: &HeaderMap,
-    incoming: Incoming,
+    incoming: RequestBody,
 ) -> Result<Bytes, ProtocolError> {
     let bytes_max = state.settings.http.request_body_bytes_max;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -261,7 +265,7 @@ impl Pieces {
     }
 }
 
-fn body_stalled(stall_max: Duration) -> ProtocolError {
+pub(crate) fn body_stalled(stall_max: Duration) -> ProtocolError {
     let seconds = stall_max.as_secs();
     let message = format!("Nothing of the request's body arrived for {seconds} seconds");
     ProtocolError::new(ErrorKind::RequestTimeout, message)
@@ -301,21 +305,24 @@ fn compress(answer: &mut Answer, level: flate2::Compression) {
 }
 
 fn compress_stream(
-    mut pieces: mpsc::Receiver<Result<Bytes, StreamBroken>>,
+    mut pieces: mpsc::Receiver<Piece>,
     level: flate2::Compression,
-) -> mpsc::Receiver<Result<Bytes, StreamBroken>> {
+) -> mpsc::Receiver<Piece> {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut gzip = GzipStream::new(level);
         while let Some(piece) = pieces.recv().await {
-            let compressed = piece.and_then(|piece| gzip.push(&piece).map_err(|_| StreamBroken));
-            let is_broken = compressed.is_err();
-            if sender.send(compressed).await.is_err() || is_broken {
+            let compressed = match piece {
+                Piece::Part(piece) => gzip.push(&piece).map(Piece::Part),
+                Piece::Last(piece) => gzip.finish(&piece).map(Piece::Last),
+            };
+            // What could not be compressed breaks the answer off, as does the end without a last piece.
+            let Ok(compressed) = compressed else { return };
+            let is_last = matches!(compressed, Piece::Last(_));
+            if sender.send(compressed).await.is_err() || is_last {
                 return;
             }
         }
-        // A client that has gone needs no end.
-        drop(sender.send(gzip.finish().map_err(|_| StreamBroken)).await);
     });
     receiver
 }

@@ -2,7 +2,8 @@
 //!
 //! What was committed before a failure stays. Memory holds one element, the batch that is being
 //! gathered and the one that is being written, whatever the size of the body. The work goes on in a
-//! task of its own, so that the operation has an outcome even when the client goes away.
+//! task of its own, so that the operation has an outcome even when the client goes away, or is
+//! silent for longer than connections may be idle.
 
 use std::{collections::HashSet, future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -13,7 +14,7 @@ use database::{DatabaseLease, Operation};
 use documents::{DocumentError, ExpectedVersion, PutDocument, RequestedId};
 use http::StatusCode;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use tokio::time::{Instant, timeout};
 use wire::{
     BulkInsertCommand, ErrorKind, ProtocolError,
     operation_state::{
@@ -26,9 +27,10 @@ use crate::{
     call::Call,
     content_coding::{Coding, StreamDecoder},
     error_mapping::document_error,
+    request_body::RequestBody,
     router::Answering,
     server_state::ServerState,
-    service::error_answer,
+    service::{body_stalled, error_answer},
     submitting::{Submitted, begin, settle},
 };
 
@@ -38,6 +40,8 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 const BATCH_COMMANDS_MAX: usize = 4096;
 /// What an element may have around its document.
 const ELEMENT_OVERHEAD_BYTES: usize = 64 << 10;
+/// How often an insert that waits for its client looks whether it is still wanted.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// How often and how long a batch is offered to a full queue again before the insert fails.
 const FULL_QUEUE_TRIES: usize = 600;
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
@@ -134,7 +138,7 @@ impl Insert {
 
     async fn run(
         mut self,
-        mut body: Incoming,
+        mut body: RequestBody,
         mut decoder: StreamDecoder,
     ) -> Result<(), ProtocolError> {
         let inserted = self.insert_all(&mut body, &mut decoder).await;
@@ -179,13 +183,24 @@ impl Insert {
 
     async fn insert_all(
         &mut self,
-        body: &mut Incoming,
+        body: &mut RequestBody,
         decoder: &mut StreamDecoder,
     ) -> Result<(), ProtocolError> {
+        let stall_max = self.state.settings.http.idle_connection_timeout;
+        let mut last_piece = Instant::now();
         while !self.is_closed {
             self.check_wanted()?;
-            match self.next_event(body).await {
-                Event::Piece(piece) => self.take_piece(&decoder.push(&piece)?).await?,
+            let Ok(event) = timeout(LOOK_INTERVAL, self.next_event(body)).await else {
+                if last_piece.elapsed() > stall_max {
+                    return Err(body_stalled(stall_max));
+                }
+                continue;
+            };
+            match event {
+                Event::Piece(piece) => {
+                    self.take_piece(&decoder.push(&piece)?).await?;
+                    last_piece = Instant::now();
+                }
                 Event::Committed(outcome) => self.note_committed(outcome)?,
                 Event::Idle => self.submit_batch().await?,
                 Event::Broken(message) => {
@@ -215,7 +230,7 @@ impl Insert {
     }
 
     /// Prefers what arrives over what was written, and both over being idle.
-    async fn next_event(&mut self, body: &mut Incoming) -> Event {
+    async fn next_event(&mut self, body: &mut RequestBody) -> Event {
         let (state, database) = (Arc::clone(&self.state), self.database.clone());
         let has_batch = !self.batch.commands.is_empty();
         let in_flight = &mut self.in_flight;

@@ -12,14 +12,14 @@ use http::StatusCode;
 use query::{Family, Paging, QueryError, QueryResult};
 use rql::Query;
 use storage::ReadTransaction;
-use tokio::sync::mpsc;
 use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
 
 use crate::{
-    answer::{Answer, StreamBroken},
+    answer::Answer,
     call::Call,
     error_mapping::document_error,
     json_text::{JsonObject, write_row},
+    piece_sender::PieceSender,
     server_state::ServerState,
 };
 
@@ -162,31 +162,29 @@ fn stream_result(
     let state = std::sync::Arc::clone(&call.state);
     tokio::task::spawn_blocking(move || {
         let mut out = Vec::new();
-        let mut send = |out: &mut Vec<u8>| send_piece(&sender, out) && !database.is_closing();
+        let sender = PieceSender::new(sender, database);
+        let mut send = |out: &mut Vec<u8>| send_piece(&sender, out);
         let written = prepared
             .execute(&tx)
             .map_err(query_error)
             .and_then(|result| prepared.write(&state, result, &mut out, &mut send));
-        let last = match written {
-            Ok(true) => Ok(Bytes::from(out)),
-            Ok(false) => Err(StreamBroken),
+        match written {
+            Ok(true) => sender.finish(Bytes::from(out)),
+            Ok(false) => {}
             Err(error) => {
                 tracing::error!(%error, "the result of a query could not be written to its end");
-                Err(StreamBroken)
             }
-        };
-        // A client that has gone needs no end.
-        drop(sender.blocking_send(last));
+        }
     });
     answer
 }
 
 /// Sends what has gathered, if that is enough; `false` when nobody listens any more.
-fn send_piece(sender: &mpsc::Sender<Result<Bytes, StreamBroken>>, out: &mut Vec<u8>) -> bool {
+fn send_piece(sender: &PieceSender, out: &mut Vec<u8>) -> bool {
     if out.len() < PIECE_BYTES {
         return true;
     }
-    sender.blocking_send(Ok(Bytes::from(std::mem::take(out)))).is_ok()
+    sender.send(Bytes::from(std::mem::take(out)))
 }
 
 type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
+use platform::Platform;
 use serde_json::{Value, json};
 
 use crate::{
@@ -176,4 +177,34 @@ fn unchanged_documents_are_not_written_again_when_the_client_asks_for_that() {
     // equal to it.
     assert_eq!(insert(4, format!("[{},{}]", element("a", 9), element("a", 1))), 5);
     assert_eq!(server.document("a")["v"], 1);
+}
+
+#[test]
+fn an_insert_whose_client_is_silent_fails_and_keeps_what_was_committed() {
+    let settings = ["--Http.IdleConnectionTimeoutInSec=1"];
+    let server = TestServer::start(Platform::memory(), &settings);
+    server.create("db");
+    let mut connection = begin_stream(&server, 1);
+    connection.send_chunk(b"[");
+    connection.send_chunk(element("a", 1).as_bytes());
+    let reply = connection.read_reply(false);
+    assert_eq!(reply.status, 500);
+    let error = reply.json()["Error"].as_str().unwrap().to_owned();
+    assert!(error.contains("Nothing of the request's body arrived for 1 seconds"), "{error}");
+    assert_eq!(state(&server, 1)["Status"], "Faulted");
+    assert_eq!(server.document("a")["v"], 1);
+}
+
+#[test]
+fn a_database_is_deleted_while_the_client_of_an_insert_is_silent() {
+    let server = TestServer::with_database();
+    let mut connection = begin_stream(&server, 1);
+    connection.send_chunk(b"[");
+    connection.send_chunk(element("a", 1).as_bytes());
+    wait_for("a commit while the stream is idle", || !server.document("a").is_null());
+    let delete = br#"{"DatabaseNames":["db"],"HardDelete":true}"#;
+    assert_eq!(server.send("DELETE", "/admin/databases", delete).status, 200);
+    let reply = connection.read_reply(false);
+    assert_eq!(reply.status, 500);
+    assert!(reply.text().contains("The database is being closed."), "{}", reply.text());
 }

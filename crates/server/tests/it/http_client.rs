@@ -52,6 +52,21 @@ impl Connection {
         self.0.write_all(bytes).unwrap();
     }
 
+    /// Sends, unless the other side has gone.
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.0.write_all(bytes).is_ok()
+    }
+
+    /// Everything that comes until the other side closes the connection, politely or not.
+    pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut piece = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = self.0.read(&mut piece) {
+            bytes.extend_from_slice(&piece[..count]);
+        }
+        bytes
+    }
+
     /// Sends one chunk of a chunked body.
     pub(crate) fn send_chunk(&mut self, bytes: &[u8]) {
         self.send(format!("{:x}\r\n", bytes.len()).as_bytes());

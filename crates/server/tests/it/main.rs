@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod administration;
+mod addresses;
 mod batches;
 mod bulk_insert;
+mod connections;
 mod databases;
 mod documents;
 mod hostile;

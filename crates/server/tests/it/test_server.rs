@@ -80,8 +80,20 @@ impl TestServer {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Reply {
+        self.send_from(&self.address.to_string(), method, target, headers, body)
+    }
+
+    /// Sends a request to the server under the name `host`.
+    pub(crate) fn send_from(
+        &self,
+        host: &str,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
         let mut connection = self.open();
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: test\r\n");
+        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

@@ -1,0 +1,82 @@
+//! Which address of the node clients are told.
+
+use platform::Platform;
+use serde_json::{Value, json};
+
+use crate::{http_client::Reply, test_server::TestServer};
+
+fn ask(server: &TestServer, target: &str, host: &str) -> Reply {
+    server.send_from(host, "GET", target, &[], b"")
+}
+
+/// Every address of the node in the answers that tell one.
+fn told(server: &TestServer, host: &str) -> Vec<Value> {
+    let topology = ask(server, "/topology?name=db", host).json();
+    let cluster = ask(server, "/cluster/topology", host).json();
+    let listed = ask(server, "/databases", host).json();
+    let one = ask(server, "/databases?name=db", host).json();
+    let name = format!("n{}", ask(server, "/databases?namesOnly=true", host).body.len());
+    let record = json!({"DatabaseName": name}).to_string();
+    let created = server.send_from(host, "PUT", "/admin/databases", &[], record.as_bytes());
+    assert_eq!(created.status, 201, "{}", created.text());
+    vec![
+        topology["Nodes"][0]["Url"].clone(),
+        cluster["Topology"]["Members"]["A"].clone(),
+        cluster["Topology"]["AllNodes"]["A"].clone(),
+        listed["Databases"][0]["NodesTopology"]["Members"][0]["NodeUrl"].clone(),
+        one["NodesTopology"]["Members"][0]["NodeUrl"].clone(),
+        created.json()["NodesAddedTo"][0].clone(),
+    ]
+}
+
+#[test]
+fn a_client_is_told_the_address_that_it_used() {
+    let server = TestServer::with_database();
+    for (host, expected) in
+        [("foo:1234", "http://foo:1234"), ("DB.example:80", "http://db.example")]
+    {
+        assert_eq!(told(&server, host), [expected; 6], "{host}");
+    }
+}
+
+#[test]
+fn the_public_address_is_told_to_everybody() {
+    let settings = ["--PublicServerUrl=http://db.example:9000"];
+    let server = TestServer::start(Platform::memory(), &settings);
+    server.create("db");
+    assert_eq!(told(&server, "foo:1234"), ["http://db.example:9000"; 6]);
+    assert_eq!(ask(&server, "/topology?name=db", "a b").status, 200);
+}
+
+#[test]
+fn nobody_is_told_an_address_at_which_nobody_can_connect() {
+    let settings =
+        ["--ServerUrl=http://0.0.0.0:0", "--Security.UnsecuredAccessAllowed=PublicNetwork"];
+    let server = TestServer::start(Platform::memory(), &settings);
+    server.create("db");
+    let texts = [
+        ask(&server, "/topology?name=db", "0.0.0.0:8080").text(),
+        ask(&server, "/cluster/topology", "here:1").text(),
+        ask(&server, "/databases", "here:1").text(),
+        ask(&server, "/databases", "a b").text(),
+        ask(&server, "/debug/server-id", "here:1").text(),
+        ask(&server, "/cluster/node-info", "here:1").text(),
+    ];
+    for text in texts {
+        assert!(!text.contains("0.0.0.0"), "{text}");
+    }
+}
+
+#[test]
+fn a_host_that_is_none_is_refused_where_the_address_is_the_answer() {
+    let server = TestServer::with_database();
+    for target in ["/topology?name=db", "/cluster/topology"] {
+        let reply = ask(&server, target, "");
+        assert_eq!(reply.status, 500, "{target}");
+        assert_eq!(reply.json()["Type"], "System.InvalidOperationException");
+        assert_eq!(reply.json()["Message"], "Could not parse server web url: http:");
+        assert_eq!(ask(&server, target, "a b").status, 400, "{target}");
+        assert_eq!(ask(&server, target, "foo:bar").status, 400, "{target}");
+    }
+    assert_eq!(ask(&server, "/databases/db/stats", "a b").status, 200);
+}

@@ -1,0 +1,132 @@
+//! What becomes of connections: answers given early, and clients that are slow.
+
+use platform::Platform;
+use serde_json::json;
+
+use crate::{http_client::Connection, test_server::TestServer};
+
+/// Begins a request whose body has `bytes` bytes.
+fn begin(server: &TestServer, target: &str, bytes: usize) -> Connection {
+    let mut connection = server.open();
+    let head = format!("POST {target} HTTP/1.1\r\nHost: t\r\nContent-Length: {bytes}\r\n\r\n");
+    connection.send(head.as_bytes());
+    connection
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_body_reaches_a_client_that_goes_on_sending() {
+    let server = TestServer::with_database();
+    let piece = vec![b'a'; 1 << 20];
+    let table = [
+        ("/databases/nosuch/bulk_docs", 500),
+        ("/nosuch/route", 400),
+        ("/databases/db/bulk_insert?id=1", 500),
+        ("/databases/db/operations/kill?id=99", 500),
+    ];
+    for (target, status) in table {
+        let mut connection = begin(&server, target, piece.len() * 32);
+        // None of these may fail: the answer is there early, and is read late.
+        (0..32).for_each(|_| connection.send(&piece));
+        let reply = connection.read_reply(false);
+        assert_eq!(reply.status, status, "{target}: {}", reply.text());
+        assert!(reply.json()["Message"].is_string());
+    }
+}
+
+#[test]
+fn a_connection_whose_body_ended_behind_an_early_answer_serves_the_next_request() {
+    let server = TestServer::with_database();
+    let mut connection = begin(&server, "/nosuch/route", 1 << 20);
+    connection.send(&vec![b'a'; 1 << 19]);
+    assert_eq!(connection.read_reply(false).status, 400);
+    connection.send(&vec![b'a'; 1 << 19]);
+    connection.send(b"GET /databases/db/healthcheck HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(connection.read_reply(false).status, 204);
+}
+
+#[test]
+fn a_body_that_never_ends_behind_an_early_answer_is_not_read_for_ever() {
+    let server = TestServer::with_database();
+    let mut connection = begin(&server, "/nosuch/route", usize::MAX / 4);
+    assert_eq!(connection.read_reply(false).status, 400);
+    let piece = vec![b'a'; 1 << 20];
+    let sent = (0..2048).take_while(|_| connection.try_send(&piece)).count();
+    assert!((256..2048).contains(&sent), "{sent} MB were taken");
+}
+
+#[test]
+fn a_client_that_waits_for_permission_to_send_its_body_is_answered_instead() {
+    let server = TestServer::with_database();
+    let mut connection = server.open();
+    connection.send(
+        b"POST /nosuch/route HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+    );
+    assert_eq!(connection.read_reply(false).status, 400);
+}
+
+#[test]
+fn a_server_that_stops_does_not_wait_for_bodies_that_nobody_reads() {
+    let server = TestServer::with_database();
+    let mut connection = begin(&server, "/nosuch/route", 1 << 20);
+    assert_eq!(connection.read_reply(false).status, 400);
+    server.stop();
+    assert!(connection.is_closed());
+}
+
+#[test]
+fn clients_are_told_once_to_ask_for_their_configuration_again() {
+    let server = TestServer::with_database();
+    for _ in 0..2 {
+        let reply = server.send_with(
+            "PUT",
+            "/databases/db/admin/configuration/client",
+            &[("Client-Configuration-Etag", "0")],
+            json!({"MaxNumberOfRequestsPerSession": 5}).to_string().as_bytes(),
+        );
+        let is_refresh =
+            |name: &&(String, String)| name.0.eq_ignore_ascii_case("refresh-client-configuration");
+        assert_eq!(reply.headers.iter().filter(is_refresh).count(), 1, "{:?}", reply.headers);
+    }
+}
+
+/// A database with `count` documents of about a megabyte.
+fn with_large_documents(platform: Platform, settings: &[&str], count: usize) -> TestServer {
+    let server = TestServer::start(platform, settings);
+    server.create("db");
+    let document = format!("{{\"t\":\"{}\"}}", "x".repeat(1 << 20));
+    (0..count).for_each(|n| drop(server.put(&format!("d/{n:04}"), &document)));
+    server
+}
+
+#[test]
+fn a_list_that_its_client_does_not_read_is_cut_off_when_the_database_is_deleted() {
+    let server = with_large_documents(Platform::memory(), &[], 32);
+    for target in ["/databases/db/streams/docs", "/databases/db/streams/docs?startsWith=d"] {
+        server.send("PUT", "/admin/databases", br#"{"DatabaseName":"db"}"#);
+        let mut connection = server.open();
+        let head = format!("GET {target} HTTP/1.1\r\nHost: t\r\n\r\n");
+        connection.send(head.as_bytes());
+        drop(connection);
+    }
+    let mut connection = server.open();
+    connection.send(b"GET /databases/db/streams/docs HTTP/1.1\r\nHost: t\r\n\r\n");
+    let body = br#"{"DatabaseNames":["db"],"HardDelete":true}"#;
+    let reply = server.send("DELETE", "/admin/databases", body);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let rest = connection.read_to_end();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "the list was ended as if it were complete");
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answer_is_cut_off() {
+    let settings = ["--Http.IdleConnectionTimeoutInSec=1"];
+    let server = with_large_documents(Platform::memory(), &settings, 32);
+    let mut connection = server.open();
+    connection.send(b"GET /databases/db/streams/docs HTTP/1.1\r\nHost: t\r\n\r\n");
+    // Each of these takes as long as the server lets connections be idle.
+    for _ in 0..3 {
+        assert!(server.open().is_closed());
+    }
+    let rest = connection.read_to_end();
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "{} bytes of a list that was not read", rest.len());
+}
