@@ -91,6 +91,10 @@ impl JournalFile {
     ) -> Result<Self, StorageError> {
         let path = path_of(directory, number);
         let fill = || {
+            // Numbers only grow: a file of that number is what a failed attempt could not remove.
+            if disk.exists(&path)? {
+                disk.remove_file(&path)?;
+            }
             let file = disk.create(&path, Access::DirectSync)?;
             file.allocate(bytes)?;
             let zeroes = AlignedBuffer::zeroed(ZEROES_BYTES.min(bytes as usize));

@@ -41,6 +41,27 @@ fn a_full_disk_refuses_writes_and_resumes_by_itself() {
 }
 
 #[test]
+fn half_a_journal_that_could_not_be_removed_is_in_nobodys_way() {
+    let bench = Bench::new(11);
+    let environment = bench.open();
+    let disk = &bench.simulation.disk;
+    let allocations = OperationFilter::Only(OperationKind::Allocate);
+    let removals = OperationFilter::Only(OperationKind::Remove);
+    disk.fail_operation(1, allocations, FaultKind::StorageFull, FaultSpan::Once);
+    disk.fail_operation(1, removals, FaultKind::StorageFull, FaultSpan::Once);
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"a", b"1");
+    let error = tx.commit().expect_err("there is no space for the first journal");
+    assert!(matches!(error, StorageError::DiskFull { .. }), "{error}");
+    assert!(bench.simulation.platform.disk.exists(&journal(1)).expect("exists"));
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"b", b"2");
+    tx.commit().expect("space is back");
+    drop(environment);
+    assert_eq!(entries(&bench.open().read()).len(), 1);
+}
+
+#[test]
 fn a_failed_journal_write_closes_the_write_path_until_recovery() {
     let bench = Bench::new(2);
     let environment = bench.open();
