@@ -20,7 +20,7 @@
   gsub(/[^0-9 ]/, ""); runs = $1; bad = $2 + $3; left_out = $4
   passed += runs - bad - left_out; failed += bad
 }
-/^[a-z]+: [0-9]+ passed, [0-9]+ failed$/ { passed += $2; failed += $4 }
+/^[a-z-]+: [0-9]+ passed, [0-9]+ failed$/ { passed += $2; failed += $4 }
 /^(tests|verify): [0-9]+ passed, [0-9]+ failed$/ { passed = $2 + 0; failed = $4 + 0 }
 /^examples.* ok +[0-9]+ s$/ { passed += 1 }
 /^examples.* FAILED \([0-9]+\) +[0-9]+ s$/ { failed += 1 }

@@ -13,11 +13,15 @@
 
 mod architecture;
 mod checks;
+mod crash;
 mod http_client;
+mod io_sweep;
 mod kill;
 mod layers;
 mod pages;
+mod panics;
 mod random;
+mod rot;
 mod server_process;
 mod sources;
 mod writer_oracle;
@@ -29,6 +33,9 @@ use crate::checks::Checks;
 const USAGE: &str = "\
 cargo xtask layers                  compare the crates with docs/layers.toml, and the house rules
 cargo xtask docs                    check links, the summary, the dependency list and the README
+cargo xtask crash <n> [seed]        n simulated power cuts over random histories; 1 <seed> repeats one
+cargo xtask io-sweep                every single I/O operation of six scenarios fails
+cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable";
 
@@ -40,6 +47,11 @@ fn main() -> ExitCode {
     let checks = match arguments.as_slice() {
         ["layers"] => architecture::check(&root()),
         ["docs"] => pages::check(&root()),
+        ["crash", cuts] => parse(cuts).and_then(|cuts| crash::run(cuts, None)),
+        ["crash", cuts, seed] => parse(cuts).and_then(|cuts| crash::run(cuts, Some(parse(seed)?))),
+        ["io-sweep"] => io_sweep::run(),
+        ["rot", flips] => parse(flips).and_then(|flips| rot::run(flips, 1)),
+        ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),
         ["kill", times, seed] => {
             parse(times).and_then(|times| kill::run(times, Some(parse(seed)?)))

@@ -4,8 +4,7 @@ use commands::{Batch, Command, CommandResult};
 use documents::DocumentError;
 use model::{DocumentId, Etag};
 use platform::Platform;
-
-use crate::database::{batch, content, delete, execute, json, open, put, put_expecting, version};
+use testkit::database::{batch, content, delete, execute, json, open, put, put_expecting, version};
 
 fn run(platform: &Platform, batches: &[Batch]) -> Vec<Result<Vec<CommandResult>, DocumentError>> {
     let environment = open(platform).unwrap();

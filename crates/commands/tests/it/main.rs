@@ -2,11 +2,9 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-mod database;
 mod executing;
 mod gate;
 mod histories;
-mod naive;
 mod power_cuts;
 mod queue;
 mod queue_failures;

@@ -13,8 +13,7 @@ use documents::DocumentError;
 use model::DocumentId;
 use platform::Platform;
 use storage::Environment;
-
-use crate::database::{batch, content, delete, json, open, put, put_expecting};
+use testkit::database::{batch, content, delete, json, open, put, put_expecting};
 
 pub(crate) type Answer = Result<BatchOutcome, CommandError>;
 

@@ -15,9 +15,9 @@ use platform::{
     simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random, Survival},
 };
 use storage::StorageError;
+use testkit::database::{batch, content, json, open, put};
 
 use crate::{
-    database::{batch, content, json, open, put},
     gate::GatedDisk,
     queue::{Answer, ids, one, start, start_with, submit},
 };

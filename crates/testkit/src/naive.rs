@@ -1,6 +1,6 @@
 //! A database as simple as can be, against which the real one is compared.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use commands::{Batch, Command};
 use documents::{ExpectedVersion, RequestedId};
@@ -14,12 +14,12 @@ struct Row {
     etag: u64,
     id: String,
     collection: usize,
-    body: Option<String>,
+    body: Option<Arc<str>>,
 }
 
 /// Documents and tombstones by lower-cased id, names of collections, values of identities.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Naive {
+pub struct Naive {
     last_etag: u64,
     rows: BTreeMap<String, Row>,
     collections: Vec<String>,
@@ -27,11 +27,15 @@ pub(crate) struct Naive {
 }
 
 /// The batch fails and changes nothing.
-pub(crate) struct Refused;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused;
 
 impl Naive {
     /// Executes a batch of the commands that histories are made of.
-    pub(crate) fn apply(&mut self, batch: &Batch) -> Result<(), Refused> {
+    ///
+    /// # Errors
+    /// [`Refused`]; of the batch nothing but the values it took from identities is left then.
+    pub fn apply(&mut self, batch: &Batch) -> Result<(), Refused> {
         let numbers: Vec<_> = batch.commands.iter().map(|command| self.number(command)).collect();
         let before = self.clone();
         for (command, number) in batch.commands.iter().zip(numbers) {
@@ -62,7 +66,8 @@ impl Naive {
     fn apply_command(&mut self, command: &Command, number: i64) -> Result<(), Refused> {
         match command {
             Command::Put(put) => {
-                let json = String::from_utf8(put.body.as_view().to_json().unwrap()).unwrap();
+                let json = put.body.as_view().to_json().expect("a test's bodies were just parsed");
+                let json = String::from_utf8(json).expect("JSON text is UTF-8");
                 let (id, expected) = match &put.id {
                     RequestedId::Exactly(id) => (id.to_string(), put.expected.clone()),
                     RequestedId::Numbered(prefix) => {
@@ -134,7 +139,8 @@ impl Naive {
             self.collections.len() - 1
         });
         self.last_etag += 1;
-        let row = Row { etag: self.last_etag, id: id.to_owned(), collection, body: Some(json) };
+        let row =
+            Row { etag: self.last_etag, id: id.to_owned(), collection, body: Some(json.into()) };
         self.rows.insert(id.to_lowercase(), row);
         Ok(())
     }
@@ -165,11 +171,12 @@ impl Naive {
     }
 
     /// The current version of a live document.
-    pub(crate) fn version_of(&self, id: &str) -> Option<String> {
+    pub fn version_of(&self, id: &str) -> Option<String> {
         self.live(id).map(|row| version(row.etag))
     }
 
-    pub(crate) fn content(&self) -> Content {
+    /// What a database with this history holds.
+    pub fn content(&self) -> Content {
         let mut log: Vec<_> =
             self.rows.values().map(|row| (row.etag, row.id.clone(), row.body.clone())).collect();
         log.sort();

@@ -1,0 +1,214 @@
+//! A database on a simulated disk and, beside it, the model of what it must hold.
+//!
+//! Invariant: `acknowledged` is what the database has confirmed; `in_flight` is the one state further
+//! that a failure may also have left, whole.
+
+use std::sync::Arc;
+
+use documents::DocumentError;
+use platform::{
+    Platform,
+    simulated::{Random, Simulation},
+};
+use storage::{
+    Environment, EnvironmentOptions, ReadTransaction, SealedTransaction, StorageError,
+    WriteTransaction,
+};
+
+use crate::{
+    Fault, Naive,
+    database::{Content, content_of, execute, open_with, options},
+    histories::random_batch,
+};
+
+/// Transactions that are sealed before the first of them is made durable.
+const PIPELINED_MAX: u64 = 3;
+const BATCHES_MAX: u64 = 3;
+
+/// Why a step of a history went no further.
+#[derive(Debug)]
+pub enum Stop {
+    /// The disk refused; whether it may, the driver knows.
+    Refused(StorageError),
+    /// The database is wrong.
+    Fault(Fault),
+}
+
+impl From<StorageError> for Stop {
+    fn from(error: StorageError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<DocumentError> for Stop {
+    fn from(error: DocumentError) -> Self {
+        match error {
+            DocumentError::Storage(error) => Self::Refused(error),
+            error => Self::Fault(error.into()),
+        }
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// The database, the model and the dice.
+pub struct Bench {
+    /// The machine.
+    pub simulation: Simulation,
+    /// How the environment is opened.
+    pub options: EnvironmentOptions,
+    /// The dice of the history; the disk has its own.
+    pub random: Random,
+    /// What was acknowledged.
+    pub acknowledged: Naive,
+    /// What the disk may hold beyond that, if it holds it whole.
+    pub in_flight: Option<Naive>,
+}
+
+impl Bench {
+    /// An empty machine.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            simulation: Platform::simulated(seed),
+            options: options(),
+            random: Random::new(seed ^ 0x5eed),
+            acknowledged: Naive::default(),
+            in_flight: None,
+        }
+    }
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// As [`open_with`].
+    pub fn open(&self) -> Result<Arc<Environment>, DocumentError> {
+        open_with(&self.simulation.platform, self.options.clone())
+    }
+
+    /// A few batches in one transaction; gives what the model is then.
+    ///
+    /// # Errors
+    /// A batch that succeeds here and fails there.
+    pub fn fill(&mut self, tx: &mut WriteTransaction, before: &Naive) -> Result<Naive, Stop> {
+        let mut naive = before.clone();
+        for _ in 0..1 + self.random.below(BATCHES_MAX) {
+            let batch = random_batch(&mut self.random, &naive);
+            let real = execute(tx, &self.simulation.platform, &batch);
+            if let Err(DocumentError::Storage(error)) = real {
+                return Err(error.into());
+            }
+            let expected = naive.apply(&batch);
+            if real.is_ok() != expected.is_ok() {
+                let fault = format!("a batch ended as {real:?}, in the model as {expected:?}");
+                return Err(Fault::wrong(fault).into());
+            }
+        }
+        Ok(naive)
+    }
+
+    /// Up to [`PIPELINED_MAX`] transactions, each built on the one before while that is not durable,
+    /// as the commit queue does.
+    ///
+    /// # Errors
+    /// The first refusal; only the transaction that was being written is in flight then.
+    pub fn write(&mut self, environment: &Arc<Environment>) -> Result<(), Stop> {
+        for (sealed, naive) in self.seal_some(environment)? {
+            self.in_flight = Some(naive);
+            sealed.make_durable()?;
+            self.acknowledged = self.in_flight.take().expect("it was put there above");
+        }
+        Ok(())
+    }
+
+    fn seal_some(
+        &mut self,
+        environment: &Arc<Environment>,
+    ) -> Result<Vec<(SealedTransaction, Naive)>, Stop> {
+        let mut sealed: Vec<(SealedTransaction, Naive)> = Vec::new();
+        for _ in 0..1 + self.random.below(PIPELINED_MAX) {
+            let mut tx = environment.write()?;
+            let before = sealed.last().map_or(&self.acknowledged, |(_, naive)| naive).clone();
+            let naive = self.fill(&mut tx, &before)?;
+            sealed.push((tx.seal()?, naive));
+        }
+        Ok(sealed)
+    }
+
+    /// Sealed transactions that are given up, and one that was never sealed: nothing of them stays,
+    /// and nothing that was built on them can be made durable.
+    ///
+    /// # Errors
+    /// As [`Bench::write`].
+    pub fn write_in_vain(&mut self, environment: &Arc<Environment>) -> Result<(), Stop> {
+        let mut tx = environment.write()?;
+        let before = self.acknowledged.clone();
+        self.fill(&mut tx, &before)?;
+        drop(tx);
+        let mut sealed = self.seal_some(environment)?.into_iter();
+        let Some((given_up, naive)) = sealed.next() else { return Ok(()) };
+        let is_lost = naive.content() != before.content();
+        let mut base = naive;
+        drop(given_up);
+        for (built_on_it, naive) in sealed {
+            let changes = naive.content() != base.content();
+            let in_flight = self.in_flight.insert(naive);
+            base = in_flight.clone();
+            match built_on_it.make_durable() {
+                Ok(()) if is_lost && changes => {
+                    let fault = "a transaction built on one that was given up became durable";
+                    return Err(Fault::wrong(fault).into());
+                }
+                Ok(()) if is_lost => self.in_flight = None,
+                Ok(()) => self.acknowledged = self.in_flight.take().expect("it is there"),
+                Err(error) if environment.has_failed() => return Err(error.into()),
+                Err(_) => self.in_flight = None,
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a snapshot with the model of it.
+    ///
+    /// # Errors
+    /// What is wrong with it, or where it differs.
+    pub fn compare(tx: &ReadTransaction, expected: &Content) -> Result<(), Fault> {
+        let found = content_of(tx)?;
+        if found == *expected {
+            return Ok(());
+        }
+        Err(Fault::wrong(found.difference(expected)))
+    }
+
+    /// After a restart: the database is what was acknowledged, or that and what was in flight. From
+    /// then on the model is what was found. Gives whether the transaction in flight was there.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn judge(&mut self, environment: &Arc<Environment>) -> Result<bool, Fault> {
+        let found = content_of(&environment.read())?;
+        let acknowledged = self.acknowledged.content();
+        let in_flight = self.in_flight.take();
+        if found == acknowledged {
+            return Ok(false);
+        }
+        match in_flight {
+            Some(naive) if naive.content() == found => {
+                self.acknowledged = naive;
+                Ok(true)
+            }
+            Some(naive) => Err(Fault::wrong(format!(
+                "beside what was acknowledged: {}; beside that in flight: {}",
+                found.difference(&acknowledged),
+                found.difference(&naive.content())
+            ))),
+            None => Err(Fault::wrong(format!(
+                "beside what was acknowledged: {}",
+                found.difference(&acknowledged)
+            ))),
+        }
+    }
+}

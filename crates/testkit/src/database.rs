@@ -1,0 +1,195 @@
+//! A database for a test, its whole content, and short ways to write batches.
+
+use std::sync::Arc;
+
+use blittable::{ParseLimits, parse_document};
+use commands::{Batch, BatchOutcome, Command, execute_batch};
+use documents::{
+    DatabaseIdentity, DocumentError, ExpectedVersion, LogEntry, PutDocument, RequestedId,
+    WriteContext,
+};
+use model::{DatabaseId, DocumentId, Etag, NodeTag};
+use platform::Platform;
+use storage::{Environment, EnvironmentOptions, ReadTransaction, WriteTransaction};
+
+use crate::fault::Fault;
+
+/// The identity of every database here.
+const DATABASE_ID: DatabaseId = DatabaseId([7; 16]);
+
+/// The whole state of a database as a test compares it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// The newest etag that was given.
+    pub last_etag: u64,
+    /// Etag, id as written, and the body, absent for a tombstone.
+    pub log: Vec<(u64, String, Option<Arc<str>>)>,
+    /// Name, live documents, tombstones; in the order of their making.
+    pub collections: Vec<(String, u64, u64)>,
+    /// Name and value.
+    pub identities: Vec<(String, i64)>,
+}
+
+impl Content {
+    /// Where this differs from what was expected, in a line for a person.
+    pub fn difference(&self, expected: &Self) -> String {
+        if self.last_etag != expected.last_etag {
+            return format!("the last etag is {}, not {}", self.last_etag, expected.last_etag);
+        }
+        let entry = |entry: &(u64, String, Option<Arc<str>>)| match &entry.2 {
+            Some(body) => format!("{} {} ({} bytes)", entry.0, entry.1, body.len()),
+            None => format!("{} {} (tombstone)", entry.0, entry.1),
+        };
+        for (found, expected) in self.log.iter().zip(&expected.log) {
+            if found != expected {
+                return format!("the log has {}, not {}", entry(found), entry(expected));
+            }
+        }
+        if self.log.len() != expected.log.len() {
+            return format!("the log has {} entries, not {}", self.log.len(), expected.log.len());
+        }
+        if self.collections != expected.collections {
+            return format!("collections {:?}, not {:?}", self.collections, expected.collections);
+        }
+        format!("identities {:?}, not {:?}", self.identities, expected.identities)
+    }
+}
+
+/// Small files, so that a short history needs several journals.
+pub fn options() -> EnvironmentOptions {
+    EnvironmentOptions { journal_bytes_max: 1 << 20, ..EnvironmentOptions::new("/database") }
+}
+
+/// Opens the environment and makes it a database.
+///
+/// # Errors
+/// As [`open_with`].
+pub fn open(platform: &Platform) -> Result<Arc<Environment>, DocumentError> {
+    open_with(platform, options())
+}
+
+/// Opens the environment and makes it a database.
+///
+/// # Errors
+/// Those of the storage, and of a database that does not know who it is.
+pub fn open_with(
+    platform: &Platform,
+    options: EnvironmentOptions,
+) -> Result<Arc<Environment>, DocumentError> {
+    let environment = Environment::open(platform, options)?;
+    if !documents::is_database(&environment.read())? {
+        let mut tx = environment.write()?;
+        let wanted = DatabaseIdentity { database_id: DATABASE_ID, node_tag: NodeTag::A };
+        documents::initialize(&mut tx, wanted)?;
+        tx.commit()?;
+    }
+    documents::database_identity(&environment.read())?;
+    Ok(environment)
+}
+
+/// Executes a batch in an open transaction.
+///
+/// # Errors
+/// Those of [`execute_batch`].
+pub fn execute(
+    tx: &mut WriteTransaction,
+    platform: &Platform,
+    batch: &Batch,
+) -> Result<BatchOutcome, DocumentError> {
+    let context = WriteContext { now: platform.clock.now(), entropy: &*platform.entropy };
+    execute_batch(tx, batch, context)
+}
+
+/// Reads everything of the newest snapshot, as [`content_of`].
+///
+/// # Panics
+/// When something contradicts itself.
+pub fn content(environment: &Arc<Environment>) -> Content {
+    match content_of(&environment.read()) {
+        Ok(content) => content,
+        Err(fault) => panic!("{fault}"),
+    }
+}
+
+/// Reads everything, after checking that pages, table, log and counts agree with each other.
+///
+/// # Errors
+/// The first contradiction.
+pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
+    tx.check()?;
+    let report = documents::check(tx)?;
+    let mut by_prefix = 0;
+    for row in documents::by_prefix(tx, "", None)? {
+        row?;
+        by_prefix += 1;
+    }
+    if by_prefix != report.documents {
+        return Err(Fault::wrong(format!(
+            "{by_prefix} documents by prefix, {} in the log",
+            report.documents
+        )));
+    }
+    let mut log = Vec::new();
+    for entry in documents::log(tx, Etag::ZERO)? {
+        log.push(match entry? {
+            LogEntry::Document(row) => {
+                let json = row.body().to_json().map_err(DocumentError::from)?;
+                let json = String::from_utf8(json)
+                    .map_err(|_| Fault::wrong("a body is not UTF-8".to_owned()))?;
+                (row.etag().0, row.id().to_owned(), Some(json.into()))
+            }
+            LogEntry::Tombstone(row) => (row.etag().0, row.id().to_owned(), None),
+        });
+    }
+    let collections = documents::collections(tx)?.into_iter();
+    Ok(Content {
+        last_etag: documents::progress(tx)?.last_etag.0,
+        log,
+        collections: collections
+            .map(|one| (one.name.to_string(), one.documents, one.tombstones))
+            .collect(),
+        identities: documents::identities(tx)?,
+    })
+}
+
+/// A put without expectations.
+pub fn put(id: &str, json: &str) -> Command {
+    put_expecting(id, None, json)
+}
+
+/// A put that expects a version.
+///
+/// # Panics
+/// When the id or the text is none; both are the test's own.
+pub fn put_expecting(id: &str, expected: Option<&str>, json: &str) -> Command {
+    Command::Put(PutDocument {
+        id: RequestedId::parse(Some(id)).expect("a test's ids are short"),
+        expected: ExpectedVersion::parse(expected),
+        body: parse_document(json.as_bytes(), &ParseLimits::default())
+            .expect("a test's texts are JSON"),
+    })
+}
+
+/// A deletion.
+///
+/// # Panics
+/// When the id is none; it is the test's own.
+pub fn delete(id: &str, expected: Option<&str>) -> Command {
+    let expected = ExpectedVersion::parse(expected);
+    Command::Delete { id: DocumentId::new(id).expect("a test's ids are short"), expected }
+}
+
+/// A batch of these commands.
+pub fn batch(commands: impl Into<Vec<Command>>) -> Batch {
+    Batch { commands: commands.into() }
+}
+
+/// A body in a collection.
+pub fn json(collection: &str, value: &str) -> String {
+    format!(r#"{{"V":"{value}","@metadata":{{"@collection":"{collection}"}}}}"#)
+}
+
+/// The version of a local write.
+pub fn version(etag: u64) -> String {
+    format!("A:{etag}-{DATABASE_ID}")
+}

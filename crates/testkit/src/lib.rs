@@ -1,0 +1,31 @@
+//! The fault house: drivers that break a database in every way we can think of and compare what is
+//! left with a model of what was acknowledged.
+//!
+//! Used by tests and by `cargo xtask`, never by the server. Everything here runs on the simulated disk
+//! and is repeatable from its seed, except where the threads of the commit queue take part.
+//!
+//! | file | what |
+//! |---|---|
+//! | `database` | a database for a test, its whole content, short ways to write batches |
+//! | `naive` | the model: a database as simple as can be |
+//! | `histories` | batches made by dice |
+//! | `bench` | a database and its model side by side |
+//! | `crash` | power cuts in the middle of histories |
+//! | `queue_crash` | power cuts under the commit queue |
+//! | `io_sweep` | the failure of every single operation of a scenario |
+//! | `rot` | flipped bits |
+#![forbid(unsafe_code)]
+
+mod bench;
+pub mod crash;
+pub mod database;
+mod fault;
+pub mod histories;
+pub mod io_sweep;
+mod naive;
+mod queue_crash;
+pub mod rot;
+
+pub use bench::Bench;
+pub use fault::{Fault, guarded};
+pub use naive::{Naive, Refused};

@@ -1,0 +1,100 @@
+//! Power cuts under the commit queue: its threads write while one caller submits batch after batch.
+//!
+//! One caller's batches are executed in the order of their submission, so the database must be the
+//! model after some number of them, and no fewer than were acknowledged. How the queue groups them
+//! is up to its threads: a seed repeats the batches, not the exact moment of the cut.
+
+use std::sync::mpsc;
+
+use commands::{CommandError, CommitQueue, CommitQueueOptions};
+use platform::simulated::Survival;
+
+use crate::{
+    Bench, Fault, Naive,
+    crash::{CUTS_PER_DATABASE, Survived},
+    database::content_of,
+    histories::random_batch,
+};
+
+const BATCHES: u64 = 60;
+const OPERATIONS_MAX: u64 = 24;
+
+/// What a caller was told of its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Durable,
+    Refused,
+    Lost,
+}
+
+pub(crate) fn survive(bench: &mut Bench, survived: &mut Survived) -> Result<(), Fault> {
+    while survived.cuts < CUTS_PER_DATABASE {
+        let states = submit_until_the_cut(bench, survived)?;
+        bench.simulation.disk.restart().map_err(|error| Fault::wrong(error.to_string()))?;
+        let environment = bench.open()?;
+        let found = content_of(&environment.read())?;
+        // The first is what was acknowledged.
+        let Some(reached) = states.iter().position(|state| state.content() == found) else {
+            let difference = found.difference(&states[0].content());
+            return Err(Fault::wrong(format!("no state that was submitted: {difference}")));
+        };
+        survived.kept_in_flight += u64::from(reached > 0);
+        bench.acknowledged = states.into_iter().nth(reached).expect("it was found there");
+    }
+    Ok(())
+}
+
+/// The states that the database may be in: the last acknowledged one, and those after it.
+fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Vec<Naive>, Fault> {
+    let environment = bench.open()?;
+    let options = CommitQueueOptions {
+        transaction_batches_max: 1 + bench.random.below(4) as usize,
+        ..CommitQueueOptions::default()
+    };
+    let queue = CommitQueue::start(environment.clone(), &bench.simulation.platform, options)
+        .map_err(|error| Fault::wrong(error.to_string()))?;
+    let nth = 1 + bench.random.below(OPERATIONS_MAX);
+    bench.simulation.disk.cut_power_at_operation(nth, Survival::Random);
+    survived.cuts += 1;
+    let (sender, receiver) = mpsc::channel();
+    let mut naive = bench.acknowledged.clone();
+    let mut states = vec![naive.clone()];
+    let mut expected = Vec::new();
+    for number in 1..=BATCHES {
+        let batch = random_batch(&mut bench.random, &naive);
+        let sender = sender.clone();
+        // The receiver is read below, so that sending cannot fail.
+        let reply = move |result| sender.send((number, answer(&result))).unwrap_or_default();
+        expected.push(naive.apply(&batch).is_ok());
+        states.push(naive.clone());
+        if queue.submit(batch, Box::new(reply)).is_err() {
+            break;
+        }
+    }
+    drop(sender);
+    queue.close();
+    let mut acknowledged = 0;
+    for (number, answer) in receiver {
+        let succeeds = expected[number as usize - 1];
+        match answer {
+            // A batch that fails may have taken values of identities; these need not be durable.
+            Answer::Refused if succeeds => {
+                return Err(Fault::wrong(format!("batch {number} was refused")));
+            }
+            Answer::Durable if !succeeds => {
+                return Err(Fault::wrong(format!("batch {number} should have been refused")));
+            }
+            Answer::Durable => acknowledged = acknowledged.max(number as usize),
+            Answer::Refused | Answer::Lost => {}
+        }
+    }
+    Ok(states.split_off(acknowledged))
+}
+
+fn answer<T>(result: &Result<T, CommandError>) -> Answer {
+    match result {
+        Ok(_) => Answer::Durable,
+        Err(CommandError::Document(_)) => Answer::Refused,
+        Err(_) => Answer::Lost,
+    }
+}

@@ -1,0 +1,155 @@
+//! Flipped bits in the files of a database: noticed, or without effect; never wrong data.
+//!
+//! The last record of a journal is the one place where damage cannot be told from a write that a
+//! power cut tore, which nobody was told had succeeded. A flip there ends the journal before that
+//! record, and is counted apart: the database must be exactly what it was one transaction earlier.
+
+use std::path::{Path, PathBuf};
+
+use documents::ErrorKind;
+use platform::{
+    Access, Disk, Platform,
+    simulated::{Random, SimulatedDisk},
+};
+
+use crate::{
+    Bench, Fault, Naive,
+    bench::Stop,
+    database::{Content, content_of, open_with},
+    guarded,
+};
+
+const TRANSACTIONS: u64 = 60;
+const DIRECTORIES: [&str; 2] = ["/database", "/database/journals"];
+
+/// What became of a flipped bit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flipped {
+    /// An error says where.
+    Detected(String),
+    /// Everything is as it was.
+    Harmless,
+    /// The last record of the journal counts as torn: all but the last transaction is there.
+    TakenForTorn,
+}
+
+/// A database as its files, at one moment of its life.
+pub struct Image {
+    /// In words.
+    pub name: &'static str,
+    files: Vec<(PathBuf, Vec<u8>)>,
+    bench: Bench,
+    content: Content,
+    /// Before the last transaction.
+    earlier: Content,
+}
+
+/// The moments at which bits are flipped: all in the journal; half and half; all in the data file.
+///
+/// # Errors
+/// The database cannot be populated.
+pub fn images(seed: u64) -> Result<Vec<Image>, Fault> {
+    let moments = [("in the journal", 0), ("flushed half-way", TRANSACTIONS / 2), ("flushed", 1)];
+    let image = |(name, flush_at)| image(name, seed, flush_at);
+    moments.into_iter().map(image).collect()
+}
+
+fn image(name: &'static str, seed: u64, flush_at: u64) -> Result<Image, Fault> {
+    let mut bench = Bench::new(seed);
+    bench.options.journal_bytes_max = 256 * 1024;
+    let refused = |stop| match stop {
+        Stop::Fault(fault) => fault,
+        Stop::Refused(error) => Fault::from(error),
+    };
+    let environment = bench.open()?;
+    let mut earlier = Naive::default();
+    for number in 0..TRANSACTIONS {
+        earlier = bench.acknowledged.clone();
+        let mut tx = environment.write()?;
+        let naive = bench.fill(&mut tx, &earlier).map_err(refused)?;
+        tx.commit()?;
+        bench.acknowledged = naive;
+        if number == flush_at && flush_at > 1 {
+            environment.flush()?;
+        }
+    }
+    if flush_at == 1 {
+        environment.flush()?;
+    }
+    drop(environment);
+    let files = files(&bench.simulation.disk, &*bench.simulation.platform.disk)?;
+    let (content, earlier) = (bench.acknowledged.content(), earlier.content());
+    Ok(Image { name, files, bench, content, earlier })
+}
+
+fn files(simulated: &SimulatedDisk, disk: &dyn Disk) -> Result<Vec<(PathBuf, Vec<u8>)>, Fault> {
+    let failed = |error: std::io::Error| Fault::wrong(error.to_string());
+    let mut files = Vec::new();
+    for directory in DIRECTORIES.map(Path::new) {
+        for name in disk.list(directory).map_err(failed)? {
+            let path = directory.join(name);
+            // Directories are in the list, too.
+            if let Ok(bytes) = simulated.file_bytes(&path)
+                && !bytes.is_empty()
+            {
+                files.push((path, bytes));
+            }
+        }
+    }
+    Ok(files)
+}
+
+impl Image {
+    /// A bit somewhere in its files, each byte with the same chance: path, offset and bit.
+    pub fn any_bit(&self, random: &mut Random) -> (&Path, u64, u8) {
+        let bytes = self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        let mut offset = random.below(bytes);
+        for (path, bytes) in &self.files {
+            match offset.checked_sub(bytes.len() as u64) {
+                Some(behind) => offset = behind,
+                None => return (path, offset, random.below(8) as u8),
+            }
+        }
+        unreachable!("the offset is below the sum of all lengths")
+    }
+
+    /// Opens a copy of the database in which a bit is flipped and reads everything.
+    ///
+    /// # Errors
+    /// Wrong data, or a panic.
+    pub fn flip(&self, path: &Path, offset: u64, bit: u8) -> Result<Flipped, Fault> {
+        let simulation = Platform::simulated(1);
+        self.copy_to(&*simulation.platform.disk)
+            .and_then(|()| simulation.disk.flip_bit(path, offset, bit))
+            .map_err(|error| Fault::wrong(error.to_string()))?;
+        match guarded(|| self.read(&simulation.platform)) {
+            Ok(found) if found == self.content => Ok(Flipped::Harmless),
+            Ok(found) if found == self.earlier && is_journal(path) => Ok(Flipped::TakenForTorn),
+            Ok(found) => Err(Fault::wrong(found.difference(&self.content))),
+            Err(Fault::Reported(error)) if error.kind() == ErrorKind::Ours => {
+                Ok(Flipped::Detected(error.to_string()))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn copy_to(&self, disk: &dyn Disk) -> std::io::Result<()> {
+        for directory in DIRECTORIES {
+            disk.create_dir_all(Path::new(directory))?;
+        }
+        for (path, bytes) in &self.files {
+            disk.create(path, Access::Buffered)?.write_all_at(bytes, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Reads without the checks of the pages first: the way of a request must notice by itself.
+    fn read(&self, platform: &Platform) -> Result<Content, Fault> {
+        let environment = open_with(platform, self.bench.options.clone())?;
+        content_of(&environment.read())
+    }
+}
+
+fn is_journal(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "journal")
+}

@@ -1,0 +1,39 @@
+//! The task `io-sweep`: every single operation of six scenarios fails, see `testkit::io_sweep`.
+
+use std::time::Instant;
+
+use testkit::io_sweep::{FAILURES, Scenario, sweep};
+
+use crate::{Failure, checks::Checks};
+
+/// Each operation that failed without harm counts as one passed.
+pub(crate) fn run() -> Result<Checks, Failure> {
+    let mut checks = Checks::default();
+    let quiet = crate::panics::silence();
+    for scenario in Scenario::ALL {
+        let began = Instant::now();
+        let mut operations = Vec::new();
+        for (kind, span) in FAILURES {
+            match sweep(scenario, kind, span) {
+                Ok(count) => {
+                    checks.passed += usize::try_from(count)?;
+                    operations.push(count.to_string());
+                }
+                Err(failure) => {
+                    let (nth, fault) = (failure.nth, failure.fault);
+                    checks.failures.push(format!(
+                        "{scenario:?}, operation {nth} fails with {kind:?}, {span:?}: {fault}\n{}",
+                        failure.operations
+                    ));
+                }
+            }
+        }
+        println!(
+            "io-sweep: {scenario:?}: {} operations failed; {:.1} s",
+            operations.join(" + "),
+            began.elapsed().as_secs_f64()
+        );
+    }
+    drop(quiet);
+    Ok(checks)
+}
