@@ -2,18 +2,23 @@
 
 use std::{
     sync::{
-        Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
-use testkit::crash::{CUTS_PER_DATABASE, Survived, survive};
+use testkit::crash::{CUTS_PER_DATABASE, CrashFailure, Survived, survive};
 
 use crate::{Failure, checks::Checks};
 
-/// Databases after which the run stops when one of them has failed: the first failures tell enough.
+/// Failures after which the run stops: the first ones tell enough.
 const FAILURES_MAX: usize = 3;
+/// A database takes milliseconds; one that takes as long as this waits for something in vain.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+type Outcome = Result<Survived, Box<CrashFailure>>;
 
 /// Cuts the power `cuts` times, rounded up to whole databases; each database has a seed, the first
 /// one `seed`.
@@ -21,27 +26,28 @@ pub(crate) fn run(cuts: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     let first = seed.unwrap_or(1);
     let databases = cuts.div_ceil(CUTS_PER_DATABASE);
     let began = Instant::now();
-    let next = AtomicU64::new(0);
-    let outcome = Mutex::new((Checks::default(), Survived::default()));
-    let threads = std::thread::available_parallelism()?.get();
     let quiet = crate::panics::silence();
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= databases || !judge(first.wrapping_add(index), &outcome) {
-                        return;
-                    }
-                }
-            });
+    let outcomes = live(first, databases)?;
+    let (mut checks, mut sum) = (Checks::default(), Survived::default());
+    let mut judged = 0;
+    while judged < databases && checks.failures.len() < FAILURES_MAX {
+        match outcomes.recv_timeout(SILENCE_MAX) {
+            Ok((seed, outcome)) => judge(seed, outcome, &mut checks, &mut sum),
+            Err(error) => {
+                let seconds = SILENCE_MAX.as_secs();
+                checks.failures.push(format!(
+                    "no database of the seeds from {first} has ended for {seconds} s ({error}), \
+                     after {judged} of {databases}"
+                ));
+                break;
+            }
         }
-    });
+        judged += 1;
+    }
     drop(quiet);
-    let (checks, sum) = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!(
-        "crash: {} power cuts in {databases} databases from seed {first}, {} while opening, {} \
-         with the transaction in flight kept; {:.1} s",
+        "crash: {} power cuts in {judged} databases from seed {first}, {} while opening, {} with \
+         the transaction in flight kept; {:.1} s",
         sum.cuts,
         sum.while_opening,
         sum.kept_in_flight,
@@ -50,12 +56,27 @@ pub(crate) fn run(cuts: u64, seed: Option<u64>) -> Result<Checks, Failure> {
     Ok(checks)
 }
 
-/// Gives whether to go on.
-fn judge(seed: u64, outcome: &Mutex<(Checks, Survived)>) -> bool {
-    let survived = survive(seed);
-    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-    let (checks, sum) = &mut *outcome;
-    match survived {
+/// Starts a thread for each processor. They end with the databases, or when nobody listens any more.
+fn live(first: u64, databases: u64) -> Result<mpsc::Receiver<(u64, Outcome)>, Failure> {
+    let next = Arc::new(AtomicU64::new(0));
+    let (sender, receiver) = mpsc::channel();
+    for _ in 0..std::thread::available_parallelism()?.get() {
+        let (next, sender) = (next.clone(), sender.clone());
+        std::thread::spawn(move || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let seed = first.wrapping_add(index);
+                if index >= databases || sender.send((seed, survive(seed))).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(receiver)
+}
+
+fn judge(seed: u64, outcome: Outcome, checks: &mut Checks, sum: &mut Survived) {
+    match outcome {
         Ok(survived) => {
             checks.passed += survived.cuts as usize;
             sum.cuts += survived.cuts;
@@ -68,5 +89,4 @@ fn judge(seed: u64, outcome: &Mutex<(Checks, Survived)>) -> bool {
             checks.failures.push(format!("{failure}{again}"));
         }
     }
-    checks.failures.len() < FAILURES_MAX
 }

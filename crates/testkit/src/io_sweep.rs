@@ -78,7 +78,11 @@ pub struct SweepFailure {
 ///
 /// # Errors
 /// The first failure that did harm.
-pub fn sweep(scenario: Scenario, kind: FaultKind, span: FaultSpan) -> Result<u64, SweepFailure> {
+pub fn sweep(
+    scenario: Scenario,
+    kind: FaultKind,
+    span: FaultSpan,
+) -> Result<u64, Box<SweepFailure>> {
     for nth in 1..OPERATIONS_MAX {
         let mut sweep = Sweep::new(scenario);
         match guarded(|| sweep.run(nth, kind, span)) {
@@ -86,12 +90,12 @@ pub fn sweep(scenario: Scenario, kind: FaultKind, span: FaultSpan) -> Result<u64
             Ok(false) => return Ok(nth - 1),
             Err(fault) => {
                 let operations = last_operations(&sweep.bench.simulation.disk);
-                return Err(SweepFailure { nth, fault, operations });
+                return Err(Box::new(SweepFailure { nth, fault, operations }));
             }
         }
     }
     let fault = Fault::wrong(format!("{scenario:?} has no end"));
-    Err(SweepFailure { nth: OPERATIONS_MAX, fault, operations: String::new() })
+    Err(Box::new(SweepFailure { nth: OPERATIONS_MAX, fault, operations: String::new() }))
 }
 
 struct Sweep {
