@@ -31,7 +31,9 @@ enum Affix {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Member(String),
+    /// `[]`: the elements of an array, the values of an object, or a single value itself.
     Each,
+    Values,
     Keys,
 }
 
@@ -43,7 +45,7 @@ impl IncludePath {
         for step in path.split('.') {
             let name = step.trim_end_matches("[]");
             match name {
-                "$Values" => steps.push(Step::Each),
+                "$Values" => steps.push(Step::Values),
                 "$Keys" => steps.push(Step::Keys),
                 name => steps.push(Step::Member(name.to_owned())),
             }
@@ -66,84 +68,90 @@ impl IncludePath {
     pub fn ids(&self, object: Object<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
         match self.affix {
             Affix::Nothing => Ok(()),
-            _ => self.follow(Value::Object(object), &self.steps, 0, include),
-        }
-    }
-
-    /// Goes down members in a loop and into arrays by recursion, `depth` of them so far.
-    fn follow(
-        &self,
-        mut value: Value<'_>,
-        mut steps: &[Step],
-        depth: u32,
-        include: &mut dyn FnMut(&str),
-    ) -> Result<(), Corrupt> {
-        while let Some((step, rest)) = steps.split_first() {
-            match (step, value) {
-                (Step::Member(name), Value::Object(object)) => match object.get(name)? {
-                    Some(member) => (value, steps) = (member, rest),
-                    None => return Ok(()),
-                },
-                (Step::Keys, Value::Object(object)) => {
-                    return object.iter().try_for_each(|member| {
-                        include_plain(member?.0, include);
-                        Ok(())
-                    });
-                }
-                _ if depth == NESTED_ARRAYS_MAX => return Ok(()),
-                (Step::Each, Value::Object(object)) => {
-                    return object
-                        .iter()
-                        .try_for_each(|member| self.follow(member?.1, rest, depth + 1, include));
-                }
-                (_, Value::Array(array)) => {
-                    let steps = if *step == Step::Each { rest } else { steps };
-                    return array
-                        .iter()
-                        .try_for_each(|element| self.follow(element?, steps, depth + 1, include));
-                }
-                _ => return Ok(()),
-            }
-        }
-        self.found(value, include)
-    }
-
-    fn found(&self, value: Value<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
-        match value {
-            Value::Array(array) => {
-                array.iter().try_for_each(|element| self.found_one(element?, include))
-            }
-            single => self.found_one(single, include),
-        }
-    }
-
-    fn found_one(&self, value: Value<'_>, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
-        match value {
-            Value::String(text) => self.include(&text.as_cow()?, include),
-            Value::Integer(_) | Value::Number(_) | Value::Bool(_) => {
-                let mut json = Vec::new();
-                write_json(&value, &mut json)?;
-                self.include(&String::from_utf8_lossy(&json), include);
-            }
-            Value::Null | Value::Array(_) | Value::Object(_) => {}
-        }
-        Ok(())
-    }
-
-    fn include(&self, id: &str, include: &mut dyn FnMut(&str)) {
-        include_plain(id, include);
-        match &self.affix {
-            _ if id.is_empty() => {}
-            Affix::Prefix(prefix) => include(&format!("{prefix}{id}")),
-            Affix::Suffix(suffix) => include(&format!("{id}{suffix}")),
-            Affix::None | Affix::Nothing => {}
+            _ => follow(Value::Object(object), &self.steps, &self.affix, 0, include),
         }
     }
 }
 
-fn include_plain(id: &str, include: &mut dyn FnMut(&str)) {
-    if !id.is_empty() {
+/// Goes down members in a loop and into arrays by recursion, `depth` of them so far. What is found
+/// behind an array without brackets, or behind `$Values`, is an id without the affix only.
+fn follow(
+    mut value: Value<'_>,
+    mut steps: &[Step],
+    affix: &Affix,
+    depth: u32,
+    include: &mut dyn FnMut(&str),
+) -> Result<(), Corrupt> {
+    while let Some((step, rest)) = steps.split_first() {
+        let affix = if *step == Step::Each { affix } else { &Affix::None };
+        match (step, value) {
+            (Step::Member(name), Value::Object(object)) => match object.get(name)? {
+                Some(member) => (value, steps) = (member, rest),
+                None => return Ok(()),
+            },
+            (Step::Keys, Value::Object(object)) => {
+                return object.iter().try_for_each(|member| {
+                    Affix::None.include(member?.0, include);
+                    Ok(())
+                });
+            }
+            _ if depth == NESTED_ARRAYS_MAX => return Ok(()),
+            (Step::Each | Step::Values, Value::Object(object)) => {
+                return object
+                    .iter()
+                    .try_for_each(|member| follow(member?.1, rest, affix, depth + 1, include));
+            }
+            (_, Value::Array(array)) => {
+                let is_each = matches!(step, Step::Each | Step::Values);
+                let steps = if is_each { rest } else { steps };
+                return array
+                    .iter()
+                    .try_for_each(|element| follow(element?, steps, affix, depth + 1, include));
+            }
+            (Step::Each, _) => steps = rest,
+            _ => return Ok(()),
+        }
+    }
+    found(value, affix, include)
+}
+
+fn found(value: Value<'_>, affix: &Affix, include: &mut dyn FnMut(&str)) -> Result<(), Corrupt> {
+    match value {
+        Value::Array(array) => {
+            array.iter().try_for_each(|element| found_one(element?, affix, include))
+        }
+        single => found_one(single, affix, include),
+    }
+}
+
+fn found_one(
+    value: Value<'_>,
+    affix: &Affix,
+    include: &mut dyn FnMut(&str),
+) -> Result<(), Corrupt> {
+    match value {
+        Value::String(text) => affix.include(&text.as_cow()?, include),
+        Value::Integer(_) | Value::Number(_) | Value::Bool(_) => {
+            let mut json = Vec::new();
+            write_json(&value, &mut json)?;
+            affix.include(&String::from_utf8_lossy(&json), include);
+        }
+        Value::Null | Value::Array(_) | Value::Object(_) => {}
+    }
+    Ok(())
+}
+
+impl Affix {
+    fn include(&self, id: &str, include: &mut dyn FnMut(&str)) {
+        if id.is_empty() {
+            return;
+        }
         include(id);
+        match self {
+            Affix::Prefix(prefix) => include(&format!("{prefix}{id}")),
+            Affix::Suffix(suffix) => include(&format!("{id}{suffix}")),
+            Affix::None | Affix::Nothing => {}
+        }
     }
 }
 
@@ -187,7 +195,7 @@ mod tests {
             "Watches": {"dog": {"Id": "people/6"}}
         }"#;
         let document = parse_document(document.as_bytes(), &ParseLimits::default()).unwrap();
-        let cases: [(&str, &[&str]); 25] = [
+        let cases: [(&str, &[&str]); 28] = [
             ("Boat", &["boats/1"]),
             ("Nope.Boat", &[]),
             ("None", &[]),
@@ -201,6 +209,9 @@ mod tests {
             ("Numbers(boats/)", &["5", "boats/5", "6", "boats/6"]),
             ("Numbers[](boats/)", &[]),
             ("Stops[].Port(x/)", &["ports/1", "x/ports/1", "ports/2", "x/ports/2"]),
+            ("Stops.Port(x/)", &["ports/1", "ports/2"]),
+            ("ByRole.$Values(x/)", &["people/4", "people/5"]),
+            ("Boat[]", &["boats/1"]),
             ("Number[{0}/x]", &["5", "5/x"]),
             ("Number[{0}-x]", &[]),
             ("Number[{0}]", &[]),

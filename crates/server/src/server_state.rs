@@ -77,6 +77,7 @@ impl ServerState {
         let compression = compression_of(&settings);
         let public = settings.public_server_url.as_ref().map(ToString::to_string);
         let public_address = public.map(|url| url.trim_end_matches('/').to_owned());
+        let logs = LogsConfiguration::starting(&settings);
         let started = platform.clock.monotonic();
         ServerState {
             settings,
@@ -91,7 +92,7 @@ impl ServerState {
             started,
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
             operations: Operations::default(),
-            logs: Mutex::default(),
+            logs: Mutex::new(logs),
             public_address,
             address: OnceLock::new(),
         }

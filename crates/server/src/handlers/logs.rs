@@ -5,9 +5,7 @@ use std::sync::PoisonError;
 use http::StatusCode;
 use wire::ProtocolError;
 
-use crate::{
-    answer::Answer, call::Call, logs_configuration::LogsConfiguration, stored_record::read_object,
-};
+use crate::{answer::Answer, call::Call, stored_record::read_object};
 
 /// `GET /admin/logs/configuration`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
@@ -17,7 +15,8 @@ pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `POST /admin/logs/configuration`.
 pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ProtocolError> {
-    let configuration = LogsConfiguration::read(&read_object(&call.body)?)?;
-    *call.state.logs.lock().unwrap_or_else(PoisonError::into_inner) = configuration;
+    let body = read_object(&call.body)?;
+    let mut logs = call.state.logs.lock().unwrap_or_else(PoisonError::into_inner);
+    *logs = logs.changed(&body)?;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

