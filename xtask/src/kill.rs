@@ -1,9 +1,8 @@
-//! The task `kill`: `kill -9` of the real server, on the real disk, while eight threads write.
+//! The tasks `kill` and `powercut`: the real server is struck down while eight threads write.
 //!
-//! One data directory through all rounds: write, kill at a random moment, start again, compare every
-//! writer's documents with its oracle. This shows what the process loses, not what the machine loses:
-//! the operating system keeps what was written and not synced. Power cuts are simulated in the tests
-//! of storage and commands.
+//! One data directory through all rounds: write, strike at a random moment, start again, compare every
+//! writer's documents with its oracle. `kill -9` shows what the process loses: the operating system
+//! keeps what was written and not synced. A power cut of the file system takes that away, too.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,6 +16,7 @@ use crate::{
     Failure,
     checks::Checks,
     http_client::{Answer, HttpClient},
+    loop_disk::LoopDisk,
     random::Random,
     server_process::{ServerProcess, executable},
     writer_oracle::{Documents, Verdict, WriterOracle},
@@ -33,19 +33,65 @@ const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_ANSWER_PAUSE: Duration = Duration::from_millis(1);
 const DATABASE: &str = "/databases/kill";
 
+/// How the server comes to its end.
+enum Blow {
+    /// `kill -9`.
+    Kill,
+    /// Its file system loses the power, then it is killed.
+    PowerCut(LoopDisk),
+}
+
+impl Blow {
+    fn strike(&mut self, server: ServerProcess) -> Result<(), Failure> {
+        match self {
+            Self::Kill => server.kill(),
+            Self::PowerCut(disk) => {
+                disk.cut_power()?;
+                server.kill()?;
+                disk.restore_power()
+            }
+        }
+    }
+}
+
 /// Kills the server `times` times.
 pub(crate) fn run(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
+    drill("kill", times, seed, |_| Ok(Blow::Kill))
+}
+
+/// Cuts the power of the server's file system `times` times, where that can be done.
+pub(crate) fn run_power_cuts(times: u64, seed: Option<u64>) -> Result<Checks, Failure> {
+    // Tried here, so that a machine without the means is told apart from a drill that broke.
+    let trial = std::env::temp_dir().join(format!("corvus-powercut-trial-{}", std::process::id()));
+    std::fs::create_dir_all(&trial)?;
+    let means = LoopDisk::create(&trial).and_then(|disk| disk.cut_power());
+    std::fs::remove_dir_all(&trial)?;
+    if let Err(reason) = means {
+        println!("powercut: SKIPPED, this machine cannot cut the power of a file system: {reason}");
+        return Ok(Checks::default());
+    }
+    drill("powercut", times, seed, |data| LoopDisk::create(data).map(Blow::PowerCut))
+}
+
+fn drill(
+    task: &str,
+    times: u64,
+    seed: Option<u64>,
+    blow: impl FnOnce(&Path) -> Result<Blow, Failure>,
+) -> Result<Checks, Failure> {
     let executable = executable()?;
     let seed = seed.unwrap_or_else(Random::fresh_seed);
-    let directory = std::env::temp_dir().join(format!("corvus-kill-{}", std::process::id()));
-    std::fs::create_dir_all(&directory)?;
-    println!("kill: {times} times, seed {seed}");
+    let directory = std::env::temp_dir().join(format!("corvus-{task}-{}", std::process::id()));
+    let data = directory.join("data");
+    std::fs::create_dir_all(&data)?;
+    println!("{task}: {times} times, seed {seed}");
     let mut checks = Checks::default();
-    let result = Drill::new(executable, &directory, seed).rounds(times, &mut checks);
+    let blow = blow(&data)?;
+    let result = Drill::new(executable, &directory, seed, blow).rounds(task, times, &mut checks);
     if result.is_ok() && checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
     } else {
-        println!("kill: data and log are kept in {}", directory.display());
+        println!("{task}: what is left is in {}", directory.display());
     }
     result.map(|()| checks)
 }
@@ -56,6 +102,7 @@ struct Drill {
     log: PathBuf,
     random: Random,
     writers: Vec<WriterOracle>,
+    blow: Blow,
 }
 
 /// What the writers of one round did.
@@ -78,20 +125,20 @@ impl Written {
 }
 
 impl Drill {
-    fn new(executable: PathBuf, directory: &Path, seed: u64) -> Self {
+    fn new(executable: PathBuf, directory: &Path, seed: u64, blow: Blow) -> Self {
         let mut random = Random::new(seed);
         let writers = (0..WRITERS)
             .map(|writer| WriterOracle::new(writer, Random::new(random.next())))
             .collect();
         let (data, log) = (directory.join("data"), directory.join("server.log"));
-        Self { executable, data, log, random, writers }
+        Self { executable, data, log, random, writers, blow }
     }
 
     fn start(&self) -> Result<ServerProcess, Failure> {
         ServerProcess::start(&self.executable, &self.data, &self.log)
     }
 
-    fn rounds(&mut self, times: u64, checks: &mut Checks) -> Result<(), Failure> {
+    fn rounds(mut self, task: &str, times: u64, checks: &mut Checks) -> Result<(), Failure> {
         let mut server = self.start()?;
         create_database(&server.url)?;
         for round in 1..=times {
@@ -103,7 +150,7 @@ impl Drill {
             server = self.start()?;
             let failures = self.judge(&server.url)?;
             println!(
-                "kill {round}: after {} ms, {acknowledged} acknowledged; back in {} ms, {}",
+                "{task} {round}: after {} ms, {acknowledged} acknowledged; back in {} ms, {}",
                 writing.as_millis(),
                 began.elapsed().as_millis(),
                 failures.summary()
@@ -124,6 +171,7 @@ impl Drill {
         writing: Duration,
     ) -> Result<(u64, Vec<String>), Failure> {
         let written = Written::default();
+        let blow = &mut self.blow;
         let refused = std::thread::scope(|scope| {
             let threads: Vec<_> = self
                 .writers
@@ -136,7 +184,7 @@ impl Drill {
             written.wait_for_first_answer();
             std::thread::sleep(writing);
             written.killed.store(true, Ordering::SeqCst);
-            server.kill()?;
+            blow.strike(server)?;
             let ended = threads.into_iter().map(|thread| thread.join());
             let ended = ended.collect::<Result<Vec<_>, _>>().map_err(|_| "a writer panicked")?;
             Ok::<_, Failure>(ended.into_iter().flatten().collect())

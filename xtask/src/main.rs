@@ -18,6 +18,7 @@ mod http_client;
 mod io_sweep;
 mod kill;
 mod layers;
+mod loop_disk;
 mod pages;
 mod panics;
 mod random;
@@ -37,7 +38,8 @@ cargo xtask crash <n> [seed]        n simulated power cuts over random histories
 cargo xtask io-sweep                every single I/O operation of six scenarios fails
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
-                                    CORVUS_TEST_SERVER names the executable";
+                                    CORVUS_TEST_SERVER names the executable
+cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -55,6 +57,10 @@ fn main() -> ExitCode {
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),
         ["kill", times, seed] => {
             parse(times).and_then(|times| kill::run(times, Some(parse(seed)?)))
+        }
+        ["powercut", times] => parse(times).and_then(|times| kill::run_power_cuts(times, None)),
+        ["powercut", times, seed] => {
+            parse(times).and_then(|times| kill::run_power_cuts(times, Some(parse(seed)?)))
         }
         _ => {
             eprintln!("{USAGE}");
