@@ -6,17 +6,15 @@ use std::{
         atomic::{AtomicU64, Ordering},
         mpsc,
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use testkit::crash::{CUTS_PER_DATABASE, CrashFailure, Survived, survive};
 
-use crate::{Failure, checks::Checks};
+use crate::{Failure, checks::Checks, patience::SILENCE_MAX};
 
 /// Failures after which the run stops: the first ones tell enough.
 const FAILURES_MAX: usize = 3;
-/// A database takes milliseconds; one that takes as long as this waits for something in vain.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 type Outcome = Result<Survived, Box<CrashFailure>>;
 

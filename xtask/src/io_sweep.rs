@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use testkit::io_sweep::{FAILURES, Scenario, sweep};
 
-use crate::{Failure, checks::Checks};
+use crate::{Failure, checks::Checks, patience};
 
 /// Each operation that failed without harm counts as one passed.
 pub(crate) fn run() -> Result<Checks, Failure> {
@@ -14,12 +14,15 @@ pub(crate) fn run() -> Result<Checks, Failure> {
         let began = Instant::now();
         let mut operations = Vec::new();
         for (kind, span) in FAILURES {
-            match sweep(scenario, kind, span) {
-                Ok(count) => {
+            match patience::wait_for(move || sweep(scenario, kind, span)) {
+                None => checks.failures.push(format!(
+                    "{scenario:?} with {kind:?}, {span:?}, at some operation: it does not end"
+                )),
+                Some(Ok(count)) => {
                     checks.passed += usize::try_from(count)?;
                     operations.push(count.to_string());
                 }
-                Err(failure) => {
+                Some(Err(failure)) => {
                     let (nth, fault) = (failure.nth, failure.fault);
                     checks.failures.push(format!(
                         "{scenario:?}, operation {nth} fails with {kind:?}, {span:?}: {fault}\n{}",
