@@ -21,7 +21,9 @@ mod layers;
 mod loop_disk;
 mod pages;
 mod panics;
+mod patience;
 mod random;
+mod reliability;
 mod rot;
 mod server_process;
 mod sources;
@@ -34,6 +36,7 @@ use crate::checks::Checks;
 const USAGE: &str = "\
 cargo xtask layers                  compare the crates with docs/layers.toml, and the house rules
 cargo xtask docs                    check links, the summary, the dependency list and the README
+cargo xtask reliability             write docs/reliability.md from docs/reliability.toml
 cargo xtask crash <n> [seed]        n simulated power cuts over random histories; 1 <seed> repeats one
 cargo xtask io-sweep                every single I/O operation of six scenarios fails
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
     let checks = match arguments.as_slice() {
         ["layers"] => architecture::check(&root()),
         ["docs"] => pages::check(&root()),
+        ["reliability"] => reliability::write(&root()),
         ["crash", cuts] => parse(cuts).and_then(|cuts| crash::run(cuts, None)),
         ["crash", cuts, seed] => parse(cuts).and_then(|cuts| crash::run(cuts, Some(parse(seed)?))),
         ["io-sweep"] => io_sweep::run(),

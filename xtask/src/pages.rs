@@ -2,13 +2,14 @@
 //!
 //! Every relative link leads to a file; every page of docs/ is in the summary; every direct dependency
 //! has its line in docs/dependencies.md and no other has; the README prints the example programs and
-//! their output letter by letter.
+//! their output letter by letter; docs/reliability.md says what docs/reliability.toml says.
 
 use std::{collections::BTreeSet, path::Path};
 
 use crate::{
     Failure, architecture,
     checks::Checks,
+    reliability,
     sources::{files_below, shown},
 };
 
@@ -26,6 +27,7 @@ pub(crate) fn check(root: &Path) -> Result<Checks, Failure> {
     summary(root, &mut checks)?;
     dependencies(root, &mut checks)?;
     readme(root, &mut checks)?;
+    reliability::check(root, &mut checks)?;
     Ok(checks)
 }
 
