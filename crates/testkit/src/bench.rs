@@ -18,7 +18,7 @@ use storage::{
 use crate::{
     Fault, Naive,
     database::{Content, content_of, execute, open_with, options},
-    histories::random_batch,
+    histories::{large_batch, random_batch},
 };
 
 /// Transactions that are sealed before the first of them is made durable.
@@ -63,6 +63,9 @@ pub struct Bench {
     pub options: EnvironmentOptions,
     /// The dice of the history; the disk has its own.
     pub random: Random,
+    /// One of so many transactions brings a document that takes a journal file almost for itself; 0
+    /// when none does.
+    pub large_every: u64,
     /// What was acknowledged.
     pub acknowledged: Naive,
     /// What the disk may hold beyond that, if it holds it whole.
@@ -76,6 +79,7 @@ impl Bench {
             simulation: Platform::simulated(seed),
             options: options(),
             random: Random::new(seed ^ 0x5eed),
+            large_every: 0,
             acknowledged: Naive::default(),
             in_flight: None,
         }
@@ -95,8 +99,12 @@ impl Bench {
     /// A batch that succeeds here and fails there.
     pub fn fill(&mut self, tx: &mut WriteTransaction, before: &Naive) -> Result<Naive, Stop> {
         let mut naive = before.clone();
-        for _ in 0..1 + self.random.below(BATCHES_MAX) {
-            let batch = random_batch(&mut self.random, &naive);
+        let is_large = self.large_every > 0 && self.random.below(self.large_every) == 0;
+        for number in 0..1 + self.random.below(BATCHES_MAX) {
+            let batch = match number {
+                0 if is_large => large_batch(&mut self.random),
+                _ => random_batch(&mut self.random, &naive),
+            };
             let real = execute(tx, &self.simulation.platform, &batch);
             if let Err(DocumentError::Storage(error)) = real {
                 return Err(error.into());

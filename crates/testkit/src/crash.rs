@@ -16,6 +16,8 @@ use crate::{Bench, Fault, bench::Stop, database::Content, guarded, queue_crash};
 pub const CUTS_PER_DATABASE: u64 = 4;
 /// Every so many seeds the commit queue writes, with its threads.
 const QUEUE_EVERY: u64 = 8;
+/// Every so many seeds documents are so large that journal files are changed all the time.
+const LARGE_EVERY: u64 = 6;
 /// A cut happens within so many changes of the disk after the start.
 const OPERATIONS_MAX: u64 = 80;
 /// So many are about what opening and recovering take.
@@ -108,6 +110,9 @@ impl Life {
     fn new(seed: u64) -> Self {
         let mut bench = Bench::new(seed);
         bench.options.journal_bytes_max = (256 * 1024) << (seed % 3);
+        if seed.is_multiple_of(LARGE_EVERY) {
+            bench.large_every = 2;
+        }
         Self { bench, survived: Survived::default(), reader: None }
     }
 

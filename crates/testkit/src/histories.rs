@@ -80,11 +80,20 @@ fn value(random: &mut Random) -> String {
     text
 }
 
+/// One document that fills most of a journal file, or one of a length of its own.
+pub fn large_batch(random: &mut Random) -> Batch {
+    let id = format!("large/{}", random.below(3));
+    let length = 100_000 + random.below(400_000) as usize;
+    batch([put(&id, &json("Large", &noise(random, length)))])
+}
+
 /// Hexadecimal digits in no order; half of them is left after compression.
 pub fn noise(random: &mut Random, length: usize) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = String::with_capacity(length + 16);
     while text.len() < length {
-        text.push_str(&format!("{:016x}", random.next_u64()));
+        let number = random.next_u64();
+        text.extend((0..16).map(|digit| char::from(DIGITS[(number >> (4 * digit)) as usize & 15])));
     }
     text
 }

@@ -20,6 +20,8 @@ use crate::{
 };
 
 const TRANSACTIONS: u64 = 60;
+/// How often a byte that is zero is exchanged for another.
+const REROLLS_MAX: u64 = 6;
 const DIRECTORIES: [&str; 2] = ["/database", "/database/journals"];
 
 /// What became of a flipped bit.
@@ -100,14 +102,27 @@ fn files(simulated: &SimulatedDisk, disk: &dyn Disk) -> Result<Vec<(PathBuf, Vec
 }
 
 impl Image {
-    /// A bit somewhere in its files, each byte with the same chance: path, offset and bit.
+    /// A bit somewhere in its files: path, offset and bit. Space that was never used is mostly left
+    /// out, so that the flips fall on something.
     pub fn any_bit(&self, random: &mut Random) -> (&Path, u64, u8) {
+        let mut byte = self.any_byte(random);
+        for _ in 0..REROLLS_MAX {
+            if byte.2 != 0 {
+                break;
+            }
+            byte = self.any_byte(random);
+        }
+        (byte.0, byte.1, random.below(8) as u8)
+    }
+
+    /// Each byte with the same chance: path, offset and value.
+    fn any_byte(&self, random: &mut Random) -> (&Path, u64, u8) {
         let bytes = self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         let mut offset = random.below(bytes);
         for (path, bytes) in &self.files {
-            match offset.checked_sub(bytes.len() as u64) {
-                Some(behind) => offset = behind,
-                None => return (path, offset, random.below(8) as u8),
+            match bytes.get(offset as usize) {
+                Some(value) => return (path, offset, *value),
+                None => offset -= bytes.len() as u64,
             }
         }
         unreachable!("the offset is below the sum of all lengths")
