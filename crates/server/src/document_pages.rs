@@ -22,15 +22,13 @@ use crate::{
     error_mapping::document_error,
     id_pattern::IdPatterns,
     json_text::write_row,
-    piece_sender::{PieceSender, Sent},
+    piece_sender::{PIECE_BYTES, PieceSender, Sent},
 };
 
 /// Pages of at most so many documents are tried at once, on the thread that reads the connection.
 const INLINE_DOCUMENTS_MAX: usize = 256;
 /// What a page written at once may grow to before the rest goes to a thread of its own.
 const INLINE_BYTES_MAX: usize = 1 << 20;
-/// About how large the pieces of a streamed list are.
-const PIECE_BYTES: usize = 64 << 10;
 /// How long a list that can go on later waits for its client before it gives its snapshot back.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a list that can go on later reads from one snapshot.

@@ -18,6 +18,8 @@ use tokio::{
 
 use crate::answer::Piece;
 
+/// About how large the pieces of an answer are.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// How often a sender that waits for its client looks whether it should go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Younger snapshots are not worth cutting an answer off.
@@ -57,6 +59,12 @@ impl PieceSender {
     /// The answer goes on from a new snapshot.
     pub(crate) fn snapshot_renewed(&self) {
         self.snapshot_taken.set(Instant::now());
+    }
+
+    /// Sends what has gathered, if that is enough for a piece; `false` when the answer must not go
+    /// on.
+    pub(crate) fn send_if_enough(&self, gathered: &mut Vec<u8>) -> bool {
+        gathered.len() < PIECE_BYTES || self.send(Bytes::from(std::mem::take(gathered)))
     }
 
     /// Sends a piece while a snapshot is held, waiting as long as that does no harm. Blocks; must

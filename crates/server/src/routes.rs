@@ -29,6 +29,8 @@ macro_rules! routes {
 /// The table.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[Route] = routes! {
+    "GET"    "/"                                       Anyone        Ignored  Inline(server_info::root);
+    "GET"    "/license/status"                         ValidUser     Ignored  Inline(server_info::license_status);
     "GET"    "/build/version"                          Anyone        Ignored  Inline(server_info::build_version);
     "GET"    "/setup/alive"                            Anyone        Ignored  Inline(server_info::alive);
     "GET"    "/cluster/node-info"                      ValidUser     Ignored  Inline(server_info::node_info);

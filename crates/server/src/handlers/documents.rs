@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use commands::{Batch, Command, CommandResult};
+use database::DatabaseLease;
 use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
 use http::StatusCode;
 use model::{DocumentId, Etag};
@@ -16,6 +18,7 @@ use crate::{
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
     json_text::{JsonObject, write_row},
+    piece_sender::PieceSender,
     router::Answering,
     submitting::submit,
 };
@@ -23,6 +26,11 @@ use crate::{
 /// Parameters that ask for what this server does not keep.
 const UNSUPPORTED_INCLUDES: [&str; 6] =
     ["counter", "timeseries", "timeseriestime", "timeseriescount", "revisions", "revisionsBefore"];
+
+/// How many documents one load may ask for, and how many it may include.
+const LOADED_IDS_MAX: usize = 1 << 17;
+/// Loads of so many bytes are written at once; longer ones while they are sent.
+const INLINE_BYTES_MAX: usize = 4 << 20;
 
 /// `GET /docs`: by ids, by prefix, by etag, or newest first.
 pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
@@ -119,6 +127,7 @@ fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
 
 fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, ProtocolError> {
     refuse_unsupported_includes(query)?;
+    check_count(ids.len())?;
     let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
     let paths: Vec<IncludePath> =
         query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
@@ -132,8 +141,16 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let body = load_body(&rows, &included, metadata_only)?;
-    Ok(Answer::json(body).with_quoted_etag(&etag))
+    let bytes: usize = rows.iter().flatten().chain(&included).map(|row| row.size_bytes()).sum();
+    let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
+    let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
+    if load_body(&rows, &included, metadata_only, &mut body, &mut is_short)? {
+        return Ok(Answer::json(body).with_quoted_etag(&etag));
+    }
+    drop((rows, included));
+    let ids = ids.iter().map(ToString::to_string).collect();
+    let load = Load { ids, paths, metadata_only };
+    Ok(stream_load(call.database()?.clone(), tx, load).with_quoted_etag(&etag))
 }
 
 fn refuse_unsupported_includes(query: &QueryString<'_>) -> Result<(), ProtocolError> {
@@ -146,11 +163,20 @@ fn refuse_unsupported_includes(query: &QueryString<'_>) -> Result<(), ProtocolEr
     }
 }
 
+fn check_count(ids: usize) -> Result<(), ProtocolError> {
+    if ids <= LOADED_IDS_MAX {
+        return Ok(());
+    }
+    Err(ProtocolError::argument(format!(
+        "A load may have {LOADED_IDS_MAX} ids, and as many included ones, but has more: {ids}"
+    )))
+}
+
 fn find_all<'t>(
     tx: &'t ReadTransaction,
-    ids: &[&str],
+    ids: &[impl AsRef<str>],
 ) -> Result<Vec<Option<DocumentRow<'t>>>, ProtocolError> {
-    ids.iter().map(|id| find(tx, id)).collect()
+    ids.iter().map(|id| find(tx, id.as_ref())).collect()
 }
 
 fn find<'t>(tx: &'t ReadTransaction, id: &str) -> Result<Option<DocumentRow<'t>>, ProtocolError> {
@@ -179,6 +205,7 @@ fn included_rows<'t>(
         for path in paths {
             path.ids(row.body().root(), &mut |id| ids.push(id.to_owned()))
                 .map_err(|error| document_error(&error.into()))?;
+            check_count(ids.len())?;
         }
     }
     let mut included = Vec::new();
@@ -211,34 +238,68 @@ fn load_etag(
     etag.finish()
 }
 
+/// Writes the whole answer; `false` when `sink` said that it must not go on.
 fn load_body(
     rows: &[Option<DocumentRow<'_>>],
     included: &[DocumentRow<'_>],
     metadata_only: bool,
-) -> Result<Vec<u8>, ProtocolError> {
-    let bytes: usize = rows.iter().flatten().chain(included).map(|row| row.size_bytes()).sum();
-    let mut body = Vec::with_capacity(bytes + bytes / 2 + 256);
-    body.extend_from_slice(b"{\"Results\":[");
+    out: &mut Vec<u8>,
+    sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+) -> Result<bool, ProtocolError> {
+    out.extend_from_slice(b"{\"Results\":[");
     for (index, row) in rows.iter().enumerate() {
         if index > 0 {
-            body.push(b',');
+            out.push(b',');
         }
         match row {
-            Some(row) => write_row(row, metadata_only, &mut body)?,
-            None => body.extend_from_slice(b"null"),
+            Some(row) => write_row(row, metadata_only, out)?,
+            None => out.extend_from_slice(b"null"),
+        }
+        if !sink(out) {
+            return Ok(false);
         }
     }
-    body.extend_from_slice(b"],\"Includes\":{");
+    out.extend_from_slice(b"],\"Includes\":{");
     for (index, row) in included.iter().enumerate() {
         if index > 0 {
-            body.push(b',');
+            out.push(b',');
         }
-        blittable::write_json_string(row.id(), &mut body);
-        body.push(b':');
-        write_row(row, false, &mut body)?;
+        blittable::write_json_string(row.id(), out);
+        out.push(b':');
+        write_row(row, false, out)?;
+        if !sink(out) {
+            return Ok(false);
+        }
     }
-    body.extend_from_slice(b"}}");
-    Ok(body)
+    out.extend_from_slice(b"}}");
+    Ok(true)
+}
+
+/// What a load asks for.
+struct Load {
+    ids: Vec<String>,
+    paths: Vec<IncludePath>,
+    metadata_only: bool,
+}
+
+/// Answers a load from a blocking thread, which looks the documents up again in the same snapshot.
+fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answer {
+    let (answer, pieces) = Answer::stream();
+    let sender = PieceSender::new(pieces, database);
+    tokio::task::spawn_blocking(move || {
+        let mut out = Vec::new();
+        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
+        let written = find_all(&tx, &load.ids).and_then(|rows| {
+            let included = included_rows(&tx, &rows, &load.paths)?;
+            load_body(&rows, &included, load.metadata_only, &mut out, &mut send)
+        });
+        match written {
+            Ok(true) => sender.finish(Bytes::from(out)),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "a load could not be written to its end"),
+        }
+    });
+    answer
 }
 
 fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {

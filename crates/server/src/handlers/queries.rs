@@ -25,8 +25,6 @@ use crate::{
 
 /// Results of at most so many rows are written at once.
 const INLINE_ROWS_MAX: i64 = 256;
-/// About how large the pieces of a streamed result are.
-const PIECE_BYTES: usize = 64 << 10;
 /// The time that stands for no time: collections are never indexed.
 const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
 const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
@@ -163,7 +161,7 @@ fn stream_result(
     tokio::task::spawn_blocking(move || {
         let mut out = Vec::new();
         let sender = PieceSender::new(sender, database);
-        let mut send = |out: &mut Vec<u8>| send_piece(&sender, out);
+        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
         let written = prepared
             .execute(&tx)
             .map_err(query_error)
@@ -177,14 +175,6 @@ fn stream_result(
         }
     });
     answer
-}
-
-/// Sends what has gathered, if that is enough; `false` when nobody listens any more.
-fn send_piece(sender: &PieceSender, out: &mut Vec<u8>) -> bool {
-    if out.len() < PIECE_BYTES {
-        return true;
-    }
-    sender.send(Bytes::from(std::mem::take(out)))
 }
 
 type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::StatusCode;
+use serde_json::json;
 use wire::{
     ErrorKind, ProtocolError,
     database_shapes::NODE_TAG,
@@ -16,6 +17,36 @@ use crate::{answer::Answer, call::Call, server_state::ServerState};
 const SERVER_SCHEMA_VERSION: u32 = 53_001;
 
 const STATE_REASON: &str = "Leader, I'm the only one in the cluster, so I'm the leader";
+
+/// `GET /`: what somebody sees who opens the address in a browser.
+pub(crate) fn root(call: &Call) -> Result<Answer, ProtocolError> {
+    let page = json!({
+        "Product": "Corvus",
+        "Version": env!("CARGO_PKG_VERSION"),
+        "ProtocolVersion": call.state.settings.protocol_version.as_str(),
+        "Documentation": "README.md and the folder docs of Corvus' source code",
+        "Studio": "This server has no web interface yet. Use a client library of RavenDB.",
+    });
+    let mut body = serde_json::to_vec_pretty(&page).expect("a map with text keys can be written");
+    body.push(b'\n');
+    Ok(Answer::json(body))
+}
+
+/// `GET /license/status`: there are no licences, and nothing that needs one.
+pub(crate) fn license_status(_: &Call) -> Result<Answer, ProtocolError> {
+    let status = json!({
+        "Id": null,
+        "LicensedTo": null,
+        "Status": "Apache-2.0 - Open Source",
+        "Expired": false,
+        "Attributes": null,
+        "ErrorMessage": null,
+        "Type": "None",
+        "Version": "-1",
+        "Expiration": null,
+    });
+    Ok(Answer::shape(StatusCode::OK, &status))
+}
 
 /// `GET /build/version`.
 pub(crate) fn build_version(call: &Call) -> Result<Answer, ProtocolError> {

@@ -80,3 +80,12 @@ fn a_host_that_is_none_is_refused_where_the_address_is_the_answer() {
     }
     assert_eq!(ask(&server, "/databases/db/stats", "a b").status, 200);
 }
+
+#[test]
+fn a_browser_is_told_what_this_is() {
+    let server = TestServer::with_database();
+    let page = server.get("/").json();
+    assert_eq!(page["Product"], "Corvus");
+    assert!(page["Documentation"].as_str().unwrap().contains("docs"));
+    assert_eq!(server.get("/license/status").json()["Type"], "None");
+}

@@ -284,3 +284,25 @@ fn statistics_count_what_is_there() {
     let files = io["Environments"][0]["Files"].as_array().unwrap();
     assert!(files.iter().any(|file| file["Recent"][0]["Size"].as_u64() > Some(0)), "{io}");
 }
+
+#[test]
+fn a_load_of_many_large_documents_is_streamed_and_one_of_too_many_ids_refused() {
+    let server = TestServer::with_database();
+    server.put("big", &format!("{{\"t\":\"{}\",\"r\":\"other\"}}", "x".repeat(1 << 20)));
+    server.put("other", r#"{"n":1}"#);
+    let load = |ids: &[&str]| {
+        let body = json!({"Ids": ids}).to_string();
+        server.send("POST", "/databases/db/docs?include=r", body.as_bytes())
+    };
+    let mut ids = vec!["big"; 8];
+    ids.insert(4, "missing");
+    let reply = load(&ids);
+    assert_eq!(reply.header("content-length"), None);
+    let expected: Vec<&str> = ids.iter().map(|id| if *id == "big" { "big" } else { "" }).collect();
+    assert_eq!(reply.ids(), expected);
+    assert_eq!(reply.json()["Includes"]["other"]["n"], 1);
+    assert!(reply.header("etag").is_some());
+    let refused = load(&vec!["x"; (1 << 17) + 1]);
+    assert_eq!(refused.json()["Type"], "System.ArgumentException");
+    assert_eq!(load(&vec!["x"; 1 << 17]).json()["Results"].as_array().unwrap().len(), 1 << 17);
+}

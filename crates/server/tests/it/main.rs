@@ -2,8 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod administration;
 mod addresses;
+mod administration;
 mod batches;
 mod bulk_insert;
 mod connections;
