@@ -1,8 +1,7 @@
 //! Sending a long answer in pieces, as fast as its client takes them.
 //!
 //! Whoever reads documents for an answer holds a snapshot, and a snapshot keeps everything that is
-//! written after it in memory. Invariant: no client, however slow, holds a snapshot until writes
-//! fail: when memory fills and a flush does not help, the answer is cut off, and its client sees a
+//! written after it in memory. Invariant: no client, however slow, keeps writes from going on: when memory fills and a flush does not help, the answer is cut off, and its client sees a
 //! body that does not end. A client that takes nothing at all loses its connection (see
 //! connection_watch).
 
@@ -21,11 +20,11 @@ use crate::answer::Piece;
 /// About how large the pieces of an answer are.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// How often a sender that waits for its client looks whether it should go on.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Younger snapshots are not worth cutting an answer off.
-const SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
-/// Answers are cut off when so many quarters of the memory for unflushed versions are taken.
-const MEMORY_QUARTERS_MAX: u64 = 3;
+const SNAPSHOT_GRACE: Duration = Duration::from_millis(250);
+/// Which part of the memory for unflushed versions the changes behind a snapshot may take.
+const MEMORY_DIVISOR: u64 = 2;
 
 /// What became of a piece.
 pub(crate) enum Sent {
@@ -92,7 +91,12 @@ impl PieceSender {
     fn send_within(&self, piece: Bytes, patience: Duration, holds_snapshot: bool) -> Sent {
         let began = Instant::now();
         let mut piece = piece;
-        while self.may_go_on(holds_snapshot) {
+        while !self.database.is_closing() {
+            if holds_snapshot && self.is_harmful() {
+                // Who waits for patience only can give the snapshot back instead.
+                let can_wait = patience != Duration::MAX;
+                return if can_wait { Sent::Waiting(piece) } else { Sent::Cut };
+            }
             piece = match self.pieces.try_send(Piece::Part(piece)) {
                 Ok(()) => return Sent::Taken,
                 Err(TrySendError::Full(Piece::Part(piece) | Piece::Last(piece))) => piece,
@@ -109,26 +113,24 @@ impl PieceSender {
         Sent::Cut
     }
 
-    fn may_go_on(&self, holds_snapshot: bool) -> bool {
-        if self.database.is_closing() {
+    /// Whether the snapshot keeps more in memory than it may.
+    fn is_harmful(&self) -> bool {
+        if self.snapshot_age() < SNAPSHOT_GRACE || !self.is_memory_short() {
             return false;
-        }
-        if !holds_snapshot || self.snapshot_age() < SNAPSHOT_GRACE || !self.is_memory_short() {
-            return true;
         }
         // Only what is left after a flush is held by snapshots. A flush that fails is found out by
         // the next write.
         drop(self.database.environment().flush());
-        let may_go_on = !self.is_memory_short();
-        if !may_go_on {
-            tracing::warn!("an answer was cut off: its snapshot kept too many changes in memory");
+        let is_harmful = self.is_memory_short();
+        if is_harmful {
+            tracing::warn!("the snapshot of a long answer keeps too many changes in memory");
         }
-        may_go_on
+        is_harmful
     }
 
     fn is_memory_short(&self) -> bool {
         let environment = self.database.environment();
-        let limit = environment.options().unflushed_bytes_max / 4 * MEMORY_QUARTERS_MAX;
+        let limit = environment.options().unflushed_bytes_max / MEMORY_DIVISOR;
         environment.statistics().unflushed_bytes > limit
     }
 }

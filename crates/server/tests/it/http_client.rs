@@ -57,6 +57,11 @@ impl Connection {
         self.0.write_all(bytes).is_ok()
     }
 
+    /// Whether the first byte of an answer comes.
+    pub(crate) fn has_begun(&mut self) -> bool {
+        self.0.read(&mut [0]).unwrap() == 1
+    }
+
     /// Everything that comes until the other side closes the connection, politely or not.
     pub(crate) fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
