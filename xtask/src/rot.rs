@@ -5,14 +5,14 @@ use std::time::Instant;
 use platform::simulated::Random;
 use testkit::rot::{Flipped, images};
 
-use crate::{Failure, checks::Checks};
+use crate::{Failure, checks::Checks, patience};
 
 /// Flips `flips` bits, spread over databases at different moments of their lives.
 pub(crate) fn run(flips: u64, seed: u64) -> Result<Checks, Failure> {
     let began = Instant::now();
     let mut checks = Checks::default();
     let mut random = Random::new(seed);
-    let images = images(seed)?;
+    let images = patience::wait_for(move || images(seed)).ok_or("populating does not end")??;
     let quiet = crate::panics::silence();
     for (index, image) in (0..).zip(&images) {
         let (mut detected, mut harmless, mut torn) = (0, 0, 0);
