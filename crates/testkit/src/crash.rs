@@ -15,9 +15,9 @@ use crate::{Bench, Fault, bench::Stop, database::Content, guarded, queue_crash};
 /// Cuts that one database lives through.
 pub const CUTS_PER_DATABASE: u64 = 4;
 /// Every so many seeds the commit queue writes, with its threads.
-const QUEUE_EVERY: u64 = 8;
+const QUEUE_EVERY: u64 = 4;
 /// Every so many seeds documents are so large that journal files are changed all the time.
-const LARGE_EVERY: u64 = 6;
+const LARGE_EVERY: u64 = 7;
 /// A cut happens within so many changes of the disk after the start.
 const OPERATIONS_MAX: u64 = 80;
 /// So many are about what opening and recovering take.
@@ -125,7 +125,8 @@ impl Life {
 
     /// Writes until the power is gone, or long enough; then the cut comes between two operations.
     fn live_until_the_cut(&mut self) -> Result<(), Fault> {
-        self.schedule_a_cut(OPERATIONS_MAX);
+        let is_large = self.bench.large_every > 0;
+        self.schedule_a_cut(if is_large { 3 * OPERATIONS_MAX } else { OPERATIONS_MAX });
         let lived = self.live();
         self.reader = None;
         match lived {

@@ -13,11 +13,13 @@ use crate::{
     Bench, Fault, Naive,
     crash::{CUTS_PER_DATABASE, Survived},
     database::content_of,
-    histories::random_batch,
+    histories::{large_batch, random_batch},
 };
 
 const BATCHES: u64 = 60;
-const OPERATIONS_MAX: u64 = 24;
+/// One of so many submissions is followed by a flush, while the threads of the queue write.
+const FLUSH_EVERY: u64 = 6;
+const OPERATIONS_MAX: u64 = 60;
 
 /// What a caller was told of its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,12 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
     let mut states = vec![naive.clone()];
     let mut expected = Vec::new();
     for number in 1..=BATCHES {
-        let batch = random_batch(&mut bench.random, &naive);
+        let is_large = bench.large_every > 0 && bench.random.below(bench.large_every) == 0;
+        let batch = if is_large {
+            large_batch(&mut bench.random)
+        } else {
+            random_batch(&mut bench.random, &naive)
+        };
         let sender = sender.clone();
         // The receiver is read below, so that sending cannot fail.
         let reply = move |result| sender.send((number, answer(&result))).unwrap_or_default();
@@ -69,6 +76,12 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
         states.push(naive.clone());
         if queue.submit(batch, Box::new(reply)).is_err() {
             break;
+        }
+        if bench.random.below(FLUSH_EVERY) == 0
+            && let Err(error) = environment.flush()
+            && !bench.simulation.disk.is_power_lost()
+        {
+            return Err(Fault::from(error).during("a flush beside the queue"));
         }
     }
     drop(sender);

@@ -6,11 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use documents::ErrorKind;
+use documents::DocumentError;
 use platform::{
     Access, Disk, Platform,
     simulated::{Random, SimulatedDisk},
 };
+use storage::{Corruption, StorageError};
 
 use crate::{
     Bench, Fault, Naive,
@@ -76,7 +77,9 @@ fn image(name: &'static str, seed: u64, flush_at: u64) -> Result<Image, Fault> {
         }
     }
     if flush_at == 1 {
-        environment.flush()?;
+        // The next opening finds nothing in the journal and removes it.
+        environment.close()?;
+        drop(bench.open()?);
     }
     drop(environment);
     let files = files(&bench.simulation.disk, &*bench.simulation.platform.disk)?;
@@ -141,9 +144,10 @@ impl Image {
             Ok(found) if found == self.content => Ok(Flipped::Harmless),
             Ok(found) if found == self.earlier && is_journal(path) => Ok(Flipped::TakenForTorn),
             Ok(found) => Err(Fault::wrong(found.difference(&self.content))),
-            Err(Fault::Reported(error)) if error.kind() == ErrorKind::Ours => {
-                Ok(Flipped::Detected(error.to_string()))
+            Err(Fault::Reported(DocumentError::Storage(StorageError::Corrupt(found)))) => {
+                by_checksum(found)
             }
+            // A contradiction that was noticed by luck: the checksum before it has a hole.
             Err(fault) => Err(fault),
         }
     }
@@ -162,6 +166,23 @@ impl Image {
     fn read(&self, platform: &Platform) -> Result<Content, Fault> {
         let environment = open_with(platform, self.bench.options.clone())?;
         content_of(&environment.read())
+    }
+}
+
+/// Every byte in use is under a checksum, or leads to a place where none is right.
+fn by_checksum(found: Corruption) -> Result<Flipped, Fault> {
+    match found {
+        Corruption::PageChecksum { .. }
+        | Corruption::PageHeader { .. }
+        | Corruption::PageOutOfRange { .. }
+        | Corruption::Header { .. }
+        | Corruption::Journal { .. } => {
+            Ok(Flipped::Detected(StorageError::Corrupt(found).to_string()))
+        }
+        Corruption::DataFileTooShort { .. } | Corruption::Structure { .. } => {
+            let error = StorageError::Corrupt(found);
+            Err(Fault::wrong(format!("noticed too late: {error}")))
+        }
     }
 }
 
