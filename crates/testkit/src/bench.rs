@@ -158,7 +158,7 @@ impl Bench {
         drop(tx);
         let mut sealed = self.seal_some(environment)?.into_iter();
         let Some((given_up, naive)) = sealed.next() else { return Ok(()) };
-        let is_lost = naive.content() != before.content();
+        let mut is_lost = naive.content() != before.content();
         let mut base = naive;
         drop(given_up);
         for (built_on_it, naive) in sealed {
@@ -173,7 +173,11 @@ impl Bench {
                 Ok(()) if is_lost => self.in_flight = None,
                 Ok(()) => self.acknowledged = self.in_flight.take().expect("it is there"),
                 Err(error) if environment.has_failed() => return Err(error.into()),
-                Err(_) => self.in_flight = None,
+                Err(_) => {
+                    // The one given up had written what was there already: it was lost, too.
+                    is_lost = true;
+                    self.in_flight = None;
+                }
             }
         }
         Ok(())
