@@ -25,7 +25,8 @@ const PLANTS: &str = "
 ## Planted bugs
 
 A drill that finds nothing proves nothing unless it finds what is known to be there. Each of these bugs
-was put, alone, into a copy of the sources; what caught it is named with the time it took.
+was put, alone, into a copy of the sources, against `crash 2000`, `io-sweep` and `rot`; what caught it is
+named, and where it showed first.
 ";
 const BUGS: &str = "
 ## Bugs found
@@ -72,7 +73,12 @@ fn page(results: &Table) -> Result<String, Failure> {
         &mut page,
         results,
         "plant",
-        &[("kind", "kind"), ("plant", "the bug"), ("caught_by", "caught by"), ("after", "after")],
+        &[
+            ("kind", "kind"),
+            ("plant", "the bug"),
+            ("caught_by", "caught by"),
+            ("first_failure", "first failure"),
+        ],
     )?;
     page.push_str(BUGS);
     table(
