@@ -18,6 +18,7 @@
 //! | `collections` | names, numbers and counts of collections |
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
+//! | `field_path` | the path of a field, and what it finds in a document |
 //! | `check` | whether everything that is stored agrees with itself |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ mod collections;
 mod damage;
 mod database_record;
 mod error;
+mod field_path;
 mod hilo;
 mod identities;
 mod json;
@@ -46,6 +48,7 @@ pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,
 };
 pub use error::{DocumentError, ErrorKind};
+pub use field_path::{FieldPath, FieldStep, Found};
 pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
 pub use identities::identities;
 pub use json::{write_document_json, write_metadata_json};

@@ -13,7 +13,6 @@
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
-//! | `field_value` | a path to the value it finds in a document |
 //! | `execution` | the rows |
 #![forbid(unsafe_code)]
 
@@ -21,7 +20,6 @@ mod condition;
 mod distinct;
 mod error;
 mod execution;
-mod field_value;
 mod id_selection;
 mod include_path;
 mod paging;

@@ -247,8 +247,8 @@ impl Projection {
         let name = first.trim_end_matches("[]");
         let brackets = &first[name.len()..];
         let field = self.fields.iter().find(|field| field.name == name)?;
-        let ProjectedValue::Field { steps, .. } = &field.value else { return None };
-        let path = FieldPath { steps: steps.clone(), offset: Default::default() }.text();
+        let ProjectedValue::Field { path, .. } = &field.value else { return None };
+        let path = path.text();
         Some(match rest {
             Some(rest) => format!("{path}{brackets}.{rest}"),
             None => format!("{path}{brackets}"),

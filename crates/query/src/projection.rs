@@ -4,13 +4,12 @@
 //! not take it for the document.
 
 use blittable::write_json_string;
-use documents::DocumentRow;
+use documents::{DocumentRow, FieldPath as DocumentPath, FieldStep};
 use model::date;
 use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selection};
 
 use crate::condition::is_id;
 use crate::error::QueryError;
-use crate::field_value::find;
 use crate::parameters::{Asked, place_of};
 
 /// The values that each row shows.
@@ -37,7 +36,7 @@ pub(crate) enum ProjectedValue {
     Constant(Vec<u8>),
     /// A field of the document.
     Field {
-        steps: Vec<PathStep>,
+        path: DocumentPath,
         /// Whether a document without the field gives a row without it instead of `null`. Clients
         /// know this of fields that are written with the alias of the source.
         absent_when_missing: bool,
@@ -100,7 +99,7 @@ impl<'a> Asked<'a> {
                 return Err(self.not_yet("'@metadata' in SELECT", Some(path.offset)));
             }
             "@metadata.@last-modified" => ProjectedValue::LastModified,
-            _ => ProjectedValue::Field { steps: inner.steps.clone(), absent_when_missing },
+            _ => ProjectedValue::Field { path: document_path(&inner), absent_when_missing },
         };
         Ok((inner.text(), value))
     }
@@ -130,6 +129,16 @@ impl<'a> Asked<'a> {
              give one of the two fields an alias of its own with 'as'."
         ))
     }
+}
+
+/// The path as documents know it, which tell no index of an array from the name of a member.
+pub(crate) fn document_path(path: &FieldPath) -> DocumentPath {
+    let step = |step: &PathStep| match step {
+        PathStep::Name { name, .. } => FieldStep::Member(name.clone()),
+        PathStep::Index(index) => FieldStep::Member(index.to_string()),
+        PathStep::Each => FieldStep::Each,
+    };
+    DocumentPath::new(path.steps.iter().map(step).collect())
 }
 
 fn constant(literal: &Literal) -> (String, ProjectedValue) {
@@ -192,8 +201,8 @@ impl ProjectedField {
             ProjectedValue::LastModified => {
                 write_json_string(&date::format(document.last_modified_ticks()), out);
             }
-            ProjectedValue::Field { steps, absent_when_missing } => {
-                let found = find(document.body().root(), steps)?;
+            ProjectedValue::Field { path, absent_when_missing } => {
+                let found = path.find(document.body().root())?;
                 if *absent_when_missing && found.is_missing() {
                     out.truncate(mark);
                     return Ok(());

@@ -1,15 +1,29 @@
-//! What a path finds in a document, as projections show it.
+//! The path of a field inside documents, `Address.City` or `Lines[].Product`, and what it finds.
 //!
 //! A step without brackets goes through arrays element by element and leaves out the elements that
 //! lack the member; a step `[]` keeps their places with `null` and lays nested arrays flat.
-
-use std::borrow::Cow;
+//! Projections show what is found, automatic indexes index it.
 
 use blittable::{Array, Corrupt, Object, Value, write_json};
-use rql::PathStep;
+
+/// A path from the root of a document.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FieldPath {
+    steps: Vec<FieldStep>,
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FieldStep {
+    /// The member of that name. A number is a name like any other: no array has such a member.
+    Member(String),
+    /// `[]`: every element of an array.
+    Each,
+}
 
 /// What was found.
-pub(crate) enum Found<'a> {
+#[derive(Debug)]
+pub enum Found<'a> {
     /// Nothing.
     Missing,
     /// A value of the document.
@@ -24,33 +38,76 @@ pub(crate) enum Found<'a> {
 /// objects do not count.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
-/// Follows `steps` from `object`.
-pub(crate) fn find<'a>(object: Object<'a>, steps: &[PathStep]) -> Result<Found<'a>, Corrupt> {
-    find_in(Value::Object(object), steps, 0)
+impl FieldPath {
+    /// The path with these steps.
+    pub fn new(steps: Vec<FieldStep>) -> Self {
+        Self { steps }
+    }
+
+    /// Reads `Lines[].Product`. A name cannot hold a point; see [`FieldPath::new`] for one that does.
+    pub fn parse(text: &str) -> Self {
+        let mut steps = Vec::new();
+        for part in text.split('.') {
+            let name = part.trim_end_matches("[]");
+            steps.push(FieldStep::Member(name.to_owned()));
+            let brackets = (part.len() - name.len()) / "[]".len();
+            steps.extend(std::iter::repeat_n(FieldStep::Each, brackets));
+        }
+        Self { steps }
+    }
+
+    /// The steps from the root on.
+    pub fn steps(&self) -> &[FieldStep] {
+        &self.steps
+    }
+
+    /// The path as [`FieldPath::parse`] reads it.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for step in &self.steps {
+            match step {
+                FieldStep::Each => text.push_str("[]"),
+                FieldStep::Member(name) => {
+                    if !text.is_empty() {
+                        text.push('.');
+                    }
+                    text.push_str(name);
+                }
+            }
+        }
+        text
+    }
+
+    /// Follows the path from `object`.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] when the document is damaged.
+    pub fn find<'a>(&self, object: Object<'a>) -> Result<Found<'a>, Corrupt> {
+        find_in(Value::Object(object), &self.steps, 0)
+    }
 }
 
 /// Goes down members in a loop and into arrays by recursion, `depth` of them so far.
 fn find_in<'a>(
     mut value: Value<'a>,
-    mut steps: &[PathStep],
+    mut steps: &[FieldStep],
     depth: u32,
 ) -> Result<Found<'a>, Corrupt> {
     while let Some((step, rest)) = steps.split_first() {
         let name = match step {
-            PathStep::Name { name, .. } => Cow::Borrowed(name.as_str()),
-            // An index is a name like any other: no array has such a member.
-            PathStep::Index(index) => Cow::Owned(index.to_string()),
-            PathStep::Each => return find_in_all(value, rest, depth),
+            FieldStep::Member(name) => name.as_str(),
+            FieldStep::Each => return find_in_all(value, rest, depth),
         };
         match value {
-            Value::Object(object) => match object.get(&name)? {
+            Value::Object(object) => match object.get(name)? {
                 Some(member) => (value, steps) = (member, rest),
                 None => return Ok(Found::Missing),
             },
-            Value::Array(array) if is_length(&name, rest) => {
+            Value::Array(array) if is_length(name, rest) => {
                 return Ok(Found::Length(array.len()));
             }
-            Value::String(text) if is_length(&name, rest) => {
+            Value::String(text) if is_length(name, rest) => {
                 return Ok(Found::Length(text.as_cow()?.encode_utf16().count()));
             }
             Value::Array(array) => return find_in_elements(array, steps, depth),
@@ -64,7 +121,7 @@ fn find_in<'a>(
 /// A step without brackets, met by an array.
 fn find_in_elements<'a>(
     array: Array<'a>,
-    steps: &[PathStep],
+    steps: &[FieldStep],
     depth: u32,
 ) -> Result<Found<'a>, Corrupt> {
     if depth == NESTED_ARRAYS_MAX {
@@ -80,12 +137,12 @@ fn find_in_elements<'a>(
     Ok(Found::List(found))
 }
 
-fn is_length(name: &str, rest: &[PathStep]) -> bool {
+fn is_length(name: &str, rest: &[FieldStep]) -> bool {
     rest.is_empty() && matches!(name, "Length" | "Count")
 }
 
 /// A step `[]`. On an object it goes through the values that are objects themselves.
-fn find_in_all<'a>(value: Value<'a>, rest: &[PathStep], depth: u32) -> Result<Found<'a>, Corrupt> {
+fn find_in_all<'a>(value: Value<'a>, rest: &[FieldStep], depth: u32) -> Result<Found<'a>, Corrupt> {
     if depth == NESTED_ARRAYS_MAX {
         return Ok(Found::Missing);
     }
@@ -125,12 +182,17 @@ fn push_flat<'a>(found: &mut Vec<Found<'a>>, next: Found<'a>) -> Result<(), Corr
 }
 
 impl Found<'_> {
-    pub(crate) fn is_missing(&self) -> bool {
+    /// Whether nothing was found.
+    pub fn is_missing(&self) -> bool {
         matches!(self, Found::Missing)
     }
 
     /// Appends what was found as JSON; nothing is `null`.
-    pub(crate) fn write_json(&self, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] when the document is damaged; `out` then ends in the middle of it.
+    pub fn write_json(&self, out: &mut Vec<u8>) -> Result<(), Corrupt> {
         match self {
             Found::Missing => out.extend_from_slice(b"null"),
             Found::One(value) => write_json(value, out)?,
@@ -152,10 +214,8 @@ impl Found<'_> {
 
 #[cfg(test)]
 mod tests {
-    use blittable::{ParseLimits, parse_document};
-    use rql::{Expression, parse};
-
     use super::*;
+    use blittable::{ParseLimits, parse_document};
 
     const DOCUMENT: &str = r#"{
         "Name": "Ann", "Hull": {"Length": 9, "Mast": {"Height": 12.50}},
@@ -179,7 +239,7 @@ mod tests {
             ("Stops.Port", r#"["p/1",["p/2","p/3"]]"#),
             ("Stops.Nope", "[]"),
             ("Stops[].Nope", "[null,null,null]"),
-            ("Stops[0].Port", "[]"),
+            ("Stops.0.Port", "[]"),
             ("Stops.Length", "3"),
             ("Stops.Count", "3"),
             ("Name.Length", "3"),
@@ -187,12 +247,8 @@ mod tests {
             ("Tags.x", "[[]]"),
             ("Crew[].Id", r#"["c/1","c/2"]"#),
             ("Names[].Id", "missing"),
-            ("'Name'", "\"Ann\""),
         ] {
-            let query = parse(&format!("from C where {path} = 1")).unwrap();
-            let Some(Expression::Compare { left, .. }) = &query.condition else { panic!("{path}") };
-            let Expression::Field(field) = left.as_ref() else { panic!("{path}") };
-            let found = find(document.as_view().root(), &field.steps).unwrap();
+            let found = FieldPath::parse(path).find(document.as_view().root()).unwrap();
             let mut json = Vec::new();
             match found.is_missing() {
                 true => json.extend_from_slice(b"missing"),
@@ -207,10 +263,9 @@ mod tests {
         let depth = ParseLimits::default().depth_max - 1;
         let json = format!(r#"{{"A":{}1{}}}"#, open.repeat(depth), close.repeat(depth));
         let document = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
-        let query = parse(&format!("from C order by {path}")).unwrap();
-        let Expression::Field(field) = &query.order_by[0].key else { panic!("a field") };
         let mut printed = Vec::new();
-        find(document.as_view().root(), &field.steps).unwrap().write_json(&mut printed).unwrap();
+        let found = FieldPath::parse(path).find(document.as_view().root()).unwrap();
+        found.write_json(&mut printed).unwrap();
         String::from_utf8(printed).unwrap()
     }
 
