@@ -20,9 +20,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
     format::{
-        PAGE_BYTES, PageNumber, read_u16, read_u32, read_u64, read_u128, to_u16, write_u32,
-        write_u64, write_u128,
+        PAGE_BYTES, PageKind, PageNumber, page_kind, page_number, read_u16, read_u32, read_u64,
+        read_u128, to_u16, write_u32, write_u64, write_u128,
     },
+    snapshot::ROOT_PAGE,
     write_pages::ChangedPage,
 };
 
@@ -39,6 +40,10 @@ const DIFFERENCE_BYTES_MAX: usize = PAGE_BYTES / 2;
 const WORD: usize = 8;
 /// Larger payloads are refused when read: no transaction is allowed to be that large.
 const PAYLOAD_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
+/// A byte of an LZ4 block stands for at most so many.
+const LZ4_RATIO_MAX: usize = 255;
+/// No environment has so many pages: 8 PB.
+const PAGES_MAX: u64 = 1 << 40;
 
 /// What a record is about, beside its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,10 +239,18 @@ impl FoundRecord {
         if self.flags & FLAG_LZ4 == 0 {
             return (self.stored == self.payload).then(|| stored.to_vec());
         }
+        if !may_unpack_to(self.payload, self.stored) {
+            return None;
+        }
         lz4_flex::block::decompress(stored, self.payload)
             .ok()
             .filter(|payload| payload.len() == self.payload)
     }
+}
+
+/// Whether a block can be so long unpacked: memory is asked for before the block is looked at.
+fn may_unpack_to(payload: usize, stored: usize) -> bool {
+    payload / LZ4_RATIO_MAX <= stored
 }
 
 /// A page inside a payload.
@@ -253,17 +266,31 @@ pub(super) fn page_changes(payload: &[u8]) -> Option<Vec<(PageNumber, PageChange
     while !rest.is_empty() {
         let (entry, after) = rest.split_at_checked(ENTRY_BYTES)?;
         let (content, after) = after.split_at_checked(read_u32(entry, 8) as usize)?;
-        let change = match entry[12] {
-            WHOLE if !content.is_empty() && content.len() % PAGE_BYTES == 0 => {
-                PageChange::Whole(content)
+        let number = PageNumber(read_u64(entry, 0));
+        let (change, pages) = match entry[12] {
+            WHOLE if is_page_or_run(content, number) => {
+                (PageChange::Whole(content), content.len() / PAGE_BYTES)
             }
-            DIFFERENCE => PageChange::Difference(content),
+            DIFFERENCE => (PageChange::Difference(content), 1),
             _ => return None,
         };
-        changes.push((PageNumber(read_u64(entry, 0)), change));
+        if number < ROOT_PAGE || PAGES_MAX - (pages as u64) < number.0 {
+            return None;
+        }
+        changes.push((number, change));
         rest = after;
     }
     Some(changes)
+}
+
+/// Only a run has more than one page, and each says itself where it belongs.
+fn is_page_or_run(content: &[u8], number: PageNumber) -> bool {
+    let is_long_enough = match content.len() / PAGE_BYTES {
+        0 => false,
+        1 => true,
+        _ => page_kind(content) == Some(PageKind::Run),
+    };
+    is_long_enough && content.len().is_multiple_of(PAGE_BYTES) && page_number(content) == number
 }
 
 /// Applies a difference; `None` when it contradicts itself.
@@ -285,7 +312,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::page_table::PageVersion;
+    use crate::{format::init_page, page_table::PageVersion};
 
     fn page(bytes: Vec<u8>) -> Arc<PageVersion> {
         Arc::new(PageVersion::new(1, bytes.into_boxed_slice(), &Arc::default()))
@@ -315,12 +342,64 @@ mod tests {
         }
     }
 
+    /// An entry of a payload.
+    fn entry(number: u64, kind: u8, content: &[u8]) -> Vec<u8> {
+        let mut entry = vec![0; ENTRY_BYTES];
+        write_u64(&mut entry, 0, number);
+        write_u32(&mut entry, 8, content.len() as u32);
+        entry[12] = kind;
+        entry.extend_from_slice(content);
+        entry
+    }
+
+    #[test]
+    fn entries_that_lead_nowhere_are_refused_as_a_contradiction() {
+        let content = |number, kind, pages| {
+            let mut content = vec![0; pages * PAGE_BYTES];
+            init_page(&mut content, PageNumber(number), kind);
+            content
+        };
+        let leaf = |number| content(number, PageKind::TreeLeaf, 1);
+        let run = |number, pages| content(number, PageKind::Run, pages);
+        let right =
+            [entry(2, WHOLE, &leaf(2)), entry(9, WHOLE, &run(9, 3)), entry(9, DIFFERENCE, b"")];
+        for right in right {
+            assert!(page_changes(&right).is_some(), "{:?}", &right[..ENTRY_BYTES]);
+        }
+        let end = PAGES_MAX - 1;
+        let wrong = [
+            ("a header", entry(1, WHOLE, &leaf(1))),
+            ("a part of a header", entry(0, DIFFERENCE, b"")),
+            ("another page's place", entry(9, WHOLE, &leaf(8))),
+            ("two pages in one", entry(9, WHOLE, &content(9, PageKind::TreeLeaf, 2))),
+            ("half a page", entry(9, WHOLE, &leaf(9)[..PAGE_BYTES / 2])),
+            ("no page", entry(9, WHOLE, b"")),
+            ("past any end", entry(end + 1, DIFFERENCE, b"")),
+            ("a run past any end", entry(end, WHOLE, &run(end, 3))),
+            ("past all numbers", entry(u64::MAX, WHOLE, &leaf(u64::MAX))),
+            ("no kind", entry(9, 2, &leaf(9))),
+        ];
+        for (what, wrong) in wrong {
+            assert!(page_changes(&wrong).is_none(), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_not_believed_to_be_longer_than_any_block_can_be() {
+        for bytes in [1, 1000, 1_000_000] {
+            let stored = lz4_flex::block::compress(&vec![0; bytes]).len();
+            assert!(may_unpack_to(bytes, stored), "{bytes} zeroes in {stored} bytes");
+        }
+        assert!(!may_unpack_to(PAYLOAD_BYTES_MAX as usize, SECTOR_BYTES));
+    }
+
     #[test]
     fn a_record_reads_back_and_any_flip_is_noticed() {
         let mut builder = RecordBuilder::new();
         builder.start();
-        let base = page(vec![5; PAGE_BYTES]);
         let mut bytes = vec![5; PAGE_BYTES];
+        write_u64(&mut bytes, 0, 11);
+        let base = page(bytes.clone());
         bytes[4000] = 6;
         let changed =
             ChangedPage { number: PageNumber(9), version: page(bytes), base: Some(base.clone()) };
