@@ -34,6 +34,16 @@ pub enum Stop {
     Fault(Fault),
 }
 
+impl Stop {
+    /// Where no step may be refused, a refusal is a fault, too.
+    pub(crate) fn into_fault(self) -> Fault {
+        match self {
+            Self::Refused(error) => error.into(),
+            Self::Fault(fault) => fault,
+        }
+    }
+}
+
 impl From<StorageError> for Stop {
     fn from(error: StorageError) -> Self {
         Self::Refused(error)

@@ -14,6 +14,7 @@
 //! | `queue_crash` | power cuts under the commit queue |
 //! | `io_sweep` | the failure of every single operation of a scenario |
 //! | `rot` | flipped bits |
+//! | `journal_bytes` | journal files that hold anything |
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -22,6 +23,7 @@ pub mod database;
 mod fault;
 pub mod histories;
 pub mod io_sweep;
+pub mod journal_bytes;
 mod naive;
 mod queue_crash;
 pub mod rot;

@@ -60,16 +60,12 @@ pub fn images(seed: u64) -> Result<Vec<Image>, Fault> {
 fn image(name: &'static str, seed: u64, flush_at: u64) -> Result<Image, Fault> {
     let mut bench = Bench::new(seed);
     bench.options.journal_bytes_max = 256 * 1024;
-    let refused = |stop| match stop {
-        Stop::Fault(fault) => fault,
-        Stop::Refused(error) => Fault::from(error),
-    };
     let environment = bench.open()?;
     let mut earlier = Naive::default();
     for number in 0..TRANSACTIONS {
         earlier = bench.acknowledged.clone();
         let mut tx = environment.write()?;
-        let naive = bench.fill(&mut tx, &earlier).map_err(refused)?;
+        let naive = bench.fill(&mut tx, &earlier).map_err(Stop::into_fault)?;
         tx.commit()?;
         bench.acknowledged = naive;
         if number == flush_at && flush_at > 1 {
