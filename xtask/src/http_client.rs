@@ -48,6 +48,32 @@ impl HttpClient {
         self.read_answer()
     }
 
+    /// Sends a body whose length nobody knows yet, as the pieces come.
+    pub(crate) fn stream(
+        &mut self,
+        method: &str,
+        path: &str,
+        pieces: impl IntoIterator<Item = Vec<u8>>,
+    ) -> io::Result<Answer> {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Transfer-Encoding: chunked\r\n\r\n",
+            self.host
+        );
+        self.connection.get_mut().write_all(head.as_bytes())?;
+        for piece in pieces {
+            if piece.is_empty() {
+                continue;
+            }
+            let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
+            chunk.extend_from_slice(&piece);
+            chunk.extend_from_slice(b"\r\n");
+            self.connection.get_mut().write_all(&chunk)?;
+        }
+        self.connection.get_mut().write_all(b"0\r\n\r\n")?;
+        self.read_answer()
+    }
+
     fn read_answer(&mut self) -> io::Result<Answer> {
         let status = self.read_line()?;
         let status = status.split(' ').nth(1).and_then(|code| code.parse().ok());

@@ -1,7 +1,7 @@
-//! The tasks `kill` and `powercut`: the real server is struck down while eight threads write.
+//! The tasks `kill` and `powercut`: the real server is struck down while twelve threads write.
 //!
-//! One data directory through all rounds: write, strike at a random moment, start again, compare every
-//! writer's documents with its oracle. `kill -9` shows what the process loses: the operating system
+//! Eight send documents and batches, four send bulk inserts. One data directory through all rounds:
+//! write, strike at a random moment, start again, compare every thread's documents with its oracle. `kill -9` shows what the process loses: the operating system
 //! keeps what was written and not synced. A power cut of the file system takes that away, too.
 
 use std::{
@@ -16,6 +16,7 @@ use crate::{
     Failure,
     checks::Checks,
     http_client::{Answer, HttpClient},
+    insert_oracle::{InsertOracle, Kept},
     loop_disk::LoopDisk,
     random::Random,
     server_process::{ServerProcess, executable},
@@ -23,6 +24,7 @@ use crate::{
 };
 
 const WRITERS: u64 = 8;
+const INSERTERS: u64 = 4;
 const WRITING_MS_MIN: u64 = 30;
 const WRITING_MS_MAX: u64 = 900;
 /// How long a database may take to load after a crash.
@@ -32,6 +34,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_ANSWER_PAUSE: Duration = Duration::from_millis(1);
 const DATABASE: &str = "/databases/kill";
+/// Documents that are read at once.
+const PAGE_DOCUMENTS: usize = 1024;
 
 /// How the server comes to its end.
 enum Blow {
@@ -102,13 +106,27 @@ struct Drill {
     log: PathBuf,
     random: Random,
     writers: Vec<WriterOracle>,
+    inserters: Vec<InsertOracle>,
     blow: Blow,
+    totals: Totals,
 }
 
-/// What the writers of one round did.
+/// Over all rounds.
+#[derive(Default)]
+struct Totals {
+    batches: u64,
+    inserts: u64,
+    in_flight: u64,
+    cut_off: Kept,
+}
+
+/// What the threads of one round did.
 #[derive(Default)]
 struct Written {
-    acknowledged: AtomicU64,
+    /// Acknowledged batches and single documents.
+    batches: AtomicU64,
+    /// Acknowledged bulk inserts.
+    inserts: AtomicU64,
     killed: AtomicBool,
 }
 
@@ -116,11 +134,14 @@ impl Written {
     /// So that the moment of the kill counts from when the server is writing, not connecting.
     fn wait_for_first_answer(&self) {
         let began = Instant::now();
-        while self.acknowledged.load(Ordering::SeqCst) == 0
-            && began.elapsed() < FIRST_ANSWER_TIMEOUT
-        {
+        while self.batches.load(Ordering::SeqCst) == 0 && began.elapsed() < FIRST_ANSWER_TIMEOUT {
             std::thread::sleep(FIRST_ANSWER_PAUSE);
         }
+    }
+
+    /// A failure counts while nobody has killed yet.
+    fn unless_killed(&self, failure: String) -> Option<String> {
+        (!self.killed.load(Ordering::SeqCst)).then_some(failure)
     }
 }
 
@@ -130,8 +151,12 @@ impl Drill {
         let writers = (0..WRITERS)
             .map(|writer| WriterOracle::new(writer, Random::new(random.next())))
             .collect();
+        let inserters = (0..INSERTERS)
+            .map(|inserter| InsertOracle::new(inserter, Random::new(random.next())))
+            .collect();
         let (data, log) = (directory.join("data"), directory.join("server.log"));
-        Self { executable, data, log, random, writers, blow }
+        let totals = Totals::default();
+        Self { executable, data, log, random, writers, inserters, blow, totals }
     }
 
     fn start(&self) -> Result<ServerProcess, Failure> {
@@ -145,42 +170,45 @@ impl Drill {
             let writing = Duration::from_millis(
                 WRITING_MS_MIN + self.random.below(WRITING_MS_MAX - WRITING_MS_MIN),
             );
-            let (acknowledged, refused) = self.write_until_killed(server, writing)?;
+            let (written, refused) = self.write_until_killed(server, writing)?;
+            let (batches, inserts) = (written.batches.into_inner(), written.inserts.into_inner());
             let began = Instant::now();
             server = self.start()?;
-            let failures = self.judge(&server.url)?;
+            let judgement = self.judge(&server.url)?;
             println!(
-                "{task} {round}: after {} ms, {acknowledged} acknowledged; back in {} ms, {}",
+                "{task} {round}: after {} ms, {batches} batches and {inserts} inserts acknowledged; \
+                 back in {} ms, {}",
                 writing.as_millis(),
                 began.elapsed().as_millis(),
-                failures.summary()
+                judgement.summary()
             );
+            self.totals.add(batches, inserts, &judgement);
             let mut wrong = refused;
-            wrong.extend(failures.wrong);
-            checks.that(wrong.is_empty() && acknowledged > 0, || {
-                format!("round {round}: {acknowledged} acknowledged; {}", wrong.join("; "))
+            wrong.extend(judgement.wrong);
+            checks.that(wrong.is_empty() && batches > 0, || {
+                format!("round {round}: {batches} acknowledged; {}", wrong.join("; "))
             });
         }
+        println!("{task}: {}", self.totals.summary());
         server.kill()
     }
 
-    /// Gives the count of acknowledged batches, and what was refused though nobody had killed yet.
+    /// Gives what was acknowledged, and what was refused though nobody had killed yet.
     fn write_until_killed(
         &mut self,
         server: ServerProcess,
         writing: Duration,
-    ) -> Result<(u64, Vec<String>), Failure> {
+    ) -> Result<(Written, Vec<String>), Failure> {
         let written = Written::default();
-        let blow = &mut self.blow;
+        let (url, blow) = (server.url.clone(), &mut self.blow);
         let refused = std::thread::scope(|scope| {
-            let threads: Vec<_> = self
-                .writers
-                .iter_mut()
-                .map(|oracle| {
-                    let (url, written) = (server.url.clone(), &written);
-                    scope.spawn(move || write(&url, oracle, written))
-                })
-                .collect();
+            let (url, written) = (url.as_str(), &written);
+            let writers = self.writers.iter_mut();
+            let mut threads: Vec<_> =
+                writers.map(|oracle| scope.spawn(move || write(url, oracle, written))).collect();
+            let inserters = self.inserters.iter_mut();
+            threads
+                .extend(inserters.map(|oracle| scope.spawn(move || insert(url, oracle, written))));
             written.wait_for_first_answer();
             std::thread::sleep(writing);
             written.killed.store(true, Ordering::SeqCst);
@@ -189,7 +217,7 @@ impl Drill {
             let ended = ended.collect::<Result<Vec<_>, _>>().map_err(|_| "a writer panicked")?;
             Ok::<_, Failure>(ended.into_iter().flatten().collect())
         })?;
-        Ok((written.acknowledged.load(Ordering::SeqCst), refused))
+        Ok((written, refused))
     }
 
     fn judge(&mut self, url: &str) -> Result<Judgement, Failure> {
@@ -202,6 +230,12 @@ impl Drill {
                 Err(failure) => judgement.wrong.push(failure),
             }
         }
+        for oracle in &mut self.inserters {
+            match oracle.judge(documents_of(&mut client, oracle.prefix())?) {
+                Ok(kept) => judgement.cut_off.add(kept),
+                Err(failure) => judgement.wrong.push(failure),
+            }
+        }
         Ok(judgement)
     }
 }
@@ -209,25 +243,45 @@ impl Drill {
 #[derive(Default)]
 struct Judgement {
     in_flight_kept: u64,
+    cut_off: Kept,
     wrong: Vec<String>,
 }
 
 impl Judgement {
     fn summary(&self) -> String {
         if self.wrong.is_empty() {
-            format!("all there, and {} batches in flight too", self.in_flight_kept)
+            format!(
+                "all there, and {} batches in flight and {} of {} documents of inserts cut off",
+                self.in_flight_kept, self.cut_off.documents, self.cut_off.of
+            )
         } else {
             self.wrong.join("; ")
         }
     }
 }
 
+impl Totals {
+    fn add(&mut self, batches: u64, inserts: u64, judgement: &Judgement) {
+        self.batches += batches;
+        self.inserts += inserts;
+        self.in_flight += judgement.in_flight_kept;
+        self.cut_off.add(judgement.cut_off);
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "{} batches and {} bulk inserts acknowledged; beyond them {} batches in flight and {} of \
+             {} documents of inserts that were cut off are there",
+            self.batches, self.inserts, self.in_flight, self.cut_off.documents, self.cut_off.of
+        )
+    }
+}
+
 /// Sends batches until the connection breaks. A refusal before the kill is an error.
 fn write(url: &str, oracle: &mut WriterOracle, written: &Written) -> Option<String> {
-    let killed = |failure: String| (!written.killed.load(Ordering::SeqCst)).then_some(failure);
     let mut client = match HttpClient::connect(url) {
         Ok(client) => client,
-        Err(error) => return killed(format!("cannot connect: {error}")),
+        Err(error) => return written.unless_killed(format!("cannot connect: {error}")),
     };
     loop {
         let request = oracle.next_request();
@@ -235,10 +289,29 @@ fn write(url: &str, oracle: &mut WriterOracle, written: &Written) -> Option<Stri
         match client.send(request.method, &path, &request.body) {
             Ok(Answer { status: 200..=299, .. }) => {
                 oracle.acknowledge();
-                written.acknowledged.fetch_add(1, Ordering::SeqCst);
+                written.batches.fetch_add(1, Ordering::SeqCst);
             }
-            Ok(answer) => return killed(refusal(&answer)),
-            Err(error) => return killed(format!("the connection broke: {error}")),
+            Ok(answer) => return written.unless_killed(refusal(&answer)),
+            Err(error) => return written.unless_killed(format!("the connection broke: {error}")),
+        }
+    }
+}
+
+/// The same with bulk inserts.
+fn insert(url: &str, oracle: &mut InsertOracle, written: &Written) -> Option<String> {
+    let mut client = match HttpClient::connect(url) {
+        Ok(client) => client,
+        Err(error) => return written.unless_killed(format!("cannot connect: {error}")),
+    };
+    loop {
+        let insert = oracle.next_insert();
+        match client.stream("POST", &format!("{DATABASE}{}", insert.path), insert.pieces) {
+            Ok(Answer { status: 200..=299, .. }) => {
+                oracle.acknowledge();
+                written.inserts.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(answer) => return written.unless_killed(refusal(&answer)),
+            Err(error) => return written.unless_killed(format!("the insert broke: {error}")),
         }
     }
 }
@@ -261,20 +334,30 @@ fn create_database(url: &str) -> Result<(), Failure> {
 
 /// All documents of a writer, without their metadata.
 fn documents_of(client: &mut HttpClient, prefix: &str) -> Result<Documents, Failure> {
-    let path = format!("{DATABASE}/docs?startsWith={prefix}&start=0&pageSize=1024");
-    let answer = send_while_loading(client, &path)?;
-    let mut answer: Value = serde_json::from_slice(&answer.body)?;
-    let Value::Array(results) = answer["Results"].take() else {
-        return Err(format!("no Results in the answer to {path}").into());
-    };
     let mut documents = Documents::new();
-    for mut document in results {
-        let metadata = document.as_object_mut().and_then(|fields| fields.remove("@metadata"));
-        let id = metadata.as_ref().and_then(|metadata| metadata["@id"].as_str());
-        let id = id.ok_or("a document without an id")?.to_owned();
-        documents.insert(id, document);
+    loop {
+        let start = documents.len();
+        let path =
+            format!("{DATABASE}/docs?startsWith={prefix}&start={start}&pageSize={PAGE_DOCUMENTS}");
+        let answer = send_while_loading(client, &path)?;
+        let mut answer: Value = serde_json::from_slice(&answer.body)?;
+        let Value::Array(results) = answer["Results"].take() else {
+            return Err(format!("no Results in the answer to {path}").into());
+        };
+        let is_last = results.len() < PAGE_DOCUMENTS;
+        for mut document in results {
+            let metadata = document.as_object_mut().and_then(|fields| fields.remove("@metadata"));
+            let id = metadata.as_ref().and_then(|metadata| metadata["@id"].as_str());
+            let id = id.ok_or("a document without an id")?.to_owned();
+            documents.insert(id, document);
+        }
+        if is_last {
+            return Ok(documents);
+        }
+        if documents.len() == start {
+            return Err(format!("the page at {start} of {prefix} repeats the one before").into());
+        }
     }
-    Ok(documents)
 }
 
 /// A database that is still loading answers 503.

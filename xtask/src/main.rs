@@ -15,6 +15,7 @@ mod architecture;
 mod checks;
 mod crash;
 mod http_client;
+mod insert_oracle;
 mod io_sweep;
 mod kill;
 mod layers;
