@@ -56,24 +56,49 @@ struct Run<'o> {
 }
 
 impl Run<'_> {
+    /// The columns before the first round; those of engines that nobody asked for stay absent.
+    fn columns(&self) -> Vec<Rounds> {
+        let engines = CONTESTANTS.iter().map(|contestant| self.no_rounds_yet(contestant));
+        engines.chain([Ok(Vec::new())]).collect()
+    }
+
+    fn no_rounds_yet<T>(&self, contestant: &Contestant) -> Result<Vec<T>, String> {
+        let wanted = self.options.wants_engine(contestant.name);
+        if wanted { Ok(Vec::new()) } else { Err("–".to_owned()) }
+    }
+
     fn commits(&mut self) {
-        let mut one: Vec<Rounds> = columns();
-        let mut many: Vec<Rounds> = columns();
+        let (mut one, mut many) = (self.columns(), self.columns());
         many[CONTESTANTS.len()] = Err("–".to_owned());
+        let (wants_one, wants_many) =
+            (self.options.wants(ONE_WRITER), self.options.wants(MANY_WRITERS));
         for _ in 0..self.options.rounds {
             for (index, contestant) in CONTESTANTS.iter().enumerate() {
-                self.turn(ONE_WRITER, contestant, works::one_writer, &mut one[index]);
-                self.turn(MANY_WRITERS, contestant, works::many_writers, &mut many[index]);
+                if wants_one {
+                    self.turn(ONE_WRITER, contestant, works::one_writer, &mut one[index]);
+                }
+                if wants_many {
+                    self.turn(MANY_WRITERS, contestant, works::many_writers, &mut many[index]);
+                }
             }
-            self.bare_disk_turn(&mut one[CONTESTANTS.len()]);
+            if wants_one {
+                self.bare_disk_turn(&mut one[CONTESTANTS.len()]);
+            }
         }
-        self.push_rows(ONE_WRITER, COMMITS, &one);
-        self.push_rows(MANY_WRITERS, COMMITS, &many);
+        if wants_one {
+            self.push_rows(ONE_WRITER, COMMITS, &one);
+        }
+        if wants_many {
+            self.push_rows(MANY_WRITERS, COMMITS, &many);
+        }
     }
 
     fn loads(&mut self) {
+        if !self.options.wants(LOAD) && !self.options.wants(READ) {
+            return;
+        }
         let mut both: Vec<Result<Vec<[Round; 2]>, String>> =
-            CONTESTANTS.iter().map(|_| Ok(Vec::new())).collect();
+            CONTESTANTS.iter().map(|contestant| self.no_rounds_yet(contestant)).collect();
         for _ in 0..self.options.load_rounds {
             for (contestant, rounds) in CONTESTANTS.iter().zip(&mut both) {
                 self.turn(LOAD, contestant, works::load_and_read, rounds);
@@ -145,8 +170,4 @@ impl Run<'_> {
             self.rows.push(row("p99 ms", &|round| latency(round, 99.0)));
         }
     }
-}
-
-fn columns() -> Vec<Rounds> {
-    (0..=CONTESTANTS.len()).map(|_| Ok(Vec::new())).collect()
 }

@@ -12,6 +12,8 @@ engines: Corvus' storage beside LMDB, redb, fjall, SQLite and the bare disk, in 
   --rounds N        rounds of each work
   --seconds S       length of a round
   --entries N       entries of the bulk load (default 1,000,000)
+  --only TEXT       only works whose name contains the text
+  --engines A,B     only these engines
   --quick           short rounds, few of them, 100,000 entries";
 
 /// What to run.
@@ -25,6 +27,10 @@ pub(crate) struct Options {
     pub(crate) load_rounds: usize,
     pub(crate) round: Duration,
     pub(crate) entries: u64,
+    /// Works that are run have this in their name.
+    pub(crate) only: String,
+    /// Names of the engines that run; all when empty.
+    pub(crate) engines: Vec<String>,
 }
 
 /// What the command line asks for.
@@ -43,6 +49,7 @@ impl Options {
         let (mut data, mut results) = (PathBuf::from("."), PathBuf::from("results"));
         let (mut quick, mut tmpfs) = (false, false);
         let (mut rounds, mut seconds, mut entries) = (None, None, None);
+        let (mut only, mut engines) = (String::new(), Vec::new());
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("help") | Short('h') => return Ok(Request::Help),
@@ -53,6 +60,10 @@ impl Options {
                 Long("rounds") => rounds = Some(parser.value()?.parse::<usize>()?.max(1)),
                 Long("seconds") => seconds = Some(parser.value()?.parse::<f64>()?),
                 Long("entries") => entries = Some(parser.value()?.parse::<u64>()?.max(1)),
+                Long("only") => only = parser.value()?.string()?,
+                Long("engines") => {
+                    engines = parser.value()?.string()?.split(',').map(str::to_owned).collect();
+                }
                 _ => return Err(argument.unexpected()),
             }
         }
@@ -66,7 +77,19 @@ impl Options {
             round: Duration::try_from_secs_f64(seconds)
                 .map_err(|error| lexopt::Error::Custom(error.into()))?,
             entries: entries.unwrap_or(if quick { 100_000 } else { 1_000_000 }),
+            only,
+            engines,
         }))
+    }
+
+    /// Whether that work is asked for.
+    pub(crate) fn wants(&self, work: &str) -> bool {
+        work.contains(&self.only)
+    }
+
+    /// Whether that engine is asked for.
+    pub(crate) fn wants_engine(&self, name: &str) -> bool {
+        self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == name)
     }
 }
 
