@@ -101,8 +101,9 @@ impl Drop for Flusher {
 
 impl Shared {
     fn run(&self) {
-        while let Some(environment) = self.next() {
-            if let Err(error) = environment.flush() {
+        while let Some((environment, has_waited)) = self.next() {
+            let done = if has_waited { environment.flush() } else { environment.keep_up() };
+            if let Err(error) = done {
                 (self.on_error)(&error);
             }
             let now = self.clock.monotonic();
@@ -110,14 +111,17 @@ impl Shared {
             for entry in &mut state.entries {
                 if std::ptr::eq(entry.environment.as_ptr(), Arc::as_ptr(&environment)) {
                     entry.busy = false;
-                    entry.last_flush = now;
+                    if has_waited {
+                        entry.last_flush = now;
+                    }
                 }
             }
         }
     }
 
-    /// Waits for an environment that is due and marks it busy; `None` when it is time to stop.
-    fn next(&self) -> Option<Arc<Environment>> {
+    /// Waits for an environment that is due and marks it busy, and tells whether that is because it
+    /// was not flushed for long; `None` when it is time to stop.
+    fn next(&self) -> Option<(Arc<Environment>, bool)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if state.closing {
@@ -126,12 +130,12 @@ impl Shared {
             let now = self.clock.monotonic();
             let due = state.entries.iter_mut().filter(|entry| !entry.busy).find_map(|entry| {
                 let environment = entry.environment.upgrade()?;
-                let waited = now.saturating_sub(entry.last_flush) >= FLUSH_INTERVAL;
-                if !environment.flush_wanted() && !waited {
+                let has_waited = now.saturating_sub(entry.last_flush) >= FLUSH_INTERVAL;
+                if !environment.flush_wanted() && !has_waited {
                     return None;
                 }
                 entry.busy = true;
-                Some(environment)
+                Some((environment, has_waited))
             });
             if due.is_some() {
                 return due;

@@ -45,6 +45,6 @@ impl<'e> BulkWriter<'e> {
 
     fn commit(&self, tx: WriteTransaction) -> Result<(), StorageError> {
         tx.commit()?;
-        if self.environment.flush_wanted() { self.environment.flush() } else { Ok(()) }
+        if self.environment.flush_wanted() { self.environment.keep_up() } else { Ok(()) }
     }
 }

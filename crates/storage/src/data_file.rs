@@ -2,8 +2,8 @@
 //!
 //! Invariant that makes reading without locks sound: the flush writes a page's version of transaction
 //! F only while no active snapshot is older than F, and every snapshot at or after F that was taken
-//! before the flush finished has that version in its page table. So nobody reads through the mapping
-//! a page that is being written.
+//! before that page was written and synced has that version in its page table. So nobody reads through
+//! the mapping a page that is being written.
 
 use std::{
     path::{Path, PathBuf},

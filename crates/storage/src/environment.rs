@@ -40,9 +40,10 @@ pub struct EnvironmentOptions {
     /// The directory of the journal files, maybe on a drive of its own; `journals` in the directory
     /// when `None`. Must not be shared with another environment.
     pub journals_directory: Option<PathBuf>,
-    /// Longest journal file, in bytes. A flush is asked for when that much was appended.
+    /// Longest journal file, in bytes.
     pub journal_bytes_max: u64,
-    /// Page versions held in memory before writers have to wait for the flush, in bytes.
+    /// Page versions held in memory before writers have to wait for the flush, in bytes. A flush is
+    /// asked for when three quarters of it are held, or were appended to the journal.
     pub unflushed_bytes_max: u64,
 }
 
@@ -171,13 +172,8 @@ impl Environment {
     /// The writer, once nobody else is it. Fails when the environment has failed, and with
     /// [`StorageError::TooManyUnflushed`] when memory is full of versions that cannot be flushed.
     pub fn write(self: &Arc<Self>) -> Result<WriteTransaction, StorageError> {
-        if self.versions.get() > self.options.unflushed_bytes_max {
-            self.flush()?;
-            let bytes = self.versions.get();
-            let limit = self.options.unflushed_bytes_max;
-            if bytes > limit {
-                return Err(StorageError::TooManyUnflushed { bytes, limit });
-            }
+        if self.has_too_many_unflushed() {
+            self.make_room()?;
         }
         let mut writer = lock(&self.writer);
         while writer.held {
@@ -188,6 +184,17 @@ impl Environment {
         let (base, generation) = (writer.latest.clone(), writer.generation);
         drop(writer);
         Ok(WriteTransaction::new(self.clone(), base, generation))
+    }
+
+    pub(crate) fn has_too_many_unflushed(&self) -> bool {
+        self.versions.get() > self.options.unflushed_bytes_max
+    }
+
+    /// Waits for the flush under way, and flushes when that was not enough.
+    fn make_room(&self) -> Result<(), StorageError> {
+        self.flush_unless(|| !self.has_too_many_unflushed())?;
+        let (bytes, limit) = (self.versions.get(), self.options.unflushed_bytes_max);
+        if bytes > limit { Err(StorageError::TooManyUnflushed { bytes, limit }) } else { Ok(()) }
     }
 
     pub(crate) fn release_writer(&self) {
@@ -355,12 +362,13 @@ impl Environment {
         }
     }
 
-    /// Registers who is told, once, that a flush is due; it is told again after the next flush.
+    /// Registers who is told, once, that [`Environment::keep_up`] has something to do; it is told
+    /// again after that was called.
     pub fn on_flush_wanted(&self, notice: impl Fn() + Send + Sync + 'static) {
         drop(self.on_flush_wanted.set(Box::new(notice)));
     }
 
-    /// Whether enough was written to make a flush worthwhile.
+    /// Whether [`Environment::keep_up`] has something to do.
     pub fn flush_wanted(&self) -> bool {
         self.flush_wanted.load(Ordering::Acquire)
     }
@@ -369,10 +377,14 @@ impl Environment {
         self.flush_wanted.store(false, Ordering::Release);
     }
 
+    /// Whether enough was written to make a flush worthwhile.
+    pub(crate) fn flush_is_due(&self) -> bool {
+        let enough = self.options.unflushed_bytes_max / 4 * 3;
+        self.versions.get() > enough || self.journal.bytes_since_floor() > enough
+    }
+
     fn ask_for_flush_if_due(&self) {
-        let due = self.versions.get() > self.options.unflushed_bytes_max / 2
-            || self.journal.flush_is_due(self.options.journal_bytes_max);
-        if due
+        if (self.flush_is_due() || self.journal.spare_is_due())
             && !self.flush_wanted.swap(true, Ordering::AcqRel)
             && let Some(notice) = self.on_flush_wanted.get()
         {

@@ -1,10 +1,13 @@
 //! The flush: from journal to data file, so that journals can be reused and recovery stays short.
 //!
 //! One round: (1) start a floor, after which the journal's first record of every page is whole;
-//! (2) write the versions of the oldest active snapshot F to the data file; (3) sync it; (4) move the
-//! header to the newest floor at or before F and sync again; (5) release the journal files before it;
-//! (6) forget the versions. A power cut at any step leaves a header whose floor is at or before every
-//! page image that may be torn in the data file, and the journal from that floor on.
+//! (2) write the versions of the oldest active snapshot F to the data file, portion by portion: write,
+//! sync, forget the versions; (3) move the header to the newest floor at or before F and sync again;
+//! (4) release the journal files before it. A power cut at any step leaves a header whose floor is at
+//! or before every page image that may be torn in the data file, and the journal from that floor on.
+//!
+//! Each flush makes the journal write whole pages again, so flushes are worth delaying: a page that
+//! many transactions change costs one whole image and one write to the data file for all of them.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -15,6 +18,12 @@ use crate::{
     header::{EnvironmentHeader, JournalPosition},
     page_table::PageVersion,
 };
+
+/// After this part of what memory may hold was written, those versions are let go of, so that room for
+/// new ones appears long before a large flush is over.
+const PORTION_DIVISOR: u64 = 8;
+
+type Version = (PageNumber, Arc<PageVersion>);
 
 /// What one flush leaves for the next.
 pub(crate) struct FlushState {
@@ -41,15 +50,35 @@ impl Environment {
     /// A full disk is not a failure: the versions stay in memory and in the journal. After any other
     /// failed write or sync the environment has failed.
     pub fn flush(&self) -> Result<(), StorageError> {
+        self.flush_unless(|| false)
+    }
+
+    /// Does what [`Environment::on_flush_wanted`] told of: flushes when enough was written, and makes
+    /// the next journal file ready when the current one is half full.
+    pub fn keep_up(&self) -> Result<(), StorageError> {
+        if self.flush_is_due() {
+            return self.flush_unless(|| !self.flush_is_due());
+        }
+        let _one_at_a_time = lock(&self.flush_state);
+        self.check_failure()?;
+        self.flush_begins();
+        self.journal.prepare_spare()
+    }
+
+    /// Flushes, unless `no_longer` says, once the flush under way is over, that there is no need.
+    pub(crate) fn flush_unless(&self, no_longer: impl Fn() -> bool) -> Result<(), StorageError> {
         let mut state = lock(&self.flush_state);
         self.check_failure()?;
+        if no_longer() {
+            return Ok(());
+        }
         self.flush_begins();
         let floor = self.journal.begin_floor();
         if state.floors.back() != Some(&floor) {
             state.floors.push_back(floor);
         }
         let snapshot = self.oldest_snapshot();
-        let versions: Vec<(PageNumber, Arc<PageVersion>)> = snapshot
+        let versions: Vec<Version> = snapshot
             .table
             .versions()
             .into_iter()
@@ -58,19 +87,28 @@ impl Environment {
         let reached = snapshot.transaction;
         self.data.grow_to(snapshot.root.next_page.get())?;
         drop(snapshot);
-        if !versions.is_empty() {
-            self.data
-                .write(&versions, &self.meter)
-                .and_then(|()| self.data.sync(&self.meter))
-                .map_err(|error| self.fail(error))?;
-        }
+        self.write_versions(versions)?;
         state.flushed_through = reached;
         self.move_header(&mut state)?;
-        let flushed =
-            versions.iter().map(|(page, version)| (*page, version.transaction())).collect();
-        drop(versions);
-        self.versions_flushed(flushed);
         self.journal.prepare_spare()
+    }
+
+    /// Brings versions to the data file and out of memory, in portions.
+    fn write_versions(&self, mut versions: Vec<Version>) -> Result<(), StorageError> {
+        while !versions.is_empty() {
+            let portion_bytes = self.options.unflushed_bytes_max / PORTION_DIVISOR;
+            let rest = versions.split_off(portion_len(&versions, portion_bytes));
+            let portion = std::mem::replace(&mut versions, rest);
+            self.data
+                .write(&portion, &self.meter)
+                .and_then(|()| self.data.sync(&self.meter))
+                .map_err(|error| self.fail(error))?;
+            let flushed =
+                portion.iter().map(|(page, version)| (*page, version.transaction())).collect();
+            drop(portion);
+            self.versions_flushed(flushed);
+        }
+        Ok(())
     }
 
     /// Moves the header to the newest floor whose transactions are all in the synced data file.
@@ -93,4 +131,14 @@ impl Environment {
         state.header = header;
         self.journal.release(replay_from.transaction)
     }
+}
+
+/// How many of the versions make a portion of that many bytes; at least one.
+fn portion_len(versions: &[Version], portion_bytes: u64) -> usize {
+    let mut bytes = 0;
+    let whole = versions.iter().position(|(_, version)| {
+        bytes += version.bytes().len() as u64;
+        bytes >= portion_bytes
+    });
+    whole.map_or(versions.len(), |last| last + 1)
 }

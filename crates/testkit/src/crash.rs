@@ -143,7 +143,8 @@ impl Life {
             match self.bench.random.below(40) {
                 0..24 => self.write(&environment)?,
                 24..26 => self.bench.write_in_vain(&environment)?,
-                26..32 => environment.flush()?,
+                26..30 => environment.flush()?,
+                30..32 => environment.keep_up()?,
                 32..35 => self.renew_reader(&environment)?,
                 35 => self.drop_reader()?,
                 36 => environment = self.close_and_open(environment)?,

@@ -43,7 +43,7 @@ pub(super) fn open(directory: &Path) -> Result<Box<dyn Engine>, EngineError> {
 
 fn flush_when_wished(environment: &Environment, wishes: &Receiver<Wish>) {
     while let Ok(Wish::Flush) = wishes.recv() {
-        if let Err(error) = environment.flush() {
+        if let Err(error) = environment.keep_up() {
             eprintln!("corvus: flush: {error}");
         }
     }

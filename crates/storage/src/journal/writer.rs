@@ -28,6 +28,9 @@ const JOURNAL_BYTES_FIRST: u64 = 256 * 1024;
 /// Larger buffers are given back after the record that needed them.
 const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Files that are kept to become the next ones.
+const SPARES_MAX: usize = 2;
+
 /// What became of an attempt to append.
 pub(crate) enum AppendError {
     /// Nothing was written: there was no space for another journal file.
@@ -46,8 +49,8 @@ struct State {
     position: JournalPosition,
     current: Option<JournalFile>,
     retired: VecDeque<Retired>,
-    /// A file ready to become the next one.
-    spare: Option<JournalFile>,
+    /// Files ready to become the next ones, at most [`SPARES_MAX`].
+    spares: Vec<JournalFile>,
     next_bytes: u64,
     /// Pages journaled whole since the floor: their next record may be a difference.
     whole_since_floor: FxHashSet<PageNumber>,
@@ -58,8 +61,10 @@ struct State {
 }
 
 impl State {
-    fn half_full(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| self.position.offset > current.bytes / 2)
+    /// Whether the current file is half full and has no successor yet.
+    fn lacks_spare(&self) -> bool {
+        self.spares.is_empty()
+            && self.current.as_ref().is_some_and(|file| self.position.offset > file.bytes / 2)
     }
 }
 
@@ -92,7 +97,7 @@ impl Journal {
             position,
             current: None,
             retired: VecDeque::new(),
-            spare: None,
+            spares: Vec::new(),
             next_bytes: JOURNAL_BYTES_FIRST,
             whole_since_floor: FxHashSet::default(),
             builder: None,
@@ -145,14 +150,17 @@ impl Journal {
         state.position
     }
 
-    /// Whether that many bytes were appended since the last floor, or the current file is half full
-    /// and has no successor yet.
-    pub(crate) fn flush_is_due(&self, bytes: u64) -> bool {
-        let state = self.lock();
-        state.bytes_since_floor > bytes || (state.spare.is_none() && state.half_full())
+    /// Bytes appended since the last floor.
+    pub(crate) fn bytes_since_floor(&self) -> u64 {
+        self.lock().bytes_since_floor
     }
 
-    /// Every journal file there is, the one that waits to become the next included.
+    /// Whether the current file is half full and has no successor yet.
+    pub(crate) fn spare_is_due(&self) -> bool {
+        self.lock().lacks_spare()
+    }
+
+    /// Every journal file there is, those that wait to become the next ones included.
     pub(crate) fn files(&self) -> Vec<JournalReport> {
         let state = self.lock();
         let report = |file: &JournalFile, last_transaction, unused_bytes| JournalReport {
@@ -167,26 +175,26 @@ impl Journal {
         let current = state.current.iter().map(|file| {
             report(file, Some(position.transaction), file.bytes - position.offset.min(file.bytes))
         });
-        let spare = state.spare.iter().map(|file| report(file, None, file.bytes));
-        retired.chain(current).chain(spare).collect()
+        let spares = state.spares.iter().map(|file| report(file, None, file.bytes));
+        retired.chain(current).chain(spares).collect()
     }
 
-    /// Lets go of the files that end at or before `transaction`: one becomes the spare, the others
-    /// are removed.
+    /// Lets go of the files that end at or before `transaction`: some become spares, the others are
+    /// removed.
     pub(crate) fn release(&self, transaction: u64) -> Result<(), StorageError> {
         let mut freed = Vec::new();
         {
             let mut state = self.lock();
+            let wanted = state.next_bytes;
             while let Some(oldest) = state.retired.front()
                 && oldest.last_transaction <= transaction
             {
-                freed.extend(state.retired.pop_front().map(|retired| retired.file));
-            }
-            let wanted = state.next_bytes;
-            if state.spare.is_none()
-                && let Some(at) = freed.iter().position(|file| file.bytes == wanted)
-            {
-                state.spare = Some(freed.swap_remove(at));
+                let Some(Retired { file, .. }) = state.retired.pop_front() else { break };
+                if file.bytes == wanted && state.spares.len() < SPARES_MAX {
+                    state.spares.push(file);
+                } else {
+                    freed.push(file);
+                }
             }
         }
         for file in freed {
@@ -200,13 +208,13 @@ impl Journal {
     pub(crate) fn prepare_spare(&self) -> Result<(), StorageError> {
         let bytes = {
             let state = self.lock();
-            if state.spare.is_some() || !state.half_full() {
+            if !state.lacks_spare() {
                 return Ok(());
             }
             state.next_bytes
         };
         let spare = self.create(SPARE, bytes)?;
-        self.lock().spare = Some(spare);
+        self.lock().spares.push(spare);
         Ok(())
     }
 
@@ -290,7 +298,7 @@ impl JournalTurn<'_> {
                 // records before the floor's offset would never be replayed.
                 None => state.position.journal + 1,
             };
-            let spare = state.spare.take_if(|spare| fits(spare, FIRST_RECORD));
+            let spare = state.spares.pop_if(|spare| fits(spare, FIRST_RECORD));
             let disk: &dyn Disk = &*self.journal.platform.disk;
             let (directory, id) = (&self.journal.directory, self.journal.environment_id);
             let next = match spare {

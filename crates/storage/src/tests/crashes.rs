@@ -54,6 +54,8 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
     for seed in 0..CUTS / 10 {
         let mut bench = Bench::new(seed);
         bench.options.journal_bytes_max = (256 * 1024) << (seed % 3);
+        // Small enough for flushes in several portions, and for some that a commit asks for.
+        bench.options.unflushed_bytes_max = (128 * 1024) << (seed % 5);
         let mut acknowledged = 0;
         for _cut in 0..10 {
             let operations = 1 + random.next_u64() % 120;
@@ -82,6 +84,12 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
                         _ => {}
                     }
                     if random.next_u64().is_multiple_of(6) && environment.flush().is_err() {
+                        break;
+                    }
+                    if environment.flush_wanted()
+                        && random.next_u64().is_multiple_of(2)
+                        && environment.keep_up().is_err()
+                    {
                         break;
                     }
                 }

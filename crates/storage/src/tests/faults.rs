@@ -249,7 +249,8 @@ fn a_closed_environment_lets_go_of_its_directory_and_refuses_writes() {
 
 #[test]
 fn journals_are_bounded_and_reused() {
-    let bench = Bench::new(9);
+    let mut bench = Bench::new(9);
+    bench.options.unflushed_bytes_max = 2 * 1024 * 1024;
     let environment = bench.open();
     let mut most = 0;
     for round in 0..400u32 {
@@ -257,10 +258,34 @@ fn journals_are_bounded_and_reused() {
         put(&mut tx, &(round % 7).to_be_bytes(), &[round as u8; 20_000]);
         tx.commit().expect("commits");
         if environment.flush_wanted() {
-            environment.flush().expect("flushes");
+            environment.keep_up().expect("flushes");
         }
         most = most.max(environment.statistics().journal_bytes);
     }
     assert!(most <= 4 * 1024 * 1024, "{most} bytes of journals");
     assert!(bench.simulation.disk.list(Path::new("/db/journals")).expect("list").len() <= 4);
+}
+
+#[test]
+fn the_next_journal_file_is_made_without_a_flush_until_enough_was_written() {
+    let mut bench = Bench::new(11);
+    bench.options.journal_bytes_max = 256 * 1024;
+    bench.options.unflushed_bytes_max = 1536 * 1024;
+    let environment = bench.open();
+    let mut files_before_a_flush = 0;
+    for round in 0..400u32 {
+        let mut tx = environment.write().expect("writer");
+        put(&mut tx, &(round % 7).to_be_bytes(), &[round as u8; 20_000]);
+        tx.commit().expect("commits");
+        if environment.flush_wanted() {
+            environment.keep_up().expect("keeps up");
+            assert!(!environment.flush_wanted());
+            if environment.statistics().unflushed_bytes == 0 {
+                assert!(files_before_a_flush >= 4, "flushed after {files_before_a_flush} files");
+                return;
+            }
+            files_before_a_flush = environment.statistics().journal_files;
+        }
+    }
+    panic!("never flushed");
 }
