@@ -157,7 +157,8 @@ impl JournalFile {
         Ok(opened.map(|(file, bytes)| Self::new(file, directory, number, bytes)))
     }
 
-    /// Opens a file for reading; `None` when it is missing or is not that journal.
+    /// Opens a file for reading; `None` when it is missing or is not that journal. Refuses a journal
+    /// of a version that is not known.
     pub(super) fn open(
         disk: &dyn Disk,
         directory: &Path,
@@ -176,10 +177,16 @@ impl JournalFile {
                 return Ok(None);
             }
             file.read_exact_at(&mut sector, 0)?;
-            Ok(is_header(&sector, environment_id, number).then_some((file, bytes)))
+            let found = version(&sector, environment_id, number);
+            Ok(found.map(|found| (file, bytes, found)))
         };
         let opened = read().map_err(|error| StorageError::io(&path, "read", error))?;
-        Ok(opened.map(|(file, bytes)| Self::new(file, directory, number, bytes)))
+        match opened {
+            Some((_, _, found)) if found != VERSION => {
+                Err(StorageError::UnknownVersion { path, found, known: VERSION })
+            }
+            opened => Ok(opened.map(|(file, bytes, _)| Self::new(file, directory, number, bytes))),
+        }
     }
 }
 
@@ -194,10 +201,41 @@ fn header(environment_id: u128, number: u64) -> AlignedBuffer {
     bytes
 }
 
-fn is_header(bytes: &[u8], environment_id: u128, number: u64) -> bool {
-    read_u64(bytes, 0) == MAGIC
-        && read_u32(bytes, 8) == VERSION
+/// The version that the header of that journal names; `None` when it is not the header of that
+/// journal.
+fn version(bytes: &[u8], environment_id: u128, number: u64) -> Option<u32> {
+    let is_header = read_u64(bytes, 0) == MAGIC
         && read_u128(bytes, 16) == environment_id
         && read_u64(bytes, 32) == number
-        && read_u128(bytes, 40) == xxh3_128(&bytes[..40])
+        && read_u128(bytes, 40) == xxh3_128(&bytes[..40]);
+    is_header.then(|| read_u32(bytes, 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::Platform;
+
+    use super::*;
+
+    #[test]
+    fn a_journal_of_a_newer_version_is_refused_by_name_and_stays() {
+        let disk = Platform::simulated(1).platform.disk;
+        let directory = Path::new("/journals");
+        disk.create_dir_all(directory).expect("creates");
+        let bytes = 4 * SECTOR_BYTES as u64;
+        let journal = JournalFile::create(&*disk, directory, 7, 3, bytes).expect("creates");
+        assert!(matches!(JournalFile::open(&*disk, directory, 7, 3), Ok(Some(_))));
+        assert!(matches!(JournalFile::open(&*disk, directory, 8, 3), Ok(None)));
+        let mut newer = header(7, 3);
+        write_u32(&mut newer, 8, VERSION + 1);
+        let sum = xxh3_128(&newer[..40]);
+        write_u128(&mut newer, 40, sum);
+        journal.file.write_all_at(&newer, 0).expect("writes");
+        let refused = JournalFile::open(&*disk, directory, 7, 3).err();
+        assert!(
+            matches!(refused, Some(StorageError::UnknownVersion { found: 2, known: 1, .. })),
+            "{refused:?}"
+        );
+        assert_eq!(numbers(&*disk, directory).expect("lists"), [3]);
+    }
 }
