@@ -14,6 +14,7 @@
 mod architecture;
 mod checks;
 mod crash;
+mod golden;
 mod http_client;
 mod insert_oracle;
 mod io_sweep;
@@ -43,7 +44,8 @@ cargo xtask io-sweep                every single I/O operation of six scenarios 
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable
-cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done";
+cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
+cargo xtask golden <name>           keep data directories of the built server as text, for a new format";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         ["io-sweep"] => io_sweep::run(),
         ["rot", flips] => parse(flips).and_then(|flips| rot::run(flips, 1)),
         ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),
+        ["golden", name] => golden::write(&root(), name),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),
         ["kill", times, seed] => {
             parse(times).and_then(|times| kill::run(times, Some(parse(seed)?)))

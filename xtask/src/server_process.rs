@@ -51,6 +51,16 @@ impl ServerProcess {
         Ok(server)
     }
 
+    /// SIGTERM, and waits until the process has ended well.
+    pub(crate) fn stop(mut self) -> Result<(), Failure> {
+        let told = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        let ended = self.child.wait()?;
+        if told.success() && ended.success() {
+            return Ok(());
+        }
+        Err(format!("the server was told to stop and ended with {ended}").into())
+    }
+
     /// SIGKILL, and waits until the process is gone.
     pub(crate) fn kill(mut self) -> Result<(), Failure> {
         self.child.kill()?;

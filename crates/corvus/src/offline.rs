@@ -466,6 +466,13 @@ mod tests {
             bench
         }
 
+        /// What a server of some version left.
+        fn of(golden: &testkit::golden::Golden) -> Self {
+            let simulation = Platform::simulated(3);
+            golden.materialize(&*simulation.platform.disk, "/data".as_ref()).expect("is written");
+            Self { simulation }
+        }
+
         fn open(&self, name: &str) -> Result<Arc<Environment>, StorageError> {
             let options = EnvironmentOptions::new(Path::new("/data").join(name));
             Environment::open(&self.simulation.platform, options)
@@ -519,6 +526,22 @@ mod tests {
         let (code, out) = bench.run(&["compact", "/data"]);
         assert_eq!((code, out.matches(" bytes before, ").count()), (SOUND, 3), "{out}");
         bench.check(&["check", "/data/Databases/one"], SOUND, "/data/Databases/one: sound.");
+    }
+
+    #[test]
+    fn data_directories_of_all_versions_are_sound_and_compact() {
+        for (name, text) in testkit::golden::GOLDENS {
+            let golden = testkit::golden::Golden::parse(text).expect(name);
+            let bench = Bench::of(&golden);
+            for command in ["check", "compact", "check"] {
+                let (code, out) = bench.run(&[command, "/data"]);
+                assert_eq!(code, SOUND, "{name}, {command}: {out}");
+            }
+            let live = golden.content.log.iter().filter(|(_, _, body)| body.is_some()).count();
+            let text = format!("{live} documents, {} tombstones", golden.content.log.len() - live);
+            bench.check(&["check", "/data"], SOUND, &text);
+            bench.check(&["check", "/data/System"], SOUND, "/data/System: sound.");
+        }
     }
 
     #[test]

@@ -15,12 +15,14 @@
 //! | `io_sweep` | the failure of every single operation of a scenario |
 //! | `rot` | flipped bits |
 //! | `journal_bytes` | journal files that hold anything |
+//! | `golden` | data directories of every format version, kept as text |
 #![forbid(unsafe_code)]
 
 mod bench;
 pub mod crash;
 pub mod database;
 mod fault;
+pub mod golden;
 pub mod histories;
 pub mod io_sweep;
 pub mod journal_bytes;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use platform::Platform;
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::golden::{GOLDENS, Golden};
 
 use crate::test_server::TestServer;
 
@@ -39,6 +40,50 @@ fn acknowledged_writes_survive_a_server_that_just_vanishes() {
     server.stop();
     let server = TestServer::start(copy, &[]);
     assert_eq!(server.document("a")["n"], 1);
+}
+
+#[test]
+fn data_directories_of_all_versions_are_served_and_written_to() {
+    for (name, text) in GOLDENS {
+        let golden = Golden::parse(text).unwrap();
+        let platform = Platform::memory();
+        golden.materialize(&*platform.disk, "/data".as_ref()).unwrap();
+        let server = TestServer::start(platform.clone(), &[]);
+        let log = golden.content.log.iter().rev();
+        let expected: Vec<(u64, Value)> = log
+            .filter_map(|(etag, _, body)| Some((*etag, body.as_deref()?)))
+            .map(|(etag, body)| (etag, serde_json::from_str(body).unwrap()))
+            .collect();
+        assert_eq!(documents(&server), expected, "{name}");
+        let stored = server.send("PUT", "/databases/golden/docs?id=later", b"{\"later\":1}");
+        assert_eq!(stored.status, 201, "{name}: {}", stored.text());
+        server.create("another");
+        server.stop();
+
+        let server = TestServer::start(platform, &[]);
+        let found = documents(&server);
+        assert_eq!(found[1..], expected, "{name}");
+        assert_eq!(found[0], (golden.content.last_etag + 1, json!({"later": 1})), "{name}");
+        assert_eq!(server.get("/databases/another/docs").status, 200, "{name}");
+    }
+}
+
+/// All documents of the database `golden` with their etags, newest first, as they were sent.
+fn documents(server: &TestServer) -> Vec<(u64, Value)> {
+    let mut answer = server.get("/databases/golden/docs?start=0&pageSize=1000").json();
+    let Value::Array(results) = answer["Results"].take() else { panic!("no results") };
+    let sent = |mut document: Value| {
+        let metadata = document["@metadata"].as_object_mut().unwrap();
+        let version = metadata.remove("@change-vector").unwrap();
+        let etag = version.as_str().unwrap().strip_prefix("A:").unwrap().split('-').next();
+        let etag = etag.unwrap().parse().unwrap();
+        metadata.retain(|name, _| name == "@collection");
+        if metadata.is_empty() || document["@metadata"]["@collection"] == "@empty" {
+            document.as_object_mut().unwrap().remove("@metadata");
+        }
+        (etag, document)
+    };
+    results.into_iter().map(sent).collect()
 }
 
 #[test]
