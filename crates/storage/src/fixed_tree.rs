@@ -401,19 +401,25 @@ pub(crate) fn walk_pages<P: Pages>(
     }
     while let Some((number, levels)) = pending.pop() {
         visit(number)?;
+        let page = pages.page(number)?;
+        let node = match levels {
+            1 => Node::leaf(page, number, state.value_bytes),
+            _ => Node::branch(page, number),
+        }?;
+        if node.count() > capacity(node.stride) {
+            return Err(StorageError::structure(number, "its entries lie outside of it"));
+        }
         if levels > 1 {
-            let node = Node::branch(pages.page(number)?, number)?;
             pending.extend((0..node.count()).rev().map(|index| (node.child(index), levels - 1)));
             continue;
         }
-        let leaf = Node::leaf(pages.page(number)?, number, state.value_bytes)?;
-        for index in 0..leaf.count() {
-            if last.is_some_and(|last| last >= leaf.key(index)) {
+        for index in 0..node.count() {
+            if last.is_some_and(|last| last >= node.key(index)) {
                 return Err(StorageError::structure(number, "fixed keys are out of order"));
             }
-            last = Some(leaf.key(index));
+            last = Some(node.key(index));
         }
-        entries += leaf.count() as u64;
+        entries += node.count() as u64;
     }
     if entries != state.entries {
         return Err(StorageError::structure(state.root, "a fixed tree miscounts its entries"));

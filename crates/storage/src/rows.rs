@@ -79,8 +79,9 @@ pub(crate) fn get<P: Pages>(pages: &P, id: RowId) -> Result<&[u8], StorageError>
         return Err(missing());
     }
     let at = SLOTS + slot * SLOT_BYTES;
-    let (start, bytes) = (usize::from(read_u16(page, at)), usize::from(read_u16(page, at + 2)));
-    if start == 0 { Err(missing()) } else { Ok(&page[start..start + bytes]) }
+    let place = page.get(at..at + SLOT_BYTES).ok_or_else(missing)?;
+    let (start, bytes) = (usize::from(read_u16(place, 0)), usize::from(read_u16(place, 2)));
+    page.get(start..start + bytes).filter(|_| start != 0).ok_or_else(missing)
 }
 
 /// Every row of a sound page of rows, or the one row of a run; for salvage.

@@ -48,7 +48,7 @@ pub enum Recovered {
     Earlier(usize),
     /// An error says why not.
     Refused(String),
-    /// It opens; its checksums were made right, and so nobody knows what should be there.
+    /// Its pages are sound; the checksums were made right, and so nobody knows what should be there.
     Forged,
 }
 
@@ -148,6 +148,7 @@ impl SoundJournal {
         let recovered = guarded(|| {
             let environment = Environment::open(&platform, self.bench.options.clone())?;
             if forges {
+                environment.read().check()?;
                 return Ok(Recovered::Forged);
             }
             self.judge(&content_of(&environment.read())?, &files)
@@ -419,7 +420,7 @@ mod tests {
         let sound = sound();
         let all = sound.records.len() as u8;
         let last = all - 1;
-        let table: [(&[u8], Result<Recovered, &str>); 10] = [
+        let table: [(&[u8], Result<Recovered, &str>); 12] = [
             (&[], Ok(Recovered::Whole)),
             (&[0, 5, last], Ok(Recovered::Earlier(usize::from(last)))),
             (&[0, 5, 2], Err("is damaged")),
@@ -428,8 +429,11 @@ mod tests {
             (&[0, 0, 3, 90, 0, 1, 0xff], Err("is damaged")),
             (&[4, 1, 2, 3], Ok(Recovered::Earlier(0))),
             (&[1, 5, 2], Err("is damaged")),
+            (&[3, 7, 4], Ok(Recovered::Forged)),
             // A transaction is left out, and numbers and chain are made right.
-            (&[3, 5, 2], Ok(Recovered::Forged)),
+            (&[3, 5, 2], Err("is damaged")),
+            // A page of a tree in which other things stand than before.
+            (&[3, 2, 96, 81, 2, 96, 81, 81, 81, 0], Err("its entries lie outside of it")),
             // A page whose place no file can have.
             (&[3, 3, 6, 25, 255, 255, 255, 255, 255, 255, 255, 255, 1, 7], Err("is damaged")),
         ];

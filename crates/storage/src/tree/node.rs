@@ -207,6 +207,29 @@ impl<'a> Node<'a> {
             - usize::from(read_u16(self.0, DEAD_BYTES))
     }
 
+    /// Whether all that the page refers to lies inside it. Reading takes that for granted: a page is
+    /// checked by its checksum when it is first touched, and by this when an environment is checked.
+    pub(super) fn is_well_formed(&self) -> bool {
+        let is_inside = |end: usize| end <= self.0.len();
+        is_inside(slots_start(self.0) + self.count() * SLOT_BYTES)
+            && (0..self.count()).all(|index| self.end_of(index).is_some_and(is_inside))
+    }
+
+    /// Where an entry ends by its own account; `None` when its lengths are not in the page.
+    fn end_of(&self, index: usize) -> Option<usize> {
+        let at = self.entry_at(index);
+        let lengths = self.0.get(at..at + LEAF_ENTRY_HEADER)?;
+        let suffix = usize::from(read_u16(lengths, 0));
+        if self.is_branch() {
+            return Some(at + BRANCH_ENTRY_HEADER + suffix);
+        }
+        let value = match read_u16(lengths, 2) {
+            RUN_MARK => RUN_POINTER_BYTES,
+            bytes => usize::from(bytes),
+        };
+        Some(at + LEAF_ENTRY_HEADER + suffix + value)
+    }
+
     pub(super) fn ascending(&self) -> bool {
         page_flags(self.0) & FLAG_ASCENDING != 0
     }

@@ -222,8 +222,8 @@ pub(crate) fn children<P: Pages>(
     Ok((0..=node.count()).map(|child| node.child(child)).collect())
 }
 
-/// Calls `visit` with every page of the tree and every run its values live in; checks the order of
-/// keys and the count of entries on the way.
+/// Calls `visit` with every page of the tree and every run its values live in; checks the pages, the
+/// order of keys and the count of entries on the way.
 pub(crate) fn walk_pages<P: Pages>(
     pages: &P,
     state: &TreeState,
@@ -253,14 +253,17 @@ impl<P: Pages> Walk<'_, P> {
     fn node(&mut self, number: PageNumber, levels: u8) -> Result<(), StorageError> {
         (self.visit)(number)?;
         let page = self.pages.page(number)?;
+        let node = if levels > 1 { Node::branch(page, number) } else { Node::leaf(page, number) }?;
+        if !node.is_well_formed() {
+            return Err(StorageError::structure(number, "its entries lie outside of it"));
+        }
         if levels > 1 {
-            let node = Node::branch(page, number)?;
             for child in 0..=node.count() {
                 self.node(node.child(child), levels - 1)?;
             }
             return Ok(());
         }
-        for entry in Node::leaf(page, number)?.entries() {
+        for entry in node.entries() {
             let key = entry.key();
             if self.last.as_ref().is_some_and(|last| *last >= key) {
                 return Err(StorageError::structure(number, "the keys of a tree are out of order"));
