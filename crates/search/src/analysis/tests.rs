@@ -1,0 +1,1 @@
+//! What analyzers make of texts.

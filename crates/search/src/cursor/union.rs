@@ -1,0 +1,80 @@
+//! Entries that any of several cursors match.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use super::{BoxedCursor, Cursor, END};
+use crate::error::SearchError;
+
+pub(crate) struct UnionCursor<'c> {
+    cursors: Vec<BoxedCursor<'c>>,
+    /// Entry and number of each cursor that is not at its end.
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    estimate: u64,
+}
+
+impl<'c> UnionCursor<'c> {
+    pub(crate) fn new(cursors: Vec<BoxedCursor<'c>>) -> Self {
+        let heap = cursors
+            .iter()
+            .enumerate()
+            .filter(|(_, cursor)| cursor.current() != END)
+            .map(|(number, cursor)| Reverse((cursor.current(), number)))
+            .collect();
+        let estimate =
+            cursors.iter().fold(0u64, |sum, cursor| sum.saturating_add(cursor.estimate()));
+        Self { cursors, heap, estimate }
+    }
+
+    /// Moves every cursor that is below `target` with `step`.
+    fn move_all(
+        &mut self,
+        target: u64,
+        step: impl Fn(&mut BoxedCursor<'c>) -> Result<u64, SearchError>,
+    ) -> Result<u64, SearchError> {
+        while let Some(mut top) = self.heap.peek_mut() {
+            let Reverse((entry, number)) = *top;
+            if entry >= target {
+                return Ok(entry);
+            }
+            match step(&mut self.cursors[number])? {
+                END => drop(std::collections::binary_heap::PeekMut::pop(top)),
+                next => *top = Reverse((next, number)),
+            }
+        }
+        Ok(END)
+    }
+}
+
+impl Cursor for UnionCursor<'_> {
+    fn current(&self) -> u64 {
+        self.heap.peek().map_or(END, |Reverse((entry, _))| *entry)
+    }
+
+    fn advance(&mut self) -> Result<u64, SearchError> {
+        match self.current() {
+            END => Ok(END),
+            current => self.move_all(current + 1, |cursor| cursor.advance()),
+        }
+    }
+
+    fn seek(&mut self, target: u64) -> Result<u64, SearchError> {
+        self.move_all(target, |cursor| cursor.seek(target))
+    }
+
+    fn estimate(&self) -> u64 {
+        self.estimate
+    }
+
+    fn score(&mut self) -> Result<f32, SearchError> {
+        let current = self.current();
+        let mut score = 0.0;
+        if current != END {
+            for cursor in &mut self.cursors {
+                if cursor.current() == current {
+                    score += cursor.score()?;
+                }
+            }
+        }
+        Ok(score)
+    }
+}

@@ -1,0 +1,162 @@
+//! One index entry on its way in: the terms that a map gave it.
+
+use crate::{
+    error::SearchError,
+    fields::Field,
+    ids::FieldId,
+    term::{self, TermKind},
+};
+
+/// Bytes of an entry's terms, at most.
+pub const ENTRY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A term of the entry; its bytes are in the entry's own buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryTerm {
+    pub(crate) field: FieldId,
+    pub(crate) kind: TermKind,
+    pub(crate) has_words: bool,
+    start: u32,
+    bytes: u16,
+    pub(crate) position: u32,
+}
+
+/// Gathers the terms and stored values of one entry. Independent of any batch, so entries can be made
+/// on several threads; meant to be reused through [`EntryBuilder::clear`].
+#[derive(Default)]
+pub struct EntryBuilder {
+    bytes: Vec<u8>,
+    pub(crate) terms: Vec<EntryTerm>,
+    /// Where the next value of each field of words goes on.
+    next_positions: Vec<(FieldId, u32)>,
+    stored: Vec<(FieldId, Vec<u8>)>,
+    too_long: bool,
+}
+
+impl EntryBuilder {
+    /// An entry without terms.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes everything out, to begin the next entry.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.terms.clear();
+        self.next_positions.clear();
+        self.stored.clear();
+        self.too_long = false;
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty() && self.stored.is_empty()
+    }
+
+    /// Null as a value of the field.
+    pub fn null(&mut self, field: &Field) {
+        if field.analyzer.is_some() {
+            self.push(field, TermKind::Null, &[], 0);
+        }
+    }
+
+    /// A text as a value of the field, turned into terms by its analyzer. The empty text is one empty
+    /// term whatever the analyzer; a text without words gives none.
+    pub fn text(&mut self, field: &Field, text: &str) {
+        let Some(analyzer) = field.analyzer.as_ref() else { return };
+        if text.is_empty() {
+            let position = self.take_positions(field, 1);
+            self.push(field, TermKind::Text, &[], position);
+            return;
+        }
+        let first = self.take_positions(field, 0);
+        let mut next = first;
+        analyzer.analyze(text, &mut |token| {
+            let term = term::shortened(token.text);
+            next = first.saturating_add(token.position).saturating_add(1);
+            self.push(field, TermKind::Text, term.as_bytes(), next - 1);
+        });
+        self.take_positions(field, next - first);
+    }
+
+    /// A term as it is, past the field's analyzer.
+    pub fn term(&mut self, field: &Field, text: &str) {
+        if field.analyzer.is_some() {
+            let position = self.take_positions(field, 1);
+            self.push(field, TermKind::Text, term::shortened(text).as_bytes(), position);
+        }
+    }
+
+    /// A number: its text, which is analysed like any, its value cut to an integer, and its value.
+    pub fn number(&mut self, field: &Field, text: &str, long: i64, double: f64) {
+        self.text(field, text);
+        self.number_only(field, long, double);
+    }
+
+    /// The two numeric terms of a value whose text is added apart from them, such as a date's ticks.
+    pub fn number_only(&mut self, field: &Field, long: i64, double: f64) {
+        if field.analyzer.is_some() {
+            self.push(field, TermKind::Long, &term::long_bytes(long), 0);
+            self.push(field, TermKind::Double, &term::double_bytes(double), 0);
+        }
+    }
+
+    /// `true` or `false`.
+    pub fn boolean(&mut self, field: &Field, value: bool) {
+        self.text(field, if value { "true" } else { "false" });
+    }
+
+    /// Bytes to be kept with the entry; one value per field, a later one replaces it.
+    pub fn stored(&mut self, field: &Field, bytes: &[u8]) {
+        self.stored.retain(|(id, _)| *id != field.id());
+        self.stored.push((field.id(), bytes.to_vec()));
+    }
+
+    pub(crate) fn stored_values(&self) -> &[(FieldId, Vec<u8>)] {
+        &self.stored
+    }
+
+    pub(crate) fn term_bytes(&self, term: &EntryTerm) -> &[u8] {
+        &self.bytes[term.start as usize..][..usize::from(term.bytes)]
+    }
+
+    pub(crate) fn check_length(&self) -> Result<(), SearchError> {
+        if self.too_long {
+            return Err(SearchError::EntryTooLong { bytes: ENTRY_BYTES_MAX });
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, field: &Field, kind: TermKind, bytes: &[u8], position: u32) {
+        if self.bytes.len() + bytes.len() + self.terms.len() * 8 > ENTRY_BYTES_MAX {
+            self.too_long = true;
+            return;
+        }
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        self.terms.push(EntryTerm {
+            field: field.id(),
+            kind,
+            has_words: field.has_words,
+            start,
+            bytes: bytes.len() as u16,
+            position,
+        });
+    }
+
+    /// The next free position of the field, which is moved on by `count`.
+    fn take_positions(&mut self, field: &Field, count: u32) -> u32 {
+        if !field.has_words {
+            return 0;
+        }
+        let known = self.next_positions.iter().position(|(id, _)| *id == field.id());
+        let at = known.unwrap_or_else(|| {
+            self.next_positions.push((field.id(), 0));
+            self.next_positions.len() - 1
+        });
+        let next = &mut self.next_positions[at].1;
+        let position = *next;
+        *next = position.saturating_add(count);
+        position
+    }
+}

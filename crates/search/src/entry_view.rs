@@ -1,0 +1,59 @@
+//! An entry as it is in the index.
+
+use crate::{error::SearchError, ids::FieldId, record::RecordReader, term::TermValue};
+
+/// An entry's terms, read in place.
+#[derive(Clone, Copy)]
+pub struct EntryView<'t> {
+    record: RecordReader<'t>,
+}
+
+/// The terms that an entry has in one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldTerms {
+    /// The field's number.
+    pub field: FieldId,
+    /// Its different terms: null, texts, longs, doubles, ascending.
+    pub terms: Vec<TermValue>,
+}
+
+impl<'t> EntryView<'t> {
+    pub(crate) fn new(record: RecordReader<'t>) -> Self {
+        Self { record }
+    }
+
+    /// The lower-cased id of the document that the entry comes from.
+    pub fn document_id(&self) -> Result<&'t str, SearchError> {
+        let section = self.record.field(FieldId::DOCUMENT_ID)?;
+        let term = section.map(|mut section| section.next_term()).transpose()?.flatten();
+        term.ok_or(SearchError::corrupt("an entry does not name its document"))?.text()
+    }
+
+    /// The terms of every field, by number, without `id()`.
+    pub fn fields(&self) -> Result<Vec<FieldTerms>, SearchError> {
+        let mut record = self.record;
+        let mut fields = Vec::new();
+        while let Some((field, mut section)) = record.next_field()? {
+            if field == FieldId::DOCUMENT_ID {
+                continue;
+            }
+            let mut terms = Vec::new();
+            while let Some(term) = section.next_term()? {
+                terms.push(term.value()?);
+            }
+            fields.push(FieldTerms { field, terms });
+        }
+        Ok(fields)
+    }
+
+    /// The terms of one field.
+    pub fn terms(&self, field: FieldId) -> Result<Vec<TermValue>, SearchError> {
+        let mut terms = Vec::new();
+        if let Some(mut section) = self.record.field(field)? {
+            while let Some(term) = section.next_term()? {
+                terms.push(term.value()?);
+            }
+        }
+        Ok(terms)
+    }
+}

@@ -1,0 +1,77 @@
+//! search: an inverted index on one storage environment.
+//!
+//! An index holds *entries*, numbered upwards. Each entry has *terms* in *fields* (null, texts, numbers)
+//! and is found by them. The crate knows neither documents nor maps: a caller hands it entries and the
+//! id of the document they come from, and takes entries and ids out.
+//!
+//! Writing: [`FieldSet`] → [`EntryBuilder`] → [`IndexBatch::put`] → [`IndexBatch::apply`] inside a
+//! `WriteTransaction`. Reading: [`IndexReader`] over any transaction, with a [`Query`].
+//!
+//! Invariants: every posting has its forward record and the other way round ([`check()`]); what an
+//! index answers does not depend on how its changes were cut into batches, but for the order of entries
+//! that were put again.
+//!
+//! | file | what |
+//! |---|---|
+//! | `trees`, `term`, `state`, `fields` | what is on disk, by tree |
+//! | `postings`, `record`, `stored` | the bytes in it |
+//! | `entry`, `batch`, `term_table`, `apply` | how changes get in |
+//! | `reader`, `entry_view` | fields, terms and entries |
+//! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set` | how a query finds entries |
+//! | `search`, `sort`, `sorted_walk`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `analysis` | how texts become terms |
+//! | `check` | whether everything agrees with itself |
+#![forbid(unsafe_code)]
+
+mod alphanumeric;
+pub mod analysis;
+mod apply;
+mod batch;
+mod check;
+mod cursor;
+mod entry;
+mod entry_set;
+mod entry_view;
+mod error;
+mod fields;
+mod ids;
+mod phrase;
+mod plan;
+mod postings;
+mod query;
+mod reader;
+mod record;
+mod scoring;
+mod search;
+mod sort;
+mod sorted_walk;
+mod state;
+mod stored;
+mod term;
+mod term_match;
+mod term_table;
+mod trees;
+mod varint;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::{
+    apply::Applied,
+    batch::{BATCH_BYTES_MAX, IndexBatch},
+    check::{IndexReport, check},
+    entry::{ENTRY_BYTES_MAX, EntryBuilder},
+    entry_view::{EntryView, FieldTerms},
+    error::SearchError,
+    fields::{
+        DOCUMENT_ID_FIELD, FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, FieldOptions, FieldSet,
+        Indexing,
+    },
+    ids::{EntryId, FieldId},
+    query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
+    reader::{FieldInfo, IndexReader, TermCount},
+    search::{Hit, Hits, Scoring, SortedStream},
+    sort::{Sort, SortBy, SortKey},
+    stored::StoredValues,
+    term::{TERM_BYTES_MAX, TermKind, TermValue},
+};

@@ -1,0 +1,329 @@
+//! From a query to a cursor.
+
+use std::{borrow::Cow, ops::Bound, rc::Rc};
+
+use storage::Transaction;
+
+use crate::{
+    cursor::{
+        BoxedCursor, Cursor, DifferenceCursor, END, EmptyCursor, FilteredCursor,
+        IntersectionCursor, SetCursor, TermCursor, UnionCursor,
+    },
+    entry_set::EntrySet,
+    error::SearchError,
+    fields::FieldRecord,
+    ids::FieldId,
+    phrase::PhraseFilter,
+    query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
+    reader::IndexReader,
+    scoring::TermScorer,
+    term::{self, TermKind, TermValue},
+    term_match::{FuzzyText, TermMatcher, TextPattern},
+};
+
+/// More alternatives than this become a set at once when nobody asks for scores.
+const UNION_CURSORS_MAX: usize = 16;
+
+/// Makes cursors of queries.
+pub(crate) struct Planner<'r, 't, T> {
+    reader: &'r IndexReader<'t, T>,
+    /// Whether scores are asked for.
+    scoring: bool,
+}
+
+type Planned<'t> = Result<BoxedCursor<'t>, SearchError>;
+
+impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
+    pub(crate) fn new(reader: &'r IndexReader<'t, T>, scoring: bool) -> Self {
+        Self { reader, scoring }
+    }
+
+    pub(crate) fn plan(&self, query: &Query) -> Planned<'t> {
+        self.node(query, 1.0, 0)
+    }
+
+    fn node(&self, query: &Query, boost: f32, depth: usize) -> Planned<'t> {
+        if depth > QUERY_DEPTH_MAX {
+            return Err(SearchError::QueryTooDeep);
+        }
+        match query {
+            Query::All => self.constant_list(FieldId::ALL_ENTRIES, TermKind::Exists, boost),
+            Query::None => Ok(Box::new(EmptyCursor)),
+            Query::Exists { field } => match self.reader.field(field)? {
+                Some(field) => self.constant_list(field, TermKind::Exists, boost),
+                None => Ok(Box::new(EmptyCursor)),
+            },
+            Query::And(clauses) => self.and(clauses, boost, depth),
+            Query::Or(clauses) => self.or(clauses, boost, depth),
+            Query::Not(_) => self.and(std::slice::from_ref(query), boost, depth),
+            Query::Boost(inner, factor) => self.node(inner, boost * factor, depth + 1),
+            Query::Entries(entries) => {
+                let mut set = EntrySet::new(self.reader.state.next_entry);
+                entries.iter().for_each(|entry| set.insert(entry.0));
+                let set = Box::new(SetCursor::new(Rc::new(set), boost));
+                let all = self.constant_list(FieldId::ALL_ENTRIES, TermKind::Exists, 0.0)?;
+                Ok(Box::new(IntersectionCursor::new(vec![set, all])?))
+            }
+            Query::Term { field, .. }
+            | Query::AnyOf { field, .. }
+            | Query::AllOf { field, .. }
+            | Query::Range { field, .. }
+            | Query::Prefix { field, .. }
+            | Query::Suffix { field, .. }
+            | Query::Contains { field, .. }
+            | Query::Wildcard { field, .. }
+            | Query::Regex { field, .. }
+            | Query::Fuzzy { field, .. }
+            | Query::Phrase { field, .. } => match self.reader.field_record(field)? {
+                Some(field) => self.field_node(&field, query, boost),
+                None => Ok(Box::new(EmptyCursor)),
+            },
+        }
+    }
+
+    /// A query about one field, which there is.
+    fn field_node(&self, field: &FieldRecord, query: &Query, boost: f32) -> Planned<'t> {
+        match query {
+            Query::Term { value, .. } => self.term(field, value, boost),
+            Query::AnyOf { values, .. } => self.any_of(field, values, boost),
+            Query::AllOf { values, .. } if values.is_empty() => Ok(Box::new(EmptyCursor)),
+            Query::AllOf { values, .. } => {
+                let cursors = values
+                    .iter()
+                    .map(|value| self.constant_term(field.id, value, boost))
+                    .collect::<Result<_, _>>()?;
+                Ok(Box::new(IntersectionCursor::new(cursors)?))
+            }
+            Query::Range { range, .. } => self.range(field.id, range, boost),
+            Query::Prefix { text, .. } => self.matching(field.id, TextPattern::prefix(text), boost),
+            Query::Suffix { text, .. } => self.matching(field.id, TextPattern::suffix(text), boost),
+            Query::Contains { text, .. } => {
+                self.matching(field.id, TextPattern::contains(text), boost)
+            }
+            Query::Wildcard { pattern, .. } => {
+                self.matching(field.id, TextPattern::wildcard(pattern), boost)
+            }
+            Query::Regex { pattern, .. } => {
+                self.matching(field.id, TextPattern::regex(pattern)?, boost)
+            }
+            Query::Fuzzy { text, similarity, .. } => {
+                self.matched(field.id, FuzzyText::new(text, *similarity), boost)
+            }
+            Query::Phrase { words, slop, .. } => self.phrase(field, words, *slop, boost),
+            Query::All
+            | Query::None
+            | Query::Exists { .. }
+            | Query::And(_)
+            | Query::Or(_)
+            | Query::Not(_)
+            | Query::Boost(..)
+            | Query::Entries(_) => unreachable!("only queries about one field come here"),
+        }
+    }
+
+    /// All entries of a list, with the same score.
+    fn constant_list(&self, field: FieldId, kind: TermKind, score: f32) -> Planned<'t> {
+        self.constant(field, kind, &[], score)
+    }
+
+    fn constant_term(&self, field: FieldId, value: &TermValue, score: f32) -> Planned<'t> {
+        self.constant(field, value.kind(), &value.bytes(), score)
+    }
+
+    fn constant(&self, field: FieldId, kind: TermKind, bytes: &[u8], score: f32) -> Planned<'t> {
+        match self.reader.list(field, kind, bytes)? {
+            Some(list) => {
+                let cursor = list.cursor(self.reader.tx)?;
+                Ok(Box::new(TermCursor::new(cursor, TermScorer::constant(score))))
+            }
+            None => Ok(Box::new(EmptyCursor)),
+        }
+    }
+
+    fn term(&self, field: &FieldRecord, value: &TermValue, boost: f32) -> Planned<'t> {
+        let Some(list) = self.reader.list(field.id, value.kind(), &value.bytes())? else {
+            return Ok(Box::new(EmptyCursor));
+        };
+        let scorer = match self.scoring {
+            true => self.scorer(field, list.count(), boost)?,
+            false => TermScorer::constant(boost),
+        };
+        Ok(Box::new(TermCursor::new(list.cursor(self.reader.tx)?, scorer)))
+    }
+
+    fn scorer(
+        &self,
+        field: &FieldRecord,
+        matching: u64,
+        boost: f32,
+    ) -> Result<TermScorer, SearchError> {
+        let average = match field.has_words {
+            true => {
+                let texts = self.reader.list_count(field.id, TermKind::Exists, &[])?;
+                field.words as f32 / texts.max(1) as f32
+            }
+            false => 1.0,
+        };
+        Ok(TermScorer::new(self.reader.state.live, matching, average, boost))
+    }
+
+    fn any_of(&self, field: &FieldRecord, values: &[TermValue], boost: f32) -> Planned<'t> {
+        let mut cursors = Vec::with_capacity(values.len());
+        for value in values {
+            cursors.push(self.constant_term(field.id, value, boost)?);
+        }
+        self.union(cursors)
+    }
+
+    fn union(&self, mut cursors: Vec<BoxedCursor<'t>>) -> Planned<'t> {
+        cursors.retain(|cursor| cursor.current() != END);
+        match cursors.len() {
+            0 => return Ok(Box::new(EmptyCursor)),
+            1 => return Ok(cursors.remove(0)),
+            _ => {}
+        }
+        if self.scoring || cursors.len() <= UNION_CURSORS_MAX {
+            return Ok(Box::new(UnionCursor::new(cursors)));
+        }
+        let mut set = EntrySet::new(self.reader.state.next_entry);
+        for cursor in &mut cursors {
+            collect(cursor.as_mut(), &mut set)?;
+        }
+        Ok(Box::new(SetCursor::new(Rc::new(set), 1.0)))
+    }
+
+    /// All clauses; those that are negated are taken away from the rest.
+    fn and(&self, clauses: &[Query], boost: f32, depth: usize) -> Planned<'t> {
+        let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
+        for clause in clauses {
+            match clause {
+                Query::Not(inner) => unwanted.push(self.node(inner, boost, depth + 1)?),
+                other => wanted.push(self.node(other, boost, depth + 1)?),
+            }
+        }
+        if wanted.is_empty() {
+            wanted.push(self.constant_list(FieldId::ALL_ENTRIES, TermKind::Exists, 0.0)?);
+        }
+        let found = match wanted.len() {
+            1 => wanted.remove(0),
+            _ => Box::new(IntersectionCursor::new(wanted)?),
+        };
+        if unwanted.is_empty() {
+            return Ok(found);
+        }
+        let bonus = boost * unwanted.len() as f32;
+        let unwanted = self.union(unwanted)?;
+        Ok(Box::new(DifferenceCursor::new(found, unwanted, bonus)?))
+    }
+
+    fn or(&self, clauses: &[Query], boost: f32, depth: usize) -> Planned<'t> {
+        let cursors = clauses
+            .iter()
+            .map(|clause| self.node(clause, boost, depth + 1))
+            .collect::<Result<_, _>>()?;
+        self.union(cursors)
+    }
+
+    fn range(&self, field: FieldId, range: &TermRange, score: f32) -> Planned<'t> {
+        let (kind, low, high) = range_bytes(range);
+        let mut set = EntrySet::new(self.reader.state.next_entry);
+        let mut scan = self.reader.scan_terms(field, kind, term::as_slices(&low))?;
+        while let Some((bytes, list)) = scan.next()? {
+            let inside = match &high {
+                Bound::Included(high) => bytes <= &high[..],
+                Bound::Excluded(high) => bytes < &high[..],
+                Bound::Unbounded => true,
+            };
+            if !inside {
+                break;
+            }
+            list.insert_into(self.reader.tx, &mut set)?;
+        }
+        Ok(Box::new(SetCursor::new(Rc::new(set), score)))
+    }
+
+    /// Entries with a text that matches; any value at all when the pattern matches every text.
+    fn matching(&self, field: FieldId, pattern: TextPattern<'_>, score: f32) -> Planned<'t> {
+        if pattern.matches_everything() {
+            return self.constant_list(field, TermKind::Exists, score);
+        }
+        self.matched(field, pattern, score)
+    }
+
+    fn matched(&self, field: FieldId, mut matcher: impl TermMatcher, score: f32) -> Planned<'t> {
+        let mut set = EntrySet::new(self.reader.state.next_entry);
+        self.reader.for_each_match(field, &mut matcher, |_, list| {
+            list.insert_into(self.reader.tx, &mut set)
+        })?;
+        Ok(Box::new(SetCursor::new(Rc::new(set), score)))
+    }
+
+    fn phrase(
+        &self,
+        field: &FieldRecord,
+        words: &[PhraseWord],
+        slop: u32,
+        boost: f32,
+    ) -> Planned<'t> {
+        let mut cursors: Vec<BoxedCursor<'t>> = Vec::new();
+        let mut scorer: Option<TermScorer> = None;
+        for word in words {
+            let bytes = term::shortened(&word.text);
+            let Some(list) = self.reader.list(field.id, TermKind::Text, bytes.as_bytes())? else {
+                return Ok(Box::new(EmptyCursor));
+            };
+            let own = self.scorer(field, list.count(), boost)?;
+            scorer = Some(scorer.map_or(own, |sum| sum.plus(own)));
+            cursors.push(Box::new(TermCursor::new(list.cursor(self.reader.tx)?, own)));
+        }
+        let Some(scorer) = scorer else { return Ok(Box::new(EmptyCursor)) };
+        if words.len() == 1 {
+            return Ok(cursors.remove(0));
+        }
+        let candidates = Box::new(IntersectionCursor::new(cursors)?);
+        if !field.has_words {
+            return Ok(candidates);
+        }
+        let words: Vec<(Cow<'_, str>, u32)> =
+            words.iter().map(|word| (term::shortened(&word.text), word.position)).collect();
+        let filter = PhraseFilter::new(self.reader.tx, field.id, &words, slop, scorer);
+        Ok(Box::new(FilteredCursor::new(candidates, filter)?))
+    }
+}
+
+/// Puts all entries of a cursor into a set.
+pub(crate) fn collect(
+    cursor: &mut (impl Cursor + ?Sized),
+    set: &mut EntrySet,
+) -> Result<(), SearchError> {
+    let mut entry = cursor.current();
+    while entry != END {
+        set.insert(entry);
+        entry = cursor.advance()?;
+    }
+    Ok(())
+}
+
+type ByteBounds = (TermKind, Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+fn range_bytes(range: &TermRange) -> ByteBounds {
+    fn both<V: Clone>(
+        kind: TermKind,
+        low: &Bound<V>,
+        high: &Bound<V>,
+        bytes: impl Fn(V) -> Vec<u8>,
+    ) -> ByteBounds {
+        (kind, low.clone().map(&bytes), high.clone().map(&bytes))
+    }
+    match range {
+        TermRange::Text(low, high) => {
+            both(TermKind::Text, low, high, |text| term::shortened(&text).into_owned().into_bytes())
+        }
+        TermRange::Long(low, high) => {
+            both(TermKind::Long, low, high, |value| term::long_bytes(value).to_vec())
+        }
+        TermRange::Double(low, high) => {
+            both(TermKind::Double, low, high, |value| term::double_bytes(value).to_vec())
+        }
+    }
+}

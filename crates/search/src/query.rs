@@ -1,0 +1,164 @@
+//! Queries, as data.
+
+use std::ops::Bound;
+
+use crate::{ids::EntryId, term::TermValue};
+
+/// The deepest nesting of a query.
+pub const QUERY_DEPTH_MAX: usize = 512;
+
+/// What to look for. Fields are named; one that the index does not have has no terms. Texts are terms
+/// already, as the field's analyzer leaves them: lower-cased where the field is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Query {
+    /// Every entry; score 1.
+    All,
+    /// No entry.
+    None,
+    /// Entries that have the value. Scored by BM25.
+    Term {
+        /// The field.
+        field: String,
+        /// The value.
+        value: TermValue,
+    },
+    /// Entries that have any of the values; the score is how many.
+    AnyOf {
+        /// The field.
+        field: String,
+        /// The values.
+        values: Vec<TermValue>,
+    },
+    /// Entries that have all of the values; none when there are no values. The score is how many.
+    AllOf {
+        /// The field.
+        field: String,
+        /// The values.
+        values: Vec<TermValue>,
+    },
+    /// Entries with a value in the range; score 1.
+    Range {
+        /// The field.
+        field: String,
+        /// The range.
+        range: TermRange,
+    },
+    /// Entries with a text that begins so. Like the four that follow: score 1, and with an empty text
+    /// every entry that has anything in the field, null too.
+    Prefix {
+        /// The field.
+        field: String,
+        /// The beginning.
+        text: String,
+    },
+    /// Entries with a text that ends so.
+    Suffix {
+        /// The field.
+        field: String,
+        /// The end.
+        text: String,
+    },
+    /// Entries with a text that has this inside.
+    Contains {
+        /// The field.
+        field: String,
+        /// The part.
+        text: String,
+    },
+    /// Entries with a text like the pattern: `*` stands for any characters, `?` for one.
+    Wildcard {
+        /// The field.
+        field: String,
+        /// The pattern.
+        pattern: String,
+    },
+    /// Entries with a text in which the regular expression is found, whatever the case of letters.
+    Regex {
+        /// The field.
+        field: String,
+        /// The expression, in the syntax of the crate `regex`.
+        pattern: String,
+    },
+    /// Entries with a text near to this one; score 1.
+    Fuzzy {
+        /// The field.
+        field: String,
+        /// The text.
+        text: String,
+        /// From 0 to 1: one less the edits per character of the shorter text has to be above this.
+        similarity: f32,
+    },
+    /// Entries whose field has the words in this order, `slop` moves away from it at most. Scored by
+    /// BM25. Only for fields of words; elsewhere it is like [`Query::AllOf`].
+    Phrase {
+        /// The field.
+        field: String,
+        /// The words.
+        words: Vec<PhraseWord>,
+        /// By how many places the words may be moved.
+        slop: u32,
+    },
+    /// Entries with any value in the field, null too; score 1.
+    Exists {
+        /// The field.
+        field: String,
+    },
+    /// Entries that all match; all entries when there are none. The scores are added.
+    And(Vec<Query>),
+    /// Entries that any matches. The scores of those that match are added.
+    Or(Vec<Query>),
+    /// Entries that do not match; score 1.
+    Not(Box<Query>),
+    /// The same with all scores multiplied.
+    Boost(Box<Query>, f32),
+    /// These entries, in any order; score 1.
+    Entries(Vec<EntryId>),
+}
+
+/// A word of a phrase and its place in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhraseWord {
+    /// The word, as the analyzer leaves it.
+    pub text: String,
+    /// Its place; stop words leave gaps.
+    pub position: u32,
+}
+
+/// A range of values of one kind. Null is in no range; the empty text is the lowest text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TermRange {
+    /// Of texts, by their bytes.
+    Text(Bound<String>, Bound<String>),
+    /// Of numbers, cut to integers.
+    Long(Bound<i64>, Bound<i64>),
+    /// Of numbers.
+    Double(Bound<f64>, Bound<f64>),
+}
+
+impl Query {
+    /// Entries in which the field is `value`.
+    pub fn term(field: &str, value: TermValue) -> Self {
+        Query::Term { field: field.to_owned(), value }
+    }
+
+    /// Entries in which the field has this text.
+    pub fn text(field: &str, text: &str) -> Self {
+        Self::term(field, TermValue::Text(text.to_owned()))
+    }
+
+    /// Entries in which the field is in the range.
+    pub fn range(field: &str, range: TermRange) -> Self {
+        Query::Range { field: field.to_owned(), range }
+    }
+
+    /// Entries that have the field.
+    pub fn exists(field: &str) -> Self {
+        Query::Exists { field: field.to_owned() }
+    }
+
+    /// The opposite.
+    #[expect(clippy::should_implement_trait, reason = "`!query` would hide an allocation")]
+    pub fn not(self) -> Self {
+        Query::Not(Box::new(self))
+    }
+}

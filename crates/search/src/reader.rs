@@ -1,0 +1,250 @@
+//! Reading an index: its fields, terms and entries.
+
+use std::ops::Bound;
+
+use storage::Transaction;
+
+use crate::{
+    entry_view::EntryView,
+    error::SearchError,
+    fields::{FieldRecord, field_name},
+    ids::{EntryId, FieldId},
+    postings::PostingList,
+    record::RecordReader,
+    state::IndexState,
+    stored::StoredValues,
+    term::{self, TermKind, TermValue},
+    trees,
+};
+
+/// A field of an index, as it is on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// Its number.
+    pub id: FieldId,
+    /// Its name.
+    pub name: String,
+    /// Whether its terms are words of a text.
+    pub has_words: bool,
+    /// Entries that have it.
+    pub entries: u64,
+}
+
+/// A term and how many entries have it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TermCount {
+    /// Null or a text.
+    pub value: TermValue,
+    /// Entries that have it.
+    pub entries: u64,
+}
+
+/// An index as a transaction sees it.
+pub struct IndexReader<'t, T> {
+    pub(crate) tx: &'t T,
+    pub(crate) state: IndexState,
+}
+
+impl<'t, T: Transaction> IndexReader<'t, T> {
+    /// The index in that environment; an empty one when nothing was indexed yet.
+    pub fn open(tx: &'t T) -> Result<Self, SearchError> {
+        Ok(Self { tx, state: IndexState::load(tx)? })
+    }
+
+    /// Live entries.
+    pub fn entry_count(&self) -> u64 {
+        self.state.live
+    }
+
+    /// The number that the next entry will get: all numbers are below it.
+    pub fn next_entry(&self) -> EntryId {
+        EntryId(self.state.next_entry)
+    }
+
+    /// All fields by name, without `id()`.
+    pub fn fields(&self) -> Result<Vec<FieldInfo>, SearchError> {
+        let mut fields = Vec::new();
+        for entry in self.tx.tree(&trees::FIELDS)?.range(Bound::Unbounded)? {
+            let (name, value) = entry?;
+            let record = FieldRecord::read(value)?;
+            fields.push(FieldInfo {
+                id: record.id,
+                name: field_name(&name)?.to_owned(),
+                has_words: record.has_words,
+                entries: self.list_count(record.id, TermKind::Exists, &[])?,
+            });
+        }
+        Ok(fields)
+    }
+
+    /// The number of a field; `id()` is one.
+    pub fn field(&self, name: &str) -> Result<Option<FieldId>, SearchError> {
+        Ok(self.field_record(name)?.map(|record| record.id))
+    }
+
+    /// Null, if an entry has it, and the texts of a field, ascending by their bytes: up to `limit` after
+    /// the one named.
+    pub fn terms(
+        &self,
+        field: FieldId,
+        after: Option<&TermValue>,
+        limit: usize,
+    ) -> Result<Vec<TermCount>, SearchError> {
+        let mut terms = Vec::new();
+        if after.is_none() && limit > 0 {
+            let entries = self.list_count(field, TermKind::Null, &[])?;
+            if entries > 0 {
+                terms.push(TermCount { value: TermValue::Null, entries });
+            }
+        }
+        let from = match after {
+            Some(TermValue::Text(text)) => Bound::Excluded(text.as_bytes()),
+            _ => Bound::Unbounded,
+        };
+        let mut scan = self.scan_terms(field, TermKind::Text, from)?;
+        while terms.len() < limit
+            && let Some((bytes, list)) = scan.next()?
+        {
+            let value = TermValue::Text(term::text_of(bytes)?.to_owned());
+            terms.push(TermCount { value, entries: list.count() });
+        }
+        Ok(terms)
+    }
+
+    /// How many different texts a field has. Walks them.
+    pub fn term_count(&self, field: FieldId) -> Result<u64, SearchError> {
+        let mut scan = self.scan_terms(field, TermKind::Text, Bound::Unbounded)?;
+        let mut count = 0;
+        while scan.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// How many entries have the value.
+    pub fn count_of(&self, field: FieldId, value: &TermValue) -> Result<u64, SearchError> {
+        self.list_count(field, value.kind(), &value.bytes())
+    }
+
+    /// An entry's terms.
+    pub fn entry(&self, entry: EntryId) -> Result<Option<EntryView<'t>>, SearchError> {
+        Ok(self.record_if_any(entry.0)?.map(EntryView::new))
+    }
+
+    /// The lower-cased id of the document that an entry comes from.
+    pub fn document_id(&self, entry: EntryId) -> Result<Option<&'t str>, SearchError> {
+        match self.record_if_any(entry.0)? {
+            Some(record) => EntryView::new(record).document_id().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The stored values of an entry.
+    pub fn stored(&self, entry: EntryId) -> Result<Option<StoredValues<'t>>, SearchError> {
+        let bytes = self.tx.tree(&trees::STORED)?.get(&entry.0.to_be_bytes())?;
+        Ok(bytes.map(StoredValues::new))
+    }
+
+    /// The entries of a document, ascending.
+    pub fn entries_of(&self, document_id: &str) -> Result<Vec<EntryId>, SearchError> {
+        let mut entries = Vec::new();
+        let list = self.list(FieldId::DOCUMENT_ID, TermKind::Text, document_id.as_bytes())?;
+        if let Some(list) = list {
+            list.for_each_chunk(self.tx, |chunk| {
+                entries.extend(chunk.entries().iter().copied().map(EntryId));
+            })?;
+        }
+        Ok(entries)
+    }
+
+    pub(crate) fn field_record(&self, name: &str) -> Result<Option<FieldRecord>, SearchError> {
+        if name == crate::DOCUMENT_ID_FIELD {
+            return Ok(Some(FieldRecord { id: FieldId::DOCUMENT_ID, has_words: false, words: 0 }));
+        }
+        self.tx.tree(&trees::FIELDS)?.get(name.as_bytes())?.map(FieldRecord::read).transpose()
+    }
+
+    pub(crate) fn list(
+        &self,
+        field: FieldId,
+        kind: TermKind,
+        bytes: &[u8],
+    ) -> Result<Option<PostingList<'t>>, SearchError> {
+        let value = self.tx.tree(&trees::TERMS)?.get(&term::key(field, kind, bytes))?;
+        value.map(PostingList::parse).transpose()
+    }
+
+    pub(crate) fn list_count(
+        &self,
+        field: FieldId,
+        kind: TermKind,
+        bytes: &[u8],
+    ) -> Result<u64, SearchError> {
+        Ok(self.list(field, kind, bytes)?.map_or(0, |list| list.count()))
+    }
+
+    fn record_if_any(&self, entry: u64) -> Result<Option<RecordReader<'t>>, SearchError> {
+        let bytes = self.tx.tree(&trees::ENTRIES)?.get(&entry.to_be_bytes())?;
+        bytes.map(RecordReader::new).transpose()
+    }
+
+    /// The record of an entry that a posting list names.
+    pub(crate) fn record(&self, entry: u64) -> Result<RecordReader<'t>, SearchError> {
+        self.record_if_any(entry)?.ok_or(SearchError::corrupt("a listed entry has no record"))
+    }
+
+    /// The terms of a field and kind from a bound upwards.
+    pub(crate) fn scan_terms(
+        &self,
+        field: FieldId,
+        kind: TermKind,
+        from: Bound<&[u8]>,
+    ) -> Result<TermScan<'t>, SearchError> {
+        let prefix = term::key(field, kind, &[]);
+        let from = match from {
+            Bound::Included(bytes) => Bound::Included(term::key(field, kind, bytes)),
+            Bound::Excluded(bytes) => Bound::Excluded(term::key(field, kind, bytes)),
+            Bound::Unbounded => Bound::Included(prefix.clone()),
+        };
+        let entries = self.tx.tree(&trees::TERMS)?.range(term::as_slices(&from))?;
+        Ok(TermScan { entries: Box::new(entries), prefix, key: Vec::new() })
+    }
+
+    /// The terms of a field and kind downwards from the last.
+    pub(crate) fn scan_terms_back(
+        &self,
+        field: FieldId,
+        kind: TermKind,
+    ) -> Result<TermScan<'t>, SearchError> {
+        let prefix = term::key(field, kind, &[]);
+        let mut after = prefix.clone();
+        if let Some(last) = after.last_mut() {
+            *last += 1;
+        }
+        let entries = self.tx.tree(&trees::TERMS)?.range_back(Bound::Excluded(&after))?;
+        Ok(TermScan { entries: Box::new(entries), prefix, key: Vec::new() })
+    }
+}
+
+/// Walks terms of one field and kind.
+pub(crate) struct TermScan<'t> {
+    entries: Box<dyn Iterator<Item = storage::TreeEntry<'t>> + 't>,
+    prefix: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl<'t> TermScan<'t> {
+    /// The next term's bytes and postings.
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], PostingList<'t>)>, SearchError> {
+        let Some(entry) = self.entries.next() else { return Ok(None) };
+        let (key, value) = entry?;
+        self.key = key;
+        match self.key.strip_prefix(&self.prefix[..]) {
+            Some(bytes) => Ok(Some((bytes, PostingList::parse(value)?))),
+            None => {
+                self.entries = Box::new(std::iter::empty());
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Matches in the order of a field, found by walking its terms: what is asked for first is found
+//! first, and memory does not grow with the matches beyond a bit for each.
+//!
+//! The walk gives *groups*: entries with the same value, in the order of values. An entry in the list
+//! Many stands under several terms; its record tells at which of them it belongs.
+
+use std::{collections::VecDeque, ops::Bound, rc::Rc};
+
+use storage::Transaction;
+
+use crate::{
+    cursor::{Cursor, END, TermCursor},
+    entry_set::EntrySet,
+    error::SearchError,
+    ids::FieldId,
+    postings::PostingList,
+    reader::{IndexReader, TermScan},
+    scoring::TermScorer,
+    sort::{FieldOrder, SortValue, value_in},
+    term::TermKind,
+};
+
+/// Where the next group comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Missing,
+    Null,
+    NoNumber,
+    Terms,
+}
+
+/// Walks a field.
+pub(crate) struct SortedWalk<'r, 't, T> {
+    reader: &'r IndexReader<'t, T>,
+    matches: Rc<EntrySet>,
+    field: FieldId,
+    order: FieldOrder,
+    sources: VecDeque<Source>,
+    terms: Option<TermScan<'t>>,
+    /// Matching entries that stand under several terms.
+    many: EntrySet,
+    group: Option<Group<'t, T>>,
+    descending: bool,
+}
+
+/// The candidates of a group.
+struct Group<'t, T> {
+    candidates: Candidates<'t, T>,
+    /// What the value of an entry has to be when it could be another; `None` when any is right.
+    value: GroupValue,
+}
+
+enum Candidates<'t, T> {
+    List(TermCursor<'t, T>),
+    Set { set: EntrySet, next: u64 },
+}
+
+enum GroupValue {
+    Missing,
+    Null,
+    NoNumber,
+    Term(Vec<u8>),
+}
+
+impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
+    /// A walk over the matching entries by that field, which has an order that terms have.
+    pub(crate) fn new(
+        reader: &'r IndexReader<'t, T>,
+        matches: Rc<EntrySet>,
+        field: FieldId,
+        order: FieldOrder,
+        descending: bool,
+    ) -> Result<Self, SearchError> {
+        let mut sources = vec![Source::Missing, Source::Null];
+        if order.is_numeric() {
+            sources.push(Source::NoNumber);
+        }
+        sources.push(Source::Terms);
+        if descending {
+            sources.reverse();
+        }
+        let mut many = EntrySet::new(reader.state.next_entry);
+        if let Some(list) = reader.list(field, TermKind::Many, &[])? {
+            list.for_each_chunk(reader.tx, |chunk| {
+                for entry in chunk.entries() {
+                    if matches.contains(*entry) {
+                        many.insert(*entry);
+                    }
+                }
+            })?;
+        }
+        let sources = sources.into();
+        let (terms, group) = (None, None);
+        Ok(Self { reader, matches, field, order, sources, terms, many, group, descending })
+    }
+
+    /// Goes to the next group; false when there is none.
+    pub(crate) fn next_group(&mut self) -> Result<bool, SearchError> {
+        loop {
+            let Some(source) = self.sources.front().copied() else {
+                self.group = None;
+                return Ok(false);
+            };
+            self.group = match source {
+                Source::Terms => self.next_term()?,
+                Source::Missing => Some(self.missing()?),
+                Source::Null => self.null()?,
+                Source::NoNumber => Some(self.no_number()?),
+            };
+            if source != Source::Terms || self.group.is_none() {
+                self.sources.pop_front();
+            }
+            if self.group.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The next entry of the group.
+    pub(crate) fn next_entry(&mut self) -> Result<Option<u64>, SearchError> {
+        loop {
+            let Some(group) = &mut self.group else { return Ok(None) };
+            let entry = group.candidates.next()?;
+            if entry == END {
+                return Ok(None);
+            }
+            if self.matches.contains(entry) && self.belongs(entry)? {
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    /// Whether the value of the entry is that of the group.
+    fn belongs(&self, entry: u64) -> Result<bool, SearchError> {
+        let Some(group) = &self.group else { return Ok(false) };
+        if !self.many.contains(entry) {
+            return Ok(true);
+        }
+        let value = value_in(self.reader.record(entry)?, self.field, self.order)?;
+        Ok(match (&group.value, value) {
+            (GroupValue::Missing, SortValue::Missing)
+            | (GroupValue::Null, SortValue::Null)
+            | (GroupValue::NoNumber, SortValue::NoNumber) => true,
+            (GroupValue::Term(bytes), SortValue::Text(text)) => text.as_bytes() == bytes,
+            (GroupValue::Term(bytes), SortValue::Number(number)) => number == bytes[..],
+            _ => false,
+        })
+    }
+
+    fn next_term(&mut self) -> Result<Option<Group<'t, T>>, SearchError> {
+        let kind = self.order.term_kind();
+        if self.terms.is_none() {
+            self.terms = Some(match self.descending {
+                true => self.reader.scan_terms_back(self.field, kind)?,
+                false => self.reader.scan_terms(self.field, kind, Bound::Unbounded)?,
+            });
+        }
+        let Some(terms) = &mut self.terms else { return Ok(None) };
+        while let Some((bytes, list)) = terms.next()? {
+            // Most terms of a walk have one entry, and most of those do not match.
+            if let PostingList::Single(posting, _) = list
+                && !self.matches.contains(posting.entry)
+            {
+                continue;
+            }
+            let value = GroupValue::Term(bytes.to_vec());
+            return Ok(Some(self.list_group(list, value)?));
+        }
+        Ok(None)
+    }
+
+    fn list_group(
+        &self,
+        list: PostingList<'t>,
+        value: GroupValue,
+    ) -> Result<Group<'t, T>, SearchError> {
+        let cursor = TermCursor::new(list.cursor(self.reader.tx)?, TermScorer::constant(1.0));
+        Ok(Group { candidates: Candidates::List(cursor), value })
+    }
+
+    fn missing(&self) -> Result<Group<'t, T>, SearchError> {
+        let mut set = (*self.matches).clone();
+        self.take_out(&mut set, TermKind::Exists)?;
+        Ok(Group { candidates: Candidates::Set { set, next: 0 }, value: GroupValue::Missing })
+    }
+
+    fn null(&self) -> Result<Option<Group<'t, T>>, SearchError> {
+        let list = self.reader.list(self.field, TermKind::Null, &[])?;
+        list.map(|list| self.list_group(list, GroupValue::Null)).transpose()
+    }
+
+    /// Entries that have the field, but neither a number nor only null.
+    fn no_number(&self) -> Result<Group<'t, T>, SearchError> {
+        let mut set = EntrySet::new(self.reader.state.next_entry);
+        if let Some(list) = self.reader.list(self.field, TermKind::Exists, &[])? {
+            list.for_each_chunk(self.reader.tx, |chunk| {
+                for entry in chunk.entries() {
+                    if self.matches.contains(*entry) {
+                        set.insert(*entry);
+                    }
+                }
+            })?;
+        }
+        self.take_out(&mut set, TermKind::Numeric)?;
+        self.take_out(&mut set, TermKind::Null)?;
+        // Null beside a text was taken out with the nulls.
+        self.many.iter().for_each(|entry| set.insert(entry));
+        Ok(Group { candidates: Candidates::Set { set, next: 0 }, value: GroupValue::NoNumber })
+    }
+
+    fn take_out(&self, set: &mut EntrySet, kind: TermKind) -> Result<(), SearchError> {
+        match self.reader.list(self.field, kind, &[])? {
+            Some(list) => list.for_each_chunk(self.reader.tx, |chunk| {
+                chunk.entries().iter().for_each(|entry| set.remove(*entry));
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<T: Transaction> Candidates<'_, T> {
+    fn next(&mut self) -> Result<u64, SearchError> {
+        match self {
+            Candidates::List(cursor) => {
+                let entry = cursor.current();
+                cursor.advance()?;
+                Ok(entry)
+            }
+            Candidates::Set { set, next } => {
+                let entry = set.next_from(*next).unwrap_or(END);
+                *next = entry.saturating_add(1);
+                Ok(entry)
+            }
+        }
+    }
+}

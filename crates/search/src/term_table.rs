@@ -1,0 +1,110 @@
+//! The terms of a batch: each key once, with a small number.
+
+use hashbrown::HashTable;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    ids::FieldId,
+    term::{KEY_PREFIX_BYTES, TermKind},
+};
+
+/// The number of a term in its batch.
+pub(crate) type TermNumber = u32;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    start: u32,
+    bytes: u16,
+    has_words: bool,
+}
+
+/// Keys of terms in one buffer, found by hash.
+#[derive(Default)]
+pub(crate) struct TermTable {
+    keys: Vec<u8>,
+    slots: Vec<Slot>,
+    table: HashTable<TermNumber>,
+    scratch: Vec<u8>,
+}
+
+impl TermTable {
+    /// The number of a term; a new one for a new term.
+    pub(crate) fn number(
+        &mut self,
+        field: FieldId,
+        kind: TermKind,
+        bytes: &[u8],
+        has_words: bool,
+    ) -> TermNumber {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&field.0.to_be_bytes());
+        self.scratch.push(kind as u8);
+        self.scratch.extend_from_slice(bytes);
+        let hash = xxh3_64(&self.scratch);
+        let (keys, slots, scratch) = (&self.keys, &self.slots, &self.scratch);
+        let found = self.table.find(hash, |number| key_of(keys, slots, *number) == scratch);
+        if let Some(number) = found {
+            return *number;
+        }
+        let number = self.slots.len() as TermNumber;
+        let has_words = has_words && kind == TermKind::Text;
+        let (start, bytes) = (self.keys.len() as u32, self.scratch.len() as u16);
+        self.slots.push(Slot { start, bytes, has_words });
+        self.keys.extend_from_slice(&self.scratch);
+        let (keys, slots) = (&self.keys, &self.slots);
+        let rehash = |number: &TermNumber| xxh3_64(key_of(keys, slots, *number));
+        self.table.insert_unique(hash, number, rehash);
+        number
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn key(&self, number: TermNumber) -> &[u8] {
+        key_of(&self.keys, &self.slots, number)
+    }
+
+    pub(crate) fn has_words(&self, number: TermNumber) -> bool {
+        self.slots[number as usize].has_words
+    }
+
+    /// All terms by ascending key.
+    pub(crate) fn sorted(&self) -> Vec<TermNumber> {
+        let mut order: Vec<(u64, TermNumber)> = (0..self.slots.len() as TermNumber)
+            .map(|number| (self.sort_head(number), number))
+            .collect();
+        order.sort_unstable_by(|(head, number), (other_head, other)| {
+            head.cmp(other_head).then_with(|| self.key(*number).cmp(self.key(*other)))
+        });
+        order.into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// The first eight bytes of the key: most comparisons end here.
+    fn sort_head(&self, number: TermNumber) -> u64 {
+        let key = self.key(number);
+        let mut head = [0; 8];
+        let bytes = key.len().min(8);
+        head[..bytes].copy_from_slice(&key[..bytes]);
+        u64::from_be_bytes(head)
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.len() + self.slots.len() * (size_of::<Slot>() + 2 * size_of::<TermNumber>())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.slots.clear();
+        self.table.clear();
+    }
+}
+
+fn key_of<'k>(keys: &'k [u8], slots: &[Slot], number: TermNumber) -> &'k [u8] {
+    let slot = slots[number as usize];
+    &keys[slot.start as usize..][..usize::from(slot.bytes)]
+}
+
+const _: () =
+    assert!(crate::term::TERM_BYTES_MAX + 32 + KEY_PREFIX_BYTES <= storage::KEY_BYTES_MAX);

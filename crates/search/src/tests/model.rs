@@ -1,0 +1,1 @@
+//! Generated changes and queries against a naive evaluator, which looks at every entry.
