@@ -29,7 +29,8 @@ pub(crate) fn check(disk: &dyn Disk, base: &Path) {
         disk.remove_dir_all(&base.join(name)).unwrap();
         assert!(!disk.exists(&directory).unwrap(), "{name}");
     }
-    assert!(disk.available_bytes(base).unwrap() > 0);
+    let space = disk.space(base).unwrap();
+    assert!(space.free_bytes > 0 && space.free_bytes <= space.total_bytes);
 }
 
 fn kind<T>(outcome: std::io::Result<T>) -> ErrorKind {

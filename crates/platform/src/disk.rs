@@ -27,6 +27,15 @@ pub enum Access {
     DirectSync,
 }
 
+/// The room of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes that this process can still write.
+    pub free_bytes: u64,
+    /// Bytes that there are, taken or not.
+    pub total_bytes: u64,
+}
+
 /// A name space of files and directories.
 pub trait Disk: Send + Sync + 'static {
     /// Creates the directory and its parents, durably (the entries of new directories are synced).
@@ -52,8 +61,8 @@ pub trait Disk: Send + Sync + 'static {
     /// Takes the exclusive lock named by `path` (the file is created), held until the value is
     /// dropped or the process ends. `WouldBlock` when somebody else, in this process or another, has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
-    /// Bytes that can still be written below `dir`.
-    fn available_bytes(&self, dir: &Path) -> io::Result<u64>;
+    /// The room of the file system that `dir` lies on.
+    fn space(&self, dir: &Path) -> io::Result<DiskSpace>;
 
     /// The whole content of a file (`NotFound`). For small files: headers, records, settings.
     fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The only crate that touches disk, clock and randomness.
+//! The only crate that touches disk, clock, randomness and the memory of the process.
 //!
 //! Everything above asks a [`Platform`] for its I/O, its time and its dice, so that the same engine
 //! runs on the real machine, in memory (`RunInMemory`), and on a simulated disk that loses power,
@@ -9,6 +9,7 @@
 //! | [`disk`] | the traits [`Disk`] and [`File`], [`Mapping`] and [`AlignedBuffer`] |
 //! | [`clock`] | [`Clock`]: wall-clock time and a monotonic counter |
 //! | [`entropy`] | [`Entropy`]: random bytes |
+//! | [`process_memory`] | [`ProcessMemory`]: how much memory the process has and may have |
 //! | [`real`] | the machine this process runs on |
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
@@ -17,22 +18,25 @@ pub mod clock;
 pub mod disk;
 pub mod entropy;
 pub mod memory;
+pub mod process_memory;
 pub mod real;
 pub mod simulated;
 
 #[cfg(test)]
 mod conformance;
+mod control_group;
 mod mapped;
 
 use std::sync::Arc;
 
 pub use crate::{
     clock::{Clock, Timestamp},
-    disk::{Access, AlignedBuffer, DirectoryLock, Disk, File, Mapping, SECTOR_BYTES},
+    disk::{Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, File, Mapping, SECTOR_BYTES},
     entropy::Entropy,
+    process_memory::{MemoryLimit, MemoryLimitSource, MemoryUsage, ProcessMemory},
 };
 
-/// The three things that code may not reach for by itself. Made by `Platform::real`,
+/// The four things that code may not reach for by itself. Made by `Platform::real`,
 /// `Platform::memory` or `Platform::simulated`.
 #[derive(Clone)]
 pub struct Platform {
@@ -42,4 +46,6 @@ pub struct Platform {
     pub clock: Arc<dyn Clock>,
     /// Random bytes.
     pub entropy: Arc<dyn Entropy>,
+    /// How much memory there is and is taken.
+    pub memory: Arc<dyn ProcessMemory>,
 }

@@ -16,11 +16,12 @@ use std::{
 
 use crate::{
     Platform,
-    disk::{Access, DirectoryLock, Disk, File, Mapping, check_direct},
+    disk::{Access, DirectoryLock, Disk, DiskSpace, File, Mapping, check_direct},
     memory::{
         content::Content,
         tree::{Edit, NodeId, ROOT, Tree},
     },
+    process_memory::{RealProcessMemory, machine_memory},
     real::{RealClock, RealEntropy},
 };
 
@@ -31,6 +32,7 @@ impl Platform {
             disk: Arc::new(MemoryDisk::new()),
             clock: Arc::new(RealClock::new()),
             entropy: Arc::new(RealEntropy),
+            memory: Arc::new(RealProcessMemory),
         }
     }
 }
@@ -161,8 +163,9 @@ impl Disk for MemoryDisk {
     }
 
     /// What the machine says it could still give to processes.
-    fn available_bytes(&self, _dir: &Path) -> io::Result<u64> {
-        crate::real::available_memory()
+    fn space(&self, _dir: &Path) -> io::Result<DiskSpace> {
+        let (free_bytes, total_bytes) = machine_memory()?;
+        Ok(DiskSpace { free_bytes, total_bytes })
     }
 }
 

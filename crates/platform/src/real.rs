@@ -24,9 +24,13 @@ use rustix::{
 use crate::{
     Platform,
     clock::{Clock, Timestamp},
-    disk::{Access, AlignedBuffer, DirectoryLock, Disk, File, Mapping, SECTOR_BYTES, check_direct},
+    disk::{
+        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, File, Mapping, SECTOR_BYTES,
+        check_direct,
+    },
     entropy::Entropy,
     mapped::map_shared,
+    process_memory::RealProcessMemory,
 };
 
 /// Owner reads and writes, the group reads; the process's mask takes away more.
@@ -42,6 +46,7 @@ impl Platform {
             disk: Arc::new(RealDisk),
             clock: Arc::new(RealClock::new()),
             entropy: Arc::new(RealEntropy),
+            memory: Arc::new(RealProcessMemory),
         }
     }
 }
@@ -126,9 +131,10 @@ impl Disk for RealDisk {
         Ok(Box::new(RealLock { _file: file }))
     }
 
-    fn available_bytes(&self, dir: &Path) -> io::Result<u64> {
+    fn space(&self, dir: &Path) -> io::Result<DiskSpace> {
         let status = statvfs(or_current(dir))?;
-        Ok(status.f_bavail.saturating_mul(status.f_frsize))
+        let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
+        Ok(DiskSpace { free_bytes: bytes(status.f_bavail), total_bytes: bytes(status.f_blocks) })
     }
 }
 
@@ -281,14 +287,6 @@ impl File for RealFile {
     fn map(&self, len: usize) -> io::Result<Mapping> {
         map_shared(&self.file, len, ()).map_err(|error| self.named(error))
     }
-}
-
-/// Memory that the machine could still give to processes, in bytes.
-pub(crate) fn available_memory() -> io::Result<u64> {
-    let report = fs::read_to_string("/proc/meminfo")?;
-    let line = report.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kilobytes.map(|count| count * 1024).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// The clocks of the machine.

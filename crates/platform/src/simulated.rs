@@ -1,5 +1,6 @@
 //! A machine for crash tests: a disk that loses power, fails a chosen call or flips a bit, a clock
-//! that stands still until told, and dice that fall the same way for the same seed.
+//! that stands still until told, dice that fall the same way for the same seed, and memory that is as
+//! full as a test says.
 //!
 //! The disk keeps what a running process sees and what would survive a power cut apart, for the bytes
 //! of each file and for the names in each directory. It is stricter than most file systems: syncing a
@@ -27,6 +28,7 @@ mod disk;
 mod faults;
 mod names;
 mod power;
+mod process_memory;
 mod random;
 mod unsynced;
 
@@ -43,6 +45,7 @@ pub use self::{
         is_power_lost,
     },
     power::Survival,
+    process_memory::SimulatedMemory,
     random::Random,
 };
 use crate::Platform;
@@ -55,6 +58,8 @@ pub struct Simulation {
     pub disk: Arc<SimulatedDisk>,
     /// The clock of `platform`.
     pub clock: Arc<SimulatedClock>,
+    /// The memory of `platform`.
+    pub memory: Arc<SimulatedMemory>,
 }
 
 impl Platform {
@@ -64,7 +69,9 @@ impl Platform {
         let disk = Arc::new(SimulatedDisk::new(seeds.next_u64()));
         let clock = Arc::new(SimulatedClock::new());
         let entropy = Arc::new(SeededEntropy::new(seeds.next_u64()));
-        let platform = Self { disk: disk.clone(), clock: clock.clone(), entropy };
-        Simulation { platform, disk, clock }
+        let memory = Arc::new(SimulatedMemory::new());
+        let platform =
+            Self { disk: disk.clone(), clock: clock.clone(), entropy, memory: memory.clone() };
+        Simulation { platform, disk, clock, memory }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Condvar, Mutex},
 };
 
-use platform::{Access, DirectoryLock, Disk, File, Mapping};
+use platform::{Access, DirectoryLock, Disk, DiskSpace, File, Mapping};
 
 /// What happens to writes to journal files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +130,8 @@ impl Disk for GatedDisk {
         self.disk.lock(path)
     }
 
-    fn available_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.available_bytes(dir)
+    fn space(&self, dir: &Path) -> io::Result<DiskSpace> {
+        self.disk.space(dir)
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    disk::{Access, DirectoryLock, Disk, File, Mapping, check_direct},
+    disk::{Access, DirectoryLock, Disk, DiskSpace, File, Mapping, check_direct},
     memory::{
         found,
         tree::{self, NodeId, ROOT},
@@ -364,10 +364,11 @@ impl Disk for SimulatedDisk {
         Ok(Box::new(SimulatedLock { shared, node, epoch: state.epoch }))
     }
 
-    fn available_bytes(&self, _dir: &Path) -> io::Result<u64> {
+    fn space(&self, _dir: &Path) -> io::Result<DiskSpace> {
         let state = self.state();
         state.check_power()?;
-        Ok(state.space_left())
+        let total_bytes = state.space_limit.unwrap_or(UNLIMITED_BYTES);
+        Ok(DiskSpace { free_bytes: state.space_left(), total_bytes })
     }
 }
 

@@ -441,7 +441,7 @@ fn faults_strike_the_chosen_kind_until_they_are_cleared() {
 #[test]
 fn space_is_limited_and_comes_back() {
     let (disk, file) = disk_with_file(1, Access::Buffered);
-    let left = || disk.available_bytes(path("d")).unwrap();
+    let left = || disk.space(path("d")).unwrap().free_bytes;
     disk.space_limit(Some(10 * 4096));
     file.set_len(1 << 30).unwrap();
     assert_eq!(left(), 10 * 4096, "holes take no space");
@@ -501,7 +501,7 @@ fn an_unnamed_open_file_stays_usable_through_other_removals() {
     disk.remove_file(path("d/a")).unwrap();
     disk.sync_dir(path("d")).unwrap();
     disk.sync_dir(path("d")).unwrap();
-    assert_eq!(disk.available_bytes(path("d")).unwrap(), (1 << 20) - 4096);
+    assert_eq!(disk.space(path("d")).unwrap().free_bytes, (1 << 20) - 4096);
     file.sync_data().unwrap();
     let mut byte = [0];
     file.read_exact_at(&mut byte, 4095).unwrap();
