@@ -18,7 +18,7 @@ use storage::Environment;
 
 use crate::{
     command::{Batch, BatchOutcome},
-    error::{CommandError, SubmitError},
+    error::{CommandError, LowDiskSpace, SubmitError},
     journal_thread,
     queue_state::{Shared, Submission},
     writer_thread::Writer,
@@ -65,7 +65,7 @@ pub struct CommitQueueStatistics {
     pub batches: u64,
     /// Batches that failed before they were on their way to the disk.
     pub batches_failed: u64,
-    /// Batches that were refused because the queue was full.
+    /// Batches that were refused because the queue or the disk was full.
     pub batches_refused: u64,
 }
 
@@ -129,6 +129,12 @@ impl CommitQueue {
         let reply = move |result| drop(sender.send(result));
         self.submit(batch, Box::new(reply))?;
         Ok(receiver.recv().unwrap_or(Err(CommandError::Closed)))
+    }
+
+    /// Refuses new batches from now on because the disk is too full, or accepts them again. Batches
+    /// that wait already are not concerned.
+    pub fn refuse(&self, reason: Option<Arc<LowDiskSpace>>) {
+        self.shared.lock().refusal = reason;
     }
 
     /// What the queue has done and what waits in it.

@@ -1,6 +1,6 @@
 //! Why a batch was not done, or nobody knows whether it was.
 
-use std::fmt;
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use documents::{DocumentError, ErrorKind};
 use storage::StorageError;
@@ -37,12 +37,27 @@ impl CommandError {
 }
 
 /// Why a batch was not accepted into the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitError {
     /// The environment's, retryable: as many batches wait as may.
     Full,
     /// The queue is closed or has failed; the database must be opened again.
     Closed,
+    /// The environment's, retryable: writes are refused until the disk has room again.
+    LowDiskSpace(Arc<LowDiskSpace>),
+}
+
+/// A disk on which so little is free that nothing more is written to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LowDiskSpace {
+    /// The directory whose file system it is.
+    pub directory: PathBuf,
+    /// Bytes that are free.
+    pub free_bytes: u64,
+    /// Bytes that must be free for writes to be accepted again.
+    pub free_bytes_min: u64,
+    /// Whether a write found no room, whatever the file system says is free.
+    pub was_full: bool,
 }
 
 /// Whether the write path is of no more use after the error: the database has to be opened again.
@@ -52,6 +67,7 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         | StorageError::TooManyUnflushed { .. }
         | StorageError::BuiltOnFailed { .. }
         | StorageError::GivenUp { .. }
+        | StorageError::Stopped
         | StorageError::KeyTooLong { .. }
         | StorageError::ValueTooLong { .. } => false,
         StorageError::Failed { .. }
@@ -94,10 +110,25 @@ impl std::error::Error for CommandError {
 
 impl fmt::Display for SubmitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Full => "too many changes are waiting",
-            Self::Closed => "the database does not accept changes any more",
-        })
+        match self {
+            Self::Full => formatter.write_str("too many changes are waiting"),
+            Self::Closed => formatter.write_str("the database does not accept changes any more"),
+            Self::LowDiskSpace(low) => low.fmt(formatter),
+        }
+    }
+}
+
+impl fmt::Display for LowDiskSpace {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { directory, free_bytes, free_bytes_min, was_full } = self;
+        let found = if *was_full { "a write found no room, and " } else { "" };
+        write!(
+            formatter,
+            "the disk of {} is too full to write to: {found}{free_bytes} bytes are free, and \
+             {free_bytes_min} must be. Nothing was written; reading goes on, and writing does when \
+             there is room again",
+            directory.display()
+        )
     }
 }
 

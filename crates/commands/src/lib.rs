@@ -27,5 +27,5 @@ mod writer_thread;
 
 pub use command::{Batch, BatchOutcome, Command, CommandResult};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
-pub use error::{CommandError, SubmitError};
+pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;

@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use storage::{SealedTransaction, StorageError};
@@ -13,7 +13,7 @@ use storage::{SealedTransaction, StorageError};
 use crate::{
     command::{Batch, BatchOutcome},
     commit_queue::{CommitQueueStatistics, Reply},
-    error::{CommandError, SubmitError},
+    error::{CommandError, LowDiskSpace, SubmitError},
 };
 
 /// A batch that waits, and its caller.
@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) lost: Option<StorageError>,
     /// No more batches are accepted.
     pub(crate) is_closed: bool,
+    /// Why no batch is accepted for the time being.
+    pub(crate) refusal: Option<Arc<LowDiskSpace>>,
     /// The writer has ended; the journal thread ends when it has nothing left.
     pub(crate) writer_ended: bool,
     pub(crate) statistics: CommitQueueStatistics,
@@ -80,6 +82,7 @@ impl Shared {
             journal: Journal::Idle,
             lost: None,
             is_closed: false,
+            refusal: None,
             writer_ended: false,
             statistics: CommitQueueStatistics::default(),
         };
@@ -124,6 +127,11 @@ impl Shared {
         let mut state = self.lock();
         if state.is_closed {
             return Err(SubmitError::Closed);
+        }
+        if let Some(refusal) = &state.refusal {
+            let refusal = SubmitError::LowDiskSpace(refusal.clone());
+            state.statistics.batches_refused += 1;
+            return Err(refusal);
         }
         // A batch that is larger than the whole queue may still go through an empty one.
         let bytes = state.queue_bytes.saturating_add(submission.size_bytes);

@@ -9,6 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     fmt,
     io::{self, Write},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -16,7 +17,9 @@ use std::{
 use documents::{DatabaseIdentity, DocumentError, NamedIds, SalvageReport};
 use model::{DatabaseId, NodeTag};
 use platform::{Disk, Platform};
-use storage::{Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError};
+use storage::{
+    CompactProgress, Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError,
+};
 
 const HELP: &str = "\
 Usage: corvus offline check <directory> [--journals=<directory>]
@@ -251,7 +254,9 @@ impl Offline<'_> {
     }
 
     fn compact(&mut self, ward: &Ward) -> u8 {
-        match storage::compact_in_place(&self.platform, &ward.options, documents::TABLES) {
+        let unobserved = &mut |_: &CompactProgress| ControlFlow::Continue(());
+        let tables = documents::TABLES;
+        match storage::compact_in_place(&self.platform, &ward.options, tables, unobserved) {
             Ok(outcome) => {
                 self.say(format_args!(
                     "{ward}: {} bytes before, {} after; {} rows and {} entries copied.",

@@ -21,6 +21,8 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 struct Entry {
     environment: Weak<Environment>,
     busy: bool,
+    /// It is flushed as soon as a thread is free.
+    hurried: bool,
     last_flush: Duration,
 }
 
@@ -76,8 +78,19 @@ impl Flusher {
         state.entries.push(Entry {
             environment: Arc::downgrade(environment),
             busy: false,
+            hurried: false,
             last_flush: now,
         });
+    }
+
+    /// Flushes every environment as soon as a thread is free.
+    pub fn flush_all_soon(&self) {
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for entry in &mut state.entries {
+            entry.hurried = true;
+        }
+        drop(state);
+        self.shared.changed.notify_all();
     }
 
     /// Stops the threads after the flushes they are in.
@@ -120,7 +133,7 @@ impl Shared {
     }
 
     /// Waits for an environment that is due and marks it busy, and tells whether that is because it
-    /// was not flushed for long; `None` when it is time to stop.
+    /// was not flushed for long, or somebody is in a hurry; `None` when it is time to stop.
     fn next(&self) -> Option<(Arc<Environment>, bool)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -131,11 +144,13 @@ impl Shared {
             let due = state.entries.iter_mut().filter(|entry| !entry.busy).find_map(|entry| {
                 let environment = entry.environment.upgrade()?;
                 let has_waited = now.saturating_sub(entry.last_flush) >= FLUSH_INTERVAL;
-                if !environment.flush_wanted() && !has_waited {
+                let must_flush = has_waited || entry.hurried;
+                if !environment.flush_wanted() && !must_flush {
                     return None;
                 }
                 entry.busy = true;
-                Some((environment, has_waited))
+                entry.hurried = false;
+                Some((environment, must_flush))
             });
             if due.is_some() {
                 return due;

@@ -8,28 +8,37 @@
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
+//! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
+//! | `disk_space` | whether the disks of a database have room, and what that means |
+//! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
 //! | `operations` | [`Operations`]: long operations of one database |
 //! | `error` | why a database or the catalog could not be used |
 
 #![forbid(unsafe_code)]
 
 mod catalog;
+mod disk_space;
 mod error;
 mod flusher;
+mod memory_pressure;
 mod open_database;
 mod operations;
 mod record_format;
 mod registry;
+mod resource_watch;
 mod transition;
 mod usage_gate;
 
 pub use crate::{
     catalog::{NewRecord, PutRecord, ServerCatalog, ServerValue},
+    disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,
+    memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
     open_database::{Database, DatabaseLease, DatabaseOptions},
     operations::{Operation, OperationState, Operations, TooManyOperations},
     record_format::{DatabaseRecord, RecordRequest},
     registry::{Access, DatabaseRegistry, RegistryOptions},
+    resource_watch::{ResourceEvent, ResourceWatch},
     transition::{Arrival, Ticket},
 };

@@ -3,7 +3,7 @@
 use std::{
     ops::Deref,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -13,10 +13,14 @@ use commands::{CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use model::{DatabaseId, NodeTag};
 use platform::{Platform, Timestamp};
-use storage::{Environment, EnvironmentOptions, ReadTransaction};
+use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
 
 use crate::{
-    error::LoadError, operations::Operations, record_format::DatabaseRecord, usage_gate::UsageGate,
+    disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
+    error::LoadError,
+    operations::Operations,
+    record_format::DatabaseRecord,
+    usage_gate::UsageGate,
 };
 
 /// How a database is opened.
@@ -28,6 +32,8 @@ pub struct DatabaseOptions {
     pub environment: EnvironmentOptions,
     /// The limits of the queue of its changes.
     pub queue: CommitQueueOptions,
+    /// How much must be free on its disks.
+    pub disk_space: DiskSpaceLimits,
 }
 
 /// An open database. Requests hold it through a [`DatabaseLease`].
@@ -43,6 +49,9 @@ pub struct Database {
     /// The registry's count of idle checks when the database was last asked for.
     last_use: AtomicU64,
     failed: AtomicBool,
+    disk: DiskSpaceGauge,
+    /// Up to where slow I/O was told of.
+    slow_io_told: Mutex<IoPosition>,
     indexing_paused: AtomicBool,
     pub(crate) gate: UsageGate,
 }
@@ -54,11 +63,14 @@ impl Database {
         options: DatabaseOptions,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
+        let directories =
+            vec![options.environment.directory.clone(), options.environment.journals()];
+        let disk = DiskSpaceGauge::new(Arc::clone(&platform.disk), directories, options.disk_space);
         let environment = Environment::open(platform, options.environment)?;
         let identity = identity_of(platform, &environment)?;
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
-        Ok(Database {
+        let database = Database {
             environment,
             queue,
             queue_options: options.queue,
@@ -69,9 +81,36 @@ impl Database {
             opened_after: platform.clock.monotonic(),
             last_use: AtomicU64::new(0),
             failed: AtomicBool::new(false),
+            disk,
+            slow_io_told: Mutex::default(),
             indexing_paused: AtomicBool::new(false),
             gate: UsageGate::default(),
-        })
+        };
+        database.look_at_disk(database.opened_after);
+        Ok(database)
+    }
+
+    /// Looks at its disks, and refuses writes or accepts them again.
+    pub(crate) fn look_at_disk(&self, now: Duration) {
+        let reading = self.disk.look(self.environment.take_disk_full(), now);
+        self.queue.refuse(reading.refusal());
+    }
+
+    pub(crate) fn disk_gauge(&self) -> &DiskSpaceGauge {
+        &self.disk
+    }
+
+    /// The slow I/O since this was last called.
+    pub(crate) fn take_slow_io(&self) -> Vec<IoOperation> {
+        let mut told = self.slow_io_told.lock().unwrap_or_else(PoisonError::into_inner);
+        let (operations, position) = self.environment.slow_io(*told);
+        *told = position;
+        operations
+    }
+
+    /// What was last seen of the room on its disks.
+    pub fn disk_space(&self) -> DiskSpaceReading {
+        self.disk.reading()
     }
 
     /// The newest durable state.

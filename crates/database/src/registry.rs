@@ -176,6 +176,11 @@ impl DatabaseRegistry {
         }
     }
 
+    /// The databases that are open.
+    pub(crate) fn open_databases(&self) -> Vec<Arc<Database>> {
+        self.shared.open_databases().into_iter().map(|(_, database)| database).collect()
+    }
+
     /// Opens nothing any more and closes everything, all databases at once. Blocks.
     pub fn close_all(&self) {
         self.shared.closing.store(true, Ordering::Release);

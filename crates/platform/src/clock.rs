@@ -22,6 +22,12 @@ impl Timestamp {
         Self(TICKS_AT_UNIX_EPOCH.saturating_add(ticks))
     }
 
+    /// This much later, rounded down to ticks.
+    pub fn plus(self, time: Duration) -> Self {
+        let ticks = i64::try_from(time.as_nanos() / 100).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(ticks))
+    }
+
     /// Ticks since 0001-01-01T00:00:00Z.
     pub const fn ticks(self) -> i64 {
         self.0

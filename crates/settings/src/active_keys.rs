@@ -91,9 +91,10 @@ pub(crate) static ACTIVE: &[Key] = &[
     Key::active(
         "Storage.MaxUnflushedInMb",
         ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 65_536 },
-        Some("256"),
+        None,
         "How much committed data may wait in journals and memory before it must be flushed to the \
-         data file. More makes bursts of writes faster and recovery longer.",
+         data file. More makes bursts of writes faster and recovery longer. When unset: 256, or an \
+         eighth of the memory limit where that is less.",
     )
     .per_database()
     .added_by_corvus(),
@@ -105,6 +106,56 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .per_database()
     .added_by_corvus(),
+    Key::active(
+        "Storage.FreeSpaceAlertThresholdInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 0, max: 1 << 40 },
+        Some("1024"),
+        "With less free space than this on a disk of a database, the server warns. 0 never warns.",
+    )
+    .per_database(),
+    Key::active(
+        "Storage.FreeSpaceAlertThresholdInPercentages",
+        ValueType::Integer { min: 0, max: 100 },
+        Some("15"),
+        "With a smaller part of a disk of a database free than this, the server warns. 0 never \
+         warns.",
+    )
+    .per_database(),
+    Key::active(
+        "Storage.FreeSpaceWriteThresholdInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 0, max: 1 << 40 },
+        Some("128"),
+        "With less free space than this on a disk of a database, its writes are refused until \
+         there is more. 0 refuses them only once the disk is full.",
+    )
+    .per_database()
+    .added_by_corvus(),
+    Key::active(
+        "Storage.SlowIoThresholdInMs",
+        ValueType::Duration { unit: TimeUnit::Milliseconds, min: 1, max: 3_600_000 },
+        Some("500"),
+        "A write or sync that takes this long or longer is logged as slow, and kept for \
+         diagnostics.",
+    )
+    .per_database()
+    .added_by_corvus(),
+    Key::active(
+        "Memory.LimitInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 64, max: 1 << 30 },
+        None,
+        "How much memory the server may take. Caches and buffers are sized by it. The limit of the \
+         control group (of a container or a service) and the memory of the machine hold as well; \
+         the smallest of them counts.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Memory.LowMemoryLimitInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1 << 30 },
+        None,
+        "With less memory left than this, the server saves: it flushes at once, closes unused \
+         databases early and, with less than a third of it left, refuses large requests. When \
+         unset: a fifth of the memory limit, at most 2048.",
+    ),
     Key::active(
         "Databases.MaxConcurrentLoads",
         ValueType::Integer { min: 1, max: 1_024 },

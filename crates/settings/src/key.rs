@@ -4,6 +4,8 @@
 //! (`value`).
 //! Invariant: the unit of a size or a duration is written in the name of its key.
 
+use std::time::Duration;
+
 /// One configuration key.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
@@ -119,25 +121,28 @@ impl SizeUnit {
     }
 }
 
-/// The unit of a duration. RavenDB has more (`InMs`, `InMin`, `InHrs`); no key that Corvus reads
-/// does.
+/// The unit of a duration. RavenDB has more (`InMin`, `InHrs`); no key that Corvus reads does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeUnit {
+    /// `...InMs`.
+    Milliseconds,
     /// `...InSec`.
     Seconds,
 }
 
 impl TimeUnit {
-    /// The number of seconds in one unit.
-    pub const fn seconds(self) -> u64 {
+    /// That many units.
+    pub const fn duration(self, count: u64) -> Duration {
         match self {
-            TimeUnit::Seconds => 1,
+            TimeUnit::Milliseconds => Duration::from_millis(count),
+            TimeUnit::Seconds => Duration::from_secs(count),
         }
     }
 
     /// The ending that the name of a key with this unit has.
     pub const fn suffix(self) -> &'static str {
         match self {
+            TimeUnit::Milliseconds => "InMs",
             TimeUnit::Seconds => "InSec",
         }
     }
@@ -145,6 +150,7 @@ impl TimeUnit {
     /// The unit in words.
     pub const fn word(self) -> &'static str {
         match self {
+            TimeUnit::Milliseconds => "milliseconds",
             TimeUnit::Seconds => "seconds",
         }
     }

@@ -38,6 +38,8 @@ pub struct Settings {
     pub server: ServerLimits,
     /// How HTTP is spoken.
     pub http: HttpSettings,
+    /// How much memory is used.
+    pub memory: MemorySettings,
     /// How databases are opened and closed.
     pub databases: DatabaseLoadSettings,
     /// Limits of documents.
@@ -78,6 +80,15 @@ pub struct HttpSettings {
     pub gzip_level: GzipLevel,
 }
 
+/// How much memory is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemorySettings {
+    /// The most that the server may take, in bytes, if somebody set it.
+    pub limit_bytes: Option<u64>,
+    /// Bytes left below which the server saves, if somebody set it.
+    pub low_bytes: Option<u64>,
+}
+
 /// How databases are opened and closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseLoadSettings {
@@ -107,8 +118,17 @@ pub struct DatabaseSettings {
     pub journals_path: Option<PathBuf>,
     /// Whether nothing is written to disk.
     pub run_in_memory: bool,
-    /// Committed bytes that may wait to be flushed to the data file.
-    pub unflushed_bytes_max: u64,
+    /// Committed bytes that may wait to be flushed to the data file; `None` leaves it to what memory
+    /// there is.
+    pub unflushed_bytes_max: Option<u64>,
+    /// Free bytes of a disk below which the server warns; 0 never.
+    pub free_space_alert_bytes: u64,
+    /// Hundredths of a disk that must be free, or the server warns; 0 never.
+    pub free_space_alert_percent: u64,
+    /// Free bytes of a disk below which writes are refused.
+    pub free_space_write_bytes: u64,
+    /// I/O that takes this long or longer is slow.
+    pub slow_io_min: Duration,
     /// The size at which a journal file is closed.
     pub journal_bytes_max: u64,
     /// How long the database may go unused before it is closed.
@@ -144,6 +164,7 @@ impl Settings {
             protocol_version: values.version("Server.ProtocolVersion"),
             server: ServerLimits::pick(values),
             http: HttpSettings::pick(values),
+            memory: MemorySettings::pick(values),
             databases: DatabaseLoadSettings::pick(values),
             documents: DocumentLimits::pick(values),
             database: DatabaseSettings::pick(values),
@@ -175,6 +196,15 @@ impl HttpSettings {
             use_response_compression: values.bool("Http.UseResponseCompression"),
             gzip_level: GzipLevel::from_name(values.choice("Http.GzipResponseCompressionLevel"))
                 .expect("the row lists exactly the levels: every_gzip_level_in_the_table_exists"),
+        }
+    }
+}
+
+impl MemorySettings {
+    fn pick(values: &mut Picker) -> MemorySettings {
+        MemorySettings {
+            limit_bytes: values.bytes_if_set("Memory.LimitInMb"),
+            low_bytes: values.bytes_if_set("Memory.LowMemoryLimitInMb"),
         }
     }
 }
@@ -249,7 +279,12 @@ impl DatabaseSettings {
             data_dir: None,
             journals_path: None,
             run_in_memory: values.bool("RunInMemory"),
-            unflushed_bytes_max: values.bytes("Storage.MaxUnflushedInMb"),
+            unflushed_bytes_max: values.bytes_if_set("Storage.MaxUnflushedInMb"),
+            free_space_alert_bytes: values.bytes("Storage.FreeSpaceAlertThresholdInMb"),
+            free_space_alert_percent: values.count("Storage.FreeSpaceAlertThresholdInPercentages")
+                as u64,
+            free_space_write_bytes: values.bytes("Storage.FreeSpaceWriteThresholdInMb"),
+            slow_io_min: values.duration("Storage.SlowIoThresholdInMs"),
             journal_bytes_max: values.bytes("Storage.JournalSizeMaxInMb"),
             idle_time_max: values.duration("Databases.MaxIdleTimeInSec"),
         }
@@ -305,6 +340,14 @@ impl Picker {
     fn bytes(&mut self, name: &'static str) -> u64 {
         match self.take(name) {
             Value::Bytes(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn bytes_if_set(&mut self, name: &'static str) -> Option<u64> {
+        match self.take(name) {
+            Value::Unset => None,
+            Value::Bytes(value) => Some(value),
             other => panic!("{name} is {other:?} by the table"),
         }
     }

@@ -38,7 +38,6 @@ pub static FAMILIES: &[Family] = &[
     family("LetsEncrypt.", "automatic certificates"),
     family("License.", "the licence; Corvus needs none"),
     family("Logs.", "RavenDB's log files"),
-    family("Memory.", "memory of the .NET runtime"),
     family("Migration.", "moving data from other databases"),
     family("Monitoring.", "SNMP and OpenTelemetry"),
     family("Notifications.", "notifications in RavenDB's Studio"),

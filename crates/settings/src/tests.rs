@@ -79,7 +79,12 @@ fn nothing_given_means_the_defaults() {
     assert_eq!(settings.documents.document_bytes_max, 64 << 20);
     assert_eq!(settings.documents.nesting_depth_max, 128);
     assert!(!settings.database.run_in_memory);
-    assert_eq!(settings.database.unflushed_bytes_max, 256 << 20);
+    assert_eq!(settings.database.unflushed_bytes_max, None);
+    assert_eq!(settings.database.free_space_alert_bytes, 1 << 30);
+    assert_eq!(settings.database.free_space_alert_percent, 15);
+    assert_eq!(settings.database.free_space_write_bytes, 128 << 20);
+    assert_eq!(settings.database.slow_io_min, Duration::from_millis(500));
+    assert_eq!((settings.memory.limit_bytes, settings.memory.low_bytes), (None, None));
     assert_eq!(settings.database.journal_bytes_max, 64 << 20);
     assert_eq!(settings.database.idle_time_max, Duration::from_secs(900));
 }
@@ -364,7 +369,7 @@ fn a_database_overrides_the_server() {
     assert_eq!(database.data_dir, Some(PathBuf::from("/elsewhere")));
     assert_eq!(database.journals_path, Some(PathBuf::from("/own")));
     assert_eq!(database.idle_time_max, Duration::from_secs(5));
-    assert_eq!(database.unflushed_bytes_max, 10 << 20);
+    assert_eq!(database.unflushed_bytes_max, Some(10 << 20));
     assert_eq!(database.journal_bytes_max, 64 << 20);
 }
 
@@ -397,7 +402,7 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
     }
     let (database, warnings) = DatabaseSettings::from_stored(&server, &faulty);
     assert_eq!(warnings.len(), 6);
-    assert_eq!(database.unflushed_bytes_max, 7 << 20);
+    assert_eq!(database.unflushed_bytes_max, Some(7 << 20));
     assert_eq!(database.idle_time_max, server.database.idle_time_max);
 }
 

@@ -173,7 +173,7 @@ pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, St
         ValueType::Size { unit, min, max } => parse_number(text, min, max, unit.word())
             .map(|number| Value::Bytes(number.saturating_mul(unit.bytes()))),
         ValueType::Duration { unit, min, max } => parse_number(text, min, max, unit.word())
-            .map(|number| Value::Duration(Duration::from_secs(number * unit.seconds()))),
+            .map(|number| Value::Duration(unit.duration(number))),
         ValueType::HttpUrls => parse_list(text, parse_http_url).map(Value::Urls),
         ValueType::TcpUrls => parse_list(text, parse_tcp_address).map(Value::TcpAddresses),
         ValueType::PublicHttpUrl => {

@@ -5,7 +5,11 @@
 //! table are rebuilt by its schema and not copied. The old environment is only read; how the new one
 //! takes its place, and what a power cut leaves at each step, is told in unfinished.rs.
 
-use std::{ops::Bound, path::PathBuf, sync::Arc};
+use std::{
+    ops::{Bound, ControlFlow},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use platform::Platform;
 
@@ -49,33 +53,145 @@ pub struct CompactOutcome {
     pub report: CompactReport,
 }
 
+/// What a compaction is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompactStep {
+    /// It copies a tree with variable keys.
+    Tree,
+    /// It copies a tree with fixed keys.
+    FixedTree,
+    /// It copies the rows of a table.
+    Table,
+    /// Everything is copied; it reads the copy through.
+    Verifying,
+}
+
+/// How far a compaction is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactProgress {
+    /// What it is doing.
+    pub step: CompactStep,
+    /// The tree or table that it is about; empty while it verifies.
+    pub name: String,
+    /// Entries or rows of that tree or table that are copied.
+    pub entries_done: u64,
+    /// Entries or rows that it has.
+    pub entries: u64,
+    /// Trees and tables that are copied to the end.
+    pub trees_done: u64,
+    /// Trees and tables to copy.
+    pub trees: u64,
+    /// Bytes of keys, values and rows that are copied, of all trees and tables.
+    pub bytes_done: u64,
+}
+
+/// Who is told of a compaction's progress, and says whether it is to go on.
+pub type CompactObserver<'o> = &'o mut dyn FnMut(&CompactProgress) -> ControlFlow<()>;
+
+/// The observer is told each time that much was copied, and at both ends of each tree.
+const OBSERVED_ENTRIES: u64 = 1024;
+const OBSERVED_BYTES: u64 = 1024 * 1024;
+
 /// Copies everything in `source` to the empty environment `target`, in transactions of bounded size.
 ///
 /// # Errors
-/// [`StorageError::UnknownTable`] when a table is in none of `schemas`; those of reading and writing.
-/// What was written to `target` until then stays there.
+/// [`StorageError::UnknownTable`] when a table is in none of `schemas`; [`StorageError::Stopped`] when
+/// the observer says so; those of reading and writing. What was written to `target` until then stays
+/// there.
 pub fn compact(
     source: &ReadTransaction,
     target: &Arc<Environment>,
     schemas: &[&'static TableSchema],
+    observer: CompactObserver<'_>,
 ) -> Result<CompactReport, StorageError> {
-    let mut copying =
-        Copying { source, writer: BulkWriter::new(target), report: CompactReport::default() };
-    for (name, state) in named_trees(source)? {
+    let trees: Vec<(TreeName, TreeState)> = named_trees(source)?
+        .into_iter()
+        // The indexes of a table are made by its schema.
+        .filter(|(_, state)| {
+            state.kind == TreeKind::Rows || state.flags & TreeState::OWNED_BY_TABLE == 0
+        })
+        .collect();
+    let progress = Progress::over(trees.len() as u64, observer);
+    let writer = BulkWriter::new(target);
+    let mut copying = Copying { source, writer, report: CompactReport::default(), progress };
+    for (name, state) in trees {
+        copying.progress.begin(&name, &state)?;
         match state.kind {
             TreeKind::Rows => copying.table(schema_of(&name, schemas)?, &state)?,
-            TreeKind::Variable | TreeKind::Fixed
-                if state.flags & TreeState::OWNED_BY_TABLE != 0 => {}
             TreeKind::Variable => copying.tree(&name, &state)?,
             TreeKind::Fixed => copying.fixed_tree(&name, &state)?,
         }
+        copying.progress.end()?;
     }
     copying.writer.finish()?;
+    copying.progress.verifying()?;
     Ok(copying.report)
 }
 
+/// Counts what is copied and tells the observer now and then.
+struct Progress<'o> {
+    now: CompactProgress,
+    told_entries: u64,
+    told_bytes: u64,
+    observer: CompactObserver<'o>,
+}
+
+impl<'o> Progress<'o> {
+    fn over(trees: u64, observer: CompactObserver<'o>) -> Self {
+        let now = CompactProgress {
+            step: CompactStep::Tree,
+            name: String::new(),
+            entries_done: 0,
+            entries: 0,
+            trees_done: 0,
+            trees,
+            bytes_done: 0,
+        };
+        Self { now, told_entries: 0, told_bytes: 0, observer }
+    }
+
+    fn begin(&mut self, name: &TreeName, state: &TreeState) -> Result<(), StorageError> {
+        self.now.step = match state.kind {
+            TreeKind::Rows => CompactStep::Table,
+            TreeKind::Variable => CompactStep::Tree,
+            TreeKind::Fixed => CompactStep::FixedTree,
+        };
+        self.now.name = String::from_utf8_lossy(name.as_bytes()).into_owned();
+        (self.now.entries_done, self.now.entries) = (0, state.entries);
+        self.tell()
+    }
+
+    fn copied(&mut self, bytes: usize) -> Result<(), StorageError> {
+        self.now.entries_done += 1;
+        self.now.bytes_done += bytes as u64;
+        let is_due = self.now.entries_done - self.told_entries >= OBSERVED_ENTRIES
+            || self.now.bytes_done - self.told_bytes >= OBSERVED_BYTES;
+        if is_due { self.tell() } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> Result<(), StorageError> {
+        self.now.trees_done += 1;
+        self.tell()
+    }
+
+    fn verifying(&mut self) -> Result<(), StorageError> {
+        self.now.step = CompactStep::Verifying;
+        self.now.name.clear();
+        (self.now.entries_done, self.now.entries) = (0, 0);
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Result<(), StorageError> {
+        (self.told_entries, self.told_bytes) = (self.now.entries_done, self.now.bytes_done);
+        match (self.observer)(&self.now) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(StorageError::Stopped),
+        }
+    }
+}
+
 /// Compacts the environment of a directory, which nobody else may have open. It needs space for the
-/// copy beside the original; on any error the original is as it was.
+/// copy beside the original; on any error the original is as it was, also when the observer stops it.
 ///
 /// # Errors
 /// [`StorageError::NotAnEnvironment`]; [`StorageError::Locked`]; those of [`compact`].
@@ -83,13 +199,15 @@ pub fn compact_in_place(
     platform: &Platform,
     options: &EnvironmentOptions,
     schemas: &[&'static TableSchema],
+    observer: CompactObserver<'_>,
 ) -> Result<CompactOutcome, StorageError> {
     require_environment(platform, &options.directory)?;
     // Stays open, and so locked, until the new data file has its name.
     let source = Environment::open(platform, options.clone())?;
     let before_bytes = source.statistics().data_file_bytes;
     let unfinished = UnfinishedEnvironment::create(platform, options)?;
-    let report = match copy_and_verify(&source.read(), unfinished.environment(), schemas) {
+    let copied = copy_and_verify(&source.read(), unfinished.environment(), schemas, observer);
+    let report = match copied {
         Ok(report) => report,
         Err(error) => {
             // The copy may have filled the disk; the error that counts is the first one.
@@ -121,8 +239,9 @@ fn copy_and_verify(
     source: &ReadTransaction,
     target: &Arc<Environment>,
     schemas: &[&'static TableSchema],
+    observer: CompactObserver<'_>,
 ) -> Result<CompactReport, StorageError> {
-    let report = compact(source, target, schemas)?;
+    let report = compact(source, target, schemas, observer)?;
     let checked = target.read().check()?;
     if checked.rows != report.rows {
         return Err(StorageError::structure(PageNumber(0), "the compacted copy lacks rows"));
@@ -161,6 +280,7 @@ struct Copying<'a> {
     source: &'a ReadTransaction,
     writer: BulkWriter<'a>,
     report: CompactReport,
+    progress: Progress<'a>,
 }
 
 impl Copying<'_> {
@@ -175,6 +295,7 @@ impl Copying<'_> {
             self.writer.transaction()?.table_mut(schema).insert(row)?;
             rows += 1;
             bytes += row.len() as u64;
+            self.progress.copied(row.len())?;
         }
         if (rows, bytes) != (state.entries, state.extra) {
             return Err(StorageError::structure(state.root, "a table miscounts its rows"));
@@ -191,6 +312,7 @@ impl Copying<'_> {
             let (key, value) = entry?;
             self.writer.transaction()?.tree_mut(name)?.put(&key, value)?;
             entries += 1;
+            self.progress.copied(key.len() + value.len())?;
         }
         self.count_tree(entries, state)
     }
@@ -202,6 +324,7 @@ impl Copying<'_> {
             let tx = self.writer.transaction()?;
             tx.fixed_tree_mut(name, state.value_bytes)?.put(key, value)?;
             entries += 1;
+            self.progress.copied(size_of_val(&key) + value.len())?;
         }
         self.count_tree(entries, state)
     }

@@ -13,6 +13,7 @@ use std::{
         Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use platform::DirectoryLock;
@@ -22,8 +23,9 @@ use crate::{
     error::StorageError,
     flush::FlushState,
     format::{PAGE_BYTES, PageNumber},
-    io_statistics::{IoMeter, IoOperation},
+    io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
     journal::{AppendError, Journal},
+    memory_budget::{ALWAYS_ALLOWED_BYTES, MemoryBudget},
     page_table::VersionBytes,
     sealed::{SealedContent, SealedTransaction},
     snapshot::Snapshot,
@@ -45,20 +47,28 @@ pub struct EnvironmentOptions {
     /// Page versions held in memory before writers have to wait for the flush, in bytes. A flush is
     /// asked for when three quarters of it are held, or were appended to the journal.
     pub unflushed_bytes_max: u64,
+    /// What all environments that are given the same one may hold together.
+    pub memory_budget: Arc<MemoryBudget>,
+    /// I/O that takes this long or longer is remembered as slow.
+    pub slow_io_min: Duration,
 }
 
 impl EnvironmentOptions {
-    /// The defaults: journals beside the data file, of up to 64 MB; 256 MB of unflushed versions.
+    /// The defaults: journals beside the data file, of up to 64 MB; 256 MB of unflushed versions,
+    /// shared with nobody; half a second is slow.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
             journals_directory: None,
             journal_bytes_max: 64 * 1024 * 1024,
             unflushed_bytes_max: 256 * 1024 * 1024,
+            memory_budget: MemoryBudget::unlimited(),
+            slow_io_min: Duration::from_millis(500),
         }
     }
 
-    pub(crate) fn journals(&self) -> PathBuf {
+    /// The directory of the journal files.
+    pub fn journals(&self) -> PathBuf {
         self.journals_directory.clone().unwrap_or_else(|| self.directory.join("journals"))
     }
 }
@@ -118,6 +128,7 @@ pub struct Environment {
     failure: OnceLock<Arc<StorageError>>,
     pub(crate) flush_state: Mutex<FlushState>,
     flush_wanted: AtomicBool,
+    was_disk_full: AtomicBool,
     on_flush_wanted: OnceLock<Notice>,
     /// Taken by closing.
     directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
@@ -141,12 +152,13 @@ pub(crate) struct Opened {
 impl Environment {
     pub(crate) fn assemble(opened: Opened) -> Arc<Self> {
         let snapshot = Arc::new(opened.snapshot);
+        let versions = VersionBytes::within(opened.options.memory_budget.clone());
         Arc::new(Self {
             options: opened.options,
             data: opened.data,
             journal: opened.journal,
             meter: opened.meter,
-            versions: Arc::default(),
+            versions,
             writer: Mutex::new(WriterState {
                 held: false,
                 latest: snapshot.clone(),
@@ -159,6 +171,7 @@ impl Environment {
             failure: OnceLock::new(),
             flush_state: Mutex::new(opened.flush_state),
             flush_wanted: AtomicBool::new(false),
+            was_disk_full: AtomicBool::new(false),
             on_flush_wanted: OnceLock::new(),
             directory_lock: Mutex::new(Some(opened.lock)),
         })
@@ -187,14 +200,28 @@ impl Environment {
     }
 
     pub(crate) fn has_too_many_unflushed(&self) -> bool {
-        self.versions.get() > self.options.unflushed_bytes_max
+        self.exceeded_memory().is_some()
+    }
+
+    /// What is held and what may be, in bytes, where it is more than may be: by this environment, or
+    /// by all together while this one has its part in it.
+    fn exceeded_memory(&self) -> Option<(u64, u64)> {
+        let own = self.versions.get();
+        let EnvironmentOptions { unflushed_bytes_max, memory_budget, .. } = &self.options;
+        if own > *unflushed_bytes_max {
+            return Some((own, *unflushed_bytes_max));
+        }
+        let (all, limit) = (memory_budget.held_bytes(), memory_budget.bytes_max());
+        (all > limit && own > ALWAYS_ALLOWED_BYTES).then_some((all, limit))
     }
 
     /// Waits for the flush under way, and flushes when that was not enough.
     fn make_room(&self) -> Result<(), StorageError> {
         self.flush_unless(|| !self.has_too_many_unflushed())?;
-        let (bytes, limit) = (self.versions.get(), self.options.unflushed_bytes_max);
-        if bytes > limit { Err(StorageError::TooManyUnflushed { bytes, limit }) } else { Ok(()) }
+        match self.exceeded_memory() {
+            Some((bytes, limit)) => Err(StorageError::TooManyUnflushed { bytes, limit }),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn release_writer(&self) {
@@ -226,6 +253,12 @@ impl Environment {
     }
 
     pub(crate) fn make_durable(&self, sealed: SealedContent) -> Result<(), StorageError> {
+        let outcome = self.append_and_publish(sealed);
+        self.note_full_disk(&outcome);
+        outcome
+    }
+
+    fn append_and_publish(&self, sealed: SealedContent) -> Result<(), StorageError> {
         let transaction = sealed.snapshot.transaction;
         let mut turn = self.journal.wait_turn(transaction, || {
             self.check_failure().err().or_else(|| given_up(&lock(&self.writer), sealed.generation))
@@ -373,6 +406,18 @@ impl Environment {
         self.flush_wanted.load(Ordering::Acquire)
     }
 
+    /// Remembers that the disk had no room for something.
+    pub(crate) fn note_full_disk<T>(&self, outcome: &Result<T, StorageError>) {
+        if matches!(outcome, Err(StorageError::DiskFull { .. })) {
+            self.was_disk_full.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether the disk had no room for something since this was last asked.
+    pub fn take_disk_full(&self) -> bool {
+        self.was_disk_full.swap(false, Ordering::AcqRel)
+    }
+
     pub(crate) fn flush_begins(&self) {
         self.flush_wanted.store(false, Ordering::Release);
     }
@@ -380,7 +425,12 @@ impl Environment {
     /// Whether enough was written to make a flush worthwhile.
     pub(crate) fn flush_is_due(&self) -> bool {
         let enough = self.options.unflushed_bytes_max / 4 * 3;
-        self.versions.get() > enough || self.journal.bytes_since_floor() > enough
+        let own = self.versions.get();
+        let budget = &self.options.memory_budget;
+        let is_shared_memory_short = budget.held_bytes() > budget.bytes_max() / 4 * 3;
+        own > enough
+            || self.journal.bytes_since_floor() > enough
+            || (is_shared_memory_short && own > ALWAYS_ALLOWED_BYTES)
     }
 
     fn ask_for_flush_if_due(&self) {
@@ -413,9 +463,16 @@ impl Environment {
         }
     }
 
-    /// The newest I/O operations, oldest first.
-    pub fn recent_io(&self) -> Vec<IoOperation> {
-        self.meter.recent()
+    /// The I/O operations after `since`, per file in the order of names, and where to read on. Files
+    /// without an operation since are left out; sums of older operations are given from the start
+    /// only. What was summed up before somebody read on is missing for them.
+    pub fn io(&self, since: IoPosition) -> (Vec<FileIo>, IoPosition) {
+        self.meter.operations(since)
+    }
+
+    /// The slow I/O operations after `since`, oldest first, and where to read on.
+    pub fn slow_io(&self, since: IoPosition) -> (Vec<IoOperation>, IoPosition) {
+        self.meter.slow(since)
     }
 
     /// The options it was opened with.

@@ -75,6 +75,8 @@ pub enum StorageError {
         /// The directory.
         path: PathBuf,
     },
+    /// The caller's: it wanted the work to stop. Nothing was changed.
+    Stopped,
     /// The caller's: the environment has a table whose schema was not given.
     UnknownTable {
         /// The name of the table's rows.
@@ -181,6 +183,7 @@ impl StorageError {
             | StorageError::NotAnEnvironment { .. }
             | StorageError::TargetInUse { .. }
             | StorageError::UnknownTable { .. }
+            | StorageError::Stopped
             | StorageError::Io { .. }
             | StorageError::Corrupt(_) => false,
         }
@@ -235,6 +238,7 @@ impl fmt::Display for StorageError {
             StorageError::TargetInUse { path } => {
                 write!(f, "{} is not an empty directory of its own", path.display())
             }
+            StorageError::Stopped => f.write_str("the work was stopped before its end"),
             StorageError::UnknownTable { rows } => {
                 write!(f, "{rows} belongs to a table that this version of Corvus does not know")
             }

@@ -62,11 +62,19 @@ impl Environment {
         let _one_at_a_time = lock(&self.flush_state);
         self.check_failure()?;
         self.flush_begins();
-        self.journal.prepare_spare()
+        let outcome = self.journal.prepare_spare();
+        self.note_full_disk(&outcome);
+        outcome
     }
 
     /// Flushes, unless `no_longer` says, once the flush under way is over, that there is no need.
     pub(crate) fn flush_unless(&self, no_longer: impl Fn() -> bool) -> Result<(), StorageError> {
+        let outcome = self.flush_now_unless(no_longer);
+        self.note_full_disk(&outcome);
+        outcome
+    }
+
+    fn flush_now_unless(&self, no_longer: impl Fn() -> bool) -> Result<(), StorageError> {
         let mut state = lock(&self.flush_state);
         self.check_failure()?;
         if no_longer() {

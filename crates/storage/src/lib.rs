@@ -26,6 +26,7 @@ mod free_space;
 mod header;
 mod io_statistics;
 mod journal;
+mod memory_budget;
 mod open;
 mod page_table;
 mod report;
@@ -48,11 +49,15 @@ mod tests;
 pub use crate::{
     bulk_writer::BulkWriter,
     check::CheckReport,
-    compact::{CompactOutcome, CompactReport, compact, compact_in_place},
+    compact::{
+        CompactObserver, CompactOutcome, CompactProgress, CompactReport, CompactStep, compact,
+        compact_in_place,
+    },
     environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
-    io_statistics::{IoKind, IoOperation},
+    io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
+    memory_budget::MemoryBudget,
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::RowId,
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},

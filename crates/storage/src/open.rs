@@ -60,7 +60,7 @@ impl Environment {
             let expected = FIRST_PAGES * PAGE_BYTES as u64;
             return Err(Corruption::DataFileTooShort { path, bytes, expected }.into());
         }
-        let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>);
+        let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>, options.slow_io_min);
         let header = recover(disk, &journals, header, &data, &meter)?;
         let snapshot = first_snapshot(&data, header.replay_from.transaction)?;
         let journal = Journal::new(

@@ -12,18 +12,35 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use crate::format::PageNumber;
+use crate::{format::PageNumber, memory_budget::MemoryBudget};
 
 const BITS: u32 = 5;
 const FANOUT: usize = 1 << BITS;
 
-/// Bytes of page versions that live in memory, shared by an environment and its versions.
-#[derive(Default)]
-pub(crate) struct VersionBytes(AtomicU64);
+/// Bytes of page versions that live in memory, shared by an environment and its versions, and part
+/// of what all environments may hold together.
+pub(crate) struct VersionBytes {
+    own: AtomicU64,
+    budget: Arc<MemoryBudget>,
+}
 
 impl VersionBytes {
+    pub(crate) fn within(budget: Arc<MemoryBudget>) -> Arc<Self> {
+        Arc::new(Self { own: AtomicU64::new(0), budget })
+    }
+
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.own.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) {
+        self.own.fetch_add(bytes, Ordering::Relaxed);
+        self.budget.take(bytes);
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.own.fetch_sub(bytes, Ordering::Relaxed);
+        self.budget.give_back(bytes);
     }
 }
 
@@ -36,7 +53,7 @@ pub(crate) struct PageVersion {
 
 impl PageVersion {
     pub(crate) fn new(transaction: u64, bytes: Box<[u8]>, held: &Arc<VersionBytes>) -> Self {
-        held.0.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        held.take(bytes.len() as u64);
         Self { transaction, bytes, held: held.clone() }
     }
 
@@ -52,7 +69,7 @@ impl PageVersion {
 
 impl Drop for PageVersion {
     fn drop(&mut self) {
-        self.held.0.fetch_sub(self.bytes.len() as u64, Ordering::Relaxed);
+        self.held.give_back(self.bytes.len() as u64);
     }
 }
 
@@ -202,7 +219,7 @@ mod tests {
         fn behaves_like_a_map_and_old_tables_stay_as_they_were(
             steps in prop::collection::vec((0u64..5_000_000, any::<bool>()), 1..200)
         ) {
-            let held = Arc::default();
+            let held = VersionBytes::within(MemoryBudget::unlimited());
             let mut table = PageTable::new();
             let mut model = BTreeMap::new();
             let mut kept = Vec::new();
@@ -236,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_page_past_the_height_is_absent() {
-        let held = Arc::default();
+        let held = VersionBytes::within(MemoryBudget::unlimited());
         let mut table = PageTable::new();
         assert!(table.get(PageNumber(u64::MAX)).is_none());
         table.insert(PageNumber(u64::MAX), version(&held, 1));

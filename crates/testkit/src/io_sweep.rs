@@ -5,7 +5,7 @@
 //! everything that was acknowledged, open for reading all the time, and open for writing again, at
 //! once after a full disk and after another opening else.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use commands::{Batch, Command};
 use documents::DocumentError;
@@ -167,7 +167,9 @@ impl Sweep {
         let Some(environment) = self.environment.clone() else {
             if self.scenario == Scenario::Compaction {
                 let platform = &self.bench.simulation.platform;
-                compact_in_place(platform, &self.bench.options, documents::TABLES)?;
+                compact_in_place(platform, &self.bench.options, documents::TABLES, &mut |_| {
+                    ControlFlow::Continue(())
+                })?;
             }
             self.environment = Some(self.bench.open()?);
             return Ok(());

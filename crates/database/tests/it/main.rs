@@ -4,6 +4,7 @@
 
 mod catalog;
 mod registry;
+mod resources;
 
 use model::DatabaseName;
 

@@ -11,8 +11,8 @@ use std::{
 
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, AccessError, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, Flusher,
-    LoadError, RegistryOptions, ServerCatalog,
+    Access, AccessError, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
+    DiskSpaceLimits, Flusher, LoadError, RegistryOptions, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use platform::Platform;
@@ -48,6 +48,7 @@ impl House {
                     platform: platform.clone(),
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
+                    disk_space: DiskSpaceLimits::NONE,
                 })
             }
         };

@@ -312,10 +312,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{format::init_page, page_table::PageVersion};
+    use crate::{
+        format::init_page,
+        memory_budget::MemoryBudget,
+        page_table::{PageVersion, VersionBytes},
+    };
 
     fn page(bytes: Vec<u8>) -> Arc<PageVersion> {
-        Arc::new(PageVersion::new(1, bytes.into_boxed_slice(), &Arc::default()))
+        let held = VersionBytes::within(MemoryBudget::unlimited());
+        Arc::new(PageVersion::new(1, bytes.into_boxed_slice(), &held))
     }
 
     proptest! {

@@ -1,7 +1,9 @@
 //! Isolation: what readers see while a writer works.
 
+use std::sync::Arc;
+
 use super::{Bench, entries, name, put};
-use crate::{StorageError, Transaction};
+use crate::{Environment, MemoryBudget, StorageError, Transaction};
 
 #[test]
 fn a_reader_keeps_its_snapshot_through_commits_flushes_and_reuse_of_pages() {
@@ -156,4 +158,55 @@ fn writers_are_refused_when_an_old_reader_keeps_too_much_in_memory() {
     assert!(matches!(refused, Some(StorageError::TooManyUnflushed { .. })));
     drop(old);
     environment.write().expect("the reader is gone").commit().expect("commits");
+}
+
+#[test]
+fn environments_share_one_budget_and_each_may_always_hold_a_little() {
+    let budget = MemoryBudget::new(2 * 1024 * 1024);
+    let open = |seed| {
+        let mut bench = Bench::new(seed);
+        bench.options.memory_budget = budget.clone();
+        let environment = bench.open();
+        (bench, environment)
+    };
+    let (_full_bench, full) = open(1);
+    let (_other_bench, other) = open(2);
+    let write = |environment: &Arc<Environment>, round: u32| {
+        let mut tx = environment.write()?;
+        put(&mut tx, &round.to_be_bytes(), &[7; 20_000]);
+        tx.commit()
+    };
+    let old = full.read();
+    let refused = (0..200).find_map(|round| write(&full, round).err());
+    let Some(StorageError::TooManyUnflushed { bytes, limit }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(bytes > limit && limit == budget.bytes_max(), "{bytes} and {limit}");
+    // The other one has no part in it: it flushes what it has and goes on.
+    for round in 0..200 {
+        write(&other, round).expect("is not held up by the first");
+    }
+    assert!(other.statistics().unflushed_bytes < 2 * 1024 * 1024);
+    drop(old);
+    write(&full, 1000).expect("the reader is gone");
+    full.flush().expect("flushes");
+    other.flush().expect("flushes");
+    drop((full, other));
+    assert_eq!(budget.held_bytes(), 0, "everything is given back");
+}
+
+#[test]
+fn a_full_disk_is_remembered_until_somebody_asks() {
+    let bench = Bench::new(9);
+    let environment = bench.open();
+    assert!(!environment.take_disk_full());
+    let statistics = environment.statistics();
+    let used = statistics.data_file_bytes + statistics.journal_bytes;
+    bench.simulation.disk.space_limit(Some(used));
+    let mut tx = environment.write().expect("begins");
+    put(&mut tx, b"key", &[7; 20_000]);
+    let refused = tx.commit();
+    assert!(matches!(refused, Err(StorageError::DiskFull { .. })), "{refused:?}");
+    assert!(environment.take_disk_full());
+    assert!(!environment.take_disk_full());
 }

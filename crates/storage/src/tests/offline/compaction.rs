@@ -1,14 +1,16 @@
 //! Compaction: the same content in less space, and always one whole environment.
 
-use std::path::Path;
+use std::{ops::ControlFlow, path::Path};
 
 use platform::simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Survival};
 
 use super::{Bench, ROWS, change, content, populate};
-use crate::{StorageError, Transaction, compact_in_place};
+use crate::{CompactProgress, CompactStep, StorageError, Transaction, compact_in_place};
+
+const CONTINUE: ControlFlow<()> = ControlFlow::Continue(());
 
 fn compact(bench: &Bench) -> Result<crate::CompactOutcome, StorageError> {
-    compact_in_place(&bench.simulation.platform, &bench.options, &[&ROWS])
+    compact_in_place(&bench.simulation.platform, &bench.options, &[&ROWS], &mut |_| CONTINUE)
 }
 
 #[test]
@@ -43,6 +45,58 @@ fn a_compacted_environment_has_the_same_content_and_is_smaller() {
 }
 
 #[test]
+fn progress_counts_up_to_everything_and_is_told_in_between() {
+    let bench = Bench::new(5);
+    populate(&bench.open(), 1500);
+    let mut told: Vec<CompactProgress> = Vec::new();
+    let outcome =
+        compact_in_place(&bench.simulation.platform, &bench.options, &[&ROWS], &mut |progress| {
+            told.push(progress.clone());
+            CONTINUE
+        })
+        .expect("compacts");
+    for pair in told.windows(2) {
+        assert!(pair[0].trees_done <= pair[1].trees_done, "{pair:?}");
+        assert!(pair[0].bytes_done <= pair[1].bytes_done, "{pair:?}");
+        assert!(pair[1].entries_done <= pair[1].entries, "{pair:?}");
+        assert!(pair[0].name != pair[1].name || pair[0].entries_done <= pair[1].entries_done);
+    }
+    let last = told.last().expect("told");
+    assert_eq!((last.step, last.trees_done, last.trees), (CompactStep::Verifying, 3, 3));
+    assert!(last.bytes_done > outcome.report.row_bytes);
+    let in_between = told.iter().filter(|progress| {
+        progress.step == CompactStep::Table
+            && 0 < progress.entries_done
+            && progress.entries_done < progress.entries
+    });
+    assert!(in_between.count() > 0, "1,500 rows are more than one step");
+}
+
+#[test]
+fn a_compaction_that_is_stopped_leaves_the_original_and_nothing_else() {
+    let bench = Bench::new(6);
+    populate(&bench.open(), 100);
+    let before = content(&bench.open().read()).expect("reads");
+    let mut steps = 0;
+    for stop_at in 1.. {
+        steps = 0;
+        let stopped =
+            compact_in_place(&bench.simulation.platform, &bench.options, &[&ROWS], &mut |_| {
+                steps += 1;
+                if steps == stop_at { ControlFlow::Break(()) } else { CONTINUE }
+            });
+        if stopped.is_ok() {
+            break;
+        }
+        assert!(matches!(stopped, Err(StorageError::Stopped)), "{stopped:?}");
+        assert_eq!(content(&bench.open().read()).expect("reads"), before);
+        let disk = &bench.simulation.platform.disk;
+        assert!(!disk.exists(Path::new("/db/building")).expect("looks"), "step {stop_at}");
+    }
+    assert!(steps > 5, "{steps} steps only");
+}
+
+#[test]
 fn what_is_written_after_a_compaction_is_found_again() {
     let bench = Bench::new(4);
     populate(&bench.open(), 30);
@@ -71,7 +125,8 @@ fn an_environment_in_use_or_with_an_unknown_table_is_left_alone() {
     assert!(matches!(compact(&bench), Err(StorageError::Locked { .. })));
     let before = content(&environment.read()).expect("reads");
     drop(environment);
-    let refused = compact_in_place(&bench.simulation.platform, &bench.options, &[]);
+    let refused =
+        compact_in_place(&bench.simulation.platform, &bench.options, &[], &mut |_| CONTINUE);
     assert!(matches!(refused, Err(StorageError::UnknownTable { .. })), "{refused:?}");
     assert_eq!(content(&bench.open().read()).expect("reads"), before);
 }

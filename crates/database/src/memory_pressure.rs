@@ -1,0 +1,198 @@
+//! How much memory is left for this process: a state that begins and ends by itself.
+//!
+//! What is left is the least of two: what the process may still take, and what the machine could
+//! still give to anybody. Each end lies a little above its beginning. Reading the level costs one
+//! atomic load, so requests ask for it.
+//!
+//! Not here: when it is measured and what is done about it (`resource_watch`).
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use platform::{MemoryLimit, MemoryUsage, Timestamp};
+
+/// A level ends this part above the limit at which it began.
+const MARGIN: u64 = 8;
+/// Critical is less than this part of low.
+const CRITICAL_PART: u64 = 3;
+/// Changes of the level that are remembered.
+const CHANGES_MAX: usize = 256;
+
+/// How short memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemoryLevel {
+    /// There is enough.
+    Enough,
+    /// The server saves.
+    Low,
+    /// The server refuses what takes much.
+    Critical,
+}
+
+/// The memory at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryReading {
+    /// What it means.
+    pub level: MemoryLevel,
+    /// What was measured.
+    pub usage: MemoryUsage,
+    /// Bytes that are left.
+    pub left_bytes: u64,
+}
+
+/// A change of the level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryChange {
+    /// When.
+    pub at: Timestamp,
+    /// To what.
+    pub reading: MemoryReading,
+}
+
+#[derive(Default)]
+struct State {
+    reading: Option<MemoryReading>,
+    changes: VecDeque<MemoryChange>,
+}
+
+/// The memory of the process.
+pub struct MemoryPressure {
+    limit: MemoryLimit,
+    low_bytes: u64,
+    level: AtomicU8,
+    state: Mutex<State>,
+}
+
+impl MemoryPressure {
+    /// Memory of which no more than `limit` may be taken, and which is low when less than `low_bytes`
+    /// are left.
+    pub fn new(limit: MemoryLimit, low_bytes: u64) -> MemoryPressure {
+        let level = AtomicU8::new(MemoryLevel::Enough as u8);
+        MemoryPressure { limit, low_bytes, level, state: Mutex::default() }
+    }
+
+    /// The most that may be taken.
+    pub fn limit(&self) -> MemoryLimit {
+        self.limit
+    }
+
+    /// Bytes left below which memory is low.
+    pub fn low_bytes(&self) -> u64 {
+        self.low_bytes
+    }
+
+    /// Bytes left below which memory is critical.
+    pub fn critical_bytes(&self) -> u64 {
+        self.low_bytes / CRITICAL_PART
+    }
+
+    /// How short memory is.
+    pub fn level(&self) -> MemoryLevel {
+        match self.level.load(Ordering::Relaxed) {
+            0 => MemoryLevel::Enough,
+            1 => MemoryLevel::Low,
+            _ => MemoryLevel::Critical,
+        }
+    }
+
+    /// What was last measured.
+    pub fn reading(&self) -> Option<MemoryReading> {
+        self.state().reading
+    }
+
+    /// The newest changes of the level, oldest first.
+    pub fn changes(&self) -> Vec<MemoryChange> {
+        self.state().changes.iter().copied().collect()
+    }
+
+    /// Takes note of what was measured; gives it when it changes the level.
+    pub(crate) fn measured(&self, usage: MemoryUsage, at: Timestamp) -> Option<MemoryReading> {
+        let left = self.limit.bytes.saturating_sub(usage.taken_bytes);
+        let left_bytes = left.min(usage.machine_free_bytes);
+        let before = self.level();
+        let level = judge(before, left_bytes, self.low_bytes, self.critical_bytes());
+        let reading = MemoryReading { level, usage, left_bytes };
+        self.level.store(level as u8, Ordering::Relaxed);
+        let mut state = self.state();
+        state.reading = Some(reading);
+        if level == before {
+            return None;
+        }
+        if state.changes.len() == CHANGES_MAX {
+            state.changes.pop_front();
+        }
+        state.changes.push_back(MemoryChange { at, reading });
+        Some(reading)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn judge(before: MemoryLevel, left_bytes: u64, low: u64, critical: u64) -> MemoryLevel {
+    for (level, limit) in [(MemoryLevel::Critical, critical), (MemoryLevel::Low, low)] {
+        let end = limit.saturating_add(limit / MARGIN);
+        if left_bytes < limit || (before >= level && left_bytes < end) {
+            return level;
+        }
+    }
+    MemoryLevel::Enough
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::MemoryLimitSource;
+
+    use super::*;
+
+    fn usage(taken_bytes: u64, machine_free_bytes: u64) -> MemoryUsage {
+        MemoryUsage { taken_bytes, resident_bytes: taken_bytes, machine_free_bytes }
+    }
+
+    #[test]
+    fn the_level_follows_what_is_left_and_changes_are_remembered() {
+        use MemoryLevel::{Critical, Enough, Low};
+        let limit = MemoryLimit { bytes: 10_000, source: MemoryLimitSource::ControlGroup };
+        let pressure = MemoryPressure::new(limit, 2400);
+        let story = [
+            (5000, 99_999, Enough),
+            (7601, 99_999, Low),
+            (7400, 99_999, Low),
+            (7300, 99_999, Enough),
+            (9201, 99_999, Critical),
+            (9150, 99_999, Critical),
+            (9100, 99_999, Low),
+            (100, 99_999, Enough),
+            (100, 700, Critical),
+            (20_000, 99_999, Critical),
+            (0, 99_999, Enough),
+        ];
+        let mut changes = 0;
+        let mut before = Enough;
+        for (taken, free, expected) in story {
+            let change = pressure.measured(usage(taken, free), Timestamp::from_ticks(1));
+            assert_eq!(pressure.level(), expected, "{taken} taken, {free} free");
+            assert_eq!(change.is_some(), expected != before);
+            changes += usize::from(change.is_some());
+            before = expected;
+        }
+        assert_eq!(pressure.changes().len(), changes);
+        assert_eq!(pressure.reading().unwrap().left_bytes, 10_000);
+    }
+
+    #[test]
+    fn only_so_many_changes_are_remembered() {
+        let limit = MemoryLimit { bytes: 100, source: MemoryLimitSource::Physical };
+        let pressure = MemoryPressure::new(limit, 50);
+        for round in 0..2 * CHANGES_MAX as u64 {
+            pressure.measured(usage(100 * (round % 2), 1000), Timestamp::from_ticks(1));
+        }
+        assert_eq!(pressure.changes().len(), CHANGES_MAX);
+    }
+}

@@ -1,0 +1,197 @@
+//! Looks at memory, disks and slow I/O once a second, does something about them and tells somebody.
+//!
+//! One thread for the server. What it does: a database on a full disk refuses writes; when memory is
+//! low, every database is flushed at once and those that nobody uses are closed early. Nothing here
+//! has to be undone by anybody: each state ends at the look that finds its cause gone.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use platform::Platform;
+use storage::{IoKind, IoOperation};
+
+use crate::{
+    disk_space::DiskSpaceReading,
+    flusher::Flusher,
+    memory_pressure::{MemoryLevel, MemoryPressure, MemoryReading},
+    open_database::Database,
+    registry::DatabaseRegistry,
+};
+
+/// How often it looks.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a database may go unused while memory is low, at least; at most twice as long.
+const IDLE_TIME_WHEN_LOW: Duration = Duration::from_secs(10);
+
+/// What an operator wants to know.
+#[derive(Clone, Debug)]
+pub enum ResourceEvent {
+    /// The room on a database's disk means something else than before.
+    DiskSpace {
+        /// The database.
+        database: String,
+        /// What was seen.
+        reading: DiskSpaceReading,
+    },
+    /// The memory that is left means something else than before.
+    Memory(MemoryReading),
+    /// I/O was slow.
+    SlowIo {
+        /// The database.
+        database: String,
+        /// The directory of the file.
+        directory: PathBuf,
+        /// What it was.
+        operation: IoOperation,
+    },
+}
+
+type OnEvent = dyn Fn(&ResourceEvent) + Send + Sync;
+
+struct Shared {
+    registry: DatabaseRegistry,
+    flusher: Arc<Flusher>,
+    platform: Platform,
+    memory: Arc<MemoryPressure>,
+    on_event: Box<OnEvent>,
+    /// When unused databases were last looked for because memory was low.
+    last_idle_check: Mutex<Duration>,
+    closing: Mutex<bool>,
+    wakes: Condvar,
+}
+
+/// The watch. Dropping it ends its thread.
+pub struct ResourceWatch {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ResourceWatch {
+    /// A watch that looks when it is told to, until [`ResourceWatch::start`].
+    pub fn new(
+        registry: DatabaseRegistry,
+        flusher: Arc<Flusher>,
+        platform: Platform,
+        memory: Arc<MemoryPressure>,
+        on_event: impl Fn(&ResourceEvent) + Send + Sync + 'static,
+    ) -> ResourceWatch {
+        let shared = Shared {
+            registry,
+            flusher,
+            platform,
+            memory,
+            on_event: Box::new(on_event),
+            last_idle_check: Mutex::default(),
+            closing: Mutex::default(),
+            wakes: Condvar::new(),
+        };
+        ResourceWatch { shared: Arc::new(shared), thread: Mutex::default() }
+    }
+
+    /// Looks once a second from now on.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(&self) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let builder = std::thread::Builder::new().name("resource-watch".into());
+        let thread = builder.spawn(move || shared.run())?;
+        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    /// Looks once, now. Blocks while it closes databases.
+    pub fn look(&self) {
+        self.shared.look();
+    }
+
+    /// Ends the thread.
+    pub fn close(&self) {
+        *self.shared.closing.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.shared.wakes.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A watch that panicked has nothing left to end.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for ResourceWatch {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while !self.is_closing_after(LOOK_INTERVAL) {
+            self.look();
+        }
+    }
+
+    fn is_closing_after(&self, wait: Duration) -> bool {
+        let closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (closing, _) = self
+            .wakes
+            .wait_timeout_while(closing, wait, |closing| !*closing)
+            .unwrap_or_else(PoisonError::into_inner);
+        *closing
+    }
+
+    fn look(&self) {
+        for database in self.registry.open_databases() {
+            self.look_at(&database);
+        }
+        self.look_at_memory();
+    }
+
+    fn look_at(&self, database: &Database) {
+        database.look_at_disk(self.platform.clock.monotonic());
+        let name = || database.record().name.as_str().to_owned();
+        if let Some(reading) = database.disk_gauge().take_change() {
+            (self.on_event)(&ResourceEvent::DiskSpace { database: name(), reading });
+        }
+        for operation in database.take_slow_io() {
+            let directory = directory_of(database, operation.kind);
+            (self.on_event)(&ResourceEvent::SlowIo { database: name(), directory, operation });
+        }
+    }
+
+    fn look_at_memory(&self) {
+        // What cannot be measured leaves everything as it was.
+        let Ok(usage) = self.platform.memory.usage() else { return };
+        if let Some(reading) = self.memory.measured(usage, self.platform.clock.now()) {
+            (self.on_event)(&ResourceEvent::Memory(reading));
+        }
+        if self.memory.level() != MemoryLevel::Enough {
+            self.flusher.flush_all_soon();
+            self.close_unused();
+        }
+    }
+
+    fn close_unused(&self) {
+        let now = self.platform.clock.monotonic();
+        {
+            let mut last = self.last_idle_check.lock().unwrap_or_else(PoisonError::into_inner);
+            if now.saturating_sub(*last) < IDLE_TIME_WHEN_LOW {
+                return;
+            }
+            *last = now;
+        }
+        self.registry.close_idle(1);
+    }
+}
+
+fn directory_of(database: &Database, kind: IoKind) -> PathBuf {
+    let options = database.environment().options();
+    match kind {
+        IoKind::JournalWrite | IoKind::Compression => options.journals(),
+        IoKind::DataFlush | IoKind::DataSync => options.directory.clone(),
+    }
+}
