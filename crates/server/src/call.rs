@@ -7,7 +7,7 @@ use database::DatabaseLease;
 use http::{HeaderMap, header};
 use wire::{ProtocolError, QueryString, header_names::unquote};
 
-use crate::{request_body::RequestBody, server_state::ServerState};
+use crate::{body_share::BodyShare, request_body::RequestBody, server_state::ServerState};
 
 /// A request whose route has been found and whose database, if any, is open.
 pub(crate) struct Call {
@@ -20,6 +20,8 @@ pub(crate) struct Call {
     pub(crate) database: Option<DatabaseLease>,
     /// The whole body, decoded; empty for routes that ignore or stream it.
     pub(crate) body: Bytes,
+    /// What the body takes of the memory that bodies may take.
+    pub(crate) _body_share: BodyShare,
     /// The body as it comes, for routes that stream it.
     pub(crate) stream: Option<RequestBody>,
 }

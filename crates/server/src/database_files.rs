@@ -2,15 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use commands::CommitQueueOptions;
-use database::{DatabaseOptions, DatabaseRecord};
+use database::{DatabaseOptions, DatabaseRecord, DiskSpaceLimits};
 use platform::Platform;
 use serde_json::{Map, Value};
 use settings::{DatabaseSettings, Problem, Settings};
 use storage::EnvironmentOptions;
 use wire::{ErrorKind, ProtocolError};
 
-use crate::{server_state::ServerState, stored_record::body_of};
+use crate::{memory_plan::MemoryPlan, server_state::ServerState, stored_record::body_of};
 
 /// The directory of the server's own environment, below the data directory.
 pub(crate) const SYSTEM_DIRECTORY: &str = "System";
@@ -23,14 +22,19 @@ pub(crate) struct DatabaseFiles {
     platform: Platform,
     /// The disk of the databases whose records say that they live in memory.
     memory: Platform,
+    plan: Arc<MemoryPlan>,
 }
 
 impl DatabaseFiles {
-    pub(crate) fn new(settings: Settings, platform: Platform) -> Arc<DatabaseFiles> {
+    pub(crate) fn new(
+        settings: Settings,
+        platform: Platform,
+        plan: Arc<MemoryPlan>,
+    ) -> Arc<DatabaseFiles> {
         let mut memory = Platform::memory();
         memory.clock = Arc::clone(&platform.clock);
         memory.entropy = Arc::clone(&platform.entropy);
-        Arc::new(DatabaseFiles { settings, platform, memory })
+        Arc::new(DatabaseFiles { settings, platform, memory, plan })
     }
 
     /// How the database of this record is opened.
@@ -46,11 +50,20 @@ impl DatabaseFiles {
         let mut environment = EnvironmentOptions::new(self.directory(record, &settings));
         environment.journals_directory = self.journals_directory(record, &settings);
         environment.journal_bytes_max = settings.journal_bytes_max;
-        environment.unflushed_bytes_max = settings.unflushed_bytes_max;
+        let unflushed_bytes_max = settings.unflushed_bytes_max;
+        environment.unflushed_bytes_max =
+            unflushed_bytes_max.unwrap_or(self.plan.unflushed_bytes_max);
+        environment.memory_budget = Arc::clone(&self.plan.unflushed);
+        environment.slow_io_min = settings.slow_io_min;
         let in_memory = settings.run_in_memory && !self.settings.database.run_in_memory;
         let platform = if in_memory { &self.memory } else { &self.platform };
-        let queue = CommitQueueOptions::default();
-        DatabaseOptions { platform: platform.clone(), environment, queue }
+        let disk_space = DiskSpaceLimits {
+            alert_bytes: settings.free_space_alert_bytes,
+            alert_percent: settings.free_space_alert_percent,
+            write_bytes: settings.free_space_write_bytes,
+        };
+        let queue = self.plan.queue;
+        DatabaseOptions { platform: platform.clone(), environment, queue, disk_space }
     }
 
     fn directory(&self, record: &DatabaseRecord, settings: &DatabaseSettings) -> PathBuf {

@@ -39,6 +39,7 @@ pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
         StorageError::TooManyUnflushed { .. } | StorageError::GivenUp { .. } => {
             ErrorKind::Overloaded
         }
+        StorageError::Stopped => ErrorKind::OperationCanceled,
         StorageError::Failed { .. } | StorageError::Closed | StorageError::Io { .. } => {
             ErrorKind::StorageFailed
         }
@@ -65,10 +66,11 @@ pub(crate) fn needs_reopening(error: &CommandError) -> bool {
 }
 
 /// A batch that was not taken.
-pub(crate) fn submit_error(error: SubmitError) -> ProtocolError {
+pub(crate) fn submit_error(error: &SubmitError) -> ProtocolError {
     let kind = match error {
         SubmitError::Full => ErrorKind::Overloaded,
         SubmitError::Closed => ErrorKind::StorageFailed,
+        SubmitError::LowDiskSpace(_) => ErrorKind::DiskFull,
     };
     ProtocolError::new(kind, error.to_string())
 }

@@ -11,6 +11,7 @@
 
 mod answer;
 mod blocking;
+mod body_share;
 mod call;
 mod client_configuration;
 mod connection_watch;
@@ -26,9 +27,11 @@ mod json_text;
 mod listener;
 mod logs_configuration;
 mod machine;
+mod memory_plan;
 mod node_address;
 mod piece_sender;
 mod request_body;
+mod resource_log;
 mod router;
 mod routes;
 mod running_server;
@@ -36,6 +39,7 @@ mod server_state;
 mod service;
 mod stored_record;
 mod submitting;
+mod web_socket;
 
 pub use crate::{
     error::StartError,

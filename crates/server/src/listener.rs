@@ -17,6 +17,7 @@ use crate::{
     error::StartError,
     server_state::ServerState,
     service::serve,
+    web_socket::ConnectionPlace,
 };
 
 /// How often a connection is looked at for idleness and slow heads.
@@ -99,7 +100,8 @@ pub(crate) async fn accept(
     }
 }
 
-/// Serves one connection to its end. The permit is its place among all connections.
+/// Serves one connection to its end. The permit is its place among all connections; a WebSocket
+/// session that takes the connection over keeps it.
 async fn keep(
     state: Arc<ServerState>,
     stream: TcpStream,
@@ -109,6 +111,7 @@ async fn keep(
     // Without this, small answers wait for the client's acknowledgement. Failing, they do.
     drop(stream.set_nodelay(true));
     let watch = ConnectionWatch::new();
+    let place = ConnectionPlace { permit: Arc::new(permit), stopping: stopping.clone() };
     let http = &state.settings.http;
     let (idle_max, head_max) = (http.idle_connection_timeout, http.request_head_timeout);
     let mut builder = http1::Builder::new();
@@ -118,15 +121,15 @@ async fn keep(
         .max_buf_size(http.request_head_bytes_max.max(8 << 10));
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&watch)));
     let service = service_fn(|request| {
-        let (state, watch) = (Arc::clone(&state), Arc::clone(&watch));
+        let (state, watch, place) = (Arc::clone(&state), Arc::clone(&watch), place.clone());
         async move {
             watch.answering();
-            let response = serve(state, request, Arc::clone(&watch)).await;
+            let response = serve(state, request, Arc::clone(&watch), place).await;
             watch.answered();
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(io, service));
+    let mut connection = std::pin::pin!(builder.serve_connection(io, service).with_upgrades());
     let mut looks = tokio::time::interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_leaving = false;
@@ -147,7 +150,6 @@ async fn keep(
             },
         }
     }
-    drop(permit);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
 
 use wire::{ErrorKind, ProtocolError, percent_decode};
 
-use crate::{answer::Answer, call::Call, routes::missing_part};
+use crate::{answer::Answer, call::Call, routes::missing_part, web_socket::Session};
 
 /// What a client must be allowed to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +51,8 @@ pub(crate) enum Handler {
     Inline(fn(&Call) -> Result<Answer, ProtocolError>),
     /// Waits for something.
     Waiting(fn(Call) -> Answering),
+    /// Begins a session on a WebSocket, or refuses it.
+    WebSocket(fn(&Call) -> Result<Session, ProtocolError>),
 }
 
 /// What becomes of the body of a request.

@@ -3,13 +3,14 @@
 use crate::{
     handlers::{
         bulk_docs, bulk_insert, compaction, configuration, database_administration, databases,
-        debug, delete_by_query, documents, hilo, identities, indexes, logs, multi_get, operations,
-        queries, server_info, statistics, storage_report, streams,
+        debug, delete_by_query, documents, hilo, identities, indexes, io_metrics, logs, memory,
+        multi_get, notifications, operations, queries, server_info, statistics, storage_report,
+        streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
         Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
-        Handler::{Inline, Waiting},
+        Handler::{Inline, Waiting, WebSocket},
         Route,
     },
 };
@@ -41,6 +42,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/debug/is-loaded"                        ValidUser     Ignored  Inline(databases::is_loaded);
     "GET"    "/operations/state"                       ValidUser     Ignored  Inline(operations::server_state);
     "GET"    "/admin/operations/next-operation-id"     Operator      Ignored  Inline(operations::next_server_id);
+    "POST"   "/admin/operations/kill"                  Operator      Ignored  Inline(operations::kill_of_server);
+    "GET"    "/admin/debug/memory/stats"               Operator      Ignored  Inline(memory::stats);
+    "GET"    "/admin/debug/memory/low-mem-log"         Operator      Ignored  Inline(memory::changes);
     "GET"    "/admin/logs/configuration"               Operator      Ignored  Inline(logs::configuration);
     "POST"   "/admin/logs/configuration"               Operator      Whole    Inline(logs::set_configuration);
     "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
@@ -118,7 +122,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/collections/stats"          Read          Ignored  Inline(statistics::collections);
     "GET"    "/databases/*/collections/stats/detailed" Read          Ignored  Inline(statistics::detailed_collections);
     "GET"    "/databases/*/collections/docs"           Read          Ignored  Inline(statistics::collection_documents);
-    "GET"    "/databases/*/debug/io-metrics"           DatabaseAdmin Ignored  Inline(debug::io_metrics);
+    "GET"    "/databases/*/debug/io-metrics"           DatabaseAdmin Ignored  Inline(io_metrics::all);
+    "GET"    "/databases/*/debug/io-metrics/live"      DatabaseAdmin Ignored  WebSocket(io_metrics::live);
+    "GET"    "/databases/*/notifications"              Read          Ignored  Inline(notifications::list);
     "GET"    "/databases/*/debug/storage/report"       DatabaseAdmin Ignored  Inline(storage_report::totals);
     "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Inline(storage_report::all_environments);
     "GET"    "/databases/*/debug/storage/environment/report" DatabaseAdmin Ignored Inline(storage_report::one_environment);

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use database::{DatabaseRegistry, Flusher, RegistryOptions, ServerCatalog};
+use database::{DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, ServerCatalog};
 use platform::Platform;
 use settings::Settings;
 use tokio::{
@@ -17,7 +17,8 @@ use crate::{
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     error::StartError,
     listener::{accept, bind_all},
-    node_address,
+    memory_plan::MemoryPlan,
+    node_address, resource_log,
     server_state::ServerState,
 };
 
@@ -31,6 +32,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct RunningServer {
     state: Arc<ServerState>,
     flusher: Arc<Flusher>,
+    watch: ResourceWatch,
     stopping: watch::Sender<bool>,
     room: Arc<Semaphore>,
     connections_max: usize,
@@ -45,11 +47,11 @@ pub struct RunningServer {
 /// When the data directory cannot be used or an address cannot be listened on. Nothing is left
 /// running then.
 pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServer, StartError> {
-    let state_and_flusher = {
+    let opened = {
         let settings = settings.clone();
         tokio::task::spawn_blocking(move || open(settings, platform)).await
     };
-    let (state, flusher) = match state_and_flusher {
+    let Opened { state, flusher, watch } = match opened {
         Ok(opened) => opened?,
         Err(panic) => {
             return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
@@ -74,6 +76,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     Ok(RunningServer {
         state,
         flusher,
+        watch,
         stopping,
         room,
         connections_max,
@@ -83,10 +86,14 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     })
 }
 
-fn open(
-    settings: Settings,
-    platform: Platform,
-) -> Result<(Arc<ServerState>, Arc<Flusher>), StartError> {
+/// What runs before anybody can connect.
+struct Opened {
+    state: Arc<ServerState>,
+    flusher: Arc<Flusher>,
+    watch: ResourceWatch,
+}
+
+fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
     let failed =
         |source| StartError::Catalog { directory: settings.data_dir.display().to_string(), source };
@@ -98,7 +105,8 @@ fn open(
         .map_err(|source| StartError::Thread { source })?;
     let flusher = Arc::new(flusher);
     flusher.add(catalog.environment());
-    let files = DatabaseFiles::new(settings.clone(), platform.clone());
+    let memory = Arc::new(MemoryPlan::new(&settings, &platform));
+    let files = DatabaseFiles::new(settings.clone(), platform.clone(), Arc::clone(&memory));
     let options = RegistryOptions {
         concurrent_loads_max: settings.databases.concurrent_loads_max,
         close_timeout: CLOSE_TIMEOUT,
@@ -109,8 +117,16 @@ fn open(
         DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of)
     };
     let newest = client_configuration::newest_index(&catalog).unwrap_or(0);
-    let state = ServerState::new(settings, platform, catalog, registry, files, newest);
-    Ok((Arc::new(state), flusher))
+    let watch = ResourceWatch::new(
+        registry.clone(),
+        Arc::clone(&flusher),
+        platform.clone(),
+        Arc::clone(&memory.pressure),
+        resource_log::log,
+    );
+    watch.start().map_err(|source| StartError::Thread { source })?;
+    let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
+    Ok(Opened { state: Arc::new(state), flusher, watch })
 }
 
 fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
@@ -157,8 +173,9 @@ impl RunningServer {
             tracing::warn!("some requests did not finish in time and are cut off");
         }
         self.maintenance.abort();
-        let (state, flusher) = (self.state, self.flusher);
+        let (state, flusher, watch) = (self.state, self.flusher, self.watch);
         let closed = tokio::task::spawn_blocking(move || {
+            watch.close();
             state.registry.close_all();
             flusher.close();
             if let Err(error) = state.catalog.environment().close() {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use blittable::{Builder, ParseLimits};
-use database::{DatabaseRegistry, Operations, ServerCatalog};
+use database::{DatabaseRegistry, MemoryLevel, Operations, ServerCatalog};
 use flate2::Compression;
 use http::{HeaderMap, HeaderValue};
 use platform::Platform;
@@ -24,7 +24,7 @@ use wire::{
 
 use crate::{
     database_files::DatabaseFiles, logs_configuration::LogsConfiguration, machine::Machine,
-    node_address, router::Router, routes::ROUTES,
+    memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
 };
 
 /// The commit of this build, when the build knew it.
@@ -40,6 +40,7 @@ pub(crate) struct ServerState {
     pub(crate) catalog: Arc<ServerCatalog>,
     pub(crate) registry: DatabaseRegistry,
     pub(crate) files: Arc<DatabaseFiles>,
+    pub(crate) memory: Arc<MemoryPlan>,
     pub(crate) router: Router,
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
@@ -69,6 +70,7 @@ impl ServerState {
         catalog: Arc<ServerCatalog>,
         registry: DatabaseRegistry,
         files: Arc<DatabaseFiles>,
+        memory: Arc<MemoryPlan>,
         newest_client_configuration: u64,
     ) -> ServerState {
         let version = settings.protocol_version.as_str();
@@ -85,6 +87,7 @@ impl ServerState {
             catalog,
             registry,
             files,
+            memory,
             router: Router::new(ROUTES),
             machine: Machine::look(),
             version_header,
@@ -137,7 +140,8 @@ impl ServerState {
         }
     }
 
-    /// Lends this thread's parser of documents.
+    /// Lends this thread's parser of documents. Its arenas are kept for the next time, unless memory is
+    /// low.
     pub(crate) fn with_builder<T>(&self, parse: impl FnOnce(&mut Builder) -> T) -> T {
         let limits = self.parse_limits();
         BUILDER.with_borrow_mut(|slot| {
@@ -145,7 +149,11 @@ impl ServerState {
                 *slot = Some((limits, Builder::new(limits)));
             }
             let (_, builder) = slot.as_mut().expect("it was just put there");
-            parse(builder)
+            let parsed = parse(builder);
+            if self.memory.pressure.level() != MemoryLevel::Enough {
+                *slot = None;
+            }
+            parsed
         })
     }
 

@@ -21,6 +21,7 @@ use wire::{ErrorKind, ProtocolError, header_names};
 
 use crate::{
     answer::{Answer, AnswerBody, Piece},
+    body_share::{BodyShare, refuse_announced, refuse_when_critical},
     call::Call,
     client_configuration,
     connection_watch::ConnectionWatch,
@@ -29,6 +30,7 @@ use crate::{
     request_body::RequestBody,
     router::{BodyUse, Handler, Route, route_not_found},
     server_state::ServerState,
+    web_socket::{self, ConnectionPlace, Handshake, Upgrade},
 };
 
 /// Answers one request.
@@ -36,8 +38,10 @@ pub(crate) async fn serve(
     state: Arc<ServerState>,
     request: Request<Incoming>,
     watch: Arc<ConnectionWatch>,
+    place: ConnectionPlace,
 ) -> Response<AnswerBody> {
-    let (parts, incoming) = request.into_parts();
+    let (mut parts, incoming) = request.into_parts();
+    let upgrade = Upgrade { connection: parts.extensions.remove(), place };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let (method, headers) = (parts.method, parts.headers);
     let incoming = RequestBody::new(incoming, &headers, watch);
@@ -45,7 +49,7 @@ pub(crate) async fn serve(
     let gzip = state.compression.filter(|_| accepts_gzip(&headers));
     let closes = closes_connection(&headers);
     let mut exchange = Exchange { database: None, refresh: Refresh::default() };
-    let answered = exchange.answer(&state, method, &target, headers, incoming).await;
+    let answered = exchange.answer(&state, method, &target, headers, incoming, upgrade).await;
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
     if let Some(level) = gzip {
@@ -68,7 +72,8 @@ pub(crate) async fn serve_inner(
 ) -> Option<Answer> {
     let path = target.split('?').next().unwrap_or(&target);
     let found = state.router.find(method.as_str(), path)?;
-    if found.database.is_none() || found.route.body == BodyUse::Streamed {
+    let is_session = matches!(found.route.handler, Handler::WebSocket(_));
+    if found.database.is_none() || found.route.body == BodyUse::Streamed || is_session {
         return None;
     }
     let call = Call {
@@ -78,6 +83,8 @@ pub(crate) async fn serve_inner(
         headers,
         database: Some(database.clone()),
         body,
+        // The outer request is counted for it.
+        _body_share: BodyShare::none_of(&state.memory),
         stream: None,
     };
     let answered = run(found.route, call).await;
@@ -105,6 +112,7 @@ impl Exchange {
         target: &str,
         headers: HeaderMap,
         incoming: RequestBody,
+        upgrade: Upgrade,
     ) -> Result<Answer, ProtocolError> {
         let line_max = state.settings.http.request_line_bytes_max;
         if target.len() > line_max {
@@ -120,10 +128,14 @@ impl Exchange {
             self.refresh = refresh(state, &database, &headers);
             self.database = Some(database);
         }
+        let mut body_share = BodyShare::none_of(&state.memory);
         let (body, stream) = match found.route.body {
             BodyUse::Ignored => (Bytes::new(), None),
-            BodyUse::Whole => (read_body(state, &headers, incoming).await?, None),
-            BodyUse::Streamed => (Bytes::new(), Some(incoming)),
+            BodyUse::Whole => (read_body(state, &headers, incoming, &mut body_share).await?, None),
+            BodyUse::Streamed => {
+                refuse_when_critical(&state.memory)?;
+                (Bytes::new(), Some(incoming))
+            }
         };
         let call = Call {
             state: Arc::clone(state),
@@ -132,9 +144,16 @@ impl Exchange {
             headers,
             database: self.database.clone(),
             body,
+            _body_share: body_share,
             stream,
         };
-        run(found.route, call).await
+        match found.route.handler {
+            Handler::WebSocket(handler) => {
+                let handshake = Handshake::read(&call.headers)?;
+                web_socket::begin(&handshake, upgrade, handler(&call)?)
+            }
+            Handler::Inline(_) | Handler::Waiting(_) => run(found.route, call).await,
+        }
     }
 
     fn add_headers(&self, answer: &mut Answer) {
@@ -179,6 +198,9 @@ async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
             Ok(answering) => CatchUnwind(answering).await,
             Err(panic) => Err(panic),
         },
+        Handler::WebSocket(_) => {
+            Ok(Err(ProtocolError::invalid_operation("Not a WebSocket request.")))
+        }
     };
     caught.unwrap_or_else(|panic| {
         let message = panic_message(panic.as_ref());
@@ -213,12 +235,15 @@ async fn read_body(
     state: &ServerState,
     headers: &HeaderMap,
     incoming: RequestBody,
+    share: &mut BodyShare,
 ) -> Result<Bytes, ProtocolError> {
     let bytes_max = state.settings.http.request_body_bytes_max;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    if announced.and_then(|text| text.parse::<u64>().ok()).is_some_and(|bytes| bytes > bytes_max) {
+    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if announced > bytes_max {
         return Err(body_too_large(bytes_max));
     }
+    refuse_announced(announced, &state.memory)?;
     let coding = Coding::of_request(headers)?;
     let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut limited = Limited::new(incoming, body_max);
@@ -228,7 +253,10 @@ async fn read_body(
         match timeout(stall_max, limited.frame()).await {
             Err(_) => return Err(body_stalled(stall_max)),
             Ok(None) => break,
-            Ok(Some(Ok(frame))) => pieces.add(frame.into_data().unwrap_or_default()),
+            Ok(Some(Ok(frame))) => {
+                pieces.add(frame.into_data().unwrap_or_default());
+                share.grow_to(pieces.bytes())?;
+            }
             Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
                 return Err(body_too_large(bytes_max));
             }
@@ -238,7 +266,9 @@ async fn read_body(
             }
         }
     }
-    coding.decode(pieces.joined(), bytes_max)
+    let decoded = coding.decode(pieces.joined(), bytes_max)?;
+    share.grow_to(decoded.len() as u64)?;
+    Ok(decoded)
 }
 
 /// The pieces of a body; one piece alone is not copied.
@@ -258,6 +288,10 @@ impl Pieces {
             self.joined.extend_from_slice(&std::mem::take(&mut self.first));
         }
         self.joined.extend_from_slice(&piece);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.first.len().max(self.joined.len()) as u64
     }
 
     fn joined(self) -> Bytes {

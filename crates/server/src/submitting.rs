@@ -36,7 +36,7 @@ pub(crate) fn begin(
         if error == commands::SubmitError::Closed {
             state.registry.reopen_after_failure(database);
         }
-        submit_error(error)
+        submit_error(&error)
     })?;
     Ok(receiver)
 }

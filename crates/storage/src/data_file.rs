@@ -56,6 +56,10 @@ impl DataFile {
         &self.path
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Bytes that the file occupies.
     pub(crate) fn bytes(&self) -> u64 {
         self.pages.load(Ordering::Acquire) * PAGE_BYTES as u64

@@ -467,7 +467,12 @@ impl Environment {
     /// without an operation since are left out; sums of older operations are given from the start
     /// only. What was summed up before somebody read on is missing for them.
     pub fn io(&self, since: IoPosition) -> (Vec<FileIo>, IoPosition) {
-        self.meter.operations(since)
+        let (mut files, position) = self.meter.operations(since);
+        let open = self.journal.file_names();
+        for file in &mut files {
+            file.is_in_use = *file.file == *self.data.name() || open.contains(&file.file);
+        }
+        (files, position)
     }
 
     /// The slow I/O operations after `since`, oldest first, and where to read on.

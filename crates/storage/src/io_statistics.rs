@@ -88,6 +88,8 @@ pub struct IoSummary {
 pub struct FileIo {
     /// Its name inside the environment's directory.
     pub file: Arc<str>,
+    /// Whether the environment still has the file open.
+    pub is_in_use: bool,
     /// The newest operations, oldest first.
     pub recent: Vec<IoOperation>,
     /// The operations before them, oldest first.
@@ -197,6 +199,7 @@ impl IoMeter {
         let mut files: Vec<FileIo> = with_news
             .map(|(name, file)| FileIo {
                 file: name.clone(),
+                is_in_use: true,
                 recent: file.recent.iter().filter(newer).map(|(_, one)| one.clone()).collect(),
                 history: match from_start {
                     true => file.history.iter().cloned().collect(),

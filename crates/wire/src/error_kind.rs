@@ -94,6 +94,8 @@ kinds! {
     DiskFull = 503 "Voron.Exceptions.DiskFullException";
     /// The storage of the database failed; it is reopened by the next request.
     StorageFailed = 503 "Voron.Exceptions.VoronUnrecoverableErrorException";
+    /// The server is short of memory; nothing was done.
+    LowMemory = 503 "Raven.Client.Exceptions.LowMemoryException";
     /// More work is queued than the server takes on; nothing was written.
     Overloaded = 503 "Raven.Client.Exceptions.Server.ServerLoadFailureException";
 }
@@ -117,7 +119,10 @@ mod tests {
                 || kind.type_name().contains("Voron")
                 || matches!(
                     kind,
-                    ErrorKind::Timeout | ErrorKind::RequestTimeout | ErrorKind::Overloaded
+                    ErrorKind::Timeout
+                        | ErrorKind::RequestTimeout
+                        | ErrorKind::LowMemory
+                        | ErrorKind::Overloaded
                 );
             assert!(passes, "{kind:?}");
         }

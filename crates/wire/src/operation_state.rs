@@ -35,6 +35,8 @@ pub struct CompactionResult {
     pub before_bytes: u64,
     /// Bytes of its files after.
     pub after_bytes: u64,
+    /// Trees and tables that were copied.
+    pub trees: u64,
     /// What was done, step by step; the last one is the message of the result.
     pub messages: Vec<String>,
     /// Indexes that should have been compacted, too, and do not exist.
@@ -53,6 +55,25 @@ pub enum OperationProgress {
         /// How much there is to do.
         total: u64,
     },
+    /// Of compacting a database.
+    Compaction(CompactionProgress),
+}
+
+/// How far compacting a database is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CompactionProgress {
+    /// What is being done.
+    pub message: String,
+    /// The tree or table that is being copied.
+    pub tree: Option<String>,
+    /// Its entries that are copied.
+    pub tree_progress: u64,
+    /// Its entries.
+    pub tree_total: u64,
+    /// Trees and tables that are copied.
+    pub global_progress: u64,
+    /// Trees and tables.
+    pub global_total: u64,
 }
 
 impl From<BulkInsertProgress> for OperationProgress {
@@ -131,6 +152,8 @@ const MIB: u64 = 1 << 20;
 fn compaction_result(result: &CompactionResult) -> Value {
     let message = result.messages.last().map(String::as_str);
     let mut shape = compaction_shape(&result.name, message, false);
+    shape["GlobalProgress"] = result.trees.into();
+    shape["GlobalTotal"] = result.trees.into();
     shape["SizeBeforeCompactionInMb"] = (result.before_bytes / MIB).into();
     shape["SizeAfterCompactionInMb"] = (result.after_bytes / MIB).into();
     shape["Messages"] = result.messages.clone().into();
@@ -161,7 +184,18 @@ fn progress_shape(progress: &OperationProgress) -> Value {
             "$type": "Raven.Client.Documents.Operations.DeterminateProgress, Raven.Client",
             "Processed": processed, "Total": total
         }),
+        OperationProgress::Compaction(progress) => compaction_progress(progress),
     }
+}
+
+fn compaction_progress(progress: &CompactionProgress) -> Value {
+    json!({
+        "$type": "Raven.Client.ServerWide.Operations.CompactionProgress, Raven.Client",
+        "Message": progress.message, "TreeName": progress.tree,
+        "TreeProgress": progress.tree_progress, "TreeTotal": progress.tree_total,
+        "GlobalProgress": progress.global_progress, "GlobalTotal": progress.global_total,
+        "Skipped": false, "Processed": false
+    })
 }
 
 fn bulk_insert_progress(progress: &BulkInsertProgress) -> Value {
@@ -222,6 +256,7 @@ mod tests {
             name: "db".into(),
             before_bytes: 40 << 20,
             after_bytes: 25 << 20,
+            trees: 3,
             messages: vec!["began".into(), "ended".into()],
             missing_indexes: vec!["nope".into()],
         };
@@ -231,7 +266,27 @@ mod tests {
         assert_eq!((&result["Name"], &result["Message"]), (&json!("db"), &json!("ended")));
         assert_eq!(result["SizeBeforeCompactionInMb"], 40);
         assert_eq!(result["SizeAfterCompactionInMb"], 25);
+        assert_eq!((&result["GlobalProgress"], &result["GlobalTotal"]), (&json!(3), &json!(3)));
         assert_eq!(result["IndexesResults"]["nope"]["Skipped"], true);
+    }
+
+    #[test]
+    fn a_compaction_shows_the_tree_that_it_copies() {
+        let progress = OperationProgress::Compaction(CompactionProgress {
+            message: "copying".into(),
+            tree: Some("Docs".into()),
+            tree_progress: 5,
+            tree_total: 9,
+            global_progress: 1,
+            global_total: 4,
+        });
+        let state = operation_state(&OperationStatus::InProgress, Some(&progress));
+        assert_eq!(
+            state["Progress"].to_string(),
+            "{\"$type\":\"Raven.Client.ServerWide.Operations.CompactionProgress, Raven.Client\",\
+             \"Message\":\"copying\",\"TreeName\":\"Docs\",\"TreeProgress\":5,\"TreeTotal\":9,\
+             \"GlobalProgress\":1,\"GlobalTotal\":4,\"Skipped\":false,\"Processed\":false}"
+        );
     }
 
     #[test]

@@ -355,7 +355,7 @@ impl Insert {
             }
             tokio::time::sleep(FULL_QUEUE_PAUSE).await;
         }
-        Err(crate::error_mapping::submit_error(SubmitError::Full))
+        Err(crate::error_mapping::submit_error(&SubmitError::Full))
     }
 
     async fn wait_for_batch(&mut self) -> Result<(), ProtocolError> {

@@ -2,6 +2,7 @@
 //! closed meanwhile.
 
 use std::{
+    ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -9,11 +10,13 @@ use std::{
 use database::{DatabaseRecord, Operation};
 use http::StatusCode;
 use serde_json::{Value, json};
-use storage::{CompactOutcome, compact_in_place};
+use storage::{CompactOutcome, CompactProgress, CompactStep, compact_in_place};
 use wire::{
     ErrorKind, ProtocolError,
     database_shapes::NODE_TAG,
-    operation_state::{CompactionResult, OperationStatus, group_digits},
+    operation_state::{
+        CompactionProgress, CompactionResult, OperationProgress, OperationStatus, group_digits,
+    },
 };
 
 use crate::{
@@ -57,6 +60,9 @@ pub(crate) fn compact(call: Call) -> Answering {
             .operations
             .begin(id, description, "DatabaseCompact", now)
             .map_err(|_| too_many_operations())?;
+        let message = format!("Started database compaction for {}", record.name.as_str());
+        let began = CompactionProgress { message, ..CompactionProgress::default() };
+        operation.set_progress(OperationProgress::Compaction(began));
         let work = Compaction { state, record, operation, with_documents, indexes };
         tokio::task::spawn_blocking(move || work.run());
         Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
@@ -87,6 +93,11 @@ impl Compaction {
         });
         let status = match compacted {
             Ok(outcome) => OperationStatus::Compacted(self.result(outcome)),
+            Err(error) if error.kind == ErrorKind::OperationCanceled => {
+                let database = self.record.name.as_str();
+                tracing::info!(database, "compacting was stopped; the database is as it was");
+                OperationStatus::Canceled
+            }
             Err(error) => {
                 let database = self.record.name.as_str();
                 tracing::error!(database, %error, "the database could not be compacted");
@@ -104,29 +115,70 @@ impl Compaction {
             return Err(ProtocolError::invalid_operation(message));
         };
         let options = self.state.files.options_of(&record);
-        compact_in_place(&options.platform, &options.environment, documents::TABLES)
-            .map(Some)
-            .map_err(|error| storage_error(&error))
+        let tables = documents::TABLES;
+        compact_in_place(&options.platform, &options.environment, tables, &mut |progress| {
+            self.tell(progress)
+        })
+        .map(Some)
+        .map_err(|error| storage_error(&error))
+    }
+
+    fn tell(&self, progress: &CompactProgress) -> ControlFlow<()> {
+        let shape = OperationProgress::Compaction(progress_shape(progress));
+        self.operation.set_progress(shape);
+        match self.operation.should_stop() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     fn result(&self, outcome: Option<CompactOutcome>) -> CompactionResult {
         let name = self.record.name.as_str();
         let mut messages = vec![format!("Started database compaction for {name}")];
-        let (before_bytes, after_bytes) = match &outcome {
+        let (before_bytes, after_bytes, trees) = match &outcome {
             Some(outcome) => {
                 let rows = group_digits(outcome.report.rows);
                 let entries = group_digits(outcome.report.entries);
                 messages.push(format!("Copied {rows} rows and {entries} entries of trees."));
-                (outcome.before_bytes, outcome.after_bytes)
+                let trees = outcome.report.trees + outcome.report.tables;
+                (outcome.before_bytes, outcome.after_bytes, trees)
             }
-            None => (0, 0),
+            None => (0, 0, 0),
         };
         CompactionResult {
             name: name.to_owned(),
             before_bytes,
             after_bytes,
+            trees,
             messages,
             missing_indexes: self.indexes.clone(),
         }
+    }
+}
+
+fn progress_shape(progress: &CompactProgress) -> CompactionProgress {
+    let CompactProgress { step, name, entries_done, entries, trees_done, trees, bytes_done } =
+        progress;
+    let kind = match step {
+        CompactStep::Table => "table",
+        CompactStep::Tree => "tree",
+        CompactStep::FixedTree => "tree of numbers",
+        CompactStep::Verifying => "",
+    };
+    let copied = group_digits(*bytes_done);
+    let is_verifying = *step == CompactStep::Verifying;
+    let message = if is_verifying {
+        format!("Everything is copied, {copied} bytes; reading the copy through.")
+    } else {
+        let (done, all) = (group_digits(*entries_done), group_digits(*entries));
+        format!("Copying the {kind} '{name}': {done} of {all} entries; {copied} bytes so far.")
+    };
+    CompactionProgress {
+        message,
+        tree: (!is_verifying).then(|| name.clone()),
+        tree_progress: *entries_done,
+        tree_total: *entries,
+        global_progress: *trees_done,
+        global_total: *trees,
     }
 }

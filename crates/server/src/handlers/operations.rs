@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use database::Operation;
+use database::{Operation, Operations};
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
@@ -62,8 +62,16 @@ pub(crate) fn too_many_operations() -> ProtocolError {
 
 /// `POST /operations/kill`.
 pub(crate) fn kill(call: &Call) -> Result<Answer, ProtocolError> {
-    let id = call.query().required_long("id")?;
-    if call.database()?.operations().kill(id) {
+    kill_one(call.database()?.operations(), call.query().required_long("id")?)
+}
+
+/// `POST /admin/operations/kill`.
+pub(crate) fn kill_of_server(call: &Call) -> Result<Answer, ProtocolError> {
+    kill_one(&call.state.operations, call.query().required_long("id")?)
+}
+
+fn kill_one(operations: &Operations, id: i64) -> Result<Answer, ProtocolError> {
+    if operations.kill(id) {
         return Ok(Answer::empty(StatusCode::NO_CONTENT));
     }
     Err(ProtocolError::argument(format!("Operation {id} was not registered")))

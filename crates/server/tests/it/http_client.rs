@@ -116,6 +116,14 @@ impl Connection {
         reply
     }
 
+    /// Whether anything has come by now.
+    pub(crate) fn has_anything(&mut self) -> bool {
+        self.0.set_nonblocking(true).unwrap();
+        let peeked = self.0.peek(&mut [0]);
+        self.0.set_nonblocking(false).unwrap();
+        peeked.is_ok()
+    }
+
     /// Waits until the other side closes the connection without another word.
     pub(crate) fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0; 16]), Ok(0) | Err(_))

@@ -15,5 +15,7 @@ mod indexes;
 mod lifecycle;
 mod operations;
 mod queries;
+mod resources;
 mod storage_reports;
 mod test_server;
+mod web_sockets;

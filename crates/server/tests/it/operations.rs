@@ -111,6 +111,43 @@ fn a_slow_delete_tells_how_far_it_is_and_can_be_stopped() {
 }
 
 #[test]
+fn compacting_shows_how_far_it_is_and_can_be_stopped() {
+    let server = users(20_000);
+    let documents = count(&server);
+    let body = br#"{"DatabaseName":"db","Documents":true}"#;
+    let (mut told, mut stopped) = (false, false);
+    // Whether a request meets the copying is a matter of time.
+    while !(told && stopped) {
+        let started = server.send("POST", "/admin/compact", body).json();
+        let id = &started["OperationId"];
+        let state = loop {
+            let state = server.get(&format!("/operations/state?id={id}")).json();
+            if state["Status"] != "InProgress" {
+                break state;
+            }
+            let progress = &state["Progress"];
+            let kind = progress["$type"].as_str().unwrap();
+            assert!(kind.contains("CompactionProgress"), "{progress}");
+            if progress["TreeTotal"].as_u64() > Some(1024) && progress["TreeProgress"] != 0 {
+                told = true;
+                assert!(progress["GlobalProgress"].as_u64() < progress["GlobalTotal"].as_u64());
+                assert!(progress["TreeName"].is_string(), "{progress}");
+                let kill = format!("/admin/operations/kill?id={id}");
+                server.send("POST", &kill, b"");
+            }
+        };
+        stopped |= state["Status"] == "Canceled";
+        if state["Status"] == "Completed" {
+            assert_eq!(state["Result"]["GlobalProgress"], state["Result"]["GlobalTotal"]);
+        }
+        assert_eq!(count(&server), documents, "{state}");
+    }
+    server.put("after", "{}");
+    let unknown = server.send("POST", "/admin/operations/kill?id=999", b"");
+    assert_eq!(unknown.json()["Message"], "Operation 999 was not registered");
+}
+
+#[test]
 fn a_compacted_database_keeps_its_documents() {
     let server = users(1000);
     delete(&server, "from Users where startsWith(id(), 'users/9')");

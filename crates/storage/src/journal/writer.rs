@@ -179,6 +179,14 @@ impl Journal {
         retired.chain(current).chain(spares).collect()
     }
 
+    /// The names of the files that are kept or written to.
+    pub(crate) fn file_names(&self) -> Vec<Arc<str>> {
+        let state = self.lock();
+        let retired = state.retired.iter().map(|old| &old.file);
+        let all = retired.chain(&state.current).chain(&state.spares);
+        all.map(|file| file.name.clone()).collect()
+    }
+
     /// Lets go of the files that end at or before `transaction`: some become spares, the others are
     /// removed.
     pub(crate) fn release(&self, transaction: u64) -> Result<(), StorageError> {

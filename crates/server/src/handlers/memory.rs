@@ -1,0 +1,76 @@
+//! How much memory the server has, what takes it, and when it was low.
+
+use database::{MemoryChange, MemoryLevel};
+use http::StatusCode;
+use model::date;
+use serde_json::{Value, json};
+use wire::{ProtocolError, humane_size};
+
+use crate::{answer::Answer, call::Call};
+
+/// `GET /admin/debug/memory/stats`. What there is of RavenDB's shape, and what bounds the memory here.
+pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
+    let plan = &call.state.memory;
+    let pressure = &plan.pressure;
+    // Fresh where the system tells, else what was last seen.
+    let measured = call.state.platform.memory.usage().ok();
+    let usage = measured.or_else(|| pressure.reading().map(|reading| reading.usage));
+    let size = |bytes: Option<u64>| bytes.map(humane_size);
+    let limit = pressure.limit().bytes;
+    let answer = json!({
+        "@metadata": call.state.debug_metadata(),
+        "MemoryInformation": {
+            "PhysicalMemory": format!("{:.3} GBytes", call.state.machine.memory_gb),
+            "WorkingSet": size(usage.map(|usage| usage.resident_bytes)),
+            "UnmanagedAllocations": size(usage.map(|usage| usage.taken_bytes)),
+            "DirtyMemory": humane_size(plan.unflushed.held_bytes()),
+            "AvailableMemory": size(usage.map(|usage| usage.machine_free_bytes)),
+            "AvailableMemoryForProcessing": size(usage.map(|usage| {
+                limit.saturating_sub(usage.taken_bytes).min(usage.machine_free_bytes)
+            })),
+        },
+        "Limit": {
+            "Bytes": limit, "Humane": humane_size(limit), "LimitedBy": plan.limited_by,
+            "LowBytes": pressure.low_bytes(), "CriticalBytes": pressure.critical_bytes(),
+        },
+        "State": level_name(pressure.level()),
+        "Usage": {
+            "TakenBytes": usage.map(|usage| usage.taken_bytes),
+            "ResidentBytes": usage.map(|usage| usage.resident_bytes),
+            "UnflushedBytes": plan.unflushed.held_bytes(),
+            "UnflushedBytesMax": plan.unflushed.bytes_max(),
+            "UnflushedBytesMaxPerDatabase": plan.unflushed_bytes_max,
+            "LargeBodiesBytes": plan.bodies.taken_bytes(),
+            "LargeBodiesBytesMax": plan.bodies.bytes_max(),
+        },
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /admin/debug/memory/low-mem-log`: the newest changes, newest first.
+pub(crate) fn changes(call: &Call) -> Result<Answer, ProtocolError> {
+    let pressure = &call.state.memory.pressure;
+    let changes: Vec<Value> = pressure.changes().iter().rev().map(change_item).collect();
+    let answer = json!({"@metadata": call.state.debug_metadata(), "Low Memory Events": changes});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+fn change_item(change: &MemoryChange) -> Value {
+    let reading = &change.reading;
+    json!({
+        "Event": level_name(reading.level),
+        "Time": date::format(change.at.ticks()),
+        "FreeMem": humane_size(reading.left_bytes),
+        "TakenMem": humane_size(reading.usage.taken_bytes),
+        "MachineFreeMem": humane_size(reading.usage.machine_free_bytes),
+    })
+}
+
+/// The word for a level.
+pub(crate) fn level_name(level: MemoryLevel) -> &'static str {
+    match level {
+        MemoryLevel::Enough => "Normal",
+        MemoryLevel::Low => "LowMemory",
+        MemoryLevel::Critical => "CriticalMemory",
+    }
+}

@@ -1,0 +1,150 @@
+//! What an operator should know about a database now, as the list of its notifications. Each entry is
+//! there for as long as its cause is; nothing is stored.
+
+use database::{Database, DiskSpaceLevel, MemoryLevel};
+use http::StatusCode;
+use model::date;
+use serde_json::{Value, json};
+use storage::{IoOperation, IoPosition};
+use wire::{ProtocolError, humane_size};
+
+use crate::{answer::Answer, call::Call, handlers::io_metrics::kind_name, memory_plan::MemoryPlan};
+
+/// `GET /notifications`.
+pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let start = query.long("pageStart")?.unwrap_or(0).max(0);
+    let count = query.long("pageSize")?.unwrap_or(i64::MAX).max(0);
+    let database = call.database()?;
+    let now = date::format(call.state.platform.clock.now().ticks());
+    let all =
+        [low_disk(database, &now), low_memory(&call.state.memory, &now), slow_io(database, &now)];
+    let all: Vec<Value> = all.into_iter().flatten().collect();
+    let (start, count) = (to_usize(start), to_usize(count));
+    let page: Vec<&Value> = all.iter().skip(start).take(count).collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": page, "TotalResults": all.len()})))
+}
+
+fn to_usize(number: i64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// What all notifications have in common.
+struct Notification<'a> {
+    kind: &'static str,
+    name: &'static str,
+    key: &'static str,
+    severity: &'static str,
+    title: &'static str,
+    message: String,
+    at: &'a str,
+    database: Option<String>,
+    details: Value,
+}
+
+impl Notification<'_> {
+    fn shape(&self) -> Value {
+        let mut shape = json!({
+            "Id": format!("{}/{}/{}", self.kind, self.name, self.key),
+            "CreatedAt": self.at, "Type": self.kind, "Title": self.title,
+            "Message": self.message, "Severity": self.severity, "IsPersistent": false,
+            "Database": self.database, "Key": self.key,
+        });
+        let kind_key = if self.kind == "AlertRaised" { "AlertType" } else { "HintType" };
+        shape[kind_key] = self.name.into();
+        shape["Details"] = self.details.clone();
+        shape
+    }
+}
+
+fn low_disk(database: &Database, now: &str) -> Option<Value> {
+    let reading = database.disk_space();
+    let (severity, effect) = match reading.level {
+        DiskSpaceLevel::Enough => return None,
+        DiskSpaceLevel::Low => ("Warning", "Writes are accepted."),
+        DiskSpaceLevel::Refusing => ("Error", "Writes are refused until there is room again."),
+    };
+    let message = format!(
+        "{}: {} of {} are free, and {} should be. {effect}",
+        reading.directory.display(),
+        humane_size(reading.free_bytes),
+        humane_size(reading.total_bytes),
+        humane_size(reading.needed_bytes),
+    );
+    let notification = Notification {
+        kind: "AlertRaised",
+        name: "LowDiskSpace",
+        key: "low-disk-space",
+        severity,
+        title: "Low free disk space",
+        message,
+        at: now,
+        database: Some(database.record().name.as_str().to_owned()),
+        details: json!({
+            "FreeBytes": reading.free_bytes, "TotalBytes": reading.total_bytes,
+            "NeededBytes": reading.needed_bytes, "WasFull": reading.was_full,
+            "WritesRefused": reading.level == DiskSpaceLevel::Refusing,
+        }),
+    };
+    Some(notification.shape())
+}
+
+fn low_memory(plan: &MemoryPlan, now: &str) -> Option<Value> {
+    let (severity, effect) = match plan.pressure.level() {
+        MemoryLevel::Enough => return None,
+        MemoryLevel::Low => ("Warning", "Unused databases are closed early."),
+        MemoryLevel::Critical => ("Error", "Large requests are refused until there is more."),
+    };
+    let left = plan.pressure.reading().map_or(0, |reading| reading.left_bytes);
+    let limit = plan.pressure.limit().bytes;
+    let notification = Notification {
+        kind: "AlertRaised",
+        name: "LowMemory",
+        key: "low-memory",
+        severity,
+        title: "Low memory",
+        message: format!(
+            "{} are left of the {} that {} allows. {effect}",
+            humane_size(left),
+            humane_size(limit),
+            plan.limited_by
+        ),
+        at: now,
+        database: None,
+        details: json!({"LeftBytes": left, "LimitBytes": limit}),
+    };
+    Some(notification.shape())
+}
+
+fn slow_io(database: &Database, now: &str) -> Option<Value> {
+    let (slow, _) = database.environment().slow_io(IoPosition::default());
+    let newest = slow.last()?;
+    let threshold = database.environment().options().slow_io_min.as_millis();
+    let message = format!(
+        "{} writes or syncs took {threshold} milliseconds or longer since the database was opened; \
+         the newest took {} for {}.",
+        slow.len(),
+        newest.duration.as_millis(),
+        humane_size(newest.bytes)
+    );
+    let notification = Notification {
+        kind: "PerformanceHint",
+        name: "SlowIO",
+        key: "slow-writes",
+        severity: "Info",
+        title: "Slow I/O",
+        message,
+        at: now,
+        database: Some(database.record().name.as_str().to_owned()),
+        details: json!({"Operations": slow.iter().map(slow_item).collect::<Vec<_>>()}),
+    };
+    Some(notification.shape())
+}
+
+fn slow_item(operation: &IoOperation) -> Value {
+    json!({
+        "Start": date::format(operation.start.ticks()), "File": &*operation.file,
+        "Type": kind_name(operation.kind), "Bytes": operation.bytes,
+        "DurationInMs": operation.duration.as_millis() as u64,
+    })
+}

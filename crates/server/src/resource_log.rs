@@ -1,0 +1,60 @@
+//! What the watch over memory, disks and I/O has to say, in the server's log.
+
+use database::{DiskSpaceLevel, MemoryLevel, ResourceEvent};
+
+/// Logs an event.
+pub(crate) fn log(event: &ResourceEvent) {
+    match event {
+        ResourceEvent::DiskSpace { database, reading } => {
+            let directory = reading.directory.display();
+            let (free_bytes, total_bytes) = (reading.free_bytes, reading.total_bytes);
+            match reading.level {
+                DiskSpaceLevel::Refusing => tracing::error!(
+                    database, %directory, free_bytes, total_bytes,
+                    needed_bytes = reading.needed_bytes, was_full = reading.was_full,
+                    "the disk is too full: writes are refused until there is room again"
+                ),
+                DiskSpaceLevel::Low => tracing::warn!(
+                    database, %directory, free_bytes, total_bytes,
+                    "the disk is running full; writes are accepted"
+                ),
+                DiskSpaceLevel::Enough => tracing::info!(
+                    database, %directory, free_bytes, total_bytes,
+                    "the disk has enough room again"
+                ),
+            }
+        }
+        ResourceEvent::Memory(reading) => {
+            let (left_bytes, usage) = (reading.left_bytes, reading.usage);
+            let (taken_bytes, machine_free_bytes) = (usage.taken_bytes, usage.machine_free_bytes);
+            match reading.level {
+                MemoryLevel::Critical => tracing::error!(
+                    left_bytes,
+                    taken_bytes,
+                    machine_free_bytes,
+                    "memory is nearly used up: large requests are refused until there is more"
+                ),
+                MemoryLevel::Low => tracing::warn!(
+                    left_bytes,
+                    taken_bytes,
+                    machine_free_bytes,
+                    "memory is low: flushing at once and closing unused databases early"
+                ),
+                MemoryLevel::Enough => tracing::info!(
+                    left_bytes,
+                    taken_bytes,
+                    machine_free_bytes,
+                    "there is enough memory again"
+                ),
+            }
+        }
+        ResourceEvent::SlowIo { database, directory, operation } => tracing::warn!(
+            database,
+            path = %directory.join(&*operation.file).display(),
+            kind = ?operation.kind,
+            bytes = operation.bytes,
+            milliseconds = operation.duration.as_millis() as u64,
+            "I/O was slow"
+        ),
+    }
+}

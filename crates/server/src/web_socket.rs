@@ -1,0 +1,215 @@
+//! WebSockets on the connections of the HTTP server: the upgrade, and what a session may do after it.
+//!
+//! A route of the kind [`crate::router::Handler::WebSocket`] gives a session, which runs in a task of
+//! its own once the client has the answer 101. Invariants: a session holds its connection's place
+//! among all connections until it ends; it ends when the server stops; and a client that does not take
+//! what is sent to it, or sends more than it may, is let go of: nothing is queued for it but what the
+//! system's buffers hold.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{SinkExt, StreamExt};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    sync::{OwnedSemaphorePermit, watch},
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Message,
+        handshake::derive_accept_key,
+        protocol::{Role, WebSocketConfig},
+    },
+};
+use wire::ProtocolError;
+
+use crate::answer::{Answer, AnswerBody};
+
+/// The largest message that a client may send.
+const RECEIVED_BYTES_MAX: usize = 64 << 10;
+/// What may wait to be written before sending waits.
+const WRITE_BUFFER_BYTES: usize = 16 << 10;
+/// How long a client may take to make room for what is sent to it.
+const SEND_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long the polite end of a session may take.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
+/// The one version of the protocol.
+const VERSION: &str = "13";
+
+/// What a session needs of the connection that it takes over.
+#[derive(Clone)]
+pub(crate) struct ConnectionPlace {
+    /// Its place among all connections.
+    pub(crate) permit: Arc<OwnedSemaphorePermit>,
+    /// Says when the server stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// A connection that can be taken over from HTTP.
+pub(crate) struct Upgrade {
+    pub(crate) connection: Option<OnUpgrade>,
+    pub(crate) place: ConnectionPlace,
+}
+
+/// What runs on a WebSocket, to its end.
+pub(crate) type Session =
+    Box<dyn FnOnce(Socket) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
+/// The client has gone, was too slow, broke the rules, or the server stops.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Gone;
+
+/// What a session woke up for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Wake {
+    /// The time was over.
+    Time,
+    /// The client sent a text.
+    Text(String),
+}
+
+/// One client's WebSocket.
+pub(crate) struct Socket {
+    stream: WebSocketStream<TokioIo<Upgraded>>,
+    stopping: watch::Receiver<bool>,
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// A request that wants a WebSocket, as it must be.
+pub(crate) struct Handshake {
+    accept: String,
+}
+
+impl Handshake {
+    /// Reads the headers of a request.
+    ///
+    /// # Errors
+    /// When it is no request for a WebSocket.
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Handshake, ProtocolError> {
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let lists = |name: HeaderName, word: &str| {
+            text(name).is_some_and(|list| {
+                list.split(',').any(|part| part.trim().eq_ignore_ascii_case(word))
+            })
+        };
+        let is_upgrade =
+            lists(header::CONNECTION, "upgrade") && lists(header::UPGRADE, "websocket");
+        let is_known = text(header::SEC_WEBSOCKET_VERSION) == Some(VERSION);
+        match text(header::SEC_WEBSOCKET_KEY) {
+            Some(key) if is_upgrade && is_known => {
+                Ok(Handshake { accept: derive_accept_key(key.as_bytes()) })
+            }
+            _ => Err(ProtocolError::invalid_operation("Not a WebSocket request.")),
+        }
+    }
+
+    /// The answer after which the connection is a WebSocket.
+    fn answer(&self) -> Answer {
+        let headers = vec![
+            (header::CONNECTION, HeaderValue::from_static("Upgrade")),
+            (header::UPGRADE, HeaderValue::from_static("websocket")),
+        ];
+        let answer =
+            Answer { status: StatusCode::SWITCHING_PROTOCOLS, headers, body: AnswerBody::Empty };
+        answer.with_header("sec-websocket-accept", &self.accept)
+    }
+}
+
+/// Answers the handshake; the session begins when the client has the answer.
+///
+/// # Errors
+/// When the connection cannot be taken over.
+pub(crate) fn begin(
+    handshake: &Handshake,
+    upgrade: Upgrade,
+    session: Session,
+) -> Result<Answer, ProtocolError> {
+    let Some(connection) = upgrade.connection else {
+        return Err(ProtocolError::invalid_operation("Not a WebSocket request."));
+    };
+    let ConnectionPlace { permit, stopping } = upgrade.place;
+    tokio::spawn(async move {
+        // A client that went away before it had the answer needs no session.
+        let Ok(upgraded) = connection.await else { return };
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(RECEIVED_BYTES_MAX))
+            .max_frame_size(Some(RECEIVED_BYTES_MAX))
+            .write_buffer_size(WRITE_BUFFER_BYTES);
+        let io = TokioIo::new(upgraded);
+        let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        session(Socket { stream, stopping, _permit: permit }).await;
+    });
+    Ok(handshake.answer())
+}
+
+impl Socket {
+    /// Sends a text and waits until the system has taken it.
+    ///
+    /// # Errors
+    /// [`Gone`] when the client has gone or takes too long; the session should end.
+    pub(crate) async fn send(&mut self, text: String) -> Result<(), Gone> {
+        match timeout(SEND_TIME_MAX, self.stream.send(Message::text(text))).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(Gone),
+        }
+    }
+
+    /// Waits until a moment, or until the client says something. Pings are answered meanwhile.
+    ///
+    /// # Errors
+    /// [`Gone`] when the client has gone or the server stops; the session should end.
+    pub(crate) async fn wait_until(&mut self, moment: Instant) -> Result<Wake, Gone> {
+        loop {
+            let received = tokio::select! {
+                received = timeout_at(moment, self.stream.next()) => received,
+                _ = self.stopping.wait_for(|stopping| *stopping) => return Err(Gone),
+            };
+            match received {
+                Err(_) => return Ok(Wake::Time),
+                Ok(Some(Ok(Message::Text(text)))) => return Ok(Wake::Text(text.to_string())),
+                Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return Err(Gone),
+                Ok(Some(Ok(_))) => {}
+            }
+        }
+    }
+
+    /// Ends the session the polite way, if the client goes along.
+    pub(crate) async fn close(mut self) {
+        // Whether the client hears of it or not, the connection ends here.
+        drop(timeout(CLOSE_TIME_MAX, self.stream.close(None)).await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(headers: &[(&str, &str)], expected: Option<&str>) {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect();
+        let read = Handshake::read(&headers).ok();
+        assert_eq!(read.map(|handshake| handshake.accept).as_deref(), expected, "{headers:?}");
+    }
+
+    #[test]
+    fn only_a_whole_handshake_is_one() {
+        // The example of RFC 6455.
+        let key = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let accept = Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        let version = ("sec-websocket-version", "13");
+        let (upgrade, connection) =
+            (("upgrade", "WebSocket"), ("connection", "keep-alive, Upgrade"));
+        check(&[upgrade, connection, version, key], accept);
+        check(&[connection, version, key], None);
+        check(&[upgrade, version, key], None);
+        check(&[upgrade, connection, key], None);
+        check(&[upgrade, connection, version], None);
+        check(&[upgrade, connection, ("sec-websocket-version", "8"), key], None);
+        check(&[], None);
+    }
+}

@@ -1,0 +1,182 @@
+//! A disk that fills up, memory that runs out and I/O that is slow, as clients and operators see it.
+
+use platform::{Platform, simulated::Simulation};
+use serde_json::{Value, json};
+
+use crate::test_server::TestServer;
+
+const MB: u64 = 1 << 20;
+
+/// A server whose disk and memory the test decides about; time is real.
+fn server_with(arguments: &[&str]) -> (TestServer, Simulation) {
+    let simulation = Platform::simulated(1);
+    simulation.memory.set_limit(1024 * MB);
+    let platform = Platform {
+        disk: simulation.platform.disk.clone(),
+        memory: simulation.platform.memory.clone(),
+        ..Platform::memory()
+    };
+    let server = TestServer::start(platform, arguments);
+    server.create("db");
+    (server, simulation)
+}
+
+fn notifications(server: &TestServer) -> Vec<Value> {
+    let list = server.get("/databases/db/notifications").json();
+    let results = list["Results"].as_array().unwrap().clone();
+    assert_eq!(list["TotalResults"], results.len());
+    results
+}
+
+/// The server looks once a second; asks until what it sees is as expected.
+fn wait_until(condition: impl Fn() -> bool) {
+    while !condition() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_low_disk_refuses_writes_and_says_why_until_there_is_room() {
+    let (server, simulation) = server_with(&["--Storage.FreeSpaceAlertThresholdInPercentages=0"]);
+    server.put("users/1", r#"{"N":1}"#);
+    assert!(notifications(&server).is_empty());
+
+    simulation.disk.space_limit(Some(100 * MB));
+    wait_until(|| !notifications(&server).is_empty());
+    let refused = server.send("PUT", "/databases/db/docs?id=users/2", b"{}");
+    assert_eq!(refused.status, 503);
+    let error = refused.json();
+    assert_eq!(error["Type"], "Voron.Exceptions.DiskFullException");
+    let message = error["Message"].as_str().unwrap();
+    assert!(message.contains("bytes are free") && message.contains("/data"), "{message}");
+    for (method, target, body) in [
+        ("DELETE", "/databases/db/docs?id=users/1", &b""[..]),
+        (
+            "POST",
+            "/databases/db/bulk_docs",
+            br#"{"Commands":[{"Type":"PUT","Id":"x","Document":{}}]}"#,
+        ),
+        ("POST", "/databases/db/identity/next?name=x", b""),
+        ("GET", "/databases/db/hilo/next?tag=x", b""),
+    ] {
+        assert_eq!(server.send(method, target, body).status, 503, "{method} {target}");
+    }
+    assert_eq!(server.document("users/1")["N"], 1, "reading goes on");
+    let alert = &notifications(&server)[0];
+    assert_eq!(alert["Type"], "AlertRaised");
+    assert_eq!(alert["AlertType"], "LowDiskSpace");
+    assert_eq!(alert["Database"], "db");
+    assert_eq!(alert["Details"]["WritesRefused"], true);
+    assert!(alert["Details"]["FreeBytes"].as_u64().unwrap() < 100 * MB);
+
+    simulation.disk.space_limit(None);
+    wait_until(|| notifications(&server).is_empty());
+    server.put("users/2", "{}");
+    assert_eq!(server.document("users/1")["N"], 1);
+}
+
+#[test]
+fn low_memory_is_told_and_critical_memory_refuses_large_bodies_only() {
+    let (server, simulation) = server_with(&[]);
+    let stats = || server.get("/admin/debug/memory/stats").json();
+    let before = stats();
+    assert_eq!(before["Limit"]["Bytes"], 1024 * MB);
+    assert_eq!(before["Limit"]["LimitedBy"], "the control group");
+    assert_eq!(before["State"], "Normal");
+    assert_eq!(before["Usage"]["UnflushedBytesMaxPerDatabase"], 128 * MB);
+    let large = format!("{{\"Text\":\"{}\"}}", "x".repeat(1 << 20));
+    server.put("large", &large);
+
+    simulation.memory.set_taken(850 * MB);
+    wait_until(|| stats()["State"] == "LowMemory");
+    assert_eq!(notifications(&server)[0]["AlertType"], "LowMemory");
+    server.put("large", &large);
+
+    simulation.memory.set_taken(1000 * MB);
+    wait_until(|| stats()["State"] == "CriticalMemory");
+    for (target, method) in
+        [("/databases/db/docs?id=large", "PUT"), ("/databases/db/bulk_insert?id=1", "POST")]
+    {
+        let refused = server.send(method, target, large.as_bytes());
+        assert_eq!(refused.status, 503, "{target}");
+        assert_eq!(refused.json()["Type"], "Raven.Client.Exceptions.LowMemoryException");
+        let message = refused.json()["Message"].as_str().unwrap().to_owned();
+        assert!(message.contains("the control group"), "{message}");
+    }
+    server.put("small", "{}");
+    assert_eq!(server.document("small")["@metadata"]["@id"], "small");
+
+    simulation.memory.set_taken(100 * MB);
+    wait_until(|| stats()["State"] == "Normal");
+    server.put("large", &large);
+    let log = server.get("/admin/debug/memory/low-mem-log").json();
+    let events: Vec<&Value> =
+        log["Low Memory Events"].as_array().unwrap().iter().map(|one| &one["Event"]).collect();
+    assert_eq!(events, [&json!("Normal"), &json!("CriticalMemory"), &json!("LowMemory")]);
+}
+
+#[test]
+fn large_bodies_share_what_they_may_take_and_give_it_back() {
+    let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
+    simulation.memory.set_taken(0);
+    let text = |megabytes: usize| format!("{{\"Text\":\"{}\"}}", "x".repeat(megabytes << 20));
+    for _ in 0..3 {
+        let refused = server.send("PUT", "/databases/db/docs?id=a", text(9).as_bytes());
+        assert_eq!(refused.status, 503);
+        assert!(refused.text().contains("Large requests in progress"), "{}", refused.text());
+        server.put("a", &text(5));
+    }
+    let stats = server.get("/admin/debug/memory/stats").json();
+    assert_eq!(stats["Usage"]["LargeBodiesBytes"], 0);
+    assert_eq!(stats["Usage"]["LargeBodiesBytesMax"], 8 * MB);
+    assert_eq!(stats["Limit"]["LimitedBy"], "Memory.LimitInMb");
+}
+
+#[test]
+fn io_that_is_too_slow_is_listed() {
+    // In memory nothing takes a millisecond by itself, but a megabyte to compress and write does.
+    let (server, _simulation) = server_with(&["--Storage.SlowIoThresholdInMs=1"]);
+    wait_until(|| {
+        !notifications(&server).is_empty() || {
+            server.put("large", &format!("{{\"Text\":\"{}\"}}", pseudo_random(4 << 20)));
+            false
+        }
+    });
+    let hint = notifications(&server).remove(0);
+    assert_eq!(hint["Type"], "PerformanceHint");
+    assert_eq!(hint["HintType"], "SlowIO");
+    let slow = &hint["Details"]["Operations"][0];
+    assert!(slow["DurationInMs"].as_u64() >= Some(1), "{hint}");
+    assert!(slow["File"].is_string() && slow["Bytes"].as_u64().is_some(), "{hint}");
+}
+
+/// Letters that hardly compress.
+fn pseudo_random(length: usize) -> String {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b'a' + (state >> 59) as u8 % 26)
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+#[test]
+fn older_io_becomes_history() {
+    let server = TestServer::with_database();
+    for number in 0..700 {
+        server.put(&format!("users/{number}"), "{}");
+    }
+    let io = server.get("/databases/db/debug/io-metrics").json();
+    assert_eq!(io["Performances"], json!([]));
+    let files = io["Environments"][0]["Files"].as_array().unwrap();
+    let journal = files.iter().rev().find(|file| !file["History"].as_array().unwrap().is_empty());
+    let journal = journal.expect("a journal file took more than fits into a ring");
+    assert!(journal["File"].as_str().unwrap().ends_with(".journal"));
+    assert_eq!(journal["Status"], "InUse");
+    let history = journal["History"].as_array().unwrap();
+    let writes = history.iter().find(|sum| sum["Type"] == "JournalWrite").unwrap();
+    assert!(writes["Start"].as_str() < writes["End"].as_str());
+    assert!(writes["Size"].as_u64() > Some(4096));
+    assert!(writes["MaxDuration"].as_f64() >= writes["MinDuration"].as_f64());
+    assert!(writes["ActiveDuration"].as_f64() <= writes["Duration"].as_f64());
+}
