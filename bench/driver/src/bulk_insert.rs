@@ -10,7 +10,7 @@ use crate::{
     connection::{Connection, request},
     error::DriverError,
     load::Stopwatch,
-    outcome::Outcome,
+    outcome::{Outcome, no_latencies},
     process::Process,
 };
 
@@ -75,7 +75,7 @@ pub(crate) async fn bulk_insert(
     connection.send(b"0\r\n\r\n").await?;
     let status = connection.receive().await?;
     connection.check_success(status, head.as_bytes())?;
-    stopwatch.stop(documents, Vec::new())
+    stopwatch.stop(documents, no_latencies())
 }
 
 fn amount_is_counted_out(amount: Amount, documents: u64) -> bool {

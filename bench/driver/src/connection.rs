@@ -1,20 +1,20 @@
 //! One HTTP/1.1 connection, as little of it as the driver needs: a prepared request goes out, the
-//! answer's status and body come back. No pipelining, no redirects, no compression.
+//! answer's status and body come back. No pipelining, no redirects, no compression. For whatever is
+//! not a load of many requests; see `load` for those.
 //!
 //! Invariant: after an exchange nothing of its answer is left in the buffer.
 
-use std::net::SocketAddr;
+use std::{fmt::Display, net::SocketAddr};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::error::DriverError;
+use crate::{answer::Answer, error::DriverError};
 
-const HEADERS_MAX: usize = 64;
 /// Longer answers are not expected by any work.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
+pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 20;
 const READ_BYTES: usize = 16 << 10;
 
 /// A kept-alive connection.
@@ -22,19 +22,6 @@ pub(crate) struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
     body: Vec<u8>,
-}
-
-/// What the head of an answer says.
-struct Head {
-    status: u16,
-    bytes: usize,
-    body: BodyLength,
-}
-
-#[derive(Clone, Copy)]
-enum BodyLength {
-    Bytes(usize),
-    Chunked,
 }
 
 impl Connection {
@@ -61,19 +48,16 @@ impl Connection {
     }
 
     pub(crate) async fn receive(&mut self) -> Result<u16, DriverError> {
-        let head = loop {
-            if let Some(head) = read_head(&self.input)? {
-                break head;
+        let answer = loop {
+            if let Some(answer) = Answer::read(&self.input)? {
+                break answer;
             }
             self.read_more().await?;
         };
         self.body.clear();
-        let end = match head.body {
-            BodyLength::Bytes(length) => self.receive_bytes(head.bytes, length).await?,
-            BodyLength::Chunked => self.receive_chunks(head.bytes).await?,
-        };
-        self.input.drain(..end);
-        if head.status == 100 { Box::pin(self.receive()).await } else { Ok(head.status) }
+        answer.copy_body(&self.input, &mut self.body)?;
+        self.input.drain(..answer.bytes);
+        Ok(answer.status)
     }
 
     /// The body of the last answer.
@@ -82,52 +66,11 @@ impl Connection {
     }
 
     pub(crate) fn check_success(&self, status: u16, request: &[u8]) -> Result<(), DriverError> {
-        if (200..300).contains(&status) {
-            return Ok(());
-        }
-        Err(DriverError::Refused {
-            request: first_line(request),
-            status,
-            body: beginning(&self.body),
-        })
+        check_success(status, request, &self.body)
     }
 
     pub(crate) fn unexpected(&self, request: &[u8]) -> DriverError {
         DriverError::UnexpectedAnswer { request: first_line(request), body: beginning(&self.body) }
-    }
-
-    async fn receive_bytes(&mut self, begin: usize, length: usize) -> Result<usize, DriverError> {
-        let end = begin + length;
-        while self.input.len() < end {
-            self.read_more().await?;
-        }
-        self.body.extend_from_slice(&self.input[begin..end]);
-        Ok(end)
-    }
-
-    async fn receive_chunks(&mut self, mut at: usize) -> Result<usize, DriverError> {
-        loop {
-            let (size_bytes, length) = loop {
-                match httparse::parse_chunk_size(&self.input[at..]) {
-                    Ok(httparse::Status::Complete((size_bytes, length))) => {
-                        break (size_bytes, length as usize);
-                    }
-                    Ok(httparse::Status::Partial) => self.read_more().await?,
-                    Err(_) => {
-                        return Err(DriverError::NotHttp("a chunk without a size".to_owned()));
-                    }
-                }
-            };
-            let begin = at + size_bytes;
-            let end = self.receive_bytes(begin, length).await?;
-            at = end + b"\r\n".len();
-            while self.input.len() < at {
-                self.read_more().await?;
-            }
-            if length == 0 {
-                return Ok(at);
-            }
-        }
     }
 
     async fn read_more(&mut self) -> Result<(), DriverError> {
@@ -142,33 +85,12 @@ impl Connection {
     }
 }
 
-fn read_head(input: &[u8]) -> Result<Option<Head>, DriverError> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut response = httparse::Response::new(&mut headers);
-    let status = response.parse(input).map_err(|error| DriverError::NotHttp(error.to_string()))?;
-    let httparse::Status::Complete(bytes) = status else { return Ok(None) };
-    let status = response.code.unwrap_or(0);
-    let body = body_length(status, response.headers)?;
-    Ok(Some(Head { status, bytes, body }))
-}
-
-fn body_length(status: u16, headers: &[httparse::Header<'_>]) -> Result<BodyLength, DriverError> {
-    for header in headers {
-        if header.name.eq_ignore_ascii_case("Content-Length") {
-            return std::str::from_utf8(header.value)
-                .ok()
-                .and_then(|text| text.trim().parse().ok())
-                .map(BodyLength::Bytes)
-                .ok_or_else(|| DriverError::NotHttp("a length that is no number".to_owned()));
-        }
-        if header.name.eq_ignore_ascii_case("Transfer-Encoding") {
-            return Ok(BodyLength::Chunked);
-        }
+/// An answer that is not a success as an error.
+pub(crate) fn check_success(status: u16, request: &[u8], body: &[u8]) -> Result<(), DriverError> {
+    if (200..300).contains(&status) {
+        return Ok(());
     }
-    match status {
-        100 | 204 | 304 => Ok(BodyLength::Bytes(0)),
-        _ => Err(DriverError::NotHttp("an answer without a length".to_owned())),
-    }
+    Err(DriverError::Refused { request: first_line(request), status, body: beginning(body) })
 }
 
 fn first_line(request: &[u8]) -> String {
@@ -182,7 +104,7 @@ fn beginning(body: &[u8]) -> String {
 }
 
 /// Appends a request with a body to `out`. `path` begins with a slash.
-pub(crate) fn write_request(out: &mut Vec<u8>, method: &str, path: &str, body: &[u8]) {
+pub(crate) fn write_request(out: &mut Vec<u8>, method: &str, path: impl Display, body: &[u8]) {
     use std::io::Write as _;
     write!(
         out,

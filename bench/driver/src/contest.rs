@@ -12,13 +12,12 @@ use tokio::time::sleep;
 
 use crate::{
     error::DriverError,
-    generated::Cities,
     limits::{LIMITS, MEMORY, START},
     options::{Mode, Options, Size},
     outcome::Outcome,
     process::Memory,
-    server::{Program, RunningServer},
-    works::{Target, WorkFacts},
+    server::{BARE_FILES, Program, RunningServer},
+    works::{Documents, Target, WorkFacts},
 };
 
 /// A server gets that long to come to rest before its idle memory is read, and between rounds.
@@ -43,7 +42,7 @@ struct Contestant {
 struct Started {
     running: RunningServer,
     target: Target,
-    only_reads: bool,
+    is_bare: bool,
     idle: Option<Memory>,
     filled: Option<Memory>,
 }
@@ -147,11 +146,11 @@ async fn start_or(
     Contestant { name, server }
 }
 
-async fn rest_and_look(running: RunningServer, only_reads: bool) -> Started {
+async fn rest_and_look(running: RunningServer, is_bare: bool) -> Started {
     sleep(REST).await;
     let idle = running.process.memory();
-    let target = Target::new(running.address, running.process, Rc::new(Cities::new()));
-    Started { running, target, only_reads, idle, filled: None }
+    let target = Target::new(running.address, running.process, Rc::new(Documents::new()));
+    Started { running, target, is_bare, idle, filled: None }
 }
 
 /// A server that cannot even be filled takes no part.
@@ -178,19 +177,27 @@ async fn add_bare(
 ) {
     let Some(binary) = options.bare.clone() else { return };
     let Some(first) = contestants.iter().find_map(|one| one.server.as_ref().ok()) else { return };
-    let written = match first.target.document_body().await {
-        Ok(body) => tempfile::NamedTempFile::new()
-            .and_then(|file| fs::write(file.path(), body).map(|()| file))
-            .map_err(DriverError::from),
+    let written = match first.target.answer_bodies().await {
+        Ok(bodies) => write_bodies(&bodies),
         Err(error) => Err(error),
     };
     match written {
-        Ok(file) => {
-            let program = Program::Bare { binary, body: file.path().to_owned() };
+        Ok(bodies) => {
+            let program = Program::Bare { binary, bodies: bodies.path().to_owned() };
             contestants.push(start_or(Some(program), "bare", "", parent, notes).await);
         }
         Err(error) => notes.push(format!("bare: {error}")),
     }
+}
+
+/// One file for each of [`BARE_FILES`], in a directory of their own.
+fn write_bodies(bodies: &[Vec<u8>; 2]) -> Result<tempfile::TempDir, DriverError> {
+    let directory = tempfile::tempdir()?;
+    for (name, body) in BARE_FILES.into_iter().zip(bodies) {
+        let path = directory.path().join(name);
+        fs::write(&path, body).map_err(DriverError::file(&path))?;
+    }
+    Ok(directory)
 }
 
 /// For each contestant its rounds, or why there are none.
@@ -235,7 +242,7 @@ impl Contestant {
     fn takes_part(&self, facts: &WorkFacts) -> Result<Vec<Outcome>, Absence> {
         match &self.server {
             Err(reason) => Err(Absence::Reason(reason.clone())),
-            Ok(started) if started.only_reads && !facts.work.only_reads() => {
+            Ok(started) if started.is_bare && !facts.work.needs_no_database() => {
                 Err(Absence::Reason("–".to_owned()))
             }
             Ok(_) => Ok(Vec::new()),

@@ -1,6 +1,6 @@
 //! What can go wrong while measuring.
 
-use std::{fmt, io, path::PathBuf};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
 /// A server, or the way to it, did not do what the work needs.
 #[derive(Debug)]
@@ -9,6 +9,8 @@ pub(crate) enum DriverError {
     Connection(io::Error),
     /// The server closed the connection before its answer was complete.
     ClosedEarly,
+    /// No answer on any connection for that long.
+    Silent(Duration),
     /// Not HTTP as the driver understands it.
     NotHttp(String),
     /// An answer that is not a success: status and the beginning of the body.
@@ -39,6 +41,7 @@ impl fmt::Display for DriverError {
         match self {
             Self::Connection(source) => write!(f, "connection: {source}"),
             Self::ClosedEarly => write!(f, "the server closed the connection before its answer"),
+            Self::Silent(time) => write!(f, "the server was silent for {time:?}"),
             Self::NotHttp(reason) => write!(f, "not HTTP: {reason}"),
             Self::Refused { request, status, body } => {
                 write!(f, "{request} was answered with {status}: {body}")
@@ -59,6 +62,7 @@ impl std::error::Error for DriverError {
         match self {
             Self::Connection(source) | Self::File { source, .. } => Some(source),
             Self::ClosedEarly
+            | Self::Silent(_)
             | Self::NotHttp(_)
             | Self::Refused { .. }
             | Self::UnexpectedAnswer { .. }

@@ -1,13 +1,14 @@
 //! driver: puts load on Corvus and on RavenDB in one run, and prints them side by side.
 //!
-//! One thread, prepared requests, hand-read answers: what the driver uses of the processor is missing
-//! to the server beside it, so it is measured and printed too.
+//! What the driver uses of the processor is missing to the server beside it, so the load comes from
+//! one thread with prepared requests, and what that takes is measured and printed too.
 //!
 //! Reading order: works (what is done) → contest (rounds, in turns) → server, process (who is
-//! measured) → load, bulk_insert (how) → connection (HTTP) → limits (what is wanted).
+//! measured) → load, bulk_insert (how) → connection, answer (HTTP) → limits (what is wanted).
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod bulk_insert;
 mod connection;
 mod contest;

@@ -9,7 +9,7 @@ pub(crate) const HELP: &str = "\
 driver: load on Corvus and on RavenDB in one run, side by side
 
   --corvus FILE         the server's binary; without it the column says `not built`
-  --bare FILE           the bare HTTP server that GET is compared with
+  --bare FILE           the bare HTTP server that GET and PUT are compared with
   --raven-home DIR      where RavenDB is installed (default: RAVEN_HOME, then ~/.cache/ravendb-peer)
   --raven-version V     its version (default 7.1.5)
   --without-raven       leave its column out

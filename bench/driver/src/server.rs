@@ -30,6 +30,8 @@ const READINESS_INTERVAL: Duration = Duration::from_millis(1);
 const AVAILABLE: &str = "Server available on: ";
 /// RavenDB's own launcher adds this to the port for its second listener.
 const RAVEN_TCP_OFFSET: u16 = 30_000;
+/// What the bare server answers GET and PUT with.
+pub(crate) const BARE_FILES: [&str; 2] = ["get.json", "put.json"];
 const RAVEN_PORTS: std::ops::Range<u16> = 8_300..8_400;
 
 /// How a server is started.
@@ -41,10 +43,10 @@ pub(crate) enum Program {
         home: PathBuf,
         version: String,
     },
-    /// Answers every request with the bytes of a file.
+    /// Answers with the bytes of the [`BARE_FILES`] in a directory.
     Bare {
         binary: PathBuf,
-        body: PathBuf,
+        bodies: PathBuf,
     },
 }
 
@@ -93,9 +95,9 @@ impl Program {
                 let folder = home.join(format!("log-{port}"));
                 Ok((command, (!folder.exists()).then_some(folder)))
             }
-            Self::Bare { binary, body } => {
+            Self::Bare { binary, bodies } => {
                 let mut command = Command::new(binary);
-                command.arg(body);
+                command.args(BARE_FILES.map(|name| bodies.join(name)));
                 Ok((command, None))
             }
         }

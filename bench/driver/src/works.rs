@@ -3,22 +3,16 @@
 //! Invariant: a round adds to what earlier rounds left, or works in a database of its own which is
 //! deleted afterwards; only the work itself is inside of the measured time.
 
-use std::{
-    cell::{Cell, RefCell},
-    io::Write as _,
-    net::SocketAddr,
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::Cell, io::Write as _, net::SocketAddr, rc::Rc, time::Duration};
 
 use crate::{
     bulk_insert::{Amount, bulk_insert},
     connection::{Connection, request, write_request},
     error::DriverError,
-    generated::{Cities, write_person, write_small},
+    generated::{Rendered, write_small},
     load::{Load, NextRequest, Stopwatch, run_load},
     options::Size,
-    outcome::{Figure, Outcome},
+    outcome::{Figure, Outcome, no_latencies},
     process::Process,
 };
 
@@ -130,9 +124,16 @@ const fn is_same(left: &[u8], right: &[u8]) -> bool {
 }
 
 impl Work {
-    /// Whether a server that only answers GET can do it.
-    pub(crate) fn only_reads(self) -> bool {
-        matches!(self, Self::GetOne | Self::GetRandom)
+    /// Whether a server can do it that answers every GET with one document, and every PUT as if it had
+    /// stored something.
+    pub(crate) fn needs_no_database(self) -> bool {
+        match self {
+            Self::PutMany | Self::PutOne | Self::GetOne | Self::GetRandom => true,
+            Self::NewDatabase
+            | Self::BulkInsertSmall
+            | Self::BulkInsertSustained
+            | Self::BulkDocs => false,
+        }
     }
 
     pub(crate) fn rounds(self, size: &Size) -> usize {
@@ -149,18 +150,30 @@ impl Work {
     }
 }
 
+/// The documents of the works, for all servers.
+pub(crate) struct Documents {
+    cities: Rendered,
+    people: Rendered,
+}
+
+impl Documents {
+    pub(crate) fn new() -> Self {
+        Self { cities: Rendered::cities(), people: Rendered::people() }
+    }
+}
+
 /// A server, as the works see it.
 pub(crate) struct Target {
     address: SocketAddr,
     process: Process,
-    cities: Rc<Cities>,
+    documents: Rc<Documents>,
     /// Makes the ids and names of this run new.
-    numbers: Rc<Cell<u64>>,
+    numbers: Cell<u64>,
 }
 
 impl Target {
-    pub(crate) fn new(address: SocketAddr, process: Process, cities: Rc<Cities>) -> Self {
-        Self { address, process, cities, numbers: Rc::default() }
+    pub(crate) fn new(address: SocketAddr, process: Process, documents: Rc<Documents>) -> Self {
+        Self { address, process, documents, numbers: Cell::default() }
     }
 
     /// Creates the database that most works use and fills it.
@@ -172,13 +185,16 @@ impl Target {
         Ok(())
     }
 
-    /// The body that the server answers a GET of one document with.
-    pub(crate) async fn document_body(&self) -> Result<Vec<u8>, DriverError> {
+    /// The bodies that the server answers with: to the GET of one document, and to a PUT.
+    pub(crate) async fn answer_bodies(&self) -> Result<[Vec<u8>; 2], DriverError> {
         let mut connection = Connection::open(self.address).await?;
-        let mut get = Vec::new();
+        let (mut get, mut put) = (Vec::new(), Vec::new());
         write_get(&mut get, FILLED_DOCUMENTS / 2);
+        self.next_put(&mut put);
         connection.succeed(&get).await?;
-        Ok(connection.body().to_vec())
+        let document = connection.body().to_vec();
+        connection.succeed(&put).await?;
+        Ok([document, connection.body().to_vec()])
     }
 
     /// One round; `measured` is false while warming up.
@@ -198,33 +214,37 @@ impl Target {
             Work::BulkInsertSustained => {
                 let duration = if measured { size.sustained } else { size.warm_up };
                 let amount = Amount::Time { duration, documents_max: SUSTAINED_DOCUMENTS_MAX };
-                let cities = self.cities.clone();
-                let write_city = move |out: &mut Vec<u8>, number| cities.write(out, number);
+                let write_city = |out: &mut Vec<u8>, number| {
+                    out.extend_from_slice(self.documents.cities.document(number));
+                };
                 self.bulk_insert_apart("cities/", amount, write_city).await
             }
-            Work::PutMany => self.load(MANY_CONNECTIONS, duration, 1, self.next_put()).await,
-            Work::PutOne => self.load(1, duration, 1, self.next_put()).await,
+            Work::PutMany => {
+                self.load(MANY_CONNECTIONS, duration, 1, &mut |out| self.next_put(out))
+            }
+            Work::PutOne => self.load(1, duration, 1, &mut |out| self.next_put(out)),
             Work::BulkDocs => {
-                let next = self.next_batch();
-                self.load(BATCH_CONNECTIONS, duration, BATCH_DOCUMENTS, next).await
+                let (mut body, documents) = (Vec::new(), BATCH_DOCUMENTS);
+                let mut next = |out: &mut Vec<u8>| self.next_batch(out, &mut body);
+                self.load(BATCH_CONNECTIONS, duration, documents, &mut next)
             }
             Work::GetOne => {
-                let next = |out: &mut Vec<u8>| write_get(out, FILLED_DOCUMENTS / 2);
-                self.load(MANY_CONNECTIONS, duration, 1, Rc::new(RefCell::new(next))).await
+                let mut next = |out: &mut Vec<u8>| write_get(out, FILLED_DOCUMENTS / 2);
+                self.load(MANY_CONNECTIONS, duration, 1, &mut next)
             }
-            Work::GetRandom => self.load(MANY_CONNECTIONS, duration, 1, next_random_get()).await,
+            Work::GetRandom => self.load(MANY_CONNECTIONS, duration, 1, &mut next_random_get()),
         }
     }
 
-    async fn load(
+    fn load(
         &self,
         connections: usize,
         duration: Duration,
         operations_per_request: u64,
-        next: NextRequest,
+        next: NextRequest<'_>,
     ) -> Result<Outcome, DriverError> {
         let load = Load { connections, duration, operations_per_request };
-        run_load(self.address, self.process, load, next).await
+        run_load(self.address, self.process, load, next)
     }
 
     async fn create_databases(&self) -> Result<Outcome, DriverError> {
@@ -234,7 +254,7 @@ impl Target {
         for name in &names {
             create_database(&mut connection, name).await?;
         }
-        let outcome = stopwatch.stop(DATABASES_PER_ROUND, Vec::new())?;
+        let outcome = stopwatch.stop(DATABASES_PER_ROUND, no_latencies())?;
         for name in &names {
             delete_database(&mut connection, name).await?;
         }
@@ -278,47 +298,37 @@ impl Target {
         Ok(outcome)
     }
 
-    fn next_put(&self) -> NextRequest {
-        let numbers = self.numbers.clone();
-        let mut body = Vec::new();
-        Rc::new(RefCell::new(move |out: &mut Vec<u8>| {
-            let number = take(&numbers, 1);
-            body.clear();
-            write_person(&mut body, number);
-            let path = format!("/databases/{DATABASE}/docs?id=people/{number}");
-            write_request(out, "PUT", &path, &body);
-        }))
+    fn next_put(&self, out: &mut Vec<u8>) {
+        let number = self.take(1);
+        let path = format_args!("/databases/{DATABASE}/docs?id=people/{number}");
+        write_request(out, "PUT", path, self.documents.people.document(number));
     }
 
-    fn next_batch(&self) -> NextRequest {
-        let numbers = self.numbers.clone();
-        let mut body = Vec::new();
-        Rc::new(RefCell::new(move |out: &mut Vec<u8>| {
-            let first = take(&numbers, BATCH_DOCUMENTS);
-            body.clear();
-            body.extend_from_slice(b"{\"Commands\":[");
-            for number in first..first + BATCH_DOCUMENTS {
-                let separator = if number == first { "" } else { "," };
-                write!(body, "{separator}{{\"Id\":\"people/{number}\",\"ChangeVector\":null,")
-                    .expect("writing to a Vec cannot fail");
-                body.extend_from_slice(b"\"Type\":\"PUT\",\"Document\":");
-                write_person(&mut body, number);
-                body.push(b'}');
-            }
-            body.extend_from_slice(b"]}");
-            write_request(out, "POST", &format!("/databases/{DATABASE}/bulk_docs"), &body);
-        }))
+    /// `body` is working space.
+    fn next_batch(&self, out: &mut Vec<u8>, body: &mut Vec<u8>) {
+        let first = self.take(BATCH_DOCUMENTS);
+        body.clear();
+        body.extend_from_slice(b"{\"Commands\":[");
+        for number in first..first + BATCH_DOCUMENTS {
+            let separator = if number == first { "" } else { "," };
+            write!(body, "{separator}{{\"Id\":\"people/{number}\",\"ChangeVector\":null,")
+                .expect("writing to a Vec cannot fail");
+            body.extend_from_slice(b"\"Type\":\"PUT\",\"Document\":");
+            body.extend_from_slice(self.documents.people.document(number));
+            body.push(b'}');
+        }
+        body.extend_from_slice(b"]}");
+        write_request(out, "POST", format_args!("/databases/{DATABASE}/bulk_docs"), body);
     }
 
     fn new_name(&self) -> String {
-        format!("bench-{}", take(&self.numbers, 1))
+        format!("bench-{}", self.take(1))
     }
-}
 
-fn take(numbers: &Cell<u64>, count: u64) -> u64 {
-    let first = numbers.get();
-    numbers.set(first + count);
-    first
+    /// The first of so many numbers that this server has not seen yet.
+    fn take(&self, count: u64) -> u64 {
+        self.numbers.replace(self.numbers.get() + count)
+    }
 }
 
 fn write_get(out: &mut Vec<u8>, number: u64) {
@@ -330,14 +340,14 @@ fn write_get(out: &mut Vec<u8>, number: u64) {
 }
 
 /// The same documents in the same order in every round (xorshift).
-fn next_random_get() -> NextRequest {
+fn next_random_get() -> impl FnMut(&mut Vec<u8>) {
     let mut state: u64 = 0x2545_F491_4F6C_DD1D;
-    Rc::new(RefCell::new(move |out: &mut Vec<u8>| {
+    move |out| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         write_get(out, state % FILLED_DOCUMENTS + 1);
-    }))
+    }
 }
 
 async fn create_database(connection: &mut Connection, name: &str) -> Result<(), DriverError> {

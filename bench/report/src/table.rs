@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             table,
             [
-                "                      ours   other  ours/other   wanted: is",
+                "                     ours   other  ours/other   wanted: is",
                 "GET",
                 "  requests/s  10,000 ±10%   8,000        1.25   ≥ 5,000: 10,000, reached",
                 "                                                ≥ 2.00 × other: 1.25 ×, MISSED",
