@@ -12,12 +12,13 @@ use tokio::time::sleep;
 
 use crate::{
     error::DriverError,
-    limits::{LIMITS, MEMORY, START},
+    limits::{LIMITS, MEMORY},
     options::{Mode, Options, Size},
     outcome::Outcome,
     process::Memory,
     server::{BARE_FILES, Program, RunningServer},
-    works::{Documents, Target, WorkFacts},
+    trials::TrialFacts,
+    works::{Equipment, Target, WorkFacts},
 };
 
 /// A server gets that long to come to rest before its idle memory is read, and between rounds.
@@ -36,6 +37,8 @@ pub(crate) const MEMORY_FIGURES: [&str; 4] = [
 /// One column.
 struct Contestant {
     name: &'static str,
+    program: Option<Program>,
+    /// For the works.
     server: Result<Started, String>,
 }
 
@@ -71,22 +74,32 @@ async fn run_mode(options: &Options, mode: Mode) -> Result<Report, DriverError> 
     let machine = Machine::look(&parent);
     let disk_before = disk_rate(&parent);
     let mut notes = Vec::new();
-    let mut contestants = start_all(options, &parent, &mut notes).await;
-    fill_all(&mut contestants, &mut notes).await;
-    add_bare(options, &parent, &mut contestants, &mut notes).await;
+    let mut house = House {
+        parent: &parent,
+        equipment: Rc::new(Equipment::new(options.node_client.clone())),
+        notes: &mut notes,
+    };
+    let mut contestants = start_all(options, &mut house).await;
+    fill_all(&mut contestants, house.notes).await;
+    add_bare(options, &mut contestants, &mut house).await;
 
     let mut work_rows = Vec::new();
     for facts in &options.works {
         let measured = run_work(facts, &options.size, &contestants).await;
         work_rows.extend(rows_of(facts, &contestants, measured, &mut notes));
     }
-    let mut rows = start_and_memory_rows(&contestants);
+    let mut rows = memory_rows(&contestants);
     rows.extend(work_rows);
     let columns = contestants.iter().map(|contestant| contestant.name.to_owned()).collect();
-    for contestant in contestants {
-        if let Ok(started) = contestant.server {
+    let mut programs = Vec::new();
+    for Contestant { name, program, server } in contestants {
+        if let Ok(started) = server {
             started.running.stop().await;
         }
+        programs.push((name, program));
+    }
+    for facts in &options.trials {
+        rows.extend(trial_rows(facts, &programs, &parent, &mut notes).await);
     }
     let disk_after = disk_rate(&parent);
     let conditions = format!(
@@ -114,13 +127,20 @@ fn disk_rate(parent: &Path) -> String {
     }
 }
 
-async fn start_all(options: &Options, parent: &Path, notes: &mut Vec<String>) -> Vec<Contestant> {
+/// What every server is started with.
+struct House<'h> {
+    parent: &'h Path,
+    equipment: Rc<Equipment>,
+    notes: &'h mut Vec<String>,
+}
+
+async fn start_all(options: &Options, house: &mut House<'_>) -> Vec<Contestant> {
     let corvus = options.corvus.clone().map(|binary| Program::Corvus { binary });
-    let corvus = start_or(corvus, "corvus", "not built", parent, notes).await;
+    let corvus = start_or(corvus, "corvus", "not built", house).await;
     let mut contestants = vec![corvus];
     if options.with_raven {
         let raven = Program::installed_raven(&options.raven_home, &options.raven_version);
-        contestants.push(start_or(raven, "ravendb", "not installed", parent, notes).await);
+        contestants.push(start_or(raven, "ravendb", "not installed", house).await);
     }
     contestants
 }
@@ -129,27 +149,27 @@ async fn start_or(
     program: Option<Program>,
     name: &'static str,
     absent: &str,
-    parent: &Path,
-    notes: &mut Vec<String>,
+    house: &mut House<'_>,
 ) -> Contestant {
     let Some(program) = program else {
-        return Contestant { name, server: Err(absent.to_owned()) };
+        return Contestant { name, program, server: Err(absent.to_owned()) };
     };
     progress(format_args!("starting {name}"));
-    let server = match RunningServer::start(&program, parent).await {
-        Ok(running) => Ok(rest_and_look(running, matches!(program, Program::Bare { .. })).await),
+    let is_bare = matches!(program, Program::Bare { .. });
+    let server = match RunningServer::start(&program, house.parent).await {
+        Ok(running) => Ok(rest_and_look(running, is_bare, house.equipment.clone()).await),
         Err(error) => {
-            notes.push(error.to_string());
+            house.notes.push(error.to_string());
             Err("not started".to_owned())
         }
     };
-    Contestant { name, server }
+    Contestant { name, program: Some(program), server }
 }
 
-async fn rest_and_look(running: RunningServer, is_bare: bool) -> Started {
+async fn rest_and_look(running: RunningServer, is_bare: bool, equipment: Rc<Equipment>) -> Started {
     sleep(REST).await;
     let idle = running.process.memory();
-    let target = Target::new(running.address, running.process, Rc::new(Documents::new()));
+    let target = Target::new(running.address, running.process, equipment);
     Started { running, target, is_bare, idle, filled: None }
 }
 
@@ -169,12 +189,7 @@ async fn fill_all(contestants: &mut [Contestant], notes: &mut Vec<String>) {
 }
 
 /// The bare server answers with what the first contestant answers.
-async fn add_bare(
-    options: &Options,
-    parent: &Path,
-    contestants: &mut Vec<Contestant>,
-    notes: &mut Vec<String>,
-) {
+async fn add_bare(options: &Options, contestants: &mut Vec<Contestant>, house: &mut House<'_>) {
     let Some(binary) = options.bare.clone() else { return };
     let Some(first) = contestants.iter().find_map(|one| one.server.as_ref().ok()) else { return };
     let written = match first.target.answer_bodies().await {
@@ -184,9 +199,9 @@ async fn add_bare(
     match written {
         Ok(bodies) => {
             let program = Program::Bare { binary, bodies: bodies.path().to_owned() };
-            contestants.push(start_or(Some(program), "bare", "", parent, notes).await);
+            contestants.push(start_or(Some(program), "bare", "", house).await);
         }
-        Err(error) => notes.push(format!("bare: {error}")),
+        Err(error) => house.notes.push(format!("bare: {error}")),
     }
 }
 
@@ -245,6 +260,9 @@ impl Contestant {
             Ok(started) if started.is_bare && !facts.work.needs_no_database() => {
                 Err(Absence::Reason("–".to_owned()))
             }
+            Ok(started) if !started.target.is_equipped_for(facts.work) => {
+                Err(Absence::Reason("not installed".to_owned()))
+            }
             Ok(_) => Ok(Vec::new()),
         }
     }
@@ -276,7 +294,42 @@ fn rows_of(
     facts.figures.iter().map(row).collect()
 }
 
-fn start_and_memory_rows(contestants: &[Contestant]) -> Vec<Row> {
+/// The rows of one trial, one program after the other.
+async fn trial_rows(
+    facts: &TrialFacts,
+    programs: &[(&'static str, Option<Program>)],
+    parent: &Path,
+    notes: &mut Vec<String>,
+) -> Vec<Row> {
+    let mut measured = Vec::new();
+    for (name, program) in programs {
+        measured.push(match program {
+            None => Err("not there".to_owned()),
+            Some(Program::Bare { .. }) => Err("–".to_owned()),
+            Some(program) => {
+                progress(format_args!("{} {name}", facts.key));
+                facts.trial.run(program, parent).await.map_err(|error| {
+                    notes.push(format!("{name}: {} failed: {error}", facts.key));
+                    "failed".to_owned()
+                })
+            }
+        });
+    }
+    let row = |(index, figure): (usize, &&str)| Row {
+        work: facts.title.to_owned(),
+        figure: (*figure).to_owned(),
+        cells: measured
+            .iter()
+            .map(|rounds| match rounds {
+                Ok(rounds) => Cell::Rounds(rounds.iter().map(|one| one[index]).collect()),
+                Err(reason) => Cell::Absent(reason.clone()),
+            })
+            .collect(),
+    };
+    facts.figures.iter().enumerate().map(row).collect()
+}
+
+fn memory_rows(contestants: &[Contestant]) -> Vec<Row> {
     let row = |work: &str, figure: &str, of: &dyn Fn(&Started) -> Option<f64>| {
         let cell = |contestant: &Contestant| match &contestant.server {
             Ok(started) => of(started)
@@ -288,7 +341,6 @@ fn start_and_memory_rows(contestants: &[Contestant]) -> Vec<Row> {
     };
     let [idle, filled, anonymous, peak] = MEMORY_FIGURES;
     vec![
-        row(START, "s", &|started| Some(started.running.ready_after.as_secs_f64())),
         row(MEMORY, idle, &|started| Some(started.idle?.resident)),
         row(MEMORY, filled, &|started| Some(started.filled?.resident)),
         row(MEMORY, anonymous, &|started| Some(started.filled?.anonymous)),

@@ -19,6 +19,8 @@ pub(crate) enum DriverError {
     UnexpectedAnswer { request: String, body: String },
     /// The server did not start; the end of what it printed.
     NotStarted { server: &'static str, printed: String },
+    /// A client program failed; what it printed.
+    ClientFailed { printed: String },
     /// A file or a directory of the driver's own.
     File { path: PathBuf, source: io::Error },
 }
@@ -52,6 +54,9 @@ impl fmt::Display for DriverError {
             Self::NotStarted { server, printed } => {
                 write!(f, "{server} did not start; it printed:\n{printed}")
             }
+            Self::ClientFailed { printed } => {
+                write!(f, "the client failed; it printed:\n{printed}")
+            }
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }
@@ -66,7 +71,8 @@ impl std::error::Error for DriverError {
             | Self::NotHttp(_)
             | Self::Refused { .. }
             | Self::UnexpectedAnswer { .. }
-            | Self::NotStarted { .. } => None,
+            | Self::NotStarted { .. }
+            | Self::ClientFailed { .. } => None,
         }
     }
 }

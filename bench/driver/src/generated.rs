@@ -43,6 +43,20 @@ pub(crate) fn write_small(out: &mut Vec<u8>, number: u64) {
     .expect("writing to a Vec cannot fail");
 }
 
+/// A document of about 1 KB that hardly compresses.
+pub(crate) fn write_noise(out: &mut Vec<u8>, number: u64) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    out.extend_from_slice(b"{\"Noise\":\"");
+    let mut state = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for _ in 0..100 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        out.extend((0..10).map(|digit| DIGITS[(state >> (6 * digit)) as usize % 64]));
+    }
+    out.extend_from_slice(b"\",\"@metadata\":{\"@collection\":\"Noises\"}}");
+}
+
 /// Documents rendered beforehand, so that writing one is a copy.
 pub(crate) struct Rendered(Vec<Vec<u8>>);
 
@@ -136,6 +150,9 @@ mod tests {
             write_small(&mut out, number);
             check(&out, 60..110);
             check(cities.document(number), 950..1_150);
+            out.clear();
+            write_noise(&mut out, number);
+            check(&out, 1_000..1_100);
         }
     }
 }

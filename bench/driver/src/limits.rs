@@ -2,22 +2,30 @@
 
 use report::{Bound, Limit};
 
-use crate::works::title;
+use crate::{
+    trials::{START_EMPTY, START_KILLED, START_LARGE},
+    works::title,
+};
 
 const RAVEN: &[&str] = &["ravendb"];
 const BARE: &[&str] = &["bare"];
 
-/// Titles of the rows that are no work of their own.
-pub(crate) const START: &str = "start to ready, empty data";
+/// The title of the rows that are neither a work nor a trial.
 pub(crate) const MEMORY: &str = "resident memory";
 
 pub(crate) static LIMITS: &[Limit] = &[
-    wanted(START, "s", Bound::AtMost(0.1)),
+    wanted(START_EMPTY, "s to ready", Bound::AtMost(0.1)),
+    wanted(START_LARGE, "GB on disk", Bound::AtLeast(5.0)),
+    wanted(START_LARGE, "s to first document", Bound::AtMost(0.5)),
+    wanted(START_KILLED, "MB in journals", Bound::AtLeast(256.0)),
+    wanted(START_KILLED, "s to first document", Bound::AtMost(5.0)),
     wanted(MEMORY, "MB idle", Bound::AtMost(30.0)),
     wanted(MEMORY, "MB after 100k documents, without mapped files", Bound::AtMost(150.0)),
     wanted(title("new-database"), "ms each", Bound::AtMost(20.0)),
     wanted(title("bulk-insert-small"), "documents/s", Bound::AtLeastTimes(1.0, RAVEN)),
     wanted(title("bulk-insert-small"), "server CPU µs each", Bound::AtMost(5.0)),
+    wanted(title("bulk-insert-node"), "documents/s", Bound::AtLeastTimes(1.0, RAVEN)),
+    wanted(title("bulk-insert-node"), "server CPU µs each", Bound::AtMost(5.0)),
     wanted(title("bulk-insert-sustained"), "documents/s", Bound::AtLeast(150_000.0)),
     wanted_on("disk", title("put-64"), "documents/s", Bound::AtLeastTimes(5.0, RAVEN)),
     wanted_on("tmpfs", title("put-64"), "documents/s", Bound::AtLeastTimes(2.0, RAVEN)),
@@ -46,18 +54,23 @@ const fn wanted_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{contest::MEMORY_FIGURES, works::WORKS};
+    use crate::{contest::MEMORY_FIGURES, trials::TRIALS, works::WORKS};
 
     #[test]
     fn every_limit_has_a_row_to_be_compared_with() {
         for limit in LIMITS {
             let exists = match limit.work {
-                START => limit.figure == "s",
                 MEMORY => MEMORY_FIGURES.contains(&limit.figure),
-                title => WORKS.iter().any(|facts| {
-                    facts.title == title
-                        && facts.figures.iter().any(|figure| figure.name() == limit.figure)
-                }),
+                title => {
+                    let of_work = WORKS.iter().any(|facts| {
+                        facts.title == title
+                            && facts.figures.iter().any(|figure| figure.name() == limit.figure)
+                    });
+                    let of_trial = TRIALS
+                        .iter()
+                        .any(|facts| facts.title == title && facts.figures.contains(&limit.figure));
+                    of_work || of_trial
+                }
             };
             assert!(exists, "{} · {}", limit.work, limit.figure);
         }

@@ -3,7 +3,7 @@
 //! What the driver uses of the processor is missing to the server beside it, so the load comes from
 //! one thread with prepared requests, and what that takes is measured and printed too.
 //!
-//! Reading order: works (what is done) → contest (rounds, in turns) → server, process (who is
+//! Reading order: works, trials (what is done) → contest (rounds, in turns) → server, process (who is
 //! measured) → load, bulk_insert (how) → connection, answer (HTTP) → limits (what is wanted).
 
 #![forbid(unsafe_code)]
@@ -12,14 +12,17 @@ mod answer;
 mod bulk_insert;
 mod connection;
 mod contest;
+mod data_files;
 mod error;
 mod generated;
 mod limits;
 mod load;
+mod node_client;
 mod options;
 mod outcome;
 mod process;
 mod server;
+mod trials;
 mod works;
 
 use std::process::ExitCode;

@@ -2,7 +2,10 @@
 
 use std::{env, path::PathBuf, time::Duration};
 
-use crate::works::{WORKS, WorkFacts};
+use crate::{
+    trials::{TRIALS, TrialFacts},
+    works::{WORKS, WorkFacts},
+};
 
 /// What `--help` prints.
 pub(crate) const HELP: &str = "\
@@ -10,6 +13,7 @@ driver: load on Corvus and on RavenDB in one run, side by side
 
   --corvus FILE         the server's binary; without it the column says `not built`
   --bare FILE           the bare HTTP server that GET and PUT are compared with
+  --node-client FILE    the program for bulk-insert-node; without it the row says `not installed`
   --raven-home DIR      where RavenDB is installed (default: RAVEN_HOME, then ~/.cache/ravendb-peer)
   --raven-version V     its version (default 7.1.5)
   --without-raven       leave its column out
@@ -17,13 +21,15 @@ driver: load on Corvus and on RavenDB in one run, side by side
   --tmpfs               data in /dev/shm; given together with --disk both are run
   --disk                data on a disk (the default)
   --results DIR         where the JSON file goes (default: results)
-  --only A,B            only these works; see below
+  --only A,B            only these works and trials; see below
   --rounds N            counted rounds of each work
   --seconds S           length of a round
-  --quick               short rounds and few of them
+  --quick               short rounds and few of them, and no long trial unless it is named
 
-Works: new-database, bulk-insert-small, bulk-insert-sustained, put-64, put-1, bulk-docs, get-one,
-get-random.";
+Works: new-database, bulk-insert-small, bulk-insert-node, bulk-insert-sustained, put-64, put-1,
+bulk-docs, get-one, get-random.
+Trials, each with a server of its own: start-empty; long ones: start-killed, many-databases,
+start-large.";
 
 /// Where the data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +86,8 @@ pub(crate) struct Options {
     pub(crate) results: PathBuf,
     pub(crate) modes: Vec<Mode>,
     pub(crate) works: Vec<&'static WorkFacts>,
+    pub(crate) trials: Vec<&'static TrialFacts>,
+    pub(crate) node_client: Option<PathBuf>,
     pub(crate) size: Size,
 }
 
@@ -103,6 +111,8 @@ impl Options {
             results: PathBuf::from("results"),
             modes: Vec::new(),
             works: WORKS.iter().collect(),
+            trials: TRIALS.iter().collect(),
+            node_client: None,
             size: Size::FULL,
         }
     }
@@ -114,7 +124,7 @@ impl Options {
     fn parse(mut parser: lexopt::Parser) -> Result<Request, lexopt::Error> {
         use lexopt::prelude::{Long, Short, ValueExt};
         let mut options = Self::with_defaults();
-        let (mut rounds, mut seconds) = (None, None);
+        let (mut rounds, mut seconds, mut only) = (None, None, None);
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("help") | Short('h') => return Ok(Request::Help),
@@ -127,12 +137,19 @@ impl Options {
                 Long("results") => options.results = parser.value()?.into(),
                 Long("disk") => options.modes.push(Mode::Disk),
                 Long("tmpfs") => options.modes.push(Mode::Tmpfs),
-                Long("only") => options.works = named_works(&parser.value()?.string()?)?,
+                Long("only") => only = Some(parser.value()?.string()?),
+                Long("node-client") => options.node_client = Some(parser.value()?.into()),
                 Long("rounds") => rounds = Some(parser.value()?.parse::<usize>()?.max(1)),
                 Long("seconds") => seconds = Some(parser.value()?.parse::<f64>()?),
-                Long("quick") => options.size = Size::QUICK,
+                Long("quick") => {
+                    options.size = Size::QUICK;
+                    options.trials.retain(|facts| !facts.is_long);
+                }
                 _ => return Err(argument.unexpected()),
             }
+        }
+        if let Some(only) = only {
+            (options.works, options.trials) = named(&only)?;
         }
         options.size.rounds = rounds.unwrap_or(options.size.rounds);
         if let Some(seconds) = seconds {
@@ -146,15 +163,20 @@ impl Options {
     }
 }
 
+type Named = (Vec<&'static WorkFacts>, Vec<&'static TrialFacts>);
+
 /// In the order of the table, which is the order in which they are run.
-fn named_works(text: &str) -> Result<Vec<&'static WorkFacts>, lexopt::Error> {
+fn named(text: &str) -> Result<Named, lexopt::Error> {
     let names: Vec<&str> = text.split(',').collect();
-    for name in &names {
-        if WORKS.iter().all(|facts| facts.key != *name) {
-            return Err(lexopt::Error::from(format!("no work is named {name}")));
-        }
+    let works: Vec<_> = WORKS.iter().filter(|facts| names.contains(&facts.key)).collect();
+    let trials: Vec<_> = TRIALS.iter().filter(|facts| names.contains(&facts.key)).collect();
+    let is_known = |name: &str| {
+        works.iter().any(|facts| facts.key == name) || trials.iter().any(|facts| facts.key == name)
+    };
+    match names.iter().find(|name| !is_known(name)) {
+        Some(name) => Err(lexopt::Error::from(format!("no work or trial is named {name}"))),
+        None => Ok((works, trials)),
     }
-    Ok(WORKS.iter().filter(|facts| names.contains(&facts.key)).collect())
 }
 
 #[cfg(test)]
@@ -184,13 +206,27 @@ mod tests {
         let options = parse(&["--only", "get-one,new-database"]).unwrap();
         let keys: Vec<_> = options.works.iter().map(|facts| facts.key).collect();
         assert_eq!(keys, ["new-database", "get-one"]);
-        assert_eq!(parse(&["--only", "get-two"]).err().unwrap(), "no work is named get-two");
+        assert_eq!(
+            parse(&["--only", "get-two"]).err().unwrap(),
+            "no work or trial is named get-two"
+        );
     }
 
     #[test]
-    fn the_help_names_every_work() {
-        for facts in WORKS {
-            assert!(HELP.contains(facts.key), "{}", facts.key);
+    fn quick_runs_leave_long_trials_out_unless_they_are_named() {
+        let keys = |arguments: &[&str]| -> Vec<_> {
+            parse(arguments).unwrap().trials.iter().map(|facts| facts.key).collect()
+        };
+        assert_eq!(keys(&["--quick"]), ["start-empty"]);
+        assert_eq!(keys(&["--only=start-large", "--quick"]), ["start-large"]);
+        assert_eq!(keys(&[]).len(), TRIALS.len());
+    }
+
+    #[test]
+    fn the_help_names_every_work_and_trial() {
+        let keys = WORKS.iter().map(|facts| facts.key).chain(TRIALS.iter().map(|facts| facts.key));
+        for key in keys {
+            assert!(HELP.contains(key), "{key}");
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Outcome {
     pub(crate) latencies: Histogram<u64>,
     /// Of the server, during `elapsed`.
     pub(crate) server_time: Duration,
-    /// Of the driver, during `elapsed`.
+    /// Of the driver or of its client program, during `elapsed`.
     pub(crate) driver_time: Duration,
 }
 
@@ -39,6 +39,8 @@ pub(crate) enum Figure {
     ServerTimeEach,
     /// The same of the driver.
     DriverTimeEach,
+    /// The same of the client program that the driver has started.
+    ClientTimeEach,
 }
 
 impl Figure {
@@ -49,6 +51,7 @@ impl Figure {
             Self::LatencyPercentile(percent) => format!("p{percent} ms"),
             Self::ServerTimeEach => "server CPU µs each".to_owned(),
             Self::DriverTimeEach => "driver CPU µs each".to_owned(),
+            Self::ClientTimeEach => "client CPU µs each".to_owned(),
         }
     }
 
@@ -62,7 +65,7 @@ impl Figure {
                 outcome.latencies.value_at_percentile(f64::from(percent)) as f64 / 1e6
             }
             Self::ServerTimeEach => each(outcome.server_time) * 1e6,
-            Self::DriverTimeEach => each(outcome.driver_time) * 1e6,
+            Self::DriverTimeEach | Self::ClientTimeEach => each(outcome.driver_time) * 1e6,
         }
     }
 }
@@ -91,6 +94,7 @@ mod tests {
             (Figure::LatencyPercentile(99), "p99 ms", 9.0),
             (Figure::ServerTimeEach, "server CPU µs each", 30.0),
             (Figure::DriverTimeEach, "driver CPU µs each", 5.0),
+            (Figure::ClientTimeEach, "client CPU µs each", 5.0),
         ];
         for (figure, name, expected) in cases {
             assert_eq!(figure.name(), name);

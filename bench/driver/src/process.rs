@@ -44,6 +44,12 @@ impl Process {
             peak: megabytes(&text, "VmHWM:")?,
         })
     }
+
+    /// How many threads it has; `None` when the process is gone.
+    pub(crate) fn threads(self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.id)).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+    }
 }
 
 /// Fields 14 and 15 of `/proc/<id>/stat`; the name in field 2 may contain anything, so the count
@@ -75,7 +81,7 @@ mod tests {
         let own = Process::own();
         let memory = own.memory().unwrap();
         assert!(memory.peak >= memory.resident && memory.resident > memory.anonymous);
-        assert!(own.processor_time().is_some());
+        assert!(own.processor_time().is_some() && own.threads() >= Some(1));
         assert!(Process { id: u32::MAX }.processor_time().is_none());
     }
 }

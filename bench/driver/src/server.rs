@@ -1,6 +1,7 @@
 //! A server under test: started on loopback with data of its own, ended by its process id.
 //!
-//! Invariant: when a [`RunningServer`] is gone, so are its process and its data, also after an error.
+//! Invariant: when a [`RunningServer`] is gone, so is its process, also after an error. Its data goes
+//! with it, unless whoever stopped it took the data over.
 
 use std::{
     fs,
@@ -24,7 +25,7 @@ use crate::{
 };
 
 const START_TIME_MAX: Duration = Duration::from_secs(60);
-const STOP_TIME_MAX: Duration = Duration::from_secs(20);
+const STOP_TIME_MAX: Duration = Duration::from_secs(60);
 /// How finely the time to readiness is measured.
 const READINESS_INTERVAL: Duration = Duration::from_millis(1);
 const AVAILABLE: &str = "Server available on: ";
@@ -56,11 +57,16 @@ pub(crate) struct RunningServer {
     pub(crate) process: Process,
     /// From the start of the process to its first answer.
     pub(crate) ready_after: Duration,
+    /// When the process was started.
+    pub(crate) began: Instant,
     child: Child,
     /// A folder outside of the data that the start made.
-    log_folder: Option<PathBuf>,
-    _data: TempDir,
+    _log_folder: Option<LogFolder>,
+    data: TempDir,
 }
+
+/// Removed with the server.
+struct LogFolder(PathBuf);
 
 impl Program {
     pub(crate) fn name(&self) -> &'static str {
@@ -115,10 +121,15 @@ fn free_raven_port() -> Result<u16, DriverError> {
 impl RunningServer {
     /// Starts the server with empty data in a new directory inside of `parent`.
     pub(crate) async fn start(program: &Program, parent: &Path) -> Result<Self, DriverError> {
-        let data = tempfile::Builder::new()
-            .prefix(&format!("{}-", program.name()))
-            .tempdir_in(parent)
-            .map_err(DriverError::file(parent))?;
+        Self::start_with(program, new_data(program, parent)?, &[]).await
+    }
+
+    /// Starts the server with data that it or one of its kind left, and settings beyond the usual ones.
+    pub(crate) async fn start_with(
+        program: &Program,
+        data: TempDir,
+        settings: &[&str],
+    ) -> Result<Self, DriverError> {
         let folder = data.path().canonicalize().map_err(DriverError::file(data.path()))?;
         let printed = folder.join("printed.log");
         let output = fs::File::create(&printed).map_err(DriverError::file(&printed))?;
@@ -126,6 +137,7 @@ impl RunningServer {
         let (mut command, log_folder) = program.command(&folder.join("data"))?;
         let began = Instant::now();
         let child = command
+            .args(settings)
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)
@@ -135,11 +147,16 @@ impl RunningServer {
                 server: program.name(),
                 printed: source.to_string(),
             })?;
-        let process = Process { id: child.id().unwrap_or_default() };
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let ready_after = Duration::ZERO;
         // From here on dropping it ends the process, whatever fails.
-        let mut server = Self { address, process, ready_after, child, log_folder, _data: data };
+        let mut server = Self {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            process: Process { id: child.id().unwrap_or_default() },
+            ready_after: Duration::ZERO,
+            began,
+            child,
+            _log_folder: log_folder.map(LogFolder),
+            data,
+        };
         server.wait_until_ready(program.name(), &printed).await?;
         server.ready_after = began.elapsed();
         Ok(server)
@@ -171,8 +188,8 @@ impl RunningServer {
         Err(DriverError::NotStarted { server: name, printed })
     }
 
-    /// Asks the process to end, and ends it if it does not.
-    pub(crate) async fn stop(mut self) {
+    /// Asks the process to end, ends it if it does not, and hands back its data.
+    pub(crate) async fn stop(mut self) -> TempDir {
         if let Some(id) = self.child.id().and_then(|id| Pid::from_raw(id as i32)) {
             // It may have ended by itself; then there is nothing to stop.
             let _ended_before = kill_process(id, Signal::TERM);
@@ -181,15 +198,28 @@ impl RunningServer {
             eprintln!("process {} did not end by itself", self.process.id);
             drop(self.child.kill().await);
         }
+        self.data
+    }
+
+    /// Ends the process without asking (SIGKILL), and hands back its data.
+    pub(crate) async fn kill(mut self) -> Result<TempDir, DriverError> {
+        self.child.kill().await?;
+        Ok(self.data)
     }
 }
 
-impl Drop for RunningServer {
+/// An empty directory for data inside of `parent`.
+pub(crate) fn new_data(program: &Program, parent: &Path) -> Result<TempDir, DriverError> {
+    tempfile::Builder::new()
+        .prefix(&format!("{}-", program.name()))
+        .tempdir_in(parent)
+        .map_err(DriverError::file(parent))
+}
+
+impl Drop for LogFolder {
     fn drop(&mut self) {
-        if let Some(folder) = &self.log_folder {
-            // Left behind when it cannot be removed: it is not data.
-            drop(fs::remove_dir_all(folder));
-        }
+        // Left behind when it cannot be removed: it is not data.
+        drop(fs::remove_dir_all(&self.0));
     }
 }
 

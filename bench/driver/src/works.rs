@@ -3,7 +3,7 @@
 //! Invariant: a round adds to what earlier rounds left, or works in a database of its own which is
 //! deleted afterwards; only the work itself is inside of the measured time.
 
-use std::{cell::Cell, io::Write as _, net::SocketAddr, rc::Rc, time::Duration};
+use std::{cell::Cell, io::Write as _, net::SocketAddr, path::PathBuf, rc::Rc, time::Duration};
 
 use crate::{
     bulk_insert::{Amount, bulk_insert},
@@ -11,6 +11,7 @@ use crate::{
     error::DriverError,
     generated::{Rendered, write_small},
     load::{Load, NextRequest, Stopwatch, run_load},
+    node_client,
     options::Size,
     outcome::{Figure, Outcome, no_latencies},
     process::Process,
@@ -32,6 +33,7 @@ const SUSTAINED_DOCUMENTS_MAX: u64 = 10_000_000;
 pub(crate) enum Work {
     NewDatabase,
     BulkInsertSmall,
+    BulkInsertNode,
     BulkInsertSustained,
     PutMany,
     PutOne,
@@ -52,6 +54,8 @@ pub(crate) struct WorkFacts {
 
 const DOCUMENTS: &[Figure] =
     &[Figure::Rate("documents"), Figure::ServerTimeEach, Figure::DriverTimeEach];
+const DOCUMENTS_OF_A_CLIENT: &[Figure] =
+    &[Figure::Rate("documents"), Figure::ServerTimeEach, Figure::ClientTimeEach];
 const DOCUMENTS_WITH_LATENCY: &[Figure] = &[
     Figure::Rate("documents"),
     Figure::LatencyPercentile(50),
@@ -71,6 +75,7 @@ const REQUESTS_WITH_LATENCY: &[Figure] = &[
 pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::NewDatabase, "new-database", &[Figure::MillisecondsEach, Figure::ServerTimeEach]),
     facts(Work::BulkInsertSmall, "bulk-insert-small", DOCUMENTS),
+    facts(Work::BulkInsertNode, "bulk-insert-node", DOCUMENTS_OF_A_CLIENT),
     facts(Work::PutMany, "put-64", DOCUMENTS_WITH_LATENCY),
     facts(Work::PutOne, "put-1", DOCUMENTS_WITH_LATENCY),
     facts(Work::BulkDocs, "bulk-docs", DOCUMENTS_WITH_LATENCY),
@@ -84,6 +89,7 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
     let title = match work {
         Work::NewDatabase => "new database",
         Work::BulkInsertSmall => "bulk insert, 100k small documents",
+        Work::BulkInsertNode => "bulk insert, 100k small documents, Node.js client",
         Work::BulkInsertSustained => "bulk insert, 1 KB cities, sustained",
         Work::PutMany => "PUT new 300-byte documents, 64 connections",
         Work::PutOne => "PUT new 300-byte documents, 1 connection",
@@ -131,6 +137,7 @@ impl Work {
             Self::PutMany | Self::PutOne | Self::GetOne | Self::GetRandom => true,
             Self::NewDatabase
             | Self::BulkInsertSmall
+            | Self::BulkInsertNode
             | Self::BulkInsertSustained
             | Self::BulkDocs => false,
         }
@@ -141,6 +148,7 @@ impl Work {
             Self::BulkInsertSustained => size.sustained_rounds,
             Self::NewDatabase
             | Self::BulkInsertSmall
+            | Self::BulkInsertNode
             | Self::PutMany
             | Self::PutOne
             | Self::BulkDocs
@@ -150,15 +158,17 @@ impl Work {
     }
 }
 
-/// The documents of the works, for all servers.
-pub(crate) struct Documents {
+/// What the works take, for all servers.
+pub(crate) struct Equipment {
     cities: Rendered,
     people: Rendered,
+    /// The program for [`Work::BulkInsertNode`], where it is installed.
+    node_client: Option<PathBuf>,
 }
 
-impl Documents {
-    pub(crate) fn new() -> Self {
-        Self { cities: Rendered::cities(), people: Rendered::people() }
+impl Equipment {
+    pub(crate) fn new(node_client: Option<PathBuf>) -> Self {
+        Self { cities: Rendered::cities(), people: Rendered::people(), node_client }
     }
 }
 
@@ -166,14 +176,19 @@ impl Documents {
 pub(crate) struct Target {
     address: SocketAddr,
     process: Process,
-    documents: Rc<Documents>,
+    equipment: Rc<Equipment>,
     /// Makes the ids and names of this run new.
     numbers: Cell<u64>,
 }
 
 impl Target {
-    pub(crate) fn new(address: SocketAddr, process: Process, documents: Rc<Documents>) -> Self {
-        Self { address, process, documents, numbers: Cell::default() }
+    pub(crate) fn new(address: SocketAddr, process: Process, equipment: Rc<Equipment>) -> Self {
+        Self { address, process, equipment, numbers: Cell::default() }
+    }
+
+    /// Whether everything is there that the work needs beside the server.
+    pub(crate) fn is_equipped_for(&self, work: Work) -> bool {
+        work != Work::BulkInsertNode || self.equipment.node_client.is_some()
     }
 
     /// Creates the database that most works use and fills it.
@@ -211,11 +226,12 @@ impl Target {
                 let amount = Amount::Documents(FILLED_DOCUMENTS);
                 self.bulk_insert_apart("smalls/", amount, write_small).await
             }
+            Work::BulkInsertNode => self.bulk_insert_by_client().await,
             Work::BulkInsertSustained => {
                 let duration = if measured { size.sustained } else { size.warm_up };
                 let amount = Amount::Time { duration, documents_max: SUSTAINED_DOCUMENTS_MAX };
                 let write_city = |out: &mut Vec<u8>, number| {
-                    out.extend_from_slice(self.documents.cities.document(number));
+                    out.extend_from_slice(self.equipment.cities.document(number));
                 };
                 self.bulk_insert_apart("cities/", amount, write_city).await
             }
@@ -276,6 +292,20 @@ impl Target {
         Ok(outcome)
     }
 
+    /// Like [`Target::bulk_insert_apart`], by the Node.js client.
+    async fn bulk_insert_by_client(&self) -> Result<Outcome, DriverError> {
+        let Some(program) = &self.equipment.node_client else {
+            return Err(DriverError::ClientFailed { printed: "it is not installed".to_owned() });
+        };
+        let (name, mut connection) = (self.new_name(), Connection::open(self.address).await?);
+        create_database(&mut connection, &name).await?;
+        let (address, process, documents) = (self.address, self.process, FILLED_DOCUMENTS);
+        let outcome = node_client::bulk_insert(program, address, process, &name, documents).await?;
+        check_count(&mut connection, &name, documents).await?;
+        delete_database(&mut connection, &name).await?;
+        Ok(outcome)
+    }
+
     /// A bulk insert, and the check that the server counts what it was sent.
     async fn stream(
         &self,
@@ -288,20 +318,14 @@ impl Target {
         let outcome =
             bulk_insert(address, process, database, id_prefix, amount, write_document).await?;
         let mut connection = Connection::open(self.address).await?;
-        let stats = request("GET", &format!("/databases/{database}/stats"), b"");
-        connection.succeed(&stats).await?;
-        let answer = serde_json::from_slice::<serde_json::Value>(connection.body());
-        let counted = answer.ok().and_then(|stats| stats["CountOfDocuments"].as_u64());
-        if counted != Some(outcome.operations) {
-            return Err(connection.unexpected(&stats));
-        }
+        check_count(&mut connection, database, outcome.operations).await?;
         Ok(outcome)
     }
 
     fn next_put(&self, out: &mut Vec<u8>) {
         let number = self.take(1);
         let path = format_args!("/databases/{DATABASE}/docs?id=people/{number}");
-        write_request(out, "PUT", path, self.documents.people.document(number));
+        write_request(out, "PUT", path, self.equipment.people.document(number));
     }
 
     /// `body` is working space.
@@ -314,7 +338,7 @@ impl Target {
             write!(body, "{separator}{{\"Id\":\"people/{number}\",\"ChangeVector\":null,")
                 .expect("writing to a Vec cannot fail");
             body.extend_from_slice(b"\"Type\":\"PUT\",\"Document\":");
-            body.extend_from_slice(self.documents.people.document(number));
+            body.extend_from_slice(self.equipment.people.document(number));
             body.push(b'}');
         }
         body.extend_from_slice(b"]}");
@@ -350,10 +374,30 @@ fn next_random_get() -> impl FnMut(&mut Vec<u8>) {
     }
 }
 
-async fn create_database(connection: &mut Connection, name: &str) -> Result<(), DriverError> {
+/// With nothing but a name.
+pub(crate) async fn create_database(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<(), DriverError> {
     let body = format!("{{\"DatabaseName\":\"{name}\",\"Settings\":{{}},\"Disabled\":false}}");
     let path = format!("/admin/databases?name={name}&replicationFactor=1");
     connection.succeed(&request("PUT", &path, body.as_bytes())).await
+}
+
+/// An error unless the server counts that many documents.
+async fn check_count(
+    connection: &mut Connection,
+    database: &str,
+    documents: u64,
+) -> Result<(), DriverError> {
+    let stats = request("GET", &format!("/databases/{database}/stats"), b"");
+    connection.succeed(&stats).await?;
+    let answer = serde_json::from_slice::<serde_json::Value>(connection.body());
+    let counted = answer.ok().and_then(|stats| stats["CountOfDocuments"].as_u64());
+    if counted != Some(documents) {
+        return Err(connection.unexpected(&stats));
+    }
+    Ok(())
 }
 
 async fn delete_database(connection: &mut Connection, name: &str) -> Result<(), DriverError> {

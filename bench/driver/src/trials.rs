@@ -1,0 +1,87 @@
+//! The trials: what a server is put through that needs one of its own, started, stopped or killed on
+//! the way. Not here: works on a running server, see `works`.
+
+mod database;
+mod many_databases;
+mod restart;
+
+use std::path::Path;
+
+use crate::{error::DriverError, server::Program};
+
+/// One value for each of [`TrialFacts::figures`].
+pub(crate) type Figures = Vec<f64>;
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trial {
+    StartEmpty,
+    StartLarge,
+    StartKilled,
+    ManyDatabases,
+}
+
+/// A trial, its names and what it shows.
+pub(crate) struct TrialFacts {
+    pub(crate) trial: Trial,
+    /// For the command line.
+    pub(crate) key: &'static str,
+    /// For the table.
+    pub(crate) title: &'static str,
+    pub(crate) figures: &'static [&'static str],
+    /// Takes minutes: left out of quick runs that do not name it.
+    pub(crate) is_long: bool,
+}
+
+/// All trials, in the order in which they are run.
+pub(crate) static TRIALS: &[TrialFacts] = &[
+    TrialFacts {
+        trial: Trial::StartEmpty,
+        key: "start-empty",
+        title: START_EMPTY,
+        figures: &["s to ready"],
+        is_long: false,
+    },
+    TrialFacts {
+        trial: Trial::StartKilled,
+        key: "start-killed",
+        title: START_KILLED,
+        figures: restart::KILLED_FIGURES,
+        is_long: true,
+    },
+    TrialFacts {
+        trial: Trial::ManyDatabases,
+        key: "many-databases",
+        title: MANY_DATABASES,
+        figures: many_databases::FIGURES,
+        is_long: true,
+    },
+    TrialFacts {
+        trial: Trial::StartLarge,
+        key: "start-large",
+        title: START_LARGE,
+        figures: restart::LARGE_FIGURES,
+        is_long: true,
+    },
+];
+
+pub(crate) const START_EMPTY: &str = "start, empty data";
+pub(crate) const START_LARGE: &str = "start, database of 5 GB cleanly closed";
+pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
+pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
+
+impl Trial {
+    /// All its rounds, with data below `parent`.
+    pub(crate) async fn run(
+        self,
+        program: &Program,
+        parent: &Path,
+    ) -> Result<Vec<Figures>, DriverError> {
+        match self {
+            Self::StartEmpty => restart::start_empty(program, parent).await,
+            Self::StartLarge => restart::start_large(program, parent).await,
+            Self::StartKilled => restart::start_killed(program, parent).await,
+            Self::ManyDatabases => many_databases::run(program, parent).await.map(|one| vec![one]),
+        }
+    }
+}

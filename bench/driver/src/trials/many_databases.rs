@@ -1,0 +1,76 @@
+//! Many databases in one process: what each costs while it is open, and what is left of that once it
+//! was not used for a while.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use tokio::time::sleep;
+
+use super::Figures;
+use crate::{
+    connection::{Connection, request},
+    error::DriverError,
+    server::{Program, RunningServer, new_data},
+    works::create_database,
+};
+
+pub(crate) const FIGURES: &[&str] = &[
+    "ms to create, each",
+    "ms for the first write, each",
+    "MB resident, all open",
+    "threads, all open",
+    "MB resident, unused for a minute",
+    "threads, unused for a minute",
+    "ms for the next read, each",
+];
+
+const DATABASES: usize = 200;
+const SETTINGS: &[&str] =
+    &["--Databases.MaxIdleTimeInSec=60", "--Databases.FrequencyToCheckForIdleInSec=5"];
+/// A minute without use, and time to notice it and to close everything.
+const UNUSED: Duration = Duration::from_secs(60 + 20);
+
+pub(super) async fn run(program: &Program, parent: &Path) -> Result<Figures, DriverError> {
+    let server = RunningServer::start_with(program, new_data(program, parent)?, SETTINGS).await?;
+    let mut connection = Connection::open(server.address).await?;
+    let began = Instant::now();
+    for number in 0..DATABASES {
+        create_database(&mut connection, &name(number)).await?;
+    }
+    let creating = milliseconds_each(began);
+    let writing = each(&mut connection, "PUT", b"{\"Name\":\"first\"}").await?;
+    let mut figures = vec![creating, writing];
+    figures.extend(size(&server)?);
+    sleep(UNUSED).await;
+    figures.extend(size(&server)?);
+    figures.push(each(&mut connection, "GET", b"").await?);
+    server.stop().await;
+    Ok(figures)
+}
+
+fn name(number: usize) -> String {
+    format!("bench-{number}")
+}
+
+/// One request to the document of each database; milliseconds for each.
+async fn each(connection: &mut Connection, method: &str, body: &[u8]) -> Result<f64, DriverError> {
+    let began = Instant::now();
+    for number in 0..DATABASES {
+        let path = format!("/databases/{}/docs?id=docs/1", name(number));
+        connection.succeed(&request(method, &path, body)).await?;
+    }
+    Ok(milliseconds_each(began))
+}
+
+fn milliseconds_each(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64() * 1e3 / DATABASES as f64
+}
+
+/// Resident MB and threads.
+fn size(server: &RunningServer) -> Result<[f64; 2], DriverError> {
+    let gone = || DriverError::ClosedEarly;
+    let memory = server.process.memory().ok_or_else(gone)?;
+    Ok([memory.resident, server.process.threads().ok_or_else(gone)? as f64])
+}
