@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use report::{Cell, Machine, Report, Row, UtcTime};
+use report::{Better, Cell, Machine, Report, Row, UtcTime};
 use tokio::time::sleep;
 
 use crate::{
@@ -56,9 +56,12 @@ pub(crate) async fn run(options: &Options) -> Result<bool, DriverError> {
     for mode in &options.modes {
         let report = run_mode(options, *mode).await?;
         println!("{report}");
-        let path =
-            report.write_json(&options.results).map_err(DriverError::file(&options.results))?;
-        println!("written to {}\n", path.display());
+        let paths =
+            report.write_files(&options.results).map_err(DriverError::file(&options.results))?;
+        for path in paths {
+            println!("written to {}", path.display());
+        }
+        println!();
         all_measured &= report.notes.is_empty();
     }
     Ok(all_measured)
@@ -282,6 +285,7 @@ fn rows_of(
     let row = |figure: &crate::outcome::Figure| Row {
         work: facts.title.to_owned(),
         figure: figure.name(),
+        better: figure.better(),
         cells: measured
             .iter()
             .map(|outcomes| match outcomes {
@@ -315,9 +319,10 @@ async fn trial_rows(
             }
         });
     }
-    let row = |(index, figure): (usize, &&str)| Row {
+    let row = |(index, (figure, better)): (usize, &(&str, Better))| Row {
         work: facts.title.to_owned(),
         figure: (*figure).to_owned(),
+        better: *better,
         cells: measured
             .iter()
             .map(|rounds| match rounds {
@@ -337,7 +342,7 @@ fn memory_rows(contestants: &[Contestant]) -> Vec<Row> {
             Err(reason) => Cell::Absent(reason.clone()),
         };
         let cells = contestants.iter().map(cell).collect();
-        Row { work: work.to_owned(), figure: figure.to_owned(), cells }
+        Row { work: work.to_owned(), figure: figure.to_owned(), better: Better::Less, cells }
     };
     let [idle, filled, anonymous, peak] = MEMORY_FIGURES;
     vec![

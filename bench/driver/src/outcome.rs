@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use report::Better;
 
 /// Of latencies that are kept.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -52,6 +53,17 @@ impl Figure {
             Self::ServerTimeEach => "server CPU µs each".to_owned(),
             Self::DriverTimeEach => "driver CPU µs each".to_owned(),
             Self::ClientTimeEach => "client CPU µs each".to_owned(),
+        }
+    }
+
+    pub(crate) fn better(self) -> Better {
+        match self {
+            Self::Rate(_) => Better::More,
+            Self::MillisecondsEach | Self::LatencyPercentile(_) | Self::ServerTimeEach => {
+                Better::Less
+            }
+            // What measures is not what is measured.
+            Self::DriverTimeEach | Self::ClientTimeEach => Better::Neither,
         }
     }
 

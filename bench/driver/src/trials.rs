@@ -7,6 +7,8 @@ mod restart;
 
 use std::path::Path;
 
+use report::Better;
+
 use crate::{error::DriverError, server::Program};
 
 /// One value for each of [`TrialFacts::figures`].
@@ -28,7 +30,7 @@ pub(crate) struct TrialFacts {
     pub(crate) key: &'static str,
     /// For the table.
     pub(crate) title: &'static str,
-    pub(crate) figures: &'static [&'static str],
+    pub(crate) figures: &'static [(&'static str, Better)],
     /// Takes minutes: left out of quick runs that do not name it.
     pub(crate) is_long: bool,
 }
@@ -39,7 +41,7 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         trial: Trial::StartEmpty,
         key: "start-empty",
         title: START_EMPTY,
-        figures: &["s to ready"],
+        figures: &[("s to ready", Better::Less)],
         is_long: false,
     },
     TrialFacts {

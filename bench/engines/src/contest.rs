@@ -2,13 +2,13 @@
 
 use std::{error::Error, fs};
 
-use report::{Cell, Machine, Report, Row, UtcTime, percentile};
+use report::{Better, Cell, Machine, Report, Row, UtcTime, percentile};
 
 use crate::{
     engine::{CONTESTANTS, Contestant, EngineError},
     limits::{BARE_DISK, COMMITS, ENTRIES, LIMITS},
     options::Options,
-    works::{self, LOAD, MANY_WRITERS, ONE_WRITER, READ, Round},
+    works::{self, LOAD, LOAD_IN_ORDER, MANY_WRITERS, ONE_WRITER, READ, Round},
 };
 
 /// The rounds of one column, or why there are none.
@@ -37,7 +37,9 @@ pub(crate) fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
         when,
     };
     println!("{report}");
-    println!("written to {}\n", report.write_json(&options.results)?.display());
+    for path in report.write_files(&options.results)? {
+        println!("written to {}", path.display());
+    }
     Ok(all_measured)
 }
 
@@ -94,9 +96,26 @@ impl Run<'_> {
     }
 
     fn loads(&mut self) {
-        if !self.options.wants(LOAD) && !self.options.wants(READ) {
-            return;
+        if self.options.wants(LOAD_IN_ORDER) {
+            self.loads_in_order();
         }
+        if self.options.wants(LOAD) || self.options.wants(READ) {
+            self.random_loads();
+        }
+    }
+
+    fn loads_in_order(&mut self) {
+        let mut rounds = self.columns();
+        rounds[CONTESTANTS.len()] = Err("–".to_owned());
+        for _ in 0..self.options.load_rounds {
+            for (contestant, rounds) in CONTESTANTS.iter().zip(&mut rounds) {
+                self.turn(LOAD_IN_ORDER, contestant, works::load_in_order, rounds);
+            }
+        }
+        self.push_rows(LOAD_IN_ORDER, ENTRIES, &rounds);
+    }
+
+    fn random_loads(&mut self) {
         let mut both: Vec<Result<Vec<[Round; 2]>, String>> =
             CONTESTANTS.iter().map(|contestant| self.no_rounds_yet(contestant)).collect();
         for _ in 0..self.options.load_rounds {
@@ -148,9 +167,10 @@ impl Run<'_> {
     }
 
     fn push_rows(&mut self, work: &str, figure: &str, rounds: &[Rounds]) {
-        let row = |figure: &str, of: &dyn Fn(&Round) -> f64| Row {
+        let row = |figure: &str, better, of: &dyn Fn(&Round) -> f64| Row {
             work: work.to_owned(),
             figure: figure.to_owned(),
+            better,
             cells: rounds
                 .iter()
                 .map(|rounds| match rounds {
@@ -162,12 +182,12 @@ impl Run<'_> {
         let latency = |round: &Round, percent| {
             f64::from(percentile(&round.latencies, percent).unwrap_or(0)) / 1e6
         };
-        self.rows.push(row(figure, &Round::rate));
+        self.rows.push(row(figure, Better::More, &Round::rate));
         let has_latencies =
             |rounds: &Rounds| rounds.iter().flatten().any(|round| !round.latencies.is_empty());
         if rounds.iter().any(has_latencies) {
-            self.rows.push(row("p50 ms", &|round| latency(round, 50.0)));
-            self.rows.push(row("p99 ms", &|round| latency(round, 99.0)));
+            self.rows.push(row("p50 ms", Better::Less, &|round| latency(round, 50.0)));
+            self.rows.push(row("p99 ms", Better::Less, &|round| latency(round, 99.0)));
         }
     }
 }

@@ -21,6 +21,7 @@ const READS_PER_LOOK: u64 = 256;
 
 pub(crate) const ONE_WRITER: &str = "one writer, one 300-byte document per durable commit";
 pub(crate) const MANY_WRITERS: &str = "64 writers, one 300-byte document each, grouped";
+pub(crate) const LOAD_IN_ORDER: &str = "sequential insert, 100-byte values, commits of 10,000";
 pub(crate) const LOAD: &str = "random insert, 100-byte values, commits of 10,000";
 pub(crate) const READ: &str = "random read of what was loaded, one thread";
 
@@ -83,6 +84,16 @@ pub(crate) fn many_writers(
     group::run(&*engine, &Values::new(DOCUMENT_BYTES), WRITERS, options.round)
 }
 
+/// A bulk load in the order of the keys.
+pub(crate) fn load_in_order(
+    contestant: &Contestant,
+    directory: &Path,
+    options: &Options,
+) -> Result<Round, EngineError> {
+    let engine = (contestant.open)(directory)?;
+    load(&*engine, options.entries, Values::ordered_entry)
+}
+
 /// A bulk load in random order, and then random reads of what it loaded.
 pub(crate) fn load_and_read(
     contestant: &Contestant,
@@ -90,19 +101,23 @@ pub(crate) fn load_and_read(
     options: &Options,
 ) -> Result<[Round; 2], EngineError> {
     let engine = (contestant.open)(directory)?;
-    let loaded = load(&*engine, options.entries)?;
+    let loaded = load(&*engine, options.entries, Values::entry)?;
     // The first pass brings pages into memory; the second is measured.
     read(&*engine, options.entries, options.round / 2)?;
     let read = read(&*engine, options.entries, options.round)?;
     Ok([loaded, read])
 }
 
-fn load(engine: &dyn Engine, count: u64) -> Result<Round, EngineError> {
+fn load(
+    engine: &dyn Engine,
+    count: u64,
+    entry: fn(&Values, u64) -> Entry<'_>,
+) -> Result<Round, EngineError> {
     let values = Values::new(SMALL_BYTES);
     let mut elapsed = Duration::ZERO;
     for first in (0..count).step_by(COMMIT_ENTRIES as usize) {
         let end = count.min(first + COMMIT_ENTRIES);
-        let entries: Vec<Entry<'_>> = (first..end).map(|number| values.entry(number)).collect();
+        let entries: Vec<Entry<'_>> = (first..end).map(|number| entry(&values, number)).collect();
         let began = Instant::now();
         engine.commit(&entries)?;
         elapsed += began.elapsed();

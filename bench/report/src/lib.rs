@@ -1,7 +1,8 @@
 //! report: what every benchmark prints and writes.
 //!
 //! A benchmark gives a [`Report`] its figures, one [`Cell`] per column; the report compares them with
-//! the [`Limit`]s that are wanted, prints an aligned table and writes a JSON file.
+//! the [`Limit`]s that are wanted, prints an aligned table and writes a JSON file and a
+//! picture.
 //!
 //! Not here: measuring anything. Invariant: a verdict is only given where everything that it compares
 //! was measured in this run.
@@ -12,6 +13,7 @@ mod date;
 mod limit;
 mod machine;
 mod number;
+mod plot;
 mod results;
 mod rounds;
 mod table;
@@ -20,6 +22,6 @@ pub use crate::{
     date::UtcTime,
     limit::{Bound, Limit, Verdict},
     machine::Machine,
-    results::{Cell, Report, Row},
+    results::{Better, Cell, Report, Row},
     rounds::{median, percentile, spread},
 };

@@ -128,6 +128,7 @@ fn columns_measured(columns: &[String], row: &Row, names: &[&str]) -> Option<Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Better;
 
     fn verdict(bound: Bound, cells: [Option<f64>; 3]) -> Verdict {
         let columns = ["ours", "a", "b"].map(String::from);
@@ -135,7 +136,8 @@ mod tests {
             Some(value) => Cell::Rounds(vec![value]),
             None => Cell::Absent("not installed".to_owned()),
         });
-        let row = Row { work: "w".into(), figure: "f/s".into(), cells: cells.to_vec() };
+        let (work, figure) = ("w".to_owned(), "f/s".to_owned());
+        let row = Row { work, figure, better: Better::More, cells: cells.to_vec() };
         Limit { work: "w", figure: "f/s", mode: None, bound }.verdict(&columns, &row)
     }
 

@@ -7,7 +7,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{UtcTime, limit::Limit, machine::Machine, rounds::median};
+use crate::{
+    UtcTime,
+    limit::{Limit, Verdict},
+    machine::Machine,
+    rounds::median,
+};
 
 /// What one contestant did in one figure.
 #[derive(Clone, Debug)]
@@ -28,6 +33,17 @@ impl Cell {
     }
 }
 
+/// Which of two values of a figure is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// The higher one: rates.
+    More,
+    /// The lower one: times and other costs.
+    Less,
+    /// Neither: a circumstance of the measurement.
+    Neither,
+}
+
 /// One figure.
 #[derive(Clone, Debug)]
 pub struct Row {
@@ -35,6 +51,8 @@ pub struct Row {
     pub work: String,
     /// What is counted, with its unit, for example `documents/s`.
     pub figure: String,
+    /// Which way it should go.
+    pub better: Better,
     /// One cell per column.
     pub cells: Vec<Cell>,
 }
@@ -75,13 +93,20 @@ impl Report {
         self.limits.iter().filter(|limit| limit.concerns(row, self.mode))
     }
 
-    /// Writes `<directory>/<name>-<mode>-<time>.json` and returns its path.
-    pub fn write_json(&self, directory: &Path) -> io::Result<PathBuf> {
+    /// Whether a limit of the figure was missed.
+    pub(crate) fn misses(&self, row: &Row) -> bool {
+        let verdict = |limit: &Limit| limit.verdict(&self.columns, row);
+        self.limits_of(row).any(|limit| matches!(verdict(limit), Verdict::Missed(_)))
+    }
+
+    /// Writes `<directory>/<name>-<mode>-<time>.json` and the picture `….svg` beside it; their paths.
+    pub fn write_files(&self, directory: &Path) -> io::Result<[PathBuf; 2]> {
         fs::create_dir_all(directory)?;
-        let file = format!("{}-{}-{}.json", self.name, self.mode, self.when.compact());
-        let path = directory.join(file);
-        fs::write(&path, format!("{:#}\n", self.to_json()))?;
-        Ok(path)
+        let stem = format!("{}-{}-{}", self.name, self.mode, self.when.compact());
+        let paths = ["json", "svg"].map(|kind| directory.join(format!("{stem}.{kind}")));
+        fs::write(&paths[0], format!("{:#}\n", self.to_json()))?;
+        fs::write(&paths[1], self.to_svg())?;
+        Ok(paths)
     }
 
     fn to_json(&self) -> Value {

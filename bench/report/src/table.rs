@@ -120,7 +120,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, Limit, Machine, UtcTime};
+    use crate::{Better, Bound, Limit, Machine, UtcTime};
 
     static LIMITS: &[Limit] = &[
         Limit { work: "GET", figure: "requests/s", mode: None, bound: Bound::AtLeast(5_000.0) },
@@ -143,6 +143,7 @@ mod tests {
         let row = |figure: &str, cells: Vec<Cell>| Row {
             work: "GET".to_owned(),
             figure: figure.to_owned(),
+            better: Better::Neither,
             cells,
         };
         let report = Report {

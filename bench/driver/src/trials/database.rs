@@ -15,7 +15,7 @@ use crate::{
 pub(super) const DATABASE: &str = "bench";
 /// A database that does not answer for that long does not count as opening any more.
 const OPENING_TIME_MAX: Duration = Duration::from_secs(120);
-/// Both servers say this while a database is opened.
+/// Both servers say this while a database is opened or closed.
 const UNAVAILABLE: u16 = 503;
 const RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -49,16 +49,21 @@ pub(super) async fn first_document(
     id: &str,
 ) -> Result<Duration, DriverError> {
     let get = request("GET", &format!("/databases/{DATABASE}/docs?id={id}"), b"");
-    let mut connection = Connection::open(server.address).await?;
+    succeed_once_open(&mut Connection::open(server.address).await?, &get).await?;
+    Ok(server.began.elapsed())
+}
+
+/// Repeats the request for as long as the server says that the database is not open yet.
+pub(super) async fn succeed_once_open(
+    connection: &mut Connection,
+    request: &[u8],
+) -> Result<(), DriverError> {
     let deadline = Instant::now() + OPENING_TIME_MAX;
     loop {
-        let status = connection.exchange(&get).await?;
-        let answered = server.began.elapsed();
-        if status == UNAVAILABLE && Instant::now() < deadline {
-            sleep(RETRY_INTERVAL).await;
-            continue;
+        let status = connection.exchange(request).await?;
+        if status != UNAVAILABLE || Instant::now() >= deadline {
+            return connection.check_success(status, request);
         }
-        connection.check_success(status, &get)?;
-        return Ok(answered);
+        sleep(RETRY_INTERVAL).await;
     }
 }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use report::Better;
 use tempfile::TempDir;
 
 use super::{
@@ -21,8 +22,16 @@ use crate::{
     server::{Program, RunningServer, new_data},
 };
 
-pub(crate) const LARGE_FIGURES: &[&str] = &["GB on disk", "s to ready", "s to first document"];
-pub(crate) const KILLED_FIGURES: &[&str] = &["MB in journals", "s to ready", "s to first document"];
+pub(crate) const LARGE_FIGURES: &[(&str, Better)] = &[
+    ("GB on disk", Better::Neither),
+    ("s to ready", Better::Less),
+    ("s to first document", Better::Less),
+];
+pub(crate) const KILLED_FIGURES: &[(&str, Better)] = &[
+    ("MB in journals", Better::Neither),
+    ("s to ready", Better::Less),
+    ("s to first document", Better::Less),
+];
 
 const ROUNDS: usize = 3;
 /// Cities of 1 KB.
