@@ -8,7 +8,7 @@
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use platform::simulated::{SimulatedDisk, Survival};
-use storage::{Environment, ReadTransaction, compact_in_place};
+use storage::{Environment, ReadTransaction, StorageError, compact_in_place};
 
 use crate::{Bench, Fault, bench::Stop, database::Content, guarded, queue_crash};
 
@@ -18,6 +18,9 @@ pub const CUTS_PER_DATABASE: u64 = 4;
 const QUEUE_EVERY: u64 = 4;
 /// Every so many seeds documents are so large that journal files are changed all the time.
 const LARGE_EVERY: u64 = 7;
+/// In every so many, memory is so short that flushes have several portions, and readers in their way.
+const SHORT_OF_MEMORY_EVERY: u64 = 2;
+const UNFLUSHED_BYTES_MAX: u64 = 768 << 10;
 /// A cut happens within so many changes of the disk after the start.
 const OPERATIONS_MAX: u64 = 80;
 /// So many are about what opening and recovering take.
@@ -112,6 +115,8 @@ impl Life {
         bench.options.journal_bytes_max = (256 * 1024) << (seed % 3);
         if seed.is_multiple_of(LARGE_EVERY) {
             bench.large_every = 2;
+        } else if seed.is_multiple_of(SHORT_OF_MEMORY_EVERY) {
+            bench.options.unflushed_bytes_max = UNFLUSHED_BYTES_MAX;
         }
         Self { bench, survived: Survived::default(), reader: None }
     }
@@ -142,7 +147,10 @@ impl Life {
         for _ in 0..STEPS_MAX {
             match self.bench.random.below(40) {
                 0..24 => self.write(&environment)?,
-                24..26 => self.bench.write_in_vain(&environment)?,
+                24..26 => {
+                    let written = self.bench.write_in_vain(&environment);
+                    self.unless_a_reader_is_in_the_way(written)?;
+                }
                 26..30 => environment.flush()?,
                 30..32 => environment.keep_up()?,
                 32..35 => self.renew_reader(&environment)?,
@@ -162,7 +170,17 @@ impl Life {
             Bench::compare(&environment.read(), &self.bench.acknowledged.content())
                 .map_err(|fault| fault.during("a reader after a failed write"))?;
         }
-        written
+        self.unless_a_reader_is_in_the_way(written)
+    }
+
+    /// A reader may hold back the flush that a writer needs; then the reader goes.
+    fn unless_a_reader_is_in_the_way(&mut self, written: Result<(), Stop>) -> Result<(), Stop> {
+        match written {
+            Err(Stop::Refused(StorageError::TooManyUnflushed { .. })) if self.reader.is_some() => {
+                self.drop_reader()
+            }
+            written => written,
+        }
     }
 
     fn renew_reader(&mut self, environment: &Arc<Environment>) -> Result<(), Stop> {
