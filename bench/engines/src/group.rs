@@ -1,12 +1,14 @@
 //! Many writers, one document per commit, made into groups by the application: what waits while a
 //! group is being written becomes the next group.
 //!
-//! Two threads: one applies groups, the other makes them durable and wakes the writers, so that an
-//! engine which can apply a transaction while the one before is being written may do so.
+//! Two threads: one applies groups, the other makes them durable, so that an engine which can apply a
+//! transaction while the one before is being written may do so. The writers of a group sleep on one
+//! event and are woken by one system call: waking them one by one costs more than most engines do for
+//! the whole group, and then all engines look alike.
 
 use std::{
     sync::{
-        Arc,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
         mpsc::{self, Receiver, SyncSender},
     },
@@ -20,12 +22,100 @@ use crate::{
     works::Round,
 };
 
-/// No more entries in one group than there can be writers.
-const GROUP_ENTRIES_MAX: usize = 1_024;
+/// What becomes of a group: true when it is durable.
+type Outcome = OnceLock<bool>;
 
-struct Waiting {
-    number: u64,
-    done: SyncSender<()>,
+/// The writers that are in one group, and the event on which they sleep.
+#[derive(Default)]
+struct Group {
+    numbers: Vec<u64>,
+    outcome: Arc<Outcome>,
+}
+
+/// However a group ends, its writers hear of it.
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _heard_already = self.outcome.set(false);
+    }
+}
+
+struct Gathering {
+    /// Takes in whoever comes.
+    group: Group,
+    /// Whether a group is on its way to the disk.
+    is_writing: bool,
+    /// Nobody comes any more, or nobody can be served any more.
+    is_over: bool,
+}
+
+struct Gate {
+    gathering: Mutex<Gathering>,
+    applier_wakes: Condvar,
+    /// While a group is on its way to the disk, the next one is applied when so many wait.
+    early: usize,
+}
+
+impl Gate {
+    fn new(writers: usize) -> Self {
+        let gathering = Gathering { group: Group::default(), is_writing: false, is_over: false };
+        Self {
+            gathering: Mutex::new(gathering),
+            applier_wakes: Condvar::new(),
+            early: writers.div_ceil(2),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Gathering> {
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a document into the next group; gives the event to wait for.
+    fn submit(&self, number: u64) -> Option<Arc<Outcome>> {
+        let mut gathering = self.lock();
+        if gathering.is_over {
+            return None;
+        }
+        gathering.group.numbers.push(number);
+        let outcome = gathering.group.outcome.clone();
+        let is_awaited = gathering.group.numbers.len() == self.enough(&gathering);
+        drop(gathering);
+        if is_awaited {
+            self.applier_wakes.notify_one();
+        }
+        Some(outcome)
+    }
+
+    fn enough(&self, gathering: &Gathering) -> usize {
+        if gathering.is_writing { self.early } else { 1 }
+    }
+
+    fn next_group(&self) -> Option<Group> {
+        let mut gathering = self.lock();
+        loop {
+            if gathering.is_over {
+                return None;
+            }
+            if gathering.group.numbers.len() >= self.enough(&gathering) {
+                return Some(std::mem::take(&mut gathering.group));
+            }
+            gathering =
+                self.applier_wakes.wait(gathering).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn set_writing(&self, is_writing: bool) {
+        self.lock().is_writing = is_writing;
+        self.applier_wakes.notify_one();
+    }
+
+    /// Those who wait are told that it is over.
+    fn end(&self) {
+        let mut gathering = self.lock();
+        gathering.is_over = true;
+        let _told = std::mem::take(&mut gathering.group);
+        drop(gathering);
+        self.applier_wakes.notify_one();
+    }
 }
 
 /// Runs `writers` threads until the time is over.
@@ -35,25 +125,30 @@ pub(crate) fn run(
     writers: usize,
     round: Duration,
 ) -> Result<Round, EngineError> {
-    let (submit, submitted) = mpsc::sync_channel(writers);
+    let gate = Gate::new(writers);
     let (hand_over, handed_over) = mpsc::sync_channel(0);
-    let numbers = Arc::new(AtomicU64::new(0));
+    let numbers = AtomicU64::new(0);
     let began = Instant::now();
     let deadline = began + round;
     thread::scope(|scope| {
-        let applying = scope.spawn(move || apply_groups(engine, values, &submitted, &hand_over));
-        let finishing = scope.spawn(move || finish_groups(&handed_over));
+        let applying = scope.spawn(|| {
+            let applied = apply_groups(engine, values, &gate, hand_over);
+            gate.end();
+            applied
+        });
+        let finishing = scope.spawn(|| {
+            let finished = finish_groups(&gate, handed_over);
+            gate.end();
+            finished
+        });
         let writing: Vec<_> = (0..writers)
-            .map(|_| {
-                let (submit, numbers) = (submit.clone(), numbers.clone());
-                scope.spawn(move || write_until(deadline, &submit, &numbers))
-            })
+            .map(|_| scope.spawn(|| write_until(deadline, &gate, &numbers)))
             .collect();
-        drop(submit);
         let mut latencies = Vec::new();
         for writer in writing {
             latencies.extend(writer.join().map_err(|_| "a writer panicked")?);
         }
+        gate.end();
         applying.join().map_err(|_| "the applying thread panicked")??;
         finishing.join().map_err(|_| "the finishing thread panicked")??;
         Ok(Round::new(latencies.len() as u64, began.elapsed(), latencies))
@@ -61,17 +156,12 @@ pub(crate) fn run(
 }
 
 /// One writer. It ends early when the threads behind it have failed; they report why.
-fn write_until(deadline: Instant, submit: &SyncSender<Waiting>, numbers: &AtomicU64) -> Vec<u32> {
+fn write_until(deadline: Instant, gate: &Gate, numbers: &AtomicU64) -> Vec<u32> {
     let mut latencies = Vec::new();
-    let (done, when_done) = mpsc::sync_channel(1);
     let mut before = Instant::now();
     while before < deadline {
-        let number = numbers.fetch_add(1, Ordering::Relaxed);
-        if submit.send(Waiting { number, done: done.clone() }).is_err() {
-            break;
-        }
-        // The sender kept here never disconnects, so a lost group shows as a time-out.
-        if when_done.recv_timeout(Duration::from_secs(60)).is_err() {
+        let Some(outcome) = gate.submit(numbers.fetch_add(1, Ordering::Relaxed)) else { break };
+        if !*outcome.wait() {
             break;
         }
         let after = Instant::now();
@@ -81,19 +171,15 @@ fn write_until(deadline: Instant, submit: &SyncSender<Waiting>, numbers: &Atomic
     latencies
 }
 
-type Group<'e> = (DurableStep<'e>, Vec<Waiting>);
-
 fn apply_groups<'e>(
     engine: &'e dyn Engine,
     values: &Values,
-    submitted: &Receiver<Waiting>,
-    hand_over: &SyncSender<Group<'e>>,
+    gate: &Gate,
+    hand_over: SyncSender<(DurableStep<'e>, Group)>,
 ) -> Result<(), EngineError> {
-    while let Ok(first) = submitted.recv() {
-        let mut group = vec![first];
-        group.extend(submitted.try_iter().take(GROUP_ENTRIES_MAX - 1));
+    while let Some(group) = gate.next_group() {
         let entries: Vec<Entry<'_>> =
-            group.iter().map(|waiting| values.entry(waiting.number)).collect();
+            group.numbers.iter().map(|number| values.entry(*number)).collect();
         let step = engine.apply(&entries)?;
         if hand_over.send((step, group)).is_err() {
             break;
@@ -102,13 +188,15 @@ fn apply_groups<'e>(
     Ok(())
 }
 
-fn finish_groups(handed_over: &Receiver<Group<'_>>) -> Result<(), EngineError> {
+fn finish_groups(
+    gate: &Gate,
+    handed_over: Receiver<(DurableStep<'_>, Group)>,
+) -> Result<(), EngineError> {
     while let Ok((step, group)) = handed_over.recv() {
+        gate.set_writing(true);
         step()?;
-        for waiting in group {
-            // A writer that is gone has given up waiting.
-            let _gone = waiting.done.send(());
-        }
+        gate.set_writing(false);
+        let _first_and_only = group.outcome.set(true);
     }
     Ok(())
 }
