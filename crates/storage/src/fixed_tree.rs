@@ -11,9 +11,9 @@ use crate::{
     catalog::TreeState,
     error::StorageError,
     format::{
-        PAGE_BYTES, PageKind, PageNumber, page_count, page_kind, read_u16, read_u64,
-        set_page_count, write_u16, write_u64,
+        PAGE_BYTES, PageKind, PageNumber, page_count, page_kind, read_u16, read_u64, write_u64,
     },
+    page_mut::PageMut,
     snapshot::Pages,
     transaction::FixedEntry,
     write_pages::WritePages,
@@ -89,18 +89,18 @@ fn capacity(stride: usize) -> usize {
     (PAGE_BYTES - ENTRIES) / stride
 }
 
-fn insert_at(page: &mut [u8], stride: usize, index: usize, key: u64, value: &[u8]) {
+fn insert_at(page: &mut PageMut<'_>, stride: usize, index: usize, key: u64, value: &[u8]) {
     let (count, at) = (page_count(page), ENTRIES + index * stride);
-    page.copy_within(at..ENTRIES + count * stride, at + stride);
-    write_u64(page, at, key);
-    page[at + 8..at + stride].copy_from_slice(value);
-    set_page_count(page, count + 1);
+    page.shift(at..ENTRIES + count * stride, at + stride);
+    page.write_u64(at, key);
+    page.write(at + 8, value);
+    page.set_count(count + 1);
 }
 
-fn remove_at(page: &mut [u8], stride: usize, index: usize) {
+fn remove_at(page: &mut PageMut<'_>, stride: usize, index: usize) {
     let (count, at) = (page_count(page), ENTRIES + index * stride);
-    page.copy_within(at + stride..ENTRIES + count * stride, at);
-    set_page_count(page, count - 1);
+    page.shift(at + stride..ENTRIES + count * stride, at);
+    page.set_count(count - 1);
 }
 
 /// The branches above a page and the child taken in each.
@@ -155,18 +155,18 @@ pub(crate) fn put(
     let (index, stride) = (leaf.lower_bound(key), leaf.stride);
     if index < leaf.count() && leaf.key(index) == key {
         let at = leaf.at(index) + 8;
-        pages.page_mut(number)?[at..at + value.len()].copy_from_slice(value);
+        pages.page_mut(number)?.write(at, value);
         return Ok(false);
     }
     state.entries += 1;
     if leaf.count() < capacity(stride) {
-        insert_at(pages.page_mut(number)?, stride, index, key, value);
+        insert_at(&mut pages.page_mut(number)?, stride, index, key, value);
         return Ok(true);
     }
     let right = new_leaf(pages, state)?;
     let first = split(pages, number, right, stride, index)?;
     let (target, index) = place_after_split(pages, number, right, index)?;
-    insert_at(pages.page_mut(target)?, stride, index, key, value);
+    insert_at(&mut pages.page_mut(target)?, stride, index, key, value);
     let separator = if target == right && index == 0 { key } else { first.unwrap_or(key) };
     add_child(pages, state, &mut path, number, separator, right)?;
     Ok(true)
@@ -174,7 +174,7 @@ pub(crate) fn put(
 
 fn new_leaf(pages: &mut WritePages, state: &TreeState) -> Result<PageNumber, StorageError> {
     let number = pages.allocate_page(PageKind::FixedLeaf)?;
-    write_u16(pages.page_mut(number)?, VALUE_BYTES, state.value_bytes);
+    pages.page_mut(number)?.write_u16(VALUE_BYTES, state.value_bytes);
     Ok(number)
 }
 
@@ -194,10 +194,10 @@ fn split(
     }
     let keep = count / 2;
     let moved = page[ENTRIES + keep * stride..ENTRIES + count * stride].to_vec();
-    set_page_count(pages.page_mut(left)?, keep);
-    let page = pages.page_mut(right)?;
-    page[ENTRIES..ENTRIES + moved.len()].copy_from_slice(&moved);
-    set_page_count(page, count - keep);
+    pages.page_mut(left)?.set_count(keep);
+    let mut page = pages.page_mut(right)?;
+    page.write(ENTRIES, &moved);
+    page.set_count(count - keep);
     Ok(Some(read_u64(&moved, 0)))
 }
 
@@ -224,22 +224,22 @@ fn add_child(
     let child = right.0.to_le_bytes();
     let Some((parent, below)) = path.pop() else {
         let root = pages.allocate_page(PageKind::FixedBranch)?;
-        let page = pages.page_mut(root)?;
-        insert_at(page, stride, 0, 0, &left.0.to_le_bytes());
-        insert_at(page, stride, 1, separator, &child);
+        let mut page = pages.page_mut(root)?;
+        insert_at(&mut page, stride, 0, 0, &left.0.to_le_bytes());
+        insert_at(&mut page, stride, 1, separator, &child);
         state.root = root;
         state.depth += 1;
         return Ok(());
     };
     let index = below + 1;
     if page_count(pages.page(parent)?) < capacity(stride) {
-        insert_at(pages.page_mut(parent)?, stride, index, separator, &child);
+        insert_at(&mut pages.page_mut(parent)?, stride, index, separator, &child);
         return Ok(());
     }
     let sibling = pages.allocate_page(PageKind::FixedBranch)?;
     let first = split(pages, parent, sibling, stride, index)?;
     let (target, index) = place_after_split(pages, parent, sibling, index)?;
-    insert_at(pages.page_mut(target)?, stride, index, separator, &child);
+    insert_at(&mut pages.page_mut(target)?, stride, index, separator, &child);
     let first =
         if target == sibling && index == 0 { separator } else { first.unwrap_or(separator) };
     add_child(pages, state, path, parent, first, sibling)
@@ -261,7 +261,7 @@ pub(crate) fn delete(
         return Ok(false);
     }
     state.entries -= 1;
-    remove_at(pages.page_mut(number)?, stride, index);
+    remove_at(&mut pages.page_mut(number)?, stride, index);
     shrink(pages, state, &mut path, number, stride)?;
     Ok(true)
 }
@@ -285,7 +285,7 @@ fn shrink(
     let parent_stride = 8 + CHILD_BYTES;
     if count == 0 {
         pages.free(number)?;
-        remove_at(pages.page_mut(parent)?, parent_stride, index);
+        remove_at(&mut pages.page_mut(parent)?, parent_stride, index);
         return shrink(pages, state, path, parent, parent_stride);
     }
     let siblings = page_count(pages.page(parent)?);
@@ -332,12 +332,11 @@ fn merge(
         // The first key of a branch may lie: nothing compared it there. Here it will be compared.
         write_u64(&mut bytes, 0, separator);
     }
-    let page = pages.page_mut(left)?;
-    let at = ENTRIES + kept * stride;
-    page[at..at + bytes.len()].copy_from_slice(&bytes);
-    set_page_count(page, kept + moved);
+    let mut page = pages.page_mut(left)?;
+    page.write(ENTRIES + kept * stride, &bytes);
+    page.set_count(kept + moved);
     pages.free(right)?;
-    remove_at(pages.page_mut(parent)?, 8 + CHILD_BYTES, index + 1);
+    remove_at(&mut pages.page_mut(parent)?, 8 + CHILD_BYTES, index + 1);
     Ok(true)
 }
 

@@ -21,6 +21,8 @@ use std::fmt;
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::page_mut::PageMut;
+
 /// Bytes in a page.
 pub const PAGE_BYTES: usize = 8192;
 /// Bytes of a page before its body.
@@ -32,6 +34,11 @@ pub const KEY_BYTES_MAX: usize = 1024;
 /// The longest value or row, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+pub(crate) const PAGE_FLAGS: usize = 17;
+pub(crate) const PAGE_COUNT: usize = 18;
+pub(crate) const PAGE_LOWER: usize = 20;
+pub(crate) const PAGE_UPPER: usize = 22;
+const TRANSACTION: usize = 8;
 const CHECKSUM: std::ops::Range<usize> = 48..64;
 
 /// The number of a page: its place in the data file, which it keeps for life.
@@ -138,38 +145,22 @@ pub(crate) fn page_kind(page: &[u8]) -> Option<PageKind> {
 }
 
 pub(crate) fn page_flags(page: &[u8]) -> u8 {
-    page[17]
-}
-
-pub(crate) fn set_page_flags(page: &mut [u8], flags: u8) {
-    page[17] = flags;
+    page[PAGE_FLAGS]
 }
 
 /// Entries in the page.
 pub(crate) fn page_count(page: &[u8]) -> usize {
-    usize::from(read_u16(page, 18))
-}
-
-pub(crate) fn set_page_count(page: &mut [u8], count: usize) {
-    write_u16(page, 18, to_u16(count));
+    usize::from(read_u16(page, PAGE_COUNT))
 }
 
 /// End of the slots that grow upwards.
 pub(crate) fn page_lower(page: &[u8]) -> usize {
-    usize::from(read_u16(page, 20))
-}
-
-pub(crate) fn set_page_lower(page: &mut [u8], lower: usize) {
-    write_u16(page, 20, to_u16(lower));
+    usize::from(read_u16(page, PAGE_LOWER))
 }
 
 /// Start of the heap that grows downwards.
 pub(crate) fn page_upper(page: &[u8]) -> usize {
-    usize::from(read_u16(page, 22))
-}
-
-pub(crate) fn set_page_upper(page: &mut [u8], upper: usize) {
-    write_u16(page, 22, to_u16(upper));
+    usize::from(read_u16(page, PAGE_UPPER))
 }
 
 /// Positions inside a page always fit: a page has 8,192 bytes.
@@ -199,8 +190,8 @@ pub(crate) fn init_run(page: &mut [u8], number: PageNumber, bytes: usize) {
     write_u32(page, 20, u32::try_from(bytes).expect("at most VALUE_BYTES_MAX"));
 }
 
-pub(crate) fn set_page_transaction(page: &mut [u8], transaction: u64) {
-    write_u64(page, 8, transaction);
+pub(crate) fn set_page_transaction(page: &mut PageMut<'_>, transaction: u64) {
+    page.write_u64(TRANSACTION, transaction);
 }
 
 /// The checksum of a page or a whole run, over everything but the checksum itself.

@@ -10,9 +10,8 @@
 
 use crate::{
     error::StorageError,
-    format::{
-        PAGE_BODY_BYTES, PAGE_HEADER_BYTES, PageKind, PageNumber, page_kind, read_u64, write_u64,
-    },
+    format::{PAGE_BODY_BYTES, PAGE_HEADER_BYTES, PageKind, PageNumber, page_kind, read_u64},
+    page_mut::PageMut,
     snapshot::Pages,
 };
 
@@ -108,7 +107,7 @@ pub(crate) fn find_free_run(page: &[u8], from: u32, pages: u32) -> Option<u32> {
 /// Sets or clears the bits `from..from + pages`. Every bit must have had the other value: a page is
 /// never freed twice nor allocated twice.
 pub(crate) fn set_free(
-    page: &mut [u8],
+    page: &mut PageMut<'_>,
     number: PageNumber,
     from: u32,
     pages: u32,
@@ -121,7 +120,7 @@ pub(crate) fn set_free(
         if (word & mask != 0) == free {
             return Err(StorageError::structure(number, "a page is freed or allocated twice"));
         }
-        write_u64(page, at, word ^ mask);
+        page.write_u64(at, word ^ mask);
     }
     Ok(())
 }
@@ -139,12 +138,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::{PAGE_BYTES, init_page};
+    use crate::{
+        format::{PAGE_BYTES, init_page},
+        page_mut::Lines,
+    };
 
     fn empty() -> Vec<u8> {
         let mut page = vec![0; PAGE_BYTES];
         init_page(&mut page, bitmap_page(0), PageKind::FreeSpace);
         page
+    }
+
+    fn set(page: &mut [u8], from: u32, pages: u32, free: bool) -> Result<(), StorageError> {
+        let mut lines = Lines::NONE;
+        set_free(&mut PageMut::new(page, &mut lines), bitmap_page(0), from, pages, free)
     }
 
     proptest! {
@@ -156,7 +163,7 @@ mod tests {
         ) {
             let mut page = empty();
             for bit in &free {
-                set_free(&mut page, bitmap_page(0), *bit, 1, true).expect("was in use");
+                set(&mut page, *bit, 1, true).expect("was in use");
             }
             let naive = (from..SECTION_PAGES as u32 - pages)
                 .find(|start| (*start..start + pages).all(|bit| free.contains(&bit)));
@@ -167,16 +174,16 @@ mod tests {
     #[test]
     fn freeing_twice_is_corruption() {
         let mut page = empty();
-        set_free(&mut page, bitmap_page(0), 63, 3, true).expect("in use");
-        assert!(set_free(&mut page, bitmap_page(0), 65, 1, true).is_err());
-        assert!(set_free(&mut page, bitmap_page(0), 66, 1, false).is_err());
+        set(&mut page, 63, 3, true).expect("in use");
+        assert!(set(&mut page, 65, 1, true).is_err());
+        assert!(set(&mut page, 66, 1, false).is_err());
     }
 
     #[test]
     fn the_last_page_of_a_section_can_be_found() {
         let mut page = empty();
         let last = SECTION_PAGES as u32 - 1;
-        set_free(&mut page, bitmap_page(0), last, 1, true).expect("in use");
+        set(&mut page, last, 1, true).expect("in use");
         assert_eq!(find_free_run(&page, 0, 1), Some(last));
         assert_eq!(find_free_run(&page, 0, 2), None);
     }

@@ -28,6 +28,7 @@ mod io_statistics;
 mod journal;
 mod memory_budget;
 mod open;
+mod page_mut;
 mod page_table;
 mod report;
 mod rows;

@@ -14,9 +14,10 @@ use crate::{
     error::StorageError,
     fixed_tree,
     format::{
-        PAGE_BYTES, PageKind, PageNumber, page_count, page_kind, page_lower, page_upper, read_u16,
-        set_page_count, set_page_lower, set_page_upper, to_u16, write_u16,
+        PAGE_BYTES, PAGE_UPPER, PageKind, PageNumber, page_count, page_kind, page_lower,
+        page_upper, read_u16, to_u16, write_u16,
     },
+    page_mut::PageMut,
     snapshot::Pages,
     write_pages::{WritePages, run_content},
 };
@@ -113,13 +114,13 @@ pub(crate) fn insert(
         return Ok(RowId::new(pages.allocate_run(row)?, RUN_SLOT));
     }
     if rows.root.0 != 0
-        && let Some(slot) = insert_into(pages.page_mut(rows.root)?, row)
+        && let Some(slot) = insert_into(&mut pages.page_mut(rows.root)?, row)
     {
         return Ok(RowId::new(rows.root, slot));
     }
     retire_active(pages, rows, reusable)?;
     rows.root = next_active(pages, reusable)?;
-    match insert_into(pages.page_mut(rows.root)?, row) {
+    match insert_into(&mut pages.page_mut(rows.root)?, row) {
         Some(slot) => Ok(RowId::new(rows.root, slot)),
         None => Err(StorageError::structure(rows.root, "a reusable page of rows has no room")),
     }
@@ -147,9 +148,9 @@ fn next_active(
         return Ok(PageNumber(page));
     }
     let number = pages.allocate_page(PageKind::Rows)?;
-    let page = pages.page_mut(number)?;
-    set_page_lower(page, SLOTS);
-    set_page_upper(page, PAGE_BYTES);
+    let mut page = pages.page_mut(number)?;
+    page.set_lower(SLOTS);
+    page.set_upper(PAGE_BYTES);
     Ok(number)
 }
 
@@ -166,10 +167,10 @@ pub(crate) fn delete(
     if id.slot() == RUN_SLOT {
         return pages.free(number);
     }
-    let page = pages.page_mut(number)?;
-    let before = room(page);
-    remove_from(page, id.slot() as usize);
-    let (after, live) = (room(page), read_u16(page, LIVE_ROWS));
+    let mut page = pages.page_mut(number)?;
+    let before = room(&page);
+    remove_from(&mut page, id.slot() as usize);
+    let (after, live) = (room(&page), read_u16(&page, LIVE_ROWS));
     if number == rows.root {
         return Ok(());
     }
@@ -191,7 +192,7 @@ fn room(page: &[u8]) -> usize {
 }
 
 /// The slot of the row, or `None` when there is no room.
-fn insert_into(page: &mut [u8], row: &[u8]) -> Option<u64> {
+fn insert_into(page: &mut PageMut<'_>, row: &[u8]) -> Option<u64> {
     let count = page_count(page);
     let live = usize::from(read_u16(page, LIVE_ROWS));
     let slot = if live < count { free_slot(page)? } else { count };
@@ -200,19 +201,19 @@ fn insert_into(page: &mut [u8], row: &[u8]) -> Option<u64> {
         return None;
     }
     if page_upper(page) - page_lower(page) < row.len() + slot_bytes {
-        tidy(page);
+        tidy(page.whole());
     }
     if slot == count {
-        set_page_count(page, count + 1);
+        page.set_count(count + 1);
         let lower = page_lower(page);
-        set_page_lower(page, lower + SLOT_BYTES);
+        page.set_lower(lower + SLOT_BYTES);
     }
     let at = page_upper(page) - row.len();
-    page[at..at + row.len()].copy_from_slice(row);
-    set_page_upper(page, at);
-    write_u16(page, SLOTS + slot * SLOT_BYTES, to_u16(at));
-    write_u16(page, SLOTS + slot * SLOT_BYTES + 2, to_u16(row.len()));
-    write_u16(page, LIVE_ROWS, to_u16(live + 1));
+    page.write(at, row);
+    page.set_upper(at);
+    page.write_u16(SLOTS + slot * SLOT_BYTES, to_u16(at));
+    page.write_u16(SLOTS + slot * SLOT_BYTES + 2, to_u16(row.len()));
+    page.write_u16(LIVE_ROWS, to_u16(live + 1));
     Some(slot as u64)
 }
 
@@ -220,14 +221,14 @@ fn free_slot(page: &[u8]) -> Option<usize> {
     (0..page_count(page)).find(|slot| read_u16(page, SLOTS + slot * SLOT_BYTES) == 0)
 }
 
-fn remove_from(page: &mut [u8], slot: usize) {
+fn remove_from(page: &mut PageMut<'_>, slot: usize) {
     let at = SLOTS + slot * SLOT_BYTES;
     let dead = read_u16(page, DEAD_BYTES) + read_u16(page, at + 2);
-    write_u16(page, DEAD_BYTES, dead);
-    write_u16(page, at, 0);
-    write_u16(page, at + 2, 0);
+    page.write_u16(DEAD_BYTES, dead);
+    page.write_u16(at, 0);
+    page.write_u16(at + 2, 0);
     let live = read_u16(page, LIVE_ROWS) - 1;
-    write_u16(page, LIVE_ROWS, live);
+    page.write_u16(LIVE_ROWS, live);
 }
 
 /// Moves the rows together at the end of the page; their slots keep their numbers.
@@ -243,6 +244,6 @@ fn tidy(page: &mut [u8]) {
             write_u16(page, at, to_u16(upper));
         }
     }
-    set_page_upper(page, upper);
+    write_u16(page, PAGE_UPPER, to_u16(upper));
     write_u16(page, DEAD_BYTES, 0);
 }

@@ -7,8 +7,9 @@ use crate::{
     catalog::TreeState,
     data_file::MappedPages,
     error::StorageError,
-    format::{PAGE_BYTES, PageKind, PageNumber, init_page, page_kind, read_u64, write_u64},
+    format::{PAGE_BYTES, PageKind, PageNumber, init_page, page_kind, read_u64},
     free_space::FreeSpaceSummary,
+    page_mut::{Lines, PageMut},
     page_table::PageTable,
 };
 
@@ -48,16 +49,17 @@ impl EnvironmentRoot {
         })
     }
 
-    pub(crate) fn write(&self, page: &mut [u8]) {
-        write_u64(page, NEXT_PAGE, self.next_page.0);
-        page[ROOT_TREE..ROOT_TREE + TreeState::BYTES].copy_from_slice(&self.root_tree.to_bytes());
+    pub(crate) fn write_to(&self, page: &mut PageMut<'_>) {
+        page.write_u64(NEXT_PAGE, self.next_page.0);
+        page.write(ROOT_TREE, &self.root_tree.to_bytes());
     }
 
     /// The root page of a new environment.
     pub(crate) fn first_page(&self) -> Box<[u8]> {
         let mut page = vec![0; PAGE_BYTES].into_boxed_slice();
         init_page(&mut page, ROOT_PAGE, PageKind::Root);
-        self.write(&mut page);
+        let mut lines = Lines::NONE;
+        self.write_to(&mut PageMut::new(&mut page, &mut lines));
         page
     }
 }

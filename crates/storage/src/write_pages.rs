@@ -17,21 +17,30 @@ use crate::{
         FreeSpaceSummary, SECTION_PAGES, SectionSummary, bitmap, bitmap_page, find_free_run,
         section_of, set_free,
     },
+    page_mut::{Lines, PageMut},
     page_table::{PageVersion, VersionBytes},
     snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot},
 };
 
 struct DirtyPage {
     bytes: Box<[u8]>,
+    /// What may differ from `base`.
+    lines: Lines,
     /// The version it was copied from, if that was in memory: the journal can write a difference.
     base: Option<Arc<PageVersion>>,
     /// The savepoint that has remembered this page's earlier content.
     saved_at: u32,
 }
 
+impl DirtyPage {
+    fn page_mut(&mut self) -> PageMut<'_> {
+        PageMut::new(&mut self.bytes, &mut self.lines)
+    }
+}
+
 enum Undo {
     /// The page was changed before the savepoint too: its content then.
-    Changed { page: PageNumber, bytes: Box<[u8]>, saved_at: u32 },
+    Changed { page: PageNumber, bytes: Box<[u8]>, lines: Lines, saved_at: u32 },
     /// The page was first touched after the savepoint.
     Touched { page: PageNumber },
     /// The page was allocated.
@@ -45,6 +54,8 @@ pub(crate) struct ChangedPage {
     pub(crate) number: PageNumber,
     pub(crate) version: Arc<PageVersion>,
     pub(crate) base: Option<Arc<PageVersion>>,
+    /// What may differ from `base`.
+    pub(crate) lines: Lines,
 }
 
 /// The state of page allocation at a savepoint.
@@ -97,7 +108,7 @@ impl WritePages {
     }
 
     /// The page's bytes, to be changed. Runs are never changed, only replaced.
-    pub(crate) fn page_mut(&mut self, page: PageNumber) -> Result<&mut [u8], StorageError> {
+    pub(crate) fn page_mut(&mut self, page: PageNumber) -> Result<PageMut<'_>, StorageError> {
         match self.dirty.entry(page) {
             Entry::Occupied(entry) => {
                 let dirty = entry.into_mut();
@@ -105,11 +116,12 @@ impl WritePages {
                     self.undo.push(Undo::Changed {
                         page,
                         bytes: dirty.bytes.clone(),
+                        lines: dirty.lines,
                         saved_at: dirty.saved_at,
                     });
                     dirty.saved_at = self.savepoint;
                 }
-                Ok(&mut dirty.bytes)
+                Ok(dirty.page_mut())
             }
             Entry::Vacant(entry) => {
                 let base = self.base.table.get(page).cloned();
@@ -123,7 +135,9 @@ impl WritePages {
                 if self.savepoint > 0 {
                     self.undo.push(Undo::Touched { page });
                 }
-                Ok(&mut entry.insert(DirtyPage { bytes, base, saved_at: self.savepoint }).bytes)
+                let lines = Lines::NONE;
+                let dirty = DirtyPage { bytes, lines, base, saved_at: self.savepoint };
+                Ok(entry.insert(dirty).page_mut())
             }
         }
     }
@@ -156,7 +170,8 @@ impl WritePages {
         if self.savepoint > 0 {
             self.undo.push(Undo::Allocated { page, was_freed });
         }
-        self.dirty.insert(page, DirtyPage { bytes, base: None, saved_at: self.savepoint });
+        let dirty = DirtyPage { bytes, lines: Lines::ALL, base: None, saved_at: self.savepoint };
+        self.dirty.insert(page, dirty);
     }
 
     /// Frees the page, or the whole run that starts there.
@@ -175,7 +190,7 @@ impl WritePages {
     fn mark_free(&mut self, page: PageNumber, pages: u32) -> Result<(), StorageError> {
         let (section, at) = (section_of(page), (page.0 % SECTION_PAGES) as u32);
         let number = bitmap_page(section);
-        set_free(self.page_mut(number)?, number, at, pages, true)?;
+        set_free(&mut self.page_mut(number)?, number, at, pages, true)?;
         let summary = self.section_mut(section)?;
         summary.free += pages;
         summary.search_from = summary.search_from.min(at);
@@ -215,7 +230,7 @@ impl WritePages {
             if pages == 1 || at == summary.search_from {
                 summary.search_from = at + pages;
             }
-            set_free(self.page_mut(number)?, number, at, pages, false)?;
+            set_free(&mut self.page_mut(number)?, number, at, pages, false)?;
             return Ok(Some(PageNumber(section as u64 * SECTION_PAGES + u64::from(at))));
         }
         Ok(None)
@@ -268,9 +283,10 @@ impl WritePages {
     pub(crate) fn roll_back(&mut self, savepoint: PagesSavepoint) {
         while let Some(undo) = self.undo.pop() {
             match undo {
-                Undo::Changed { page, bytes, saved_at } => {
+                Undo::Changed { page, bytes, lines, saved_at } => {
                     if let Some(dirty) = self.dirty.get_mut(&page) {
                         dirty.bytes = bytes;
+                        dirty.lines = lines;
                         dirty.saved_at = saved_at;
                     }
                 }
@@ -303,7 +319,7 @@ impl WritePages {
         held: &Arc<VersionBytes>,
     ) -> Result<(Snapshot, Vec<ChangedPage>), StorageError> {
         let root = self.root;
-        root.write(self.page_mut(ROOT_PAGE)?);
+        root.write_to(&mut self.page_mut(ROOT_PAGE)?);
         let mut table = self.base.table.clone();
         for page in &self.freed {
             table.remove(*page);
@@ -311,11 +327,12 @@ impl WritePages {
         let mut dirty: Vec<_> = self.dirty.into_iter().collect();
         dirty.sort_unstable_by_key(|(number, _)| *number);
         let mut changed = Vec::with_capacity(dirty.len());
-        for (number, DirtyPage { mut bytes, base, .. }) in dirty {
-            set_page_transaction(&mut bytes, transaction);
+        for (number, mut dirty) in dirty {
+            set_page_transaction(&mut dirty.page_mut(), transaction);
+            let DirtyPage { bytes, lines, base, .. } = dirty;
             let version = Arc::new(PageVersion::new(transaction, bytes, held));
             table.insert(number, version.clone());
-            changed.push(ChangedPage { number, version, base });
+            changed.push(ChangedPage { number, version, base, lines });
         }
         let snapshot = Snapshot {
             transaction,

@@ -1,5 +1,6 @@
 //! The journal: where a transaction becomes durable.
 
+mod compression;
 mod file;
 mod record;
 mod replay;

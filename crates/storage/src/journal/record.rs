@@ -23,6 +23,7 @@ use crate::{
         PAGE_BYTES, PageKind, PageNumber, page_kind, page_number, read_u16, read_u32, read_u64,
         read_u128, to_u16, write_u32, write_u64, write_u128,
     },
+    page_mut::Lines,
     snapshot::ROOT_PAGE,
     write_pages::ChangedPage,
 };
@@ -54,90 +55,136 @@ pub(super) struct RecordHeader {
     pub(super) written_at: i64,
 }
 
+/// A record that grows, payload behind header.
+struct Record {
+    bytes: AlignedBuffer,
+    len: usize,
+}
+
+impl Record {
+    fn new() -> Self {
+        Self { bytes: AlignedBuffer::zeroed(16 * SECTOR_BYTES), len: HEADER_BYTES }
+    }
+
+    /// Makes the buffer at least so long, whole sectors; what is in it stays.
+    fn reserve(&mut self, bytes: usize) {
+        if self.bytes.len() < bytes {
+            let mut longer = AlignedBuffer::zeroed(bytes.next_power_of_two());
+            longer[..self.len].copy_from_slice(&self.bytes[..self.len]);
+            self.bytes = longer;
+        }
+    }
+
+    fn append(&mut self, content: &[u8]) {
+        let end = self.len + content.len();
+        self.reserve(end);
+        self.bytes[self.len..end].copy_from_slice(content);
+        self.len = end;
+    }
+
+    /// The record with zeroes up to the end of its last sector.
+    fn whole_sectors(&mut self) -> &[u8] {
+        let end = self.len.next_multiple_of(SECTOR_BYTES);
+        self.reserve(end);
+        self.bytes[self.len..end].fill(0);
+        &self.bytes[..end]
+    }
+}
+
 /// Builds records in buffers that it keeps.
 pub(super) struct RecordBuilder {
-    payload: Vec<u8>,
+    /// With the payload as it is.
+    plain: Record,
+    /// With the payload compressed.
+    compressed: Record,
     pages: u32,
-    record: AlignedBuffer,
 }
 
 impl RecordBuilder {
     pub(super) fn new() -> Self {
-        Self { payload: Vec::new(), pages: 0, record: AlignedBuffer::zeroed(16 * SECTOR_BYTES) }
+        Self { plain: Record::new(), compressed: Record::new(), pages: 0 }
     }
 
     pub(super) fn start(&mut self) {
-        self.payload.clear();
+        self.plain.len = HEADER_BYTES;
         self.pages = 0;
     }
 
     /// Adds a page, as a difference to its base when `difference` allows and that is shorter.
     pub(super) fn add(&mut self, page: &ChangedPage, difference: bool) {
-        let at = self.payload.len();
-        self.payload.resize(at + ENTRY_BYTES, 0);
+        let at = self.plain.len;
+        self.plain.append(&[0; ENTRY_BYTES]);
         let new = page.version.bytes();
         let kind = match &page.base {
-            Some(base) if difference && write_difference(base.bytes(), new, &mut self.payload) => {
+            Some(base)
+                if difference
+                    && write_difference(base.bytes(), new, page.lines, &mut self.plain) =>
+            {
                 DIFFERENCE
             }
             _ => {
-                self.payload.truncate(at + ENTRY_BYTES);
-                self.payload.extend_from_slice(new);
+                self.plain.len = at + ENTRY_BYTES;
+                self.plain.append(new);
                 WHOLE
             }
         };
-        let bytes = self.payload.len() - at - ENTRY_BYTES;
-        write_u64(&mut self.payload, at, page.number.0);
-        write_u32(&mut self.payload, at + 8, bytes as u32);
-        self.payload[at + 12] = kind;
+        let bytes = self.plain.len - at - ENTRY_BYTES;
+        let entry = &mut self.plain.bytes[at..at + ENTRY_BYTES];
+        write_u64(entry, 0, page.number.0);
+        write_u32(entry, 8, bytes as u32);
+        entry[12] = kind;
         self.pages += 1;
     }
 
     pub(super) fn payload_bytes(&self) -> usize {
-        self.payload.len()
+        self.plain.len - HEADER_BYTES
     }
 
     /// Bytes of the buffers that it keeps.
     pub(super) fn held_bytes(&self) -> usize {
-        self.payload.capacity() + self.record.len()
+        self.plain.bytes.len() + self.compressed.bytes.len()
     }
 
-    /// The finished record, in whole sectors, and its checksum.
-    pub(super) fn finish(&mut self, header: RecordHeader) -> (&[u8], u128) {
-        let (stored, flags) = self.store_payload();
-        let record = &mut self.record;
-        write_u64(record, 0, MAGIC);
-        write_u64(record, 8, header.environment);
-        write_u64(record, 16, header.transaction);
-        write_u128(record, 24, header.previous);
-        write_u64(record, 40, stored as u64);
-        write_u64(record, 48, self.payload.len() as u64);
-        write_u32(record, 56, self.pages);
-        write_u32(record, 60, flags);
-        write_u64(record, 64, header.written_at as u64);
-        let sum = checksum(&record[..CHECKED], &record[HEADER_BYTES..HEADER_BYTES + stored]);
-        write_u128(record, CHECKED, sum);
-        let end = (HEADER_BYTES + stored).next_multiple_of(SECTOR_BYTES);
-        self.record[HEADER_BYTES + stored..end].fill(0);
-        (&self.record[..end], sum)
+    /// Whether the payload is long enough for compression to save anything.
+    pub(super) fn can_compress(&self) -> bool {
+        self.plain.len > SECTOR_BYTES
     }
 
-    /// Puts the payload behind the header, compressed when that saves a sector.
-    fn store_payload(&mut self) -> (usize, u32) {
-        let raw = self.payload.len();
-        let room = HEADER_BYTES + lz4_flex::block::get_maximum_output_size(raw).max(raw);
-        if self.record.len() < room {
-            self.record = AlignedBuffer::zeroed(room.next_power_of_two());
+    /// The finished record, in whole sectors, and its checksum; compressed when that is wanted and
+    /// saves half a sector.
+    pub(super) fn finish(&mut self, header: RecordHeader, compress: bool) -> (&[u8], u128) {
+        let payload_bytes = self.payload_bytes();
+        let is_compressed = compress && self.compress();
+        let record = if is_compressed { &mut self.compressed } else { &mut self.plain };
+        let stored = record.len - HEADER_BYTES;
+        let bytes = &mut record.bytes;
+        write_u64(bytes, 0, MAGIC);
+        write_u64(bytes, 8, header.environment);
+        write_u64(bytes, 16, header.transaction);
+        write_u128(bytes, 24, header.previous);
+        write_u64(bytes, 40, stored as u64);
+        write_u64(bytes, 48, payload_bytes as u64);
+        write_u32(bytes, 56, self.pages);
+        write_u32(bytes, 60, if is_compressed { FLAG_LZ4 } else { 0 });
+        write_u64(bytes, 64, header.written_at as u64);
+        let sum = checksum(&bytes[..CHECKED], &bytes[HEADER_BYTES..HEADER_BYTES + stored]);
+        write_u128(bytes, CHECKED, sum);
+        (record.whole_sectors(), sum)
+    }
+
+    /// Fills the compressed record; false when that saves less than half a sector.
+    fn compress(&mut self) -> bool {
+        let payload = &self.plain.bytes[HEADER_BYTES..self.plain.len];
+        let room = lz4_flex::block::get_maximum_output_size(payload.len());
+        self.compressed.len = HEADER_BYTES;
+        self.compressed.reserve(HEADER_BYTES + room);
+        match lz4_flex::block::compress_into(payload, &mut self.compressed.bytes[HEADER_BYTES..]) {
+            Ok(stored) if stored + SECTOR_BYTES / 2 < payload.len() => {
+                self.compressed.len = HEADER_BYTES + stored;
+                true
+            }
+            _ => false,
         }
-        if HEADER_BYTES + raw > SECTOR_BYTES
-            && let Ok(stored) =
-                lz4_flex::block::compress_into(&self.payload, &mut self.record[HEADER_BYTES..])
-            && stored + SECTOR_BYTES / 2 < raw
-        {
-            return (stored, FLAG_LZ4);
-        }
-        self.record[HEADER_BYTES..HEADER_BYTES + raw].copy_from_slice(&self.payload);
-        (raw, 0)
     }
 }
 
@@ -148,25 +195,39 @@ fn checksum(header: &[u8], stored: &[u8]) -> u128 {
     hash.digest128()
 }
 
-/// Appends what changed from `old` to `new`, in whole words; false (and rubbish behind) when that is
-/// too much.
-fn write_difference(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> bool {
+/// Appends what changed from `old` to `new` in the given lines, outside of which they agree, in whole
+/// words; false (and rubbish behind) when that is too much.
+fn write_difference(old: &[u8], new: &[u8], lines: Lines, out: &mut Record) -> bool {
     if old.len() != PAGE_BYTES || new.len() != PAGE_BYTES {
         return false;
     }
-    let limit = out.len() + DIFFERENCE_BYTES_MAX;
-    let mut at = 0;
-    while let Some(start) = next_word(old, new, at, |old, new| old != new) {
-        let end = next_word(old, new, start, |old, new| old == new).unwrap_or(PAGE_BYTES);
-        out.extend_from_slice(&to_u16(start).to_le_bytes());
-        out.extend_from_slice(&to_u16(end - start).to_le_bytes());
-        out.extend_from_slice(&new[start..end]);
-        if out.len() > limit {
-            return false;
+    debug_assert!(agree_outside(old, new, lines), "a change of a page was not marked");
+    let limit = out.len + DIFFERENCE_BYTES_MAX;
+    for range in lines.ranges() {
+        let mut at = range.start;
+        let (old, new) = (&old[..range.end], &new[..range.end]);
+        while let Some(start) = next_word(old, new, at, |old, new| old != new) {
+            let end = next_word(old, new, start, |old, new| old == new).unwrap_or(range.end);
+            out.append(&to_u16(start).to_le_bytes());
+            out.append(&to_u16(end - start).to_le_bytes());
+            out.append(&new[start..end]);
+            if out.len > limit {
+                return false;
+            }
+            at = end;
         }
-        at = end;
     }
     true
+}
+
+/// Whether the pages are the same but for the given lines.
+fn agree_outside(old: &[u8], new: &[u8], lines: Lines) -> bool {
+    let mut end = 0;
+    let before = lines.ranges().all(|range| {
+        let from = std::mem::replace(&mut end, range.end);
+        old[from..range.start] == new[from..range.start]
+    });
+    before && old[end..] == new[end..]
 }
 
 /// The first word at or after `from`, a multiple of the word, for which the pages compare as `wanted`.
@@ -323,6 +384,14 @@ mod tests {
         Arc::new(PageVersion::new(1, bytes.into_boxed_slice(), &held))
     }
 
+    fn changed_page(
+        number: u64,
+        version: Arc<PageVersion>,
+        base: Option<Arc<PageVersion>>,
+    ) -> ChangedPage {
+        ChangedPage { number: PageNumber(number), version, base, lines: Lines::ALL }
+    }
+
     proptest! {
         #[test]
         fn a_difference_turns_the_old_page_into_the_new_one(
@@ -333,10 +402,11 @@ mod tests {
             for (at, byte) in changes {
                 new[at] = byte;
             }
-            let mut difference = Vec::new();
-            prop_assert!(write_difference(&old, &new, &mut difference));
+            let mut difference = Record::new();
+            prop_assert!(write_difference(&old, &new, Lines::ALL, &mut difference));
             let mut patched = old;
-            apply_difference(&mut patched, &difference).expect("well formed");
+            apply_difference(&mut patched, &difference.bytes[HEADER_BYTES..difference.len])
+                .expect("well formed");
             prop_assert_eq!(patched, new);
         }
 
@@ -406,13 +476,12 @@ mod tests {
         write_u64(&mut bytes, 0, 11);
         let base = page(bytes.clone());
         bytes[4000] = 6;
-        let changed =
-            ChangedPage { number: PageNumber(9), version: page(bytes), base: Some(base.clone()) };
-        let fresh = ChangedPage { number: PageNumber(11), version: base, base: None };
+        let changed = changed_page(9, page(bytes), Some(base.clone()));
+        let fresh = changed_page(11, base, None);
         builder.add(&changed, true);
         builder.add(&fresh, true);
         let header = RecordHeader { environment: 7, transaction: 3, previous: 1, written_at: 2 };
-        let (record, sum) = builder.finish(header);
+        let (record, sum) = builder.finish(header, true);
         let mut record = record.to_vec();
         assert_eq!(record.len() % SECTOR_BYTES, 0);
 

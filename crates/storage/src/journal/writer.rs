@@ -10,6 +10,7 @@ use platform::{Disk, Platform, SECTOR_BYTES};
 use rustc_hash::FxHashSet;
 
 use super::{
+    compression::CompressionCosts,
     file::{FIRST_RECORD, JournalFile, SPARE},
     record::{RecordBuilder, RecordHeader},
 };
@@ -25,8 +26,9 @@ use crate::{
 /// The first journal file of an environment; each next one is twice as long, up to the setting.
 const JOURNAL_BYTES_FIRST: u64 = 256 * 1024;
 
-/// Larger buffers are given back after the record that needed them.
-const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Larger buffers are given back after the record that needed them, others when nothing was written
+/// between two flushes.
+const HELD_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Files that are kept to become the next ones.
 const SPARES_MAX: usize = 2;
@@ -54,6 +56,7 @@ struct State {
     next_bytes: u64,
     /// Pages journaled whole since the floor: their next record may be a difference.
     whole_since_floor: FxHashSet<PageNumber>,
+    compression: CompressionCosts,
     /// Absent while a record is being built.
     builder: Option<RecordBuilder>,
     /// Bytes appended since the last flush began.
@@ -100,6 +103,7 @@ impl Journal {
             spares: Vec::new(),
             next_bytes: JOURNAL_BYTES_FIRST,
             whole_since_floor: FxHashSet::default(),
+            compression: CompressionCosts::default(),
             builder: None,
             bytes_since_floor: 0,
         };
@@ -145,6 +149,9 @@ impl Journal {
     /// Starts a new floor: from here on, the first record of every page is whole. Returns the floor.
     pub(crate) fn begin_floor(&self) -> JournalPosition {
         let mut state = self.lock();
+        if state.bytes_since_floor == 0 {
+            state.builder = None;
+        }
         state.whole_since_floor.clear();
         state.bytes_since_floor = 0;
         state.position
@@ -267,16 +274,12 @@ impl JournalTurn<'_> {
             written_at: self.journal.platform.clock.now().ticks(),
         };
         let name = self.state.current.as_ref().map_or_else(|| "journal".into(), |f| f.name.clone());
-        let payload = builder.payload_bytes() as u64;
-        let (record, checksum) = meter.measure_compression(&name, payload, || {
-            let (record, checksum) = builder.finish(header);
-            let bytes = record.len() as u64;
-            ((record, checksum), bytes)
-        });
+        let (record, checksum) = self.finish_record(builder, header, &name, meter);
         let file = self.file_for(record.len() as u64).map_err(AppendError::NothingWritten)?;
         let (handle, path, name, bytes) =
             (file.file.clone(), file.path.clone(), file.name.clone(), file.bytes);
         let offset = self.state.position.offset;
+        let began = self.journal.platform.clock.monotonic();
         meter
             .measure(IoKind::JournalWrite, &name, bytes, record.len() as u64, || {
                 handle.write_all_at(record, offset)
@@ -285,13 +288,40 @@ impl JournalTurn<'_> {
                 let source = Arc::new(source);
                 AppendError::Unknown(StorageError::Io { path, operation: "write", source })
             })?;
+        let took = self.journal.platform.clock.monotonic().saturating_sub(began);
         let state = &mut *self.state;
+        state.compression.written(record.len() as u64, took);
         state.position.transaction = transaction;
         state.position.offset += record.len() as u64;
         state.position.chain = checksum;
         state.bytes_since_floor += record.len() as u64;
         state.whole_since_floor.extend(changed.iter().map(|page| page.number));
         Ok(())
+    }
+
+    /// The record and its checksum, compressed when that lately paid.
+    fn finish_record<'b>(
+        &mut self,
+        builder: &'b mut RecordBuilder,
+        header: RecordHeader,
+        name: &Arc<str>,
+        meter: &IoMeter,
+    ) -> (&'b [u8], u128) {
+        let costs = &mut self.state.compression;
+        if !builder.can_compress() || !costs.pays() {
+            costs.left_uncompressed();
+            return builder.finish(header, false);
+        }
+        let before = builder.payload_bytes() as u64;
+        let began = self.journal.platform.clock.monotonic();
+        let (record, checksum) = meter.measure_compression(name, before, || {
+            let (record, checksum) = builder.finish(header, true);
+            let bytes = record.len() as u64;
+            ((record, checksum), bytes)
+        });
+        let took = self.journal.platform.clock.monotonic().saturating_sub(began);
+        costs.compressed(before, record.len() as u64, took);
+        (record, checksum)
     }
 
     /// The current file if the record fits, else the next one.

@@ -18,10 +18,11 @@
 use crate::{
     error::StorageError,
     format::{
-        PAGE_BYTES, PageKind, PageNumber, page_count, page_flags, page_kind, page_lower,
-        page_upper, read_u16, read_u32, read_u64, set_page_count, set_page_flags, set_page_lower,
-        set_page_upper, to_u16, write_u16, write_u32, write_u64,
+        PAGE_BYTES, PAGE_COUNT, PAGE_FLAGS, PAGE_LOWER, PAGE_UPPER, PageKind, PageNumber,
+        page_count, page_flags, page_kind, page_lower, page_upper, read_u16, read_u32, read_u64,
+        to_u16, write_u16, write_u32, write_u64,
     },
+    page_mut::PageMut,
 };
 
 /// Longer values live in runs of their own.
@@ -32,6 +33,7 @@ const DEAD_BYTES: usize = 66;
 const LEFTMOST: usize = 68;
 const PREFIX: usize = 76;
 const SLOT_BYTES: usize = 6;
+type Slot = [u8; SLOT_BYTES];
 const LEAF_ENTRY_HEADER: usize = 4;
 const BRANCH_ENTRY_HEADER: usize = 10;
 const RUN_MARK: u16 = u16::MAX;
@@ -132,8 +134,14 @@ impl<'a> Node<'a> {
     }
 
     pub(super) fn suffix(&self, index: usize) -> &'a [u8] {
-        let at = self.entry_at(index);
-        let header = if self.is_branch() { BRANCH_ENTRY_HEADER } else { LEAF_ENTRY_HEADER };
+        self.suffix_at(self.entry_at(index), self.entry_header())
+    }
+
+    fn entry_header(&self) -> usize {
+        if self.is_branch() { BRANCH_ENTRY_HEADER } else { LEAF_ENTRY_HEADER }
+    }
+
+    fn suffix_at(&self, at: usize, header: usize) -> &'a [u8] {
         &self.0[at + header..at + header + usize::from(read_u16(self.0, at))]
     }
 
@@ -176,20 +184,23 @@ impl<'a> Node<'a> {
         }
         let suffix = &key[prefix.len()..];
         let head = head_of(suffix);
-        let slots = slots_start(self.0);
-        let (mut low, mut high) = (0, self.count());
-        while low < high {
-            let middle = (low + high) / 2;
-            let order = read_u32(self.0, slots + middle * SLOT_BYTES)
-                .cmp(&head)
-                .then_with(|| self.suffix(middle).cmp(suffix));
-            match order {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Ok(middle),
-            }
+        let slots = self.slots();
+        let first = slots.partition_point(|slot| slot_head(slot) < head);
+        // Most heads are alone, and then no entry but one is looked at.
+        let same = &slots[first..];
+        if same.first().is_none_or(|slot| slot_head(slot) != head) {
+            return Err(first);
         }
-        Err(low)
+        let same = &same[..same.partition_point(|slot| slot_head(slot) == head)];
+        let header = self.entry_header();
+        same.binary_search_by(|slot| self.suffix_at(slot_entry(slot), header).cmp(suffix))
+            .map(|place| first + place)
+            .map_err(|place| first + place)
+    }
+
+    fn slots(&self) -> &'a [Slot] {
+        let start = slots_start(self.0);
+        self.0[start..start + self.count() * SLOT_BYTES].as_chunks().0
     }
 
     /// The child of a branch in which the key belongs.
@@ -240,6 +251,15 @@ impl<'a> Node<'a> {
     }
 }
 
+fn slot_head(slot: &Slot) -> u32 {
+    read_u32(slot, 0)
+}
+
+/// Where the slot's entry stands in the page.
+fn slot_entry(slot: &Slot) -> usize {
+    usize::from(read_u16(slot, 4))
+}
+
 fn slots_start(page: &[u8]) -> usize {
     PREFIX + usize::from(read_u16(page, PREFIX_BYTES))
 }
@@ -252,17 +272,12 @@ fn head_of(suffix: &[u8]) -> u32 {
 }
 
 /// Turns a page that has only a header into an empty node.
-pub(super) fn init_node(page: &mut [u8], leftmost: Option<PageNumber>) {
-    page[PREFIX_BYTES..].fill(0);
-    write_u64(page, LEFTMOST, leftmost.map_or(0, PageNumber::get));
-    set_page_flags(page, 0);
-    set_page_count(page, 0);
-    set_page_lower(page, PREFIX);
-    set_page_upper(page, PAGE_BYTES);
+pub(super) fn init_node(page: &mut PageMut<'_>, leftmost: Option<PageNumber>) {
+    write_node(page, leftmost, &[]);
 }
 
-pub(super) fn set_leftmost(page: &mut [u8], child: PageNumber) {
-    write_u64(page, LEFTMOST, child.0);
+pub(super) fn set_leftmost(page: &mut PageMut<'_>, child: PageNumber) {
+    page.write_u64(LEFTMOST, child.0);
 }
 
 /// Bytes of a page that holds exactly these entries.
@@ -291,24 +306,42 @@ fn common_prefix(entries: &[Entry<'_>]) -> usize {
 }
 
 /// Writes the node anew with these entries, which fit (see [`node_bytes`]).
-pub(super) fn write_node(page: &mut [u8], leftmost: Option<PageNumber>, entries: &[Entry<'_>]) {
-    init_node(page, leftmost);
+pub(super) fn write_node(
+    page: &mut PageMut<'_>,
+    leftmost: Option<PageNumber>,
+    entries: &[Entry<'_>],
+) {
+    let page = page.whole();
     let prefix = common_prefix(entries);
     write_u16(page, PREFIX_BYTES, to_u16(prefix));
+    write_u16(page, DEAD_BYTES, 0);
+    write_u64(page, LEFTMOST, leftmost.map_or(0, PageNumber::get));
     if let Some(first) = entries.first() {
-        for (at, byte) in first.key_iter().take(prefix).enumerate() {
-            page[PREFIX + at] = byte;
-        }
+        let in_front = first.prefix.len().min(prefix);
+        page[PREFIX..PREFIX + in_front].copy_from_slice(&first.prefix[..in_front]);
+        page[PREFIX + in_front..PREFIX + prefix]
+            .copy_from_slice(&first.suffix[..prefix - in_front]);
     }
-    set_page_lower(page, PREFIX + prefix);
+    page[PAGE_FLAGS] = 0;
+    write_u16(page, PAGE_COUNT, 0);
+    write_u16(page, PAGE_LOWER, to_u16(PREFIX + prefix));
+    write_u16(page, PAGE_UPPER, to_u16(PAGE_BYTES));
     for (index, entry) in entries.iter().enumerate() {
         let (front, back) = entry.key_after(prefix);
         write_entry(page, index, front, back, entry.payload);
     }
+    // What was there before compresses worse than zeroes.
+    let free = page_lower(page)..page_upper(page);
+    page[free].fill(0);
 }
 
 /// Adds an entry if there is room between slots and heap and the key shares the page's prefix.
-pub(super) fn try_insert(page: &mut [u8], index: usize, key: &[u8], payload: Payload<'_>) -> bool {
+pub(super) fn try_insert(
+    page: &mut PageMut<'_>,
+    index: usize,
+    key: &[u8],
+    payload: Payload<'_>,
+) -> bool {
     let node = Node(page);
     let (prefix, count) = (node.prefix(), node.count());
     if !key.starts_with(prefix) {
@@ -320,11 +353,16 @@ pub(super) fn try_insert(page: &mut [u8], index: usize, key: &[u8], payload: Pay
         return false;
     }
     let flags = page_flags(page) & !FLAG_ASCENDING;
-    set_page_flags(page, if index == count { flags | FLAG_ASCENDING } else { flags });
+    let flags = if index == count { flags | FLAG_ASCENDING } else { flags };
+    let (slots, heap) = (node.slot(index)..page_lower(page) + SLOT_BYTES, page_upper(page));
+    let entry = heap - (need - SLOT_BYTES)..heap;
+    let page = page.parts([PAGE_FLAGS..PAGE_UPPER + 2, slots, entry]);
+    page[PAGE_FLAGS] = flags;
     write_entry(page, index, &key[skip..], &[], payload);
     true
 }
 
+/// Changes count, lower and upper of the page, the slots from `index` on, and the heap's new entry.
 fn write_entry(page: &mut [u8], index: usize, front: &[u8], back: &[u8], payload: Payload<'_>) {
     let suffix = front.len() + back.len();
     let at = page_upper(page) - payload.bytes() - suffix;
@@ -348,31 +386,31 @@ fn write_entry(page: &mut [u8], index: usize, front: &[u8], back: &[u8], payload
             write_u32(page, key_at + suffix + 8, bytes);
         }
     }
-    set_page_upper(page, at);
+    write_u16(page, PAGE_UPPER, to_u16(at));
     let (count, lower) = (page_count(page), page_lower(page));
     let slot = slots_start(page) + index * SLOT_BYTES;
     page.copy_within(slot..lower, slot + SLOT_BYTES);
     write_u32(page, slot, head);
     write_u16(page, slot + 4, to_u16(at));
-    set_page_lower(page, lower + SLOT_BYTES);
-    set_page_count(page, count + 1);
+    write_u16(page, PAGE_LOWER, to_u16(lower + SLOT_BYTES));
+    write_u16(page, PAGE_COUNT, to_u16(count + 1));
 }
 
 /// Removes an entry; its bytes stay behind as dead ones until the page is written anew.
-pub(super) fn remove_entry(page: &mut [u8], index: usize) {
+pub(super) fn remove_entry(page: &mut PageMut<'_>, index: usize) {
     let node = Node(page);
     let entry = node.entry(index);
     let bytes = entry.payload.bytes() + entry.suffix.len();
     let (count, slot, lower) = (node.count(), node.slot(index), page_lower(page));
     let dead = usize::from(read_u16(page, DEAD_BYTES)) + bytes;
-    write_u16(page, DEAD_BYTES, to_u16(dead));
-    page.copy_within(slot + SLOT_BYTES..lower, slot);
-    set_page_lower(page, lower - SLOT_BYTES);
-    set_page_count(page, count - 1);
+    page.write_u16(DEAD_BYTES, to_u16(dead));
+    page.shift(slot + SLOT_BYTES..lower, slot);
+    page.set_lower(lower - SLOT_BYTES);
+    page.set_count(count - 1);
 }
 
 /// Overwrites the value of a leaf entry if the new one has the same length and both are inline.
-pub(super) fn overwrite_value(page: &mut [u8], index: usize, value: &[u8]) -> bool {
+pub(super) fn overwrite_value(page: &mut PageMut<'_>, index: usize, value: &[u8]) -> bool {
     let node = Node(page);
     let Payload::Value(old) = node.payload(index) else { return false };
     if old.len() != value.len() {
@@ -380,7 +418,7 @@ pub(super) fn overwrite_value(page: &mut [u8], index: usize, value: &[u8]) -> bo
     }
     let at = node.entry_at(index);
     let start = at + LEAF_ENTRY_HEADER + usize::from(read_u16(page, at));
-    page[start..start + value.len()].copy_from_slice(value);
+    page.write(start, value);
     true
 }
 

@@ -36,13 +36,13 @@ pub(crate) fn put(
     }
     if state.depth == 0 {
         state.root = pages.allocate_page(PageKind::TreeLeaf)?;
-        init_node(pages.page_mut(state.root)?, None);
+        init_node(&mut pages.page_mut(state.root)?, None);
         state.depth = 1;
     }
     let (mut path, leaf) = descend(pages, state, key)?;
     let found = Node::leaf(pages.page(leaf)?, leaf)?.search(key);
     if let Ok(index) = found {
-        if overwrite_value(pages.page_mut(leaf)?, index, value) {
+        if overwrite_value(&mut pages.page_mut(leaf)?, index, value) {
             return Ok(false);
         }
         remove_value(pages, leaf, index)?;
@@ -89,7 +89,7 @@ fn remove_value(
     if let Payload::Run { page, .. } = Node::leaf(pages.page(leaf)?, leaf)?.payload(index) {
         pages.free(page)?;
     }
-    remove_entry(pages.page_mut(leaf)?, index);
+    remove_entry(&mut pages.page_mut(leaf)?, index);
     Ok(())
 }
 
@@ -119,7 +119,7 @@ fn insert(
     key: &[u8],
     payload: Payload<'_>,
 ) -> Result<(), StorageError> {
-    if try_insert(pages.page_mut(number)?, index, key, payload) {
+    if try_insert(&mut pages.page_mut(number)?, index, key, payload) {
         return Ok(());
     }
     let old: Box<[u8]> = pages.page(number)?.into();
@@ -129,7 +129,7 @@ fn insert(
     let mut entries: Vec<Entry<'_>> = node.entries().collect();
     entries.insert(index, Entry::new(key, payload));
     if node_bytes(&entries) <= PAGE_BYTES {
-        write_node(pages.page_mut(number)?, leftmost, &entries);
+        write_node(&mut pages.page_mut(number)?, leftmost, &entries);
         return Ok(());
     }
     let last = entries.len() - 1;
@@ -167,8 +167,8 @@ fn split_leaf(
 ) -> Result<(Vec<u8>, PageNumber), StorageError> {
     let separator = shortest_separator(&entries[at - 1].key(), &entries[at].key());
     let right = pages.allocate_page(PageKind::TreeLeaf)?;
-    write_node(pages.page_mut(right)?, None, &entries[at..]);
-    write_node(pages.page_mut(number)?, None, &entries[..at]);
+    write_node(&mut pages.page_mut(right)?, None, &entries[at..]);
+    write_node(&mut pages.page_mut(number)?, None, &entries[..at]);
     Ok((separator, right))
 }
 
@@ -184,8 +184,8 @@ fn split_branch(
         return Err(StorageError::structure(number, "a branch holds a value"));
     };
     let right = pages.allocate_page(PageKind::TreeBranch)?;
-    write_node(pages.page_mut(right)?, Some(child), &entries[at + 1..]);
-    write_node(pages.page_mut(number)?, leftmost, &entries[..at]);
+    write_node(&mut pages.page_mut(right)?, Some(child), &entries[at + 1..]);
+    write_node(&mut pages.page_mut(number)?, leftmost, &entries[..at]);
     Ok((entries[at].key(), right))
 }
 
@@ -203,7 +203,7 @@ fn add_child(
     }
     let root = pages.allocate_page(PageKind::TreeBranch)?;
     let entry = Entry::new(separator, Payload::Child(right));
-    write_node(pages.page_mut(root)?, Some(left), &[entry]);
+    write_node(&mut pages.page_mut(root)?, Some(left), &[entry]);
     state.root = root;
     state.depth += 1;
     Ok(())
@@ -258,11 +258,11 @@ fn remove_child(
     }
     if index == 0 {
         let second = node.child(1);
-        let page = pages.page_mut(parent)?;
-        set_leftmost(page, second);
-        remove_entry(page, 0);
+        let mut page = pages.page_mut(parent)?;
+        set_leftmost(&mut page, second);
+        remove_entry(&mut page, 0);
     } else {
-        remove_entry(pages.page_mut(parent)?, index - 1);
+        remove_entry(&mut pages.page_mut(parent)?, index - 1);
     }
     rebalance(pages, state, path, parent)
 }
@@ -295,8 +295,8 @@ fn merge(
     if node_bytes(&entries) > MERGED_BYTES_MAX {
         return Ok(false);
     }
-    write_node(pages.page_mut(left)?, leftmost, &entries);
+    write_node(&mut pages.page_mut(left)?, leftmost, &entries);
     pages.free(right)?;
-    remove_entry(pages.page_mut(parent)?, index);
+    remove_entry(&mut pages.page_mut(parent)?, index);
     Ok(true)
 }
