@@ -11,17 +11,25 @@ use std::{
 
 use commands::{CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
+use indexing::{IndexSet, IndexSetContext};
 use model::{DatabaseId, NodeTag};
 use platform::{Platform, Timestamp};
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
+use wire::RecordedIndexes;
 
 use crate::{
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
+    flusher::Flusher,
     operations::Operations,
     record_format::DatabaseRecord,
     usage_gate::UsageGate,
 };
+
+/// Below the directory of a database.
+const INDEXES_DIRECTORY: &str = "Indexes";
+/// The journal files of an index are no larger.
+const INDEX_JOURNAL_BYTES_MAX: u64 = 16 << 20;
 
 /// How a database is opened.
 #[derive(Clone)]
@@ -39,6 +47,7 @@ pub struct DatabaseOptions {
 /// An open database. Requests hold it through a [`DatabaseLease`].
 pub struct Database {
     environment: Arc<Environment>,
+    indexes: Arc<IndexSet>,
     queue: CommitQueue,
     queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
@@ -52,7 +61,6 @@ pub struct Database {
     disk: DiskSpaceGauge,
     /// Up to where slow I/O was told of.
     slow_io_told: Mutex<IoPosition>,
-    indexing_paused: AtomicBool,
     pub(crate) gate: UsageGate,
 }
 
@@ -61,17 +69,32 @@ impl Database {
     pub(crate) fn open(
         record: Arc<DatabaseRecord>,
         options: DatabaseOptions,
+        flusher: &Arc<Flusher>,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
         let directories =
             vec![options.environment.directory.clone(), options.environment.journals()];
         let disk = DiskSpaceGauge::new(Arc::clone(&platform.disk), directories, options.disk_space);
+        let index_options = index_options(&options.environment);
         let environment = Environment::open(platform, options.environment)?;
         let identity = identity_of(platform, &environment)?;
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
+        flusher.add(&environment);
+        let indexes = IndexSet::new(IndexSetContext {
+            platform: platform.clone(),
+            documents: Arc::clone(&environment),
+            directory: index_options.directory.join(INDEXES_DIRECTORY),
+            environment: index_options,
+            on_open: {
+                let flusher = Arc::clone(flusher);
+                Arc::new(move |environment| flusher.add(environment))
+            },
+        });
+        indexes.follow_record(&recorded_indexes(&record)?);
         let database = Database {
             environment,
+            indexes,
             queue,
             queue_options: options.queue,
             identity,
@@ -83,7 +106,6 @@ impl Database {
             failed: AtomicBool::new(false),
             disk,
             slow_io_told: Mutex::default(),
-            indexing_paused: AtomicBool::new(false),
             gate: UsageGate::default(),
         };
         database.look_at_disk(database.opened_after);
@@ -166,17 +188,16 @@ impl Database {
         self.gate.is_closed()
     }
 
-    /// Whether an administrator has paused indexing, until it is resumed or the database is closed.
-    pub fn is_indexing_paused(&self) -> bool {
-        self.indexing_paused.load(Ordering::Acquire)
+    /// Its indexes.
+    pub fn indexes(&self) -> &Arc<IndexSet> {
+        &self.indexes
     }
 
-    /// Pauses indexing or resumes it.
-    pub fn set_indexing_paused(&self, paused: bool) {
-        self.indexing_paused.store(paused, Ordering::Release);
-    }
-
+    /// Takes a changed record over: indexes that it lists no more are deleted, new ones are made.
     pub(crate) fn set_record(&self, record: Arc<DatabaseRecord>) {
+        if let Ok(recorded) = recorded_indexes(&record) {
+            self.indexes.follow_record(&recorded);
+        }
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
@@ -198,11 +219,27 @@ impl Database {
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.gate.close();
         let emptied = self.gate.wait_until_empty(timeout);
+        self.indexes.close();
         self.queue.close();
         // What could not be flushed is still in the journal and is recovered from there.
         drop(self.environment.close());
         emptied
     }
+}
+
+/// How the environment of an index differs from that of the documents: its journal is small, since an
+/// index that lost its last changes makes them again.
+fn index_options(documents: &EnvironmentOptions) -> EnvironmentOptions {
+    EnvironmentOptions {
+        journals_directory: None,
+        journal_bytes_max: documents.journal_bytes_max.min(INDEX_JOURNAL_BYTES_MAX),
+        ..documents.clone()
+    }
+}
+
+fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadError> {
+    RecordedIndexes::of_record(&record.body)
+        .map_err(|error| LoadError::Settings { message: error.to_string() })
 }
 
 fn identity_of(

@@ -323,9 +323,8 @@ impl Shared {
         };
         let options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
-        let database = Arc::new(Database::open(record, options)?);
+        let database = Arc::new(Database::open(record, options, &self.flusher)?);
         database.touch(self.idle_checks.load(Ordering::Relaxed));
-        self.flusher.add(database.environment());
         Ok(Some(database))
     }
 

@@ -1,7 +1,8 @@
 //! A document as the protocol shows it.
 //!
 //! The properties in their order, then `@metadata` last: what is stored of it, then what the server
-//! adds: `@change-vector`, `@flags` when there are any, `@id`, `@last-modified`. This is the path of
+//! adds: `@change-vector`, `@flags` when there are any, `@id`, the score of a query's result,
+//! `@last-modified`. This is the path of
 //! every read, so nothing is allocated beside the output.
 
 use blittable::{Handled, write_json_string, write_members_with};
@@ -14,6 +15,18 @@ use crate::{error::DocumentError, metadata::METADATA, row::DocumentRow};
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    write_found_document_json(row, None, out)
+}
+
+/// Appends the whole document as the result of a query, with the score that an index gave it.
+///
+/// # Errors
+/// When the stored document is damaged; `out` then ends in the middle of it.
+pub fn write_found_document_json(
+    row: &DocumentRow<'_>,
+    score: Option<f32>,
+    out: &mut Vec<u8>,
+) -> Result<(), DocumentError> {
     out.push(b'{');
     let any = write_members_with(&row.body().root(), out, |name, _, _| {
         Ok(if name == METADATA { Handled::Omitted } else { Handled::No })
@@ -21,7 +34,7 @@ pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(
     if any {
         out.push(b',');
     }
-    write_metadata_property(row, out)?;
+    write_metadata_property(row, score, out)?;
     out.push(b'}');
     Ok(())
 }
@@ -32,24 +45,28 @@ pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_metadata_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
     out.push(b'{');
-    write_metadata_property(row, out)?;
+    write_metadata_property(row, None, out)?;
     out.push(b'}');
     Ok(())
 }
 
-fn write_metadata_property(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+fn write_metadata_property(
+    row: &DocumentRow<'_>,
+    score: Option<f32>,
+    out: &mut Vec<u8>,
+) -> Result<(), DocumentError> {
     out.extend_from_slice(b"\"@metadata\":{");
     if let Some(metadata) = row.body().root().get_object(METADATA)?
         && write_members_with(&metadata, out, |_, _, _| Ok(Handled::No))?
     {
         out.push(b',');
     }
-    write_added_metadata(row, out);
+    write_added_metadata(row, score, out);
     out.push(b'}');
     Ok(())
 }
 
-fn write_added_metadata(row: &DocumentRow<'_>, out: &mut Vec<u8>) {
+fn write_added_metadata(row: &DocumentRow<'_>, score: Option<f32>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"@change-vector\":\"");
     // A change vector is letters, digits and `:-, +/`: nothing to escape.
     out.extend_from_slice(row.change_vector().as_bytes());
@@ -61,6 +78,10 @@ fn write_added_metadata(row: &DocumentRow<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"\"@id\":");
     write_json_string(row.id(), out);
+    if let Some(score) = score {
+        out.extend_from_slice(b",\"@index-score\":");
+        out.extend_from_slice(score.to_string().as_bytes());
+    }
     out.extend_from_slice(b",\"@last-modified\":\"");
     out.extend_from_slice(&date::text(row.last_modified_ticks()));
     out.push(b'"');

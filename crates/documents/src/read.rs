@@ -98,6 +98,18 @@ pub fn log_of_collection<'t, T: Transaction>(
     log_in(tx, log_name(tx, name)?, after)
 }
 
+/// The etag of the last change in a collection, deletions included; zero when there is none.
+///
+/// # Errors
+/// Those of the storage.
+pub fn last_etag_of_collection(
+    tx: &impl Transaction,
+    name: &CollectionName,
+) -> Result<Etag, DocumentError> {
+    let tree = tx.fixed_tree(&log_name(tx, name)?)?;
+    Ok(tree.last()?.map_or(Etag::ZERO, |(etag, _)| Etag(etag)))
+}
+
 /// Live documents, those written last first.
 ///
 /// # Errors

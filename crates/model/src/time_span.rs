@@ -1,6 +1,6 @@
 //! Durations as the protocol writes them: `00:00:15`, `1.02:03:04.0050000`.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::Duration};
 
 const TICKS_PER_SECOND: i64 = 10_000_000;
 const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
@@ -19,6 +19,15 @@ pub struct TimeSpan {
 /// The text is not a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTimeSpan;
+
+impl TimeSpan {
+    /// The span as a duration; a negative one counts as zero.
+    pub fn to_duration(self) -> Duration {
+        const NANOS_PER_TICK: u64 = 100;
+        let ticks = u64::try_from(self.ticks).unwrap_or(0);
+        Duration::from_nanos(ticks.saturating_mul(NANOS_PER_TICK))
+    }
+}
 
 impl FromStr for TimeSpan {
     type Err = InvalidTimeSpan;

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
-use documents::DocumentRow;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::QueryError;
 use crate::projection::Projection;
+use crate::result::Row;
 
 /// Different rows that one query may show; each costs some tens of bytes.
 const DIFFERENT_ROWS_MAX: usize = 4 << 20;
@@ -25,7 +25,7 @@ pub(crate) struct DistinctRows<R> {
 
 impl<'t, R> DistinctRows<R>
 where
-    R: Iterator<Item = Result<DocumentRow<'t>, QueryError>>,
+    R: Iterator<Item = Result<Row<'t>, QueryError>>,
 {
     pub(crate) fn new(rows: R, projection: Projection) -> DistinctRows<R> {
         DistinctRows { rows, projection, seen: HashSet::new(), shown: Vec::new(), skipped: 0 }
@@ -36,9 +36,9 @@ where
         self.skipped
     }
 
-    fn is_new(&mut self, row: &DocumentRow<'_>) -> Result<bool, QueryError> {
+    fn is_new(&mut self, row: &Row<'_>) -> Result<bool, QueryError> {
         self.shown.clear();
-        self.projection.write_fields(row, &mut self.shown)?;
+        self.projection.write_fields(&row.document, &mut self.shown)?;
         if self.seen.len() == DIFFERENT_ROWS_MAX {
             let message = format!("'select distinct' gives more than {DIFFERENT_ROWS_MAX} rows");
             return Err(QueryError::InvalidOperation { message });
@@ -49,9 +49,9 @@ where
 
 impl<'t, R> Iterator for DistinctRows<R>
 where
-    R: Iterator<Item = Result<DocumentRow<'t>, QueryError>>,
+    R: Iterator<Item = Result<Row<'t>, QueryError>>,
 {
-    type Item = Result<DocumentRow<'t>, QueryError>;
+    type Item = Result<Row<'t>, QueryError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -9,6 +9,7 @@ use std::fmt;
 
 use documents::DocumentError;
 use rql::{ParseError, Position};
+use search::SearchError;
 
 /// The families of failures, as clients tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +24,12 @@ pub enum Family {
     MissingIndex,
     /// The query is fine but this server cannot answer it (yet).
     NotSupported,
+    /// An argument is not what a method or an index takes.
+    Argument,
     /// The query is fine but the stored documents could not be read.
     Documents,
+    /// The query is fine but the files of the index could not be read.
+    Index,
 }
 
 /// A query that gives no result.
@@ -51,7 +56,17 @@ pub enum QueryError {
         /// What is wrong.
         message: String,
     },
-    /// The query names an index that does not exist. There are none yet, so no name is one's.
+    /// An argument that a method or an index does not take.
+    Argument {
+        /// What is wrong.
+        message: String,
+    },
+    /// A method that there is not.
+    Method {
+        /// Which.
+        message: String,
+    },
+    /// The query names an index that does not exist.
     MissingIndex {
         /// The name as the query has it.
         name: String,
@@ -76,6 +91,8 @@ pub enum QueryError {
     },
     /// The documents could not be read.
     Documents(DocumentError),
+    /// The index could not be read.
+    Index(SearchError),
 }
 
 impl QueryError {
@@ -89,7 +106,10 @@ impl QueryError {
             QueryError::NeedsIndex { .. } | QueryError::NotSupportedYet { .. } => {
                 Family::NotSupported
             }
+            QueryError::Argument { .. } => Family::Argument,
+            QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
+            QueryError::Index(_) => Family::Index,
         }
     }
 }
@@ -105,7 +125,9 @@ impl fmt::Display for QueryError {
                     None => Ok(()),
                 }
             }
-            QueryError::InvalidOperation { message } => out.write_str(message),
+            QueryError::InvalidOperation { message }
+            | QueryError::Argument { message }
+            | QueryError::Method { message } => out.write_str(message),
             QueryError::MissingIndex { name } => {
                 write!(out, "There is no index with '{name}' name.")
             }
@@ -121,6 +143,7 @@ impl fmt::Display for QueryError {
                 write!(out, "Queries with {part} are not supported yet\nQuery: {query}")
             }
             QueryError::Documents(error) => error.fmt(out),
+            QueryError::Index(error) => error.fmt(out),
         }
     }
 }
@@ -130,7 +153,10 @@ impl Error for QueryError {
         match self {
             QueryError::Parse { error, .. } => Some(error),
             QueryError::Documents(error) => Some(error),
-            QueryError::Invalid { .. }
+            QueryError::Index(error) => Some(error),
+            QueryError::Argument { .. }
+            | QueryError::Method { .. }
+            | QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }
             | QueryError::MissingIndex { .. }
             | QueryError::NeedsIndex { .. }
@@ -142,6 +168,12 @@ impl Error for QueryError {
 impl From<DocumentError> for QueryError {
     fn from(error: DocumentError) -> QueryError {
         QueryError::Documents(error)
+    }
+}
+
+impl From<SearchError> for QueryError {
+    fn from(error: SearchError) -> QueryError {
+        QueryError::Index(error)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Queries: plan a syntax tree, run it over a transaction, stream the rows.
 //!
-//! Today it answers collection queries, which need no index: all documents, those of a collection,
-//! and those chosen by their ids. Everything else is refused by [`QueryError::NeedsIndex`] or
-//! [`QueryError::NotSupportedYet`], with the place in the query that asks for it.
+//! Collection queries need no index: all documents, those of a collection, and those chosen by their
+//! ids. The others run on one; [`needed_index`] tells which automatic index answers a query. What is not
+//! answered yet is refused by [`QueryError::NotSupportedYet`], with the place in the query that asks
+//! for it.
 //!
 //! Invariant: planning is pure and complete; whatever is refused is refused before the first row.
 //!
@@ -10,27 +11,42 @@
 //! |---|---|
 //! | `plan` | a tree and its parameters to a [`Plan`] that needs no more decisions |
 //! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
+//! | `needed_index` | the automatic index that a query needs |
+//! | `index_condition`, `search_words`, `sought_value`, `searched_fields` | a condition to a query of an index |
+//! | `index_order` | `order by` on an index |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
-//! | `execution` | the rows |
+//! | `collection_execution`, `index_execution`, `result` | the rows |
 #![forbid(unsafe_code)]
 
+mod collection_execution;
 mod condition;
 mod distinct;
 mod error;
-mod execution;
 mod id_selection;
 mod include_path;
+mod index_condition;
+mod index_execution;
+mod index_order;
+mod needed_index;
 mod paging;
 mod parameters;
 mod plan;
 mod projection;
+mod result;
+mod search_words;
+mod searched_fields;
+mod sought_value;
 
 pub use error::{Family, QueryError};
-pub use execution::{QueryResult, execute};
+pub use collection_execution::execute;
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
+pub use index_execution::{IndexSnapshot, execute_on_index};
+pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
-pub use plan::{Plan, PlannedInclude, RowOrder, SourceDocuments, parse, plan};
+pub use plan::{Plan, PlannedInclude, RowOrder, ShownRows, SourceDocuments, parse, plan};
 pub use projection::{ProjectedField, Projection};
+pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
+pub use searched_fields::SearchedFields;

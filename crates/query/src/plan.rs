@@ -31,6 +31,13 @@ pub struct Plan {
     pub order: RowOrder,
     /// Whether the number of chosen documents is left uncounted.
     pub is_total_unknown: bool,
+    /// What is shown of them.
+    pub shown: ShownRows,
+}
+
+/// Which of the chosen rows are shown, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownRows {
     /// Which rows are wanted.
     pub window: PageWindow,
     /// What the rows show; `None` for whole documents.
@@ -40,6 +47,13 @@ pub struct Plan {
     pub is_distinct: bool,
     /// The documents to give along.
     pub includes: Vec<PlannedInclude>,
+}
+
+impl ShownRows {
+    /// The projection whose rows are to be different.
+    pub(crate) fn distinct_projection(&self) -> Option<&Projection> {
+        self.projection.as_ref().filter(|_| self.is_distinct)
+    }
 }
 
 /// Which documents a query looks at.
@@ -106,32 +120,17 @@ pub fn plan(
     paging: Paging,
 ) -> Result<Plan, QueryError> {
     let asked = Asked { query, parameters };
-    let window = PageWindow::of(&asked, paging)?;
     let (source, index_name) = asked.source()?;
     asked.refuse_unanswered_clauses()?;
     let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;
     let order = asked.order(&ids)?;
-    let projection = match &query.select {
-        Some(select) => asked.projection(select)?,
-        None => None,
-    };
-    let is_distinct =
-        projection.is_some() && query.select.as_ref().is_some_and(|select| select.distinct);
-    if is_distinct && order == (RowOrder::Id { descending: true }) {
+    let shown = asked.shown_rows(paging)?;
+    if shown.is_distinct && order == (RowOrder::Id { descending: true }) {
         return Err(asked.not_yet("'select distinct' in descending order of ids", None));
     }
-    let includes = query.include.iter().map(|item| asked.include(item, projection.as_ref()));
-    Ok(Plan {
-        source,
-        index_name,
-        is_total_unknown: is_single_prefix && query.order_by.is_empty() && window.page_size != 0,
-        ids,
-        order,
-        window,
-        includes: includes.collect::<Result<_, _>>()?,
-        projection,
-        is_distinct,
-    })
+    let is_counted = !query.order_by.is_empty() || shown.window.page_size == 0;
+    let is_total_unknown = is_single_prefix && !is_counted;
+    Ok(Plan { source, index_name, is_total_unknown, ids, order, shown })
 }
 
 impl<'a> Asked<'a> {
@@ -150,12 +149,30 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Refuses the clauses that a collection query does not answer, naming the first one.
-    fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
+    /// What the query shows of the rows that it chooses.
+    pub(crate) fn shown_rows(&self, paging: Paging) -> Result<ShownRows, QueryError> {
+        let query = self.query;
+        let projection = match &query.select {
+            Some(select) => self.projection(select)?,
+            None => None,
+        };
+        let is_distinct =
+            projection.is_some() && query.select.as_ref().is_some_and(|select| select.distinct);
+        let includes = query.include.iter().map(|item| self.include(item, projection.as_ref()));
+        Ok(ShownRows {
+            window: PageWindow::of(self, paging)?,
+            includes: includes.collect::<Result<_, _>>()?,
+            projection,
+            is_distinct,
+        })
+    }
+
+    /// Refuses the clauses that no query answers yet, naming the first one.
+    pub(crate) fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
         let query = self.query;
         if let Some(item) = query.group_by.first() {
             let offset = place_of(&item.key).unwrap_or(query.source.offset);
-            return Err(self.needs_index("'group by'", offset));
+            return Err(self.not_yet("'group by'", Some(offset)));
         }
         if let Some(Declaration { kind: DeclarationKind::TimeSeries, .. }) =
             query.declarations.first()
@@ -344,7 +361,7 @@ mod tests {
             ),
         ] {
             let plan = planned(text, r#"{"path":"Port.Id"}"#).unwrap();
-            let shown = plan.includes.iter().map(|include| {
+            let shown = plan.shown.includes.iter().map(|include| {
                 let inner = include.in_document.as_ref().map_or("-", IncludePath::as_str);
                 format!("{}={inner}", include.path.as_str())
             });

@@ -11,6 +11,7 @@ use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selectio
 use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::{Asked, place_of};
+use crate::result::Row;
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,19 +162,18 @@ fn constant(literal: &Literal) -> (String, ProjectedValue) {
 }
 
 impl Projection {
-    /// Appends the projected row of `document` as JSON.
-    pub(crate) fn write_json(
-        &self,
-        document: &DocumentRow<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), QueryError> {
+    /// Appends the projected row as JSON.
+    pub(crate) fn write_json(&self, row: &Row<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        let document = &row.document;
         out.push(b'{');
         self.write_fields(document, out)?;
         out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
         write_json_string(document.change_vector(), out);
         out.extend_from_slice(b",\"@id\":");
         write_json_string(document.id(), out);
-        out.extend_from_slice(b",\"@index-score\":0,\"@last-modified\":");
+        out.extend_from_slice(b",\"@index-score\":");
+        out.extend_from_slice(row.score.unwrap_or_default().to_string().as_bytes());
+        out.extend_from_slice(b",\"@last-modified\":");
         write_json_string(&date::format(document.last_modified_ticks()), out);
         out.extend_from_slice(b"}}");
         Ok(())

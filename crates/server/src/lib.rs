@@ -23,6 +23,7 @@ mod error;
 mod error_mapping;
 mod handlers;
 mod id_pattern;
+mod index_choice;
 mod json_text;
 mod listener;
 mod logs_configuration;

@@ -81,13 +81,13 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/bulk_insert"                Write         Streamed Waiting(bulk_insert::bulk_insert);
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
 
-    "GET"    "/databases/*/queries"                    Read          Ignored  Inline(queries::query);
-    "POST"   "/databases/*/queries"                    Read          Whole    Inline(queries::query);
+    "GET"    "/databases/*/queries"                    Read          Ignored  Waiting(queries::query);
+    "POST"   "/databases/*/queries"                    Read          Whole    Waiting(queries::query);
     "DELETE" "/databases/*/queries"                    Write         Whole    Waiting(delete_by_query::delete);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
-    "GET"    "/databases/*/streams/queries"            Read          Ignored  Inline(queries::stream);
-    "HEAD"   "/databases/*/streams/queries"            Read          Ignored  Inline(queries::stream);
-    "POST"   "/databases/*/streams/queries"            Read          Whole    Inline(queries::stream);
+    "GET"    "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);
+    "HEAD"   "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);
+    "POST"   "/databases/*/streams/queries"            Read          Whole    Waiting(queries::stream);
 
     "GET"    "/databases/*/indexes"                    Read          Ignored  Inline(indexes::list);
     "DELETE" "/databases/*/indexes"                    Write         Ignored  Inline(indexes::not_found);

@@ -101,6 +101,13 @@ impl ServerState {
         }
     }
 
+    /// A number that nobody can guess.
+    pub(crate) fn random_number(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.platform.entropy.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
     /// The address of this node for those who do not say how they reached it: the public one, or
     /// that of the first listener, known once the server listens.
     pub(crate) fn address(&self) -> &str {

@@ -130,6 +130,7 @@ pub struct Environment {
     flush_wanted: AtomicBool,
     was_disk_full: AtomicBool,
     on_flush_wanted: OnceLock<Notice>,
+    on_published: OnceLock<Notice>,
     /// Taken by closing.
     directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
@@ -173,6 +174,7 @@ impl Environment {
             flush_wanted: AtomicBool::new(false),
             was_disk_full: AtomicBool::new(false),
             on_flush_wanted: OnceLock::new(),
+            on_published: OnceLock::new(),
             directory_lock: Mutex::new(Some(opened.lock)),
         })
     }
@@ -268,6 +270,9 @@ impl Environment {
                 drop(sealed.changed);
                 self.publish(&sealed.snapshot);
                 drop(turn);
+                if let Some(notice) = self.on_published.get() {
+                    notice();
+                }
                 self.ask_for_flush_if_due();
                 Ok(())
             }
@@ -399,6 +404,12 @@ impl Environment {
     /// again after that was called.
     pub fn on_flush_wanted(&self, notice: impl Fn() + Send + Sync + 'static) {
         drop(self.on_flush_wanted.set(Box::new(notice)));
+    }
+
+    /// Registers who is told, once, of every transaction that has become durable and visible. It is
+    /// called on the thread that made it so, before that thread answers anybody: it must be quick.
+    pub fn on_published(&self, notice: impl Fn() + Send + Sync + 'static) {
+        drop(self.on_published.set(Box::new(notice)));
     }
 
     /// Whether [`Environment::keep_up`] has something to do.

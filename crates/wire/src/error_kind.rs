@@ -79,6 +79,11 @@ kinds! {
     /// No index of that name.
     IndexDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
+    /// A definition that cannot be an index.
+    IndexCompilation = 500
+        "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException";
+    /// An index of which too many documents failed, or whose files did.
+    IndexInvalid = 500 "Raven.Client.Exceptions.Documents.Indexes.IndexInvalidException";
     /// No database of that name.
     DatabaseDoesNotExist = 500 "Raven.Client.Exceptions.Database.DatabaseDoesNotExistException";
     /// The database is switched off.

@@ -10,10 +10,12 @@
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`operation_state`] | answers |
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_query`] | request bodies |
+//! | [`IndexDefinition`] | an index as clients define it |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
 
+mod auto_index_definition;
 mod bulk_docs_body;
 mod bulk_insert_element;
 mod command_properties;
@@ -21,6 +23,7 @@ mod error_body;
 mod error_kind;
 mod guid;
 mod hash_etag;
+mod index_definition;
 mod json_body;
 mod multi_get_body;
 mod query_body;
@@ -34,12 +37,20 @@ pub mod server_shapes;
 pub mod statistics_shapes;
 
 pub use crate::{
+    auto_index_definition::{
+        AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, RecordedIndexes,
+    },
     bulk_docs_body::{BatchBody, BatchCommand, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     error_body::{ConcurrencyFields, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     guid::guid_text,
     hash_etag::HashEtag,
+    index_definition::{
+        ALL_FIELDS, FieldIndexing, FieldStorage, IndexDefinition, IndexFieldOptions, IndexLockMode,
+        IndexPriority, IndexSourceType, IndexState, IndexType, SpatialFieldType, SpatialOptions,
+        SpatialSearchStrategy, SpatialUnits, TermVector,
+    },
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
     query_body::{QueryRequest, read_query},

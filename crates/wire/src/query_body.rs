@@ -16,6 +16,10 @@ pub struct QueryRequest {
     pub start: i64,
     /// How many rows to give at most.
     pub page_size: Option<i64>,
+    /// Whether to wait until the index has caught up.
+    pub wait_for_non_stale_results: bool,
+    /// For how long, as a .NET time span.
+    pub wait_timeout: Option<String>,
 }
 
 /// Reads the whole body.
@@ -42,6 +46,12 @@ fn read_properties(
             }
             ("Start", JsonKind::Number) => request.start = reader.read_i64()?,
             ("PageSize", JsonKind::Number) => request.page_size = Some(reader.read_i64()?),
+            ("WaitForNonStaleResults", JsonKind::Bool) => {
+                request.wait_for_non_stale_results = reader.read_bool()?;
+            }
+            ("WaitForNonStaleResultsTimeout", JsonKind::String) => {
+                request.wait_timeout = Some(reader.read_str()?.into_owned());
+            }
             _ => reader.skip_value()?,
         }
     }
@@ -62,9 +72,12 @@ mod tests {
     fn a_query_is_read_with_its_parameters_and_page() {
         let request = read(
             br#"{"Query":"from Users","PageSize":2147483647,"Start":5,"QueryParameters":{"p0":1},
-                "WaitForNonStaleResults":true,"SkipStatistics":null}"#,
+                "WaitForNonStaleResults":true,"WaitForNonStaleResultsTimeout":"00:00:15",
+                "SkipStatistics":null}"#,
         )
         .unwrap();
+        assert!(request.wait_for_non_stale_results);
+        assert_eq!(request.wait_timeout.as_deref(), Some("00:00:15"));
         assert_eq!(request.text, "from Users");
         assert_eq!((request.start, request.page_size), (5, Some(i64::from(i32::MAX))));
         let parameters = request.parameters.unwrap();

@@ -125,7 +125,7 @@ impl<'a> QueryString<'a> {
                 "Could not parse query string '{name}' as timespan val {text}"
             ))
         })?;
-        Ok(Some(Duration::from_nanos(u64::try_from(span.ticks).unwrap_or(0).saturating_mul(100))))
+        Ok(Some(span.to_duration()))
     }
 
     /// `start`: how many results to skip. Absent means 0; a negative value is kept, it selects nothing.

@@ -76,8 +76,8 @@ pub(crate) fn delete(call: Call) -> Answering {
 
 /// The page that the request and the text of the query ask for together.
 fn whole_page(plan: &Plan) -> Paging {
-    let start = i64::try_from(plan.window.start).unwrap_or(i64::MAX);
-    Paging { start, page_size: i64::try_from(plan.window.page_size).ok() }
+    let start = i64::try_from(plan.shown.window.start).unwrap_or(i64::MAX);
+    Paging { start, page_size: i64::try_from(plan.shown.window.page_size).ok() }
 }
 
 /// How many documents may be deleted in a second.
@@ -115,6 +115,7 @@ impl Chosen {
         let total = u64::try_from(result.total_results()).unwrap_or(0);
         let (mut ids, mut bytes) = (Vec::new(), 0);
         while let Some(row) = result.next_row().map_err(query_error)? {
+            let row = row.document;
             if newest < row.etag() {
                 continue;
             }

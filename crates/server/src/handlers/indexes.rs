@@ -48,7 +48,7 @@ pub(crate) fn progress(_: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /indexes/status`.
 pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
-    let status = if call.database()?.is_indexing_paused() { "Paused" } else { "Running" };
+    let status = if call.database()?.indexes().is_paused() { "Paused" } else { "Running" };
     Ok(Answer::shape(StatusCode::OK, &json!({"Status": status, "Indexes": []})))
 }
 
@@ -111,6 +111,7 @@ fn set_paused(call: &Call, paused: bool) -> Result<Answer, ProtocolError> {
     if let Some(name) = call.query().get("name").filter(|name| !name.is_empty()) {
         return Err(missing(name));
     }
-    call.database()?.set_indexing_paused(paused);
+    let indexes = call.database()?.indexes();
+    if paused { indexes.pause() } else { indexes.resume() }
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

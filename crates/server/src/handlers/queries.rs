@@ -3,13 +3,15 @@
 //! A short result is written at once. A long one goes to a blocking thread that runs the query a
 //! second time, from the same snapshot, and writes pieces as fast as the client takes them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
 use bytes::Bytes;
 use database::DatabaseLease;
 use http::StatusCode;
-use query::{Family, Paging, QueryError, QueryResult};
+use indexing::Index;
+use model::date;
+use query::{Family, IndexSnapshot, Paging, QueryError, QueryResult};
 use rql::Query;
 use storage::ReadTransaction;
 use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
@@ -18,8 +20,10 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
+    index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, target_of},
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
+    router::Answering,
     server_state::ServerState,
 };
 
@@ -30,23 +34,27 @@ const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
 const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
 
 /// `GET` and `POST /queries`.
-pub(crate) fn query(call: &Call) -> Result<Answer, ProtocolError> {
-    refuse_debug(call)?;
-    run(call, Shape::Page)
+pub(crate) fn query(call: Call) -> Answering {
+    Box::pin(async move {
+        refuse_debug(&call)?;
+        run(call, Shape::Page).await
+    })
 }
 
 /// `GET`, `HEAD` and `POST /streams/queries`.
-pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
-    refuse_debug(call)?;
-    let shape = match call.query().get("format") {
-        Some(format) if format.eq_ignore_ascii_case("jsonl") => Shape::Lines,
-        Some(format) if format.eq_ignore_ascii_case("csv") => {
-            let message = "Streams in the format 'csv' are not supported by this server yet";
-            return Err(ProtocolError::new(ErrorKind::NotSupported, message));
-        }
-        _ => Shape::Stream,
-    };
-    run(call, shape)
+pub(crate) fn stream(call: Call) -> Answering {
+    Box::pin(async move {
+        refuse_debug(&call)?;
+        let shape = match call.query().get("format") {
+            Some(format) if format.eq_ignore_ascii_case("jsonl") => Shape::Lines,
+            Some(format) if format.eq_ignore_ascii_case("csv") => {
+                let message = "Streams in the format 'csv' are not supported by this server yet";
+                return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+            }
+            _ => Shape::Stream,
+        };
+        run(call, shape).await
+    })
 }
 
 /// The form of the answer.
@@ -62,20 +70,81 @@ struct Prepared {
     query: Query,
     parameters: Option<BlittableBuf>,
     paging: Paging,
+    /// How long to wait for an index that has not caught up.
+    wait: Option<Duration>,
     metadata_only: bool,
     shape: Shape,
     began: Duration,
+    /// Decides the order of `random()`.
+    seed: u64,
 }
 
-fn run(call: &Call, shape: Shape) -> Result<Answer, ProtocolError> {
+/// What a query runs on, as it is at one moment. The entries are older than the documents, so that
+/// every entry's document is there, or was deleted since.
+struct Snapshot {
+    index: Option<(Arc<Index>, ReadTransaction)>,
+    documents: ReadTransaction,
+}
+
+impl Snapshot {
+    fn take(database: &DatabaseLease, index: Option<Arc<Index>>) -> Self {
+        let index = index.map(|index| {
+            let entries = index.read();
+            (index, entries)
+        });
+        Self { index, documents: database.read() }
+    }
+}
+
+async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
     let began = call.state.platform.clock.monotonic();
-    let prepared = prepare(call, shape, began)?;
-    let database = call.database()?;
-    let tx = database.read();
-    let result = match prepared.execute(&tx) {
-        Err(QueryError::MissingIndex { name }) => return Ok(missing_index(&name, shape)),
-        executed => executed.map_err(query_error)?,
+    let prepared = prepare(&call, shape, began)?;
+    let database = call.database()?.clone();
+    let parameters = prepared.parameters.as_ref();
+    let index = match target_of(&call.state, &database, &prepared.query, parameters).await {
+        Ok(Target::Collection) => None,
+        Ok(Target::Index { index, is_new }) => {
+            index.note_query();
+            let new_waits = is_new.then_some(WAIT_DEFAULT);
+            if let Some(wait_max) = prepared.wait.or(new_waits) {
+                catch_up(&database, &index, wait_max).await?;
+            }
+            refuse_invalid(&index)?;
+            Some(index)
+        }
+        Err(TargetError::MissingIndex(name)) => return Ok(missing_index(&name, shape)),
+        Err(TargetError::Refused(error)) => return Err(error),
     };
+    answer(&call, prepared, database, index)
+}
+
+/// An index that has stopped answers nothing.
+fn refuse_invalid(index: &Index) -> Result<(), ProtocolError> {
+    if let Some(failure) = index.failure() {
+        let message = format!("Index '{}' cannot be asked: {failure}", index.name());
+        return Err(ProtocolError::new(ErrorKind::IndexInvalid, message));
+    }
+    let record = index.record();
+    if !record.has_failed {
+        return Ok(());
+    }
+    let (name, attempts, errors) = (index.name(), record.map_attempts, record.map_errors);
+    let percent = 100 * errors / attempts.max(1);
+    Err(ProtocolError::invalid_operation(format!(
+        "Index '{name}' is marked as errored. Index {name} is invalid, out of {attempts} map \
+         attempts, {errors} has failed. Error rate of {percent}% exceeds allowed 15% error rate"
+    )))
+}
+
+fn answer(
+    call: &Call,
+    prepared: Prepared,
+    database: DatabaseLease,
+    index: Option<Arc<Index>>,
+) -> Result<Answer, ProtocolError> {
+    let (shape, began) = (prepared.shape, prepared.began);
+    let snapshot = Snapshot::take(&database, index);
+    let result = prepared.execute(&snapshot).map_err(query_error)?;
     if shape != Shape::Page && result.included_paths().is_some() {
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
@@ -92,7 +161,7 @@ fn run(call: &Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Answer::json(out)
     } else {
         drop(result);
-        stream_result(call, database.clone(), tx, prepared)
+        stream_result(call, database, snapshot, prepared)
     };
     let elapsed = call.state.platform.clock.monotonic().saturating_sub(began).as_millis();
     let answer = answer.with_header(REQUEST_TIME, &elapsed.to_string());
@@ -127,17 +196,36 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
             parameters: None,
             start: i64::from(parameters.start()?),
             page_size: parameters.int("pageSize")?.map(i64::from),
+            wait_for_non_stale_results: parameters
+                .bool("waitForNonStaleResults")?
+                .unwrap_or_default(),
+            wait_timeout: parameters.get("waitForNonStaleResultsTimeout").map(str::to_owned),
         }
     };
+    let wait = wait_of(&request)?;
     let query = query::parse(&request.text).map_err(query_error)?;
     Ok(Prepared {
         query,
         parameters: request.parameters,
         paging: Paging { start: request.start, page_size: request.page_size },
+        wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
         shape,
         began,
+        seed: call.state.random_number(),
     })
+}
+
+/// How long the request wants to wait for the index.
+fn wait_of(request: &wire::QueryRequest) -> Result<Option<Duration>, ProtocolError> {
+    if !request.wait_for_non_stale_results {
+        return Ok(None);
+    }
+    let Some(text) = &request.wait_timeout else { return Ok(Some(WAIT_DEFAULT)) };
+    let span: model::TimeSpan = text.parse().map_err(|_| {
+        ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
+    })?;
+    Ok(Some(span.to_duration()))
 }
 
 fn refuse_debug(call: &Call) -> Result<(), ProtocolError> {
@@ -153,7 +241,7 @@ fn refuse_debug(call: &Call) -> Result<(), ProtocolError> {
 fn stream_result(
     call: &Call,
     database: DatabaseLease,
-    tx: ReadTransaction,
+    snapshot: Snapshot,
     prepared: Prepared,
 ) -> Answer {
     let (answer, sender) = Answer::stream();
@@ -163,7 +251,7 @@ fn stream_result(
         let sender = PieceSender::new(sender, database);
         let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
         let written = prepared
-            .execute(&tx)
+            .execute(&snapshot)
             .map_err(query_error)
             .and_then(|result| prepared.write(&state, result, &mut out, &mut send));
         match written {
@@ -182,10 +270,15 @@ type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
 impl Prepared {
     fn execute<'t>(
         &self,
-        tx: &'t ReadTransaction,
+        snapshot: &'t Snapshot,
     ) -> Result<QueryResult<'t, ReadTransaction>, QueryError> {
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
-        query::execute(tx, &self.query, parameters, self.paging)
+        let documents = &snapshot.documents;
+        let Some((index, tx)) = &snapshot.index else {
+            return query::execute(documents, &self.query, parameters, self.paging);
+        };
+        let entries = IndexSnapshot { index, tx, seed: self.seed };
+        query::execute_on_index(documents, &entries, &self.query, parameters, self.paging)
     }
 
     fn paging_max(&self) -> i64 {
@@ -218,7 +311,7 @@ impl Prepared {
             }
             is_first = false;
             match self.metadata_only {
-                true => write_row(&row, true, out)?,
+                true => write_row(&row.document, true, out)?,
                 false => result.write_row(&row, out).map_err(query_error)?,
             }
             if self.shape == Shape::Lines {
@@ -287,13 +380,23 @@ fn write_page_tail(
         out.push(b':');
         write_row(&row, false, out)?;
     }
+    let (timestamp, last_query, is_stale) = match &result.facts().index {
+        None => (NO_TIME.to_owned(), NO_TIME.to_owned(), false),
+        Some(index) => {
+            (time_or_none(index.timestamp_ticks), time_or_none(index.last_query_ticks), index.is_stale)
+        }
+    };
     let tail = format!(
-        "}},\"IndexTimestamp\":\"{NO_TIME}\",\"LastQueryTime\":\"{NO_TIME}\",\"IsStale\":false,\
-         \"ResultEtag\":{},\"NodeTag\":\"{NODE_TAG}\"}}",
+        "}},\"IndexTimestamp\":\"{timestamp}\",\"LastQueryTime\":\"{last_query}\",\
+         \"IsStale\":{is_stale},\"ResultEtag\":{},\"NodeTag\":\"{NODE_TAG}\"}}",
         result.result_etag()
     );
     out.extend_from_slice(tail.as_bytes());
     Ok(())
+}
+
+fn time_or_none(ticks: i64) -> String {
+    if ticks == 0 { NO_TIME.to_owned() } else { date::format(ticks) }
 }
 
 fn write_stream_head(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8>) {
@@ -303,11 +406,16 @@ fn write_stream_head(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8
 }
 
 fn write_stream_statistics(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8>) {
-    let etag = format!("\"ResultEtag\":{},\"IsStale\":false,\"IndexName\":", result.result_etag());
+    let index = result.facts().index;
+    let is_stale = index.is_some_and(|index| index.is_stale);
+    let etag =
+        format!("\"ResultEtag\":{},\"IsStale\":{is_stale},\"IndexName\":", result.result_etag());
     out.extend_from_slice(etag.as_bytes());
     blittable::write_json_string(result.index_name(), out);
+    let timestamp =
+        index.map_or(NO_TIME_UTC.to_owned(), |index| time_or_none(index.timestamp_ticks));
     let total = format!(
-        ",\"TotalResults\":{},\"IndexTimestamp\":\"{NO_TIME_UTC}\"",
+        ",\"TotalResults\":{},\"IndexTimestamp\":\"{timestamp}\"",
         result.total_results()
     );
     out.extend_from_slice(total.as_bytes());
@@ -320,6 +428,8 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::InvalidOperation => ErrorKind::InvalidOperation,
         Family::MissingIndex => ErrorKind::IndexDoesNotExist,
         Family::NotSupported => ErrorKind::NotSupported,
+        Family::Argument => ErrorKind::Argument,
+        Family::Index => ErrorKind::Internal,
         Family::Documents => match &error {
             QueryError::Documents(error) => return document_error(error),
             _ => ErrorKind::Internal,

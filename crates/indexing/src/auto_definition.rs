@@ -1,0 +1,323 @@
+//! Automatic indexes: what a query needs of one, how it is named, and how one grows into another.
+//!
+//! Names are part of the protocol: clients and people know an automatic index by its name, so the rules
+//! follow the measured ones to the letter.
+
+use std::fmt::Write as _;
+
+use xxhash_rust::xxh64::xxh64;
+
+/// Longer names are cut here and end with a hash of the whole.
+const NAME_CHARACTERS_MAX: usize = 256;
+/// How queries over all documents name their source, and how names of indexes do.
+const ALL_DOCUMENTS: (&str, &str) = ("@all_docs", "AllDocs");
+
+/// What queries can ask of an automatic index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoIndexDefinition {
+    /// The collection in the spelling of the query that made the index, or `@all_docs`.
+    pub collection: String,
+    /// Ordered by [`AutoField::sort_key`]; no two have the same.
+    fields: Vec<AutoField>,
+}
+
+/// One field of an automatic index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoField {
+    /// Where the values are.
+    pub source: AutoFieldSource,
+    /// How they are indexed, beside the default.
+    pub ways: AutoFieldWays,
+}
+
+/// Where an automatic index finds the values of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AutoFieldSource {
+    /// A path in the document.
+    Path {
+        /// Without quotes: `Lines[].Product`.
+        path: String,
+        /// Whether it is one name that was written in quotes.
+        is_quoted: bool,
+    },
+    /// Two paths with a latitude and a longitude.
+    Point {
+        /// The path of the latitude.
+        latitude: String,
+        /// The path of the longitude.
+        longitude: String,
+    },
+    /// A path with a shape as text.
+    Shape {
+        /// The path of the text.
+        path: String,
+    },
+}
+
+/// The ways in which a field is indexed beside the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AutoFieldWays {
+    /// Analysed into words.
+    pub search: bool,
+    /// As it is.
+    pub exact: bool,
+    /// Analysed, kept, with the places of words.
+    pub highlight: bool,
+    /// With what suggestions need.
+    pub suggest: bool,
+}
+
+impl AutoFieldWays {
+    /// Everything that either has.
+    fn union(self, other: Self) -> Self {
+        Self {
+            search: self.search || other.search,
+            exact: self.exact || other.exact,
+            highlight: self.highlight || other.highlight,
+            suggest: self.suggest || other.suggest,
+        }
+    }
+
+    /// Whether it can do what `wanted` asks.
+    fn covers(self, wanted: Self) -> bool {
+        self.union(wanted) == self
+    }
+
+    /// The names of the ways, in the order in which names of indexes have them.
+    fn decorations(self) -> impl Iterator<Item = &'static str> {
+        [
+            (self.search, "Search"),
+            (self.exact, "Exact"),
+            (self.highlight, "Highlight"),
+            (self.suggest, "Suggest"),
+        ]
+        .into_iter()
+        .filter_map(|(has, name)| has.then_some(name))
+    }
+}
+
+impl AutoField {
+    /// A field of a path that is indexed in the default way.
+    pub fn of_path(path: impl Into<String>) -> Self {
+        let source = AutoFieldSource::Path { path: path.into(), is_quoted: false };
+        Self { source, ways: AutoFieldWays::default() }
+    }
+
+    /// The name of the index's field: the path, or `spatial.point(Lat, Lng)`.
+    pub fn name(&self) -> String {
+        match &self.source {
+            AutoFieldSource::Path { path, .. } => path.clone(),
+            AutoFieldSource::Point { latitude, longitude } => {
+                format!("spatial.point({latitude}, {longitude})")
+            }
+            AutoFieldSource::Shape { path } => format!("spatial.wkt({path})"),
+        }
+    }
+
+    /// Fields come in this order, compared byte by byte. The quotes count, the ways do not.
+    fn sort_key(&self) -> String {
+        match &self.source {
+            AutoFieldSource::Path { path, is_quoted: true } => format!("'{path}'"),
+            AutoFieldSource::Path { .. }
+            | AutoFieldSource::Point { .. }
+            | AutoFieldSource::Shape { .. } => self.name(),
+        }
+    }
+
+    /// The part of the index's name that tells of this field.
+    fn name_part(&self) -> String {
+        let key = match &self.source {
+            AutoFieldSource::Path { .. } => self.sort_key(),
+            AutoFieldSource::Point { latitude, longitude } => {
+                format!("Spatial.point({latitude}|{longitude})")
+            }
+            AutoFieldSource::Shape { path } => format!("Spatial.wkt({path})"),
+        };
+        let decorated: Vec<_> =
+            self.ways.decorations().map(|way| format!("{way}({key})")).collect();
+        if decorated.is_empty() { key } else { decorated.join("And") }
+    }
+}
+
+impl AutoIndexDefinition {
+    /// The definition that has these fields; those of the same source become one.
+    pub fn new(collection: impl Into<String>, fields: impl IntoIterator<Item = AutoField>) -> Self {
+        let mut definition = Self { collection: collection.into(), fields: Vec::new() };
+        for field in fields {
+            definition.add(field);
+        }
+        definition
+    }
+
+    fn add(&mut self, field: AutoField) {
+        let key = field.sort_key();
+        match self.fields.binary_search_by(|known| known.sort_key().as_str().cmp(key.as_str())) {
+            Ok(at) => self.fields[at].ways = self.fields[at].ways.union(field.ways),
+            Err(at) => self.fields.insert(at, field),
+        }
+    }
+
+    /// In the order of the name.
+    pub fn fields(&self) -> &[AutoField] {
+        &self.fields
+    }
+
+    /// The name: `Auto/Users/ByAgeAndSearch(Name)`.
+    pub fn name(&self) -> String {
+        let collection =
+            if self.collection == ALL_DOCUMENTS.0 { ALL_DOCUMENTS.1 } else { &self.collection };
+        let mut name = format!("Auto/{collection}/By");
+        if self.fields.is_empty() {
+            name.push_str("Id()");
+        }
+        for (number, field) in self.fields.iter().enumerate() {
+            let separator = if number == 0 { "" } else { "And" };
+            write!(name, "{separator}{}", field.name_part())
+                .expect("writing to a String cannot fail");
+        }
+        shortened(name)
+    }
+
+    /// Whether an index of this definition answers queries that need `wanted`.
+    pub fn covers(&self, wanted: &Self) -> bool {
+        self.is_over_the_same_documents_as(wanted)
+            && wanted.fields.iter().all(|field| {
+                self.fields
+                    .iter()
+                    .any(|own| own.source == field.source && own.ways.covers(field.ways))
+            })
+    }
+
+    /// The definition that answers what either answers.
+    pub fn extended_by(&self, wanted: &Self) -> Self {
+        Self::new(self.collection.clone(), self.fields.iter().chain(&wanted.fields).cloned())
+    }
+
+    /// Collections are compared in any case.
+    pub fn is_over_the_same_documents_as(&self, other: &Self) -> bool {
+        self.collection.eq_ignore_ascii_case(&other.collection)
+    }
+
+    /// What of `wanted` is not there, for people: `The following field is missing: Age`.
+    pub fn what_is_missing(&self, wanted: &Self) -> Option<String> {
+        wanted.fields.iter().find_map(|field| {
+            let Some(own) = self.fields.iter().find(|own| own.source == field.source) else {
+                return Some(format!("The following field is missing: {}", field.name()));
+            };
+            if own.ways.covers(field.ways) {
+                return None;
+            }
+            let ways: Vec<_> = field.ways.decorations().collect();
+            Some(format!("The field {} is not indexed as {}", field.name(), ways.join(", ")))
+        })
+    }
+}
+
+fn shortened(name: String) -> String {
+    let Some((cut, _)) = name.char_indices().nth(NAME_CHARACTERS_MAX) else { return name };
+    format!("{}...{}", &name[..cut], xxh64(name.as_bytes(), 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(path: &str) -> AutoField {
+        AutoField::of_path(path)
+    }
+
+    fn with(field: AutoField, ways: &[&str]) -> AutoField {
+        let has = |way: &str| ways.contains(&way);
+        let ways = AutoFieldWays {
+            search: has("search"),
+            exact: has("exact"),
+            highlight: has("highlight"),
+            suggest: has("suggest"),
+        };
+        AutoField { ways, ..field }
+    }
+
+    fn quoted(name: &str) -> AutoField {
+        let source = AutoFieldSource::Path { path: name.to_owned(), is_quoted: true };
+        AutoField { source, ways: AutoFieldWays::default() }
+    }
+
+    fn point(latitude: &str, longitude: &str) -> AutoField {
+        let (latitude, longitude) = (latitude.to_owned(), longitude.to_owned());
+        let source = AutoFieldSource::Point { latitude, longitude };
+        AutoField { source, ways: AutoFieldWays::default() }
+    }
+
+    #[test]
+    fn names_are_those_that_were_measured() {
+        for (collection, fields, expected) in [
+            ("U", vec![], "Auto/U/ById()"),
+            ("U", vec![path("Name")], "Auto/U/ByName"),
+            ("@all_docs", vec![path("Name")], "Auto/AllDocs/ByName"),
+            ("@empty", vec![path("Name")], "Auto/@empty/ByName"),
+            ("U", vec![path("Name"), path("Age")], "Auto/U/ByAgeAndName"),
+            ("U", vec![with(path("Name"), &["search"])], "Auto/U/BySearch(Name)"),
+            (
+                "U",
+                vec![with(path("Name"), &["exact"]), with(path("Name"), &["search"])],
+                "Auto/U/BySearch(Name)AndExact(Name)",
+            ),
+            (
+                "U",
+                vec![with(path("Name"), &["search", "highlight"])],
+                "Auto/U/BySearch(Name)AndHighlight(Name)",
+            ),
+            ("U", vec![with(path("Name"), &["suggest"])], "Auto/U/BySuggest(Name)"),
+            ("U", vec![quoted("Some Name"), path("Name")], "Auto/U/By'Some Name'AndName"),
+            ("U", vec![path("Address.Street Name")], "Auto/U/ByAddress.Street Name"),
+            ("U", vec![path("Lines[].Product")], "Auto/U/ByLines[].Product"),
+            (
+                "U",
+                vec![path("a-b"), path("Count"), with(path("Name"), &["search"]), path("Age")],
+                "Auto/U/ByAgeAndCountAndSearch(Name)Anda-b",
+            ),
+            ("U", vec![point("Lat", "Lng")], "Auto/U/BySpatial.point(Lat|Lng)"),
+            (
+                "U",
+                vec![point("Address.Lat", "Address.Lng"), path("Name")],
+                "Auto/U/ByNameAndSpatial.point(Address.Lat|Address.Lng)",
+            ),
+        ] {
+            assert_eq!(AutoIndexDefinition::new(collection, fields).name(), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_unique() {
+        let long = |last: &str| {
+            let fields =
+                (0..60).map(|number| path(&format!("Field{number:02}"))).chain([path(last)]);
+            AutoIndexDefinition::new("Users", fields).name()
+        };
+        let name = long("Zebra");
+        assert!(name.starts_with("Auto/Users/ByField00AndField01"));
+        assert_eq!(name.split_once("...").map(|(head, _)| head.chars().count()), Some(256));
+        assert_ne!(name, long("Zoo"));
+    }
+
+    #[test]
+    fn an_index_answers_what_it_has_and_grows_by_what_it_lacks() {
+        let by_name = AutoIndexDefinition::new("Users", [path("Name")]);
+        let by_age = AutoIndexDefinition::new("users", [path("Age")]);
+        let grown = by_name.extended_by(&by_age);
+        assert_eq!(grown.name(), "Auto/Users/ByAgeAndName");
+        assert!(grown.covers(&by_name) && grown.covers(&by_age) && !by_name.covers(&grown));
+        let search = AutoIndexDefinition::new("Users", [with(path("Name"), &["search"])]);
+        assert!(search.covers(&by_name), "the default comes with every way");
+        assert!(!grown.covers(&search));
+        assert_eq!(
+            by_name.what_is_missing(&grown).as_deref(),
+            Some("The following field is missing: Age")
+        );
+        assert_eq!(
+            grown.what_is_missing(&search).as_deref(),
+            Some("The field Name is not indexed as Search")
+        );
+        assert!(!by_name.covers(&AutoIndexDefinition::new("Orders", [path("Name")])));
+    }
+}

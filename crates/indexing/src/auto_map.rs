@@ -1,0 +1,191 @@
+//! The map of an automatic index: one entry for each document of a collection, with the values that
+//! the paths of its fields find.
+
+use blittable::Value;
+use documents::{DocumentRow, FieldPath, FieldStep, Found};
+use model::{CollectionName, date};
+use search::{Field, FieldOptions, Indexing};
+
+use crate::{
+    auto_definition::{AutoField, AutoFieldSource, AutoIndexDefinition},
+    entry_writer::EntryWriter,
+    error::IndexError,
+    index_value::{IndexValue, for_each_value},
+    mapper::{MapError, Mapper},
+};
+
+const ALL_DOCUMENTS: &str = "@all_docs";
+
+/// The name of the index's field that has a field analysed into words.
+pub fn search_field_name(field: &str) -> String {
+    format!("search({field})")
+}
+
+/// The name of the index's field that has a field as it is.
+pub fn exact_field_name(field: &str) -> String {
+    format!("exact({field})")
+}
+
+/// See the module.
+pub(crate) struct AutoMap {
+    collections: Vec<CollectionName>,
+    fields: Vec<MappedField>,
+}
+
+/// A path, and the fields of the index that its values go to.
+struct MappedField {
+    path: FieldPath,
+    targets: Vec<(String, FieldOptions)>,
+}
+
+impl AutoMap {
+    /// # Errors
+    ///
+    /// When the definition names no collection, or asks for what automatic indexes do not do yet.
+    pub(crate) fn new(definition: &AutoIndexDefinition) -> Result<Self, IndexError> {
+        let collections = if definition.collection == ALL_DOCUMENTS {
+            Vec::new()
+        } else {
+            let name = CollectionName::new(definition.collection.as_str());
+            vec![name.map_err(|error| IndexError::Definition { message: error.to_string() })?]
+        };
+        let fields = definition.fields().iter().map(mapped).collect::<Result<_, _>>()?;
+        Ok(Self { collections, fields })
+    }
+}
+
+fn mapped(field: &AutoField) -> Result<MappedField, IndexError> {
+    let AutoFieldSource::Path { path, is_quoted } = &field.source else {
+        let message = format!("Indexing {} is not supported yet", field.name());
+        return Err(IndexError::Definition { message });
+    };
+    let name = field.name();
+    let mut targets = vec![(
+        name.clone(),
+        FieldOptions { suggestions: field.ways.suggest, ..FieldOptions::new(Indexing::Default) },
+    )];
+    if field.ways.search || field.ways.highlight {
+        let stored = field.ways.highlight;
+        let options = FieldOptions { stored, ..FieldOptions::new(Indexing::Search) };
+        targets.push((search_field_name(&name), options));
+    }
+    if field.ways.exact {
+        targets.push((exact_field_name(&name), FieldOptions::new(Indexing::Exact)));
+    }
+    let path = match is_quoted {
+        true => FieldPath::new(vec![FieldStep::Member(path.clone())]),
+        false => FieldPath::parse(path),
+    };
+    Ok(MappedField { path, targets })
+}
+
+impl Mapper for AutoMap {
+    fn collections(&self) -> &[CollectionName] {
+        &self.collections
+    }
+
+    fn fields(&self) -> Vec<String> {
+        let targets = self.fields.iter().flat_map(|field| &field.targets);
+        targets.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn map(
+        &self,
+        document: &DocumentRow<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        entries.begin_entry();
+        for field in &self.fields {
+            let values = values_of(document, &field.path)?;
+            if values.is_empty() {
+                continue;
+            }
+            for (name, options) in &field.targets {
+                let target = entries.field(name, options.clone())?;
+                add_all(entries, &target, &values)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn add_all(
+    entries: &mut EntryWriter<'_>,
+    field: &Field,
+    values: &[IndexValue<'_>],
+) -> Result<(), IndexError> {
+    let has_words = field.options().has_words();
+    for value in values {
+        // Among words null is no word; alone it can be asked for.
+        if has_words && 1 < values.len() && *value == IndexValue::Null {
+            continue;
+        }
+        entries.add(field, value)?;
+    }
+    if field.options().stored {
+        let texts: Vec<&str> = values.iter().filter_map(text_of).collect();
+        entries.store(field, texts.join("\n").as_bytes());
+    }
+    Ok(())
+}
+
+fn text_of<'v>(value: &'v IndexValue<'_>) -> Option<&'v str> {
+    match value {
+        IndexValue::Null => None,
+        IndexValue::Word(word) => Some(word),
+        IndexValue::Text(text)
+        | IndexValue::Number { text, .. }
+        | IndexValue::Time { text, .. } => Some(text),
+    }
+}
+
+/// What a path finds in a document, its metadata as the server shows it included.
+fn values_of<'d>(
+    document: &DocumentRow<'d>,
+    path: &FieldPath,
+) -> Result<Vec<IndexValue<'d>>, IndexError> {
+    let mut values = Vec::new();
+    if let Some(value) = kept_metadata(document, path)? {
+        values.push(value);
+        return Ok(values);
+    }
+    let found = path.find(document.body().root()).map_err(documents::DocumentError::from)?;
+    collect(&found, &mut values).map_err(documents::DocumentError::from)?;
+    Ok(values)
+}
+
+/// The metadata that is kept beside the body.
+fn kept_metadata<'d>(
+    document: &DocumentRow<'d>,
+    path: &FieldPath,
+) -> Result<Option<IndexValue<'d>>, IndexError> {
+    let [FieldStep::Member(first), FieldStep::Member(name)] = path.steps() else { return Ok(None) };
+    if first != "@metadata" {
+        return Ok(None);
+    }
+    Ok(match name.as_str() {
+        "@last-modified" => {
+            let text = date::format(document.last_modified_ticks());
+            Some(IndexValue::of_text(text.into()))
+        }
+        "@id" => Some(IndexValue::Text(document.id().into())),
+        "@change-vector" => Some(IndexValue::Text(document.change_vector().into())),
+        "@collection" => Some(IndexValue::Text(document.collection()?)),
+        _ => None,
+    })
+}
+
+fn collect<'d>(
+    found: &Found<'d>,
+    values: &mut Vec<IndexValue<'d>>,
+) -> Result<(), blittable::Corrupt> {
+    match found {
+        Found::Missing => Ok(()),
+        Found::One(value) => for_each_value(value, &mut |value| values.push(value)),
+        Found::List(list) => list.iter().try_for_each(|found| collect(found, values)),
+        Found::Length(length) => {
+            let value = Value::Integer(i64::try_from(*length).unwrap_or(i64::MAX));
+            for_each_value(&value, &mut |value| values.push(value))
+        }
+    }
+}

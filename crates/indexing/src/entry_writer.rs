@@ -1,0 +1,125 @@
+//! Where a map puts what it gives for a document: entries, and their values by field.
+//!
+//! A date is found by its text and, apart from it, by its moment: its ticks go to a field of their own
+//! beside the field, so that a comparison with a date looks at moments and one with a number at numbers.
+
+use search::{EntryBuilder, Field, FieldOptions, FieldSet, Indexing};
+
+use crate::{error::IndexError, index_value::IndexValue};
+
+/// The name of the field that holds the moments of a field's dates, in ticks.
+pub fn time_field_name(field: &str) -> String {
+    format!("{field}_Time")
+}
+
+/// The entries of one document while its map runs.
+pub struct EntryWriter<'a> {
+    fields: &'a mut FieldSet,
+    entries: &'a mut Entries,
+}
+
+/// Entries of one document; reused from one document to the next.
+#[derive(Default)]
+pub(crate) struct Entries {
+    builders: Vec<EntryBuilder>,
+    used: usize,
+}
+
+impl Entries {
+    pub(crate) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    pub(crate) fn as_slice(&self) -> &[EntryBuilder] {
+        &self.builders[..self.used]
+    }
+
+    fn begin(&mut self) {
+        match self.builders.get_mut(self.used) {
+            Some(builder) => builder.clear(),
+            None => self.builders.push(EntryBuilder::new()),
+        }
+        self.used += 1;
+    }
+
+    fn current(&mut self) -> &mut EntryBuilder {
+        if self.used == 0 {
+            self.begin();
+        }
+        &mut self.builders[self.used - 1]
+    }
+
+    fn take_back(&mut self) {
+        self.used = self.used.saturating_sub(1);
+    }
+}
+
+impl<'a> EntryWriter<'a> {
+    pub(crate) fn new(fields: &'a mut FieldSet, entries: &'a mut Entries) -> Self {
+        Self { fields, entries }
+    }
+
+    /// Begins the document's next entry; values go to it from now on.
+    pub fn begin_entry(&mut self) {
+        self.entries.begin();
+    }
+
+    /// Drops the entry that was begun last.
+    pub fn drop_entry(&mut self) {
+        self.entries.take_back();
+    }
+
+    /// Whether the entry that was begun last has no values.
+    pub fn is_entry_empty(&mut self) -> bool {
+        self.entries.current().is_empty()
+    }
+
+    /// The field of that name. The options of its first call count.
+    ///
+    /// # Errors
+    ///
+    /// When the index has too many fields, or the name is too long.
+    pub fn field(&mut self, name: &str, options: FieldOptions) -> Result<Field, IndexError> {
+        Ok(self.fields.define(name, options)?)
+    }
+
+    /// Adds a value to a field of the entry that was begun last.
+    ///
+    /// # Errors
+    ///
+    /// When the index has too many fields.
+    pub fn add(&mut self, field: &Field, value: &IndexValue<'_>) -> Result<(), IndexError> {
+        let entry = self.entries.current();
+        match value {
+            IndexValue::Null => entry.null(field),
+            IndexValue::Text(text) => entry.text(field, text),
+            IndexValue::Word(word) => entry.text(field, word),
+            IndexValue::Number { text, long, double } => {
+                add_unanalyzed(entry, field, text);
+                entry.number_only(field, *long, *double);
+            }
+            IndexValue::Time { text, ticks } => {
+                add_unanalyzed(entry, field, text);
+                let time = self
+                    .fields
+                    .define(&time_field_name(field.name()), FieldOptions::new(Indexing::Exact))?;
+                self.entries.current().number_only(&time, *ticks, *ticks as f64);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps bytes for a field of the entry that was begun last.
+    pub fn store(&mut self, field: &Field, bytes: &[u8]) {
+        self.entries.current().stored(field, bytes);
+    }
+}
+
+/// Numbers and dates keep their case where a field is one term; words are taken apart like any text.
+fn add_unanalyzed(entry: &mut EntryBuilder, field: &Field, text: &str) {
+    if field.options().has_words() {
+        entry.text(field, text);
+    } else {
+        entry.term(field, text);
+    }
+}

@@ -1,0 +1,92 @@
+//! What can go wrong with an index.
+
+use std::{error::Error, fmt, io, path::PathBuf};
+
+use documents::DocumentError;
+use search::SearchError;
+use storage::StorageError;
+
+/// Why an index could not be made, opened, written or read.
+#[derive(Debug)]
+pub enum IndexError {
+    /// The caller's: the definition cannot be an index.
+    Definition {
+        /// What is wrong with it, where.
+        message: String,
+    },
+    /// The files of the index, or the disk below.
+    Storage(StorageError),
+    /// The entries.
+    Search(SearchError),
+    /// The directory of its files.
+    Directory {
+        /// Which.
+        directory: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The documents that it reads.
+    Documents(DocumentError),
+    /// The files of the index hold what they should not. Its documents are safe: it can be reset.
+    Corrupt {
+        /// What was found.
+        detail: &'static str,
+    },
+    /// No thread could be started.
+    Thread {
+        /// What the system said.
+        message: String,
+    },
+}
+
+impl IndexError {
+    pub(crate) fn corrupt(detail: &'static str) -> Self {
+        Self::Corrupt { detail }
+    }
+}
+
+impl fmt::Display for IndexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Definition { message } => f.write_str(message),
+            Self::Storage(error) => error.fmt(f),
+            Self::Documents(error) => error.fmt(f),
+            Self::Search(error) => error.fmt(f),
+            Self::Directory { directory, source } => {
+                write!(f, "the files in {} could not be deleted: {source}", directory.display())
+            }
+            Self::Corrupt { detail } => write!(f, "the files of the index are damaged: {detail}"),
+            Self::Thread { message } => write!(f, "no thread for the index: {message}"),
+        }
+    }
+}
+
+impl Error for IndexError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Storage(error) => Some(error),
+            Self::Documents(error) => Some(error),
+            Self::Search(error) => Some(error),
+            Self::Directory { source, .. } => Some(source),
+            Self::Definition { .. } | Self::Corrupt { .. } | Self::Thread { .. } => None,
+        }
+    }
+}
+
+impl From<StorageError> for IndexError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<DocumentError> for IndexError {
+    fn from(error: DocumentError) -> Self {
+        Self::Documents(error)
+    }
+}
+
+impl From<SearchError> for IndexError {
+    fn from(error: SearchError) -> Self {
+        Self::Search(error)
+    }
+}

@@ -1,0 +1,463 @@
+//! One index: its environment, its thread, how far it is, and who waits for it.
+//!
+//! Invariant: what [`Index::progress`] says is in the entries of every snapshot that is taken after.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use documents::DocumentError;
+use model::{CollectionName, Etag};
+use platform::Platform;
+use search::FieldSet;
+use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
+use wire::{IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType};
+
+use crate::{
+    auto_definition::AutoIndexDefinition,
+    auto_map::AutoMap,
+    error::IndexError,
+    index_record::{self, IndexRecord, IndexingError},
+    indexer::Indexer,
+    mapper::Mapper,
+};
+
+/// How long an index rests after a failure that may pass.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// More waiters are answered at once, as if their time was over.
+const WAITERS_MAX: usize = 10_000;
+
+/// What an index is made after.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexKind {
+    /// What queries asked for.
+    Auto(AutoIndexDefinition),
+    /// What an application defined.
+    Static(Box<IndexDefinition>),
+}
+
+/// Told whether the index came as far as was waited for; `false` when it stopped or was closed.
+pub type WaitReply = Box<dyn FnOnce(bool) + Send>;
+
+/// Where an index lives and what it reads.
+pub struct IndexContext {
+    /// Disk, time and randomness.
+    pub platform: Platform,
+    /// The documents.
+    pub documents: Arc<Environment>,
+    /// The directory of its files, and the limits of their storage.
+    pub environment: EnvironmentOptions,
+}
+
+/// An index. Dropping it closes it.
+pub struct Index {
+    pub(crate) core: Arc<IndexCore>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread and the users of an index share.
+pub(crate) struct IndexCore {
+    pub(crate) name: String,
+    pub(crate) kind: IndexKind,
+    pub(crate) mapper: Box<dyn Mapper>,
+    pub(crate) platform: Platform,
+    pub(crate) documents: Arc<Environment>,
+    pub(crate) environment: Arc<Environment>,
+    progress: Mutex<Progress>,
+    changed: Condvar,
+    last_query_ticks: AtomicI64,
+}
+
+struct Progress {
+    record: IndexRecord,
+    /// Whether there may be changes that the thread has not looked for.
+    has_news: bool,
+    is_paused: bool,
+    is_closing: bool,
+    /// Why the thread ended by itself, or rests.
+    failure: Option<Arc<IndexError>>,
+    waiters: Vec<(Etag, WaitReply)>,
+}
+
+/// What the thread is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Index,
+    End,
+}
+
+impl Index {
+    /// Opens the files of an index, or makes them, and starts its thread. Files of another definition
+    /// are emptied first.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Definition`] when nothing can be indexed that way; others when the files cannot
+    /// be opened.
+    pub fn open(name: &str, kind: IndexKind, context: IndexContext) -> Result<Self, IndexError> {
+        let mapper = mapper_of(&kind)?;
+        let (environment, record) = open_files(&context.platform, context.environment, &kind)?;
+        let core = Arc::new(IndexCore {
+            name: name.to_owned(),
+            kind,
+            mapper,
+            platform: context.platform,
+            documents: context.documents,
+            environment,
+            progress: Mutex::new(Progress {
+                record,
+                has_news: true,
+                is_paused: false,
+                is_closing: false,
+                failure: None,
+                waiters: Vec::new(),
+            }),
+            changed: Condvar::new(),
+            last_query_ticks: AtomicI64::new(0),
+        });
+        let fields = FieldSet::load(&core.environment.read())?;
+        let indexer = Indexer::new(Arc::clone(&core), fields);
+        let thread = thread::Builder::new()
+            .name(format!("index {name}"))
+            .spawn(move || indexer.run())
+            .map_err(|error| IndexError::Thread { message: error.to_string() })?;
+        Ok(Self { core, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
+    /// What it was made after.
+    pub fn kind(&self) -> &IndexKind {
+        &self.core.kind
+    }
+
+    /// The collections that it is over; none is all documents.
+    pub fn collections(&self) -> &[CollectionName] {
+        self.core.mapper.collections()
+    }
+
+    /// The names of its fields that are known without a document.
+    pub fn fields(&self) -> Vec<String> {
+        self.core.mapper.fields()
+    }
+
+    /// The newest entries.
+    pub fn read(&self) -> ReadTransaction {
+        self.core.environment.read()
+    }
+
+    /// The files of its entries.
+    pub fn environment(&self) -> &Arc<Environment> {
+        &self.core.environment
+    }
+
+    /// How far it is.
+    pub fn record(&self) -> IndexRecord {
+        self.core.lock().record
+    }
+
+    /// Every change up to this etag is in its entries.
+    pub fn progress(&self) -> Etag {
+        Etag(self.record().last_etag)
+    }
+
+    /// The etag of the last change that it is to follow, as `documents` sees it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
+        self.core.last_etag_in(documents)
+    }
+
+    /// Whether changes that `documents` sees are missing in the entries.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn is_stale(&self, documents: &impl Transaction) -> Result<bool, DocumentError> {
+        Ok(self.progress() < self.last_etag_in(documents)?)
+    }
+
+    /// Tells `reply` as soon as every change up to `etag` is in the entries, which may be at once.
+    pub fn when_indexed(&self, etag: Etag, reply: WaitReply) {
+        let mut progress = self.core.lock();
+        let reached = etag.0 <= progress.record.last_etag;
+        let is_over = progress.is_over() || WAITERS_MAX <= progress.waiters.len();
+        if !reached && !is_over {
+            progress.waiters.push((etag, reply));
+            return;
+        }
+        drop(progress);
+        reply(reached);
+    }
+
+    /// Its errors, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn errors(&self) -> Result<Vec<IndexingError>, IndexError> {
+        index_record::errors(&self.read())
+    }
+
+    /// Forgets its errors.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn clear_errors(&self) -> Result<(), IndexError> {
+        let mut tx = self.core.environment.write()?;
+        index_record::clear_errors(&mut tx)?;
+        Ok(tx.commit()?)
+    }
+
+    /// Stops following the documents until [`Index::resume`].
+    pub fn pause(&self) {
+        self.core.lock().is_paused = true;
+    }
+
+    /// Follows the documents again.
+    pub fn resume(&self) {
+        self.core.lock().is_paused = false;
+        self.core.changed.notify_all();
+    }
+
+    /// Whether it was paused.
+    pub fn is_paused(&self) -> bool {
+        self.core.lock().is_paused
+    }
+
+    /// In which state it is.
+    pub fn state(&self) -> IndexState {
+        let progress = self.core.lock();
+        if progress.record.has_failed || progress.failure.is_some() {
+            IndexState::Error
+        } else {
+            IndexState::Normal
+        }
+    }
+
+    /// Why it ended by itself, or rests; `None` while it works, or when only documents failed.
+    pub fn failure(&self) -> Option<Arc<IndexError>> {
+        self.core.lock().failure.clone()
+    }
+
+    /// When it was last asked, in ticks; 0 is never.
+    pub fn last_query_ticks(&self) -> i64 {
+        self.core.last_query_ticks.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it was asked now.
+    pub fn note_query(&self) {
+        self.core.last_query_ticks.store(self.core.now_ticks(), Ordering::Relaxed);
+    }
+
+    /// There may be changes; the thread looks for them.
+    pub fn notice_changes(&self) {
+        let mut progress = self.core.lock();
+        if !progress.has_news {
+            progress.has_news = true;
+            self.core.changed.notify_all();
+        }
+    }
+
+    /// Ends the thread after what it is doing, and closes the files. Who waits is told.
+    pub fn close(&self) {
+        self.core.lock().is_closing = true;
+        self.core.changed.notify_all();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that panicked has told its waiters by dropping them.
+            let _ = thread.join();
+        }
+        self.core.tell_waiters();
+        // What could not be flushed is still in the journal and is recovered from there.
+        drop(self.core.environment.close());
+    }
+
+    /// The definition as the protocol shows it.
+    pub fn shown_definition(&self) -> IndexDefinition {
+        match &self.core.kind {
+            IndexKind::Static(definition) => definition.shown(),
+            IndexKind::Auto(definition) => shown_auto_definition(&self.core.name, definition),
+        }
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexDefinition {
+    let names: Vec<_> = definition.fields().iter().map(|field| field.name()).collect();
+    let listed: Vec<_> = names.iter().map(|name| format!("<Name:{name}>")).collect();
+    let fields = names.iter().map(|name| (name.clone(), IndexFieldOptions::default()));
+    IndexDefinition {
+        name: name.to_owned(),
+        index_type: Some(IndexType::AutoMap),
+        source_type: Some(IndexSourceType::Documents),
+        priority: Some(IndexPriority::Normal),
+        maps: vec![format!("{}:[{}]", definition.collection, listed.join(";"))],
+        fields: fields.collect(),
+        ..IndexDefinition::default()
+    }
+    .shown()
+}
+
+fn mapper_of(kind: &IndexKind) -> Result<Box<dyn Mapper>, IndexError> {
+    match kind {
+        IndexKind::Auto(definition) => Ok(Box::new(AutoMap::new(definition)?)),
+        IndexKind::Static(definition) => Err(IndexError::Definition {
+            message: format!(
+                "Failed to compile index {}: maps written by applications are not supported yet",
+                definition.name
+            ),
+        }),
+    }
+}
+
+/// Opens the files of an index. Those of another definition, or of none, are deleted first.
+fn open_files(
+    platform: &Platform,
+    options: EnvironmentOptions,
+    kind: &IndexKind,
+) -> Result<(Arc<Environment>, IndexRecord), IndexError> {
+    let wanted = identity_of(kind);
+    let environment = Environment::open(platform, options.clone())?;
+    match index_record::read_definition(&environment.read())? {
+        Some(found) if found == wanted.as_bytes() => {
+            let record = index_record::read_record(&environment.read())?;
+            return Ok((environment, record));
+        }
+        None => return begin(environment, &wanted, platform),
+        Some(_) => {}
+    }
+    drop(environment.close());
+    drop(environment);
+    let directory = &options.directory;
+    platform.disk.remove_dir_all(directory).map_err(|source| IndexError::Directory {
+        directory: directory.clone(),
+        source,
+    })?;
+    begin(Environment::open(platform, options)?, &wanted, platform)
+}
+
+/// Writes into new files to which definition they belong.
+fn begin(
+    environment: Arc<Environment>,
+    definition: &str,
+    platform: &Platform,
+) -> Result<(Arc<Environment>, IndexRecord), IndexError> {
+    let created_ticks = platform.clock.now().ticks();
+    let record = IndexRecord { created_ticks, ..IndexRecord::default() };
+    let mut tx = environment.write()?;
+    index_record::write_definition(&mut tx, definition.as_bytes())?;
+    index_record::write_record(&mut tx, &record)?;
+    tx.commit()?;
+    Ok((environment, record))
+}
+
+/// What decides the entries of an index, as text.
+fn identity_of(kind: &IndexKind) -> String {
+    match kind {
+        IndexKind::Auto(definition) => format!("auto {}", definition.name()),
+        IndexKind::Static(definition) => format!("static {definition:?}"),
+    }
+}
+
+impl Progress {
+    fn is_over(&self) -> bool {
+        self.is_closing || self.failure.is_some() || self.record.has_failed
+    }
+}
+
+impl IndexCore {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now_ticks(&self) -> i64 {
+        self.platform.clock.now().ticks()
+    }
+
+    pub(crate) fn record(&self) -> IndexRecord {
+        self.lock().record
+    }
+
+    pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
+        match self.mapper.collections() {
+            [] => Ok(documents::progress(documents)?.last_etag),
+            collections => collections.iter().try_fold(Etag::ZERO, |last, name| {
+                Ok(last.max(documents::last_etag_of_collection(documents, name)?))
+            }),
+        }
+    }
+
+    /// Waits until there may be something to index, or the index is closed.
+    pub(crate) fn next_turn(&self) -> Turn {
+        let mut progress = self.lock();
+        loop {
+            if progress.is_closing || progress.record.has_failed {
+                return Turn::End;
+            }
+            if progress.has_news && !progress.is_paused {
+                progress.has_news = false;
+                return Turn::Index;
+            }
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether a batch should end early.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().is_closing
+    }
+
+    /// Entries up to the record's etag are visible: whoever waited for them is told.
+    pub(crate) fn advance(&self, record: IndexRecord, may_have_more: bool) {
+        let mut progress = self.lock();
+        progress.record = record;
+        progress.has_news |= may_have_more;
+        let waiting = std::mem::take(&mut progress.waiters);
+        let reached = |etag: &Etag| etag.0 <= record.last_etag;
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(etag, _)| reached(etag) || record.has_failed);
+        progress.waiters = waiting;
+        drop(progress);
+        done.into_iter().for_each(|(etag, reply)| reply(reached(&etag)));
+    }
+
+    /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.
+    pub(crate) fn rest_after(&self, error: IndexError) {
+        let mut progress = self.lock();
+        progress.failure = Some(Arc::new(error));
+        let rested = self.changed.wait_timeout_while(progress, REST_AFTER_FAILURE, |progress| {
+            !progress.is_closing
+        });
+        progress = rested.unwrap_or_else(PoisonError::into_inner).0;
+        progress.failure = None;
+        progress.has_news = true;
+    }
+
+    /// The thread ends because of that.
+    pub(crate) fn fail(&self, error: IndexError) {
+        self.lock().failure = Some(Arc::new(error));
+        self.tell_waiters();
+    }
+
+    fn tell_waiters(&self) {
+        let waiters = std::mem::take(&mut self.lock().waiters);
+        waiters.into_iter().for_each(|(_, reply)| reply(false));
+    }
+}

@@ -1,0 +1,299 @@
+//! What an index keeps of itself in its own environment, beside its entries.
+//!
+//! ```text
+//! tree `Index`
+//!   Definition   the definition, JSON: the files belong to it and to no other
+//!   Record       below
+//! tree `Index/Errors`: number, upwards, u64 big-endian → an error, below
+//!
+//! record                                   error
+//! offset bytes what                        offset bytes what
+//!      0     1 version, 1                       0     8 when, ticks
+//!      1     1 state: 0 normal, 1 error         8     1 action: 0 map, 1 write
+//!      2     8 last etag that is indexed        9     2 length of the document's id
+//!     10     8 documents mapped                11     - id, UTF-8, then the message to the end
+//!     18     8 documents that failed
+//!     26     8 most entries of one document
+//!     34     8 when it was created, ticks
+//!     42     8 when it last indexed, ticks
+//! ```
+//!
+//! Integers are little-endian. Record, errors and entries change in one transaction, so what is said
+//! here is true of the entries after any crash.
+
+use std::ops::Bound;
+
+use storage::{StorageError, Transaction, TreeName, WriteTransaction};
+
+use crate::error::IndexError;
+
+const INDEX: &[u8] = b"Index";
+const ERRORS: &[u8] = b"Index/Errors";
+const DEFINITION: &[u8] = b"Definition";
+const RECORD: &[u8] = b"Record";
+const VERSION: u8 = 1;
+const RECORD_BYTES: usize = 50;
+const ERROR_HEADER_BYTES: usize = 11;
+
+/// Older errors make room for newer ones.
+pub const ERRORS_MAX: u64 = 500;
+/// Longer messages are cut.
+const MESSAGE_BYTES_MAX: usize = 4096;
+
+/// How far an index is and how it got there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexRecord {
+    /// Whether so many documents failed that it stopped.
+    pub has_failed: bool,
+    /// Every change up to this etag is in the entries.
+    pub last_etag: u64,
+    /// How many documents were mapped, those that failed included.
+    pub map_attempts: u64,
+    /// How many of them failed.
+    pub map_errors: u64,
+    /// The most entries that one document gave.
+    pub outputs_max: u64,
+    /// When the index was created, in ticks.
+    pub created_ticks: i64,
+    /// When it last indexed something, in ticks; 0 is never.
+    pub last_indexing_ticks: i64,
+}
+
+/// What went wrong while indexing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexingAction {
+    /// A document could not be mapped.
+    Map,
+    /// Entries could not be written.
+    Write,
+}
+
+/// One thing that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexingError {
+    /// When, in ticks.
+    pub ticks: i64,
+    /// What was being done.
+    pub action: IndexingAction,
+    /// The id of the document; empty when it is not about one.
+    pub document: String,
+    /// What happened.
+    pub message: String,
+}
+
+fn index_tree() -> TreeName {
+    TreeName::of(&[INDEX])
+}
+
+fn errors_tree() -> TreeName {
+    TreeName::of(&[ERRORS])
+}
+
+/// The definition that the files belong to; `None` in a new environment.
+pub(crate) fn read_definition(tx: &impl Transaction) -> Result<Option<Vec<u8>>, StorageError> {
+    Ok(tx.tree(&index_tree())?.get(DEFINITION)?.map(<[u8]>::to_vec))
+}
+
+/// Says to which definition the files belong.
+pub(crate) fn write_definition(tx: &mut WriteTransaction, json: &[u8]) -> Result<(), StorageError> {
+    tx.tree_mut(&index_tree())?.put(DEFINITION, json).map(drop)
+}
+
+/// How far the index is; a new one is at the beginning.
+pub(crate) fn read_record(tx: &impl Transaction) -> Result<IndexRecord, IndexError> {
+    match tx.tree(&index_tree())?.get(RECORD)? {
+        None => Ok(IndexRecord::default()),
+        Some(bytes) => IndexRecord::read(bytes)
+            .ok_or_else(|| IndexError::corrupt("the index's record is of no known form")),
+    }
+}
+
+/// Says how far the index is.
+pub(crate) fn write_record(
+    tx: &mut WriteTransaction,
+    record: &IndexRecord,
+) -> Result<(), StorageError> {
+    tx.tree_mut(&index_tree())?.put(RECORD, &record.write()).map(drop)
+}
+
+impl IndexRecord {
+    fn write(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0] = VERSION;
+        bytes[1] = self.has_failed.into();
+        let numbers = [
+            self.last_etag,
+            self.map_attempts,
+            self.map_errors,
+            self.outputs_max,
+            self.created_ticks.cast_unsigned(),
+            self.last_indexing_ticks.cast_unsigned(),
+        ];
+        for (place, number) in bytes[2..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; RECORD_BYTES] = bytes.try_into().ok()?;
+        if bytes[0] != VERSION || 1 < bytes[1] {
+            return None;
+        }
+        let number = |at: usize| {
+            let at = 2 + at * 8;
+            u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+        };
+        Some(Self {
+            has_failed: bytes[1] == 1,
+            last_etag: number(0),
+            map_attempts: number(1),
+            map_errors: number(2),
+            outputs_max: number(3),
+            created_ticks: number(4).cast_signed(),
+            last_indexing_ticks: number(5).cast_signed(),
+        })
+    }
+}
+
+impl IndexingError {
+    fn write(&self) -> Vec<u8> {
+        let id_bytes = u16::try_from(self.document.len()).expect("an id has at most 512 bytes");
+        let message = &self.message[..self.message.floor_char_boundary(MESSAGE_BYTES_MAX)];
+        let mut bytes =
+            Vec::with_capacity(ERROR_HEADER_BYTES + self.document.len() + message.len());
+        bytes.extend_from_slice(&self.ticks.to_le_bytes());
+        bytes.push(match self.action {
+            IndexingAction::Map => 0,
+            IndexingAction::Write => 1,
+        });
+        bytes.extend_from_slice(&id_bytes.to_le_bytes());
+        bytes.extend_from_slice(self.document.as_bytes());
+        bytes.extend_from_slice(message.as_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (header, texts) = bytes.split_first_chunk::<ERROR_HEADER_BYTES>()?;
+        let action = match header[8] {
+            0 => IndexingAction::Map,
+            1 => IndexingAction::Write,
+            _ => return None,
+        };
+        let id_bytes = usize::from(u16::from_le_bytes([header[9], header[10]]));
+        let (document, message) = texts.split_at_checked(id_bytes)?;
+        Some(Self {
+            ticks: i64::from_le_bytes(header[..8].try_into().expect("eight bytes")),
+            action,
+            document: String::from_utf8(document.to_vec()).ok()?,
+            message: String::from_utf8(message.to_vec()).ok()?,
+        })
+    }
+}
+
+/// The errors that are kept, the oldest first.
+pub(crate) fn errors(tx: &impl Transaction) -> Result<Vec<IndexingError>, IndexError> {
+    let tree = tx.tree(&errors_tree())?;
+    let entries = tree.range(Bound::Unbounded)?;
+    entries
+        .map(|entry| {
+            IndexingError::read(entry?.1)
+                .ok_or_else(|| IndexError::corrupt("an indexing error is of no known form"))
+        })
+        .collect()
+}
+
+/// Keeps an error; the oldest goes when there are too many.
+pub(crate) fn add_error(
+    tx: &mut WriteTransaction,
+    error: &IndexingError,
+) -> Result<(), IndexError> {
+    let (count, first, last) = {
+        let tree = tx.tree(&errors_tree())?;
+        let first = tree.range(Bound::Unbounded)?.next().transpose()?;
+        let last = tree.range_back(Bound::Unbounded)?.next().transpose()?;
+        (tree.len(), first.map(|entry| number_of(&entry.0)), last.map(|entry| number_of(&entry.0)))
+    };
+    let mut tree = tx.tree_mut(&errors_tree())?;
+    if let Some(first) = first.transpose()?.filter(|_| ERRORS_MAX <= count) {
+        tree.delete(&first.to_be_bytes())?;
+    }
+    let number = last.transpose()?.map_or(0, |last| last + 1);
+    tree.put(&number.to_be_bytes(), &error.write())?;
+    Ok(())
+}
+
+fn number_of(key: &[u8]) -> Result<u64, IndexError> {
+    let bytes = key.try_into();
+    bytes
+        .map(u64::from_be_bytes)
+        .map_err(|_| IndexError::corrupt("an indexing error has no number"))
+}
+
+/// Forgets all errors.
+pub(crate) fn clear_errors(tx: &mut WriteTransaction) -> Result<(), StorageError> {
+    tx.drop_tree(&errors_tree())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use platform::Platform;
+    use storage::{Environment, EnvironmentOptions};
+
+    use super::*;
+
+    fn environment() -> Arc<Environment> {
+        Environment::open(&Platform::memory(), EnvironmentOptions::new("index")).unwrap()
+    }
+
+    fn error(number: usize) -> IndexingError {
+        IndexingError {
+            ticks: 7,
+            action: IndexingAction::Map,
+            document: format!("users/{number}"),
+            message: "Attempted to divide by zero.".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let environment = environment();
+        assert_eq!(read_record(&environment.read()).unwrap(), IndexRecord::default());
+        let record = IndexRecord {
+            has_failed: true,
+            last_etag: 1,
+            map_attempts: 2,
+            map_errors: 3,
+            outputs_max: 4,
+            created_ticks: 5,
+            last_indexing_ticks: 6,
+        };
+        let mut tx = environment.write().unwrap();
+        write_record(&mut tx, &record).unwrap();
+        write_definition(&mut tx, b"{}").unwrap();
+        tx.commit().unwrap();
+        assert_eq!(read_record(&environment.read()).unwrap(), record);
+        assert_eq!(read_definition(&environment.read()).unwrap().unwrap(), b"{}");
+        assert_eq!(IndexRecord::read(&[0; RECORD_BYTES]), None, "there is no version 0");
+    }
+
+    #[test]
+    fn the_newest_errors_are_kept() {
+        let environment = environment();
+        let count = ERRORS_MAX as usize + 3;
+        let mut tx = environment.write().unwrap();
+        for number in 0..count {
+            add_error(&mut tx, &error(number)).unwrap();
+        }
+        tx.commit().unwrap();
+        let kept = errors(&environment.read()).unwrap();
+        assert_eq!(kept.len() as u64, ERRORS_MAX);
+        assert_eq!((&kept[0], kept.last().unwrap()), (&error(3), &error(count - 1)));
+        let mut tx = environment.write().unwrap();
+        clear_errors(&mut tx).unwrap();
+        tx.commit().unwrap();
+        assert_eq!(errors(&environment.read()).unwrap(), []);
+    }
+}

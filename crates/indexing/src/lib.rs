@@ -1,0 +1,40 @@
+//! Indexes: what they are defined by, how they follow the document log, and what state they are in.
+//!
+//! An index has an environment of its own and a thread that reads the document log where it stopped
+//! last time, maps documents to entries, and commits entries and progress in one transaction. So it can
+//! be dropped, reset, or found broken without touching documents, and after a crash it goes on from what
+//! its own files say.
+//!
+//! Plain threads and callbacks; the server brings its own way of waiting.
+//!
+//! | file | what |
+//! |---|---|
+//! | `auto_definition`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
+//! | `mapper`, `auto_map` | what turns a document into entries |
+//! | `index_value`, `entry_writer` | values of documents as terms |
+//! | `index_record` | what an index keeps of itself |
+//! | `index`, `indexer` | one index and its thread |
+//! | `index_set` | all indexes of a database |
+#![forbid(unsafe_code)]
+
+mod auto_definition;
+mod auto_map;
+mod auto_shape;
+mod entry_writer;
+mod error;
+mod index;
+mod index_record;
+mod index_set;
+mod index_value;
+mod indexer;
+mod mapper;
+
+pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
+pub use auto_map::{exact_field_name, search_field_name};
+pub use entry_writer::{EntryWriter, time_field_name};
+pub use error::IndexError;
+pub use index::{Index, IndexContext, IndexKind, WaitReply};
+pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
+pub use index_set::{AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, OnOpen};
+pub use index_value::{IndexValue, for_each_value};
+pub use mapper::{MapError, Mapper};

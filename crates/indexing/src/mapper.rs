@@ -1,0 +1,64 @@
+//! What turns a document into index entries: the interface of every kind of map.
+
+use std::{error::Error, fmt};
+
+use documents::DocumentRow;
+use model::CollectionName;
+
+use crate::{entry_writer::EntryWriter, error::IndexError};
+
+/// A map. It knows documents and the fields of its index, never etags or batches.
+pub trait Mapper: Send + Sync {
+    /// The collections whose documents it maps; none is all documents.
+    fn collections(&self) -> &[CollectionName];
+
+    /// The fields of its entries that are known without a document, in their order.
+    fn fields(&self) -> Vec<String>;
+
+    /// Gives the entries of a document to `entries`: none, one or many.
+    ///
+    /// # Errors
+    ///
+    /// See [`MapError`]; entries that were given before the error are not used.
+    fn map(
+        &self,
+        document: &DocumentRow<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError>;
+}
+
+/// Why a document has no entries.
+#[derive(Debug)]
+pub enum MapError {
+    /// The map fails on this document. Other documents go on.
+    Document {
+        /// What happened, where in the map.
+        message: String,
+    },
+    /// Something else broke; the batch cannot go on.
+    Index(IndexError),
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Document { message } => f.write_str(message),
+            Self::Index(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for MapError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Document { .. } => None,
+            Self::Index(error) => Some(error),
+        }
+    }
+}
+
+impl<E: Into<IndexError>> From<E> for MapError {
+    fn from(error: E) -> Self {
+        Self::Index(error.into())
+    }
+}

@@ -1,0 +1,201 @@
+//! Collection queries: rows one after the other, straight out of the transaction.
+//!
+//! Nothing is collected but, for a descending order, the rows of the page, so memory follows the page
+//! and not the collection.
+
+use std::collections::VecDeque;
+
+use blittable::Object;
+use documents::{DocumentError, DocumentRow, LogEntry};
+use model::{DocumentId, Etag};
+use rql::Query;
+use storage::Transaction;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::QueryError;
+use crate::id_selection::{IdList, IdSelection, IdSelector};
+use crate::paging::{Paging, UNKNOWN_TOTAL, as_long};
+use crate::plan::{Plan, RowOrder, SourceDocuments, plan};
+use crate::result::{QueryResult, ResultFacts, Row, RowSource};
+
+type DocumentResult<'t> = Result<DocumentRow<'t>, DocumentError>;
+type Documents<'t> = Box<dyn Iterator<Item = DocumentResult<'t>> + 't>;
+
+/// Answers `query` from the documents that `tx` sees.
+///
+/// # Errors
+///
+/// Those of [`plan`], and [`QueryError::Documents`].
+pub fn execute<'t, T: Transaction>(
+    tx: &'t T,
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+) -> Result<QueryResult<'t, T>, QueryError> {
+    let plan = plan(query, parameters, paging)?;
+    let scope = Scope::of(tx, &plan.source)?;
+    let total = scope.total(&plan)?;
+    let facts = ResultFacts {
+        index_name: plan.index_name.clone(),
+        total_results: total.map_or(UNKNOWN_TOTAL, as_long),
+        result_etag: scope.result_etag(!plan.shown.includes.is_empty())?,
+        index: None,
+    };
+    let shown = plan.shown.clone();
+    QueryResult::new(tx, Box::new(CollectionRows { scope, plan }), shown, facts)
+}
+
+/// The rows of a plan.
+struct CollectionRows<'t, T> {
+    scope: Scope<'t, T>,
+    plan: Plan,
+}
+
+impl<'t, T: Transaction> RowSource<'t> for CollectionRows<'t, T> {
+    fn rows(
+        &self,
+        first: usize,
+        count: usize,
+    ) -> Result<Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> + 't>, QueryError> {
+        let rows = self.scope.rows(&self.plan)?.skip(first).take(count);
+        Ok(Box::new(rows.map(|row| match row {
+            Ok(document) => Ok(Row { document, score: None }),
+            Err(error) => Err(error.into()),
+        })))
+    }
+}
+
+/// The documents that a query looks at, inside a transaction.
+struct Scope<'t, T> {
+    tx: &'t T,
+    source: SourceDocuments,
+    /// How many live documents there are.
+    documents: u64,
+    /// The number of the collection; `None` for all documents.
+    collection_number: Option<u32>,
+}
+
+impl<'t, T: Transaction> Scope<'t, T> {
+    fn of(tx: &'t T, source: &SourceDocuments) -> Result<Self, QueryError> {
+        let (documents, collection_number) = match source {
+            SourceDocuments::All => (documents::progress(tx)?.documents, None),
+            SourceDocuments::Collection(name) => match documents::collection(tx, name)? {
+                Some(collection) => (collection.documents, Some(collection.number)),
+                // No collection has this number: they begin with 1.
+                None => (0, Some(0)),
+            },
+        };
+        Ok(Scope { tx, source: source.clone(), documents, collection_number })
+    }
+
+    /// How many documents the plan chooses; `None` when they are not counted.
+    fn total(&self, plan: &Plan) -> Result<Option<u64>, QueryError> {
+        match &plan.ids {
+            _ if self.documents == 0 => Ok(Some(0)),
+            IdSelection::Everything => Ok(Some(self.documents)),
+            IdSelection::Listed(_) if plan.is_total_unknown => Ok(None),
+            IdSelection::Listed(list) => {
+                let counted =
+                    self.listed(list.clone()).try_fold(0, |count, row| row.map(|_| count + 1));
+                Ok(Some(counted?))
+            }
+        }
+    }
+
+    fn rows(&self, plan: &Plan) -> Result<Documents<'t>, QueryError> {
+        let listed = match (plan.order, &plan.ids) {
+            _ if self.documents == 0 => return Ok(Box::new(std::iter::empty())),
+            (RowOrder::Log, IdSelection::Everything) => return self.log(),
+            (_, IdSelection::Listed(list)) => self.listed(list.clone()),
+            (RowOrder::Id { .. }, IdSelection::Everything) => self.every_id(),
+        };
+        match plan.order {
+            RowOrder::Log | RowOrder::Id { descending: false } => Ok(listed),
+            RowOrder::Id { descending: true } => {
+                let window = &plan.shown.window;
+                Ok(last_first(listed, window.start.saturating_add(window.page_size))?)
+            }
+        }
+    }
+
+    fn log(&self) -> Result<Documents<'t>, QueryError> {
+        let document =
+            |entry: Result<LogEntry<'t>, DocumentError>| entry.map(LogEntry::document).transpose();
+        Ok(match &self.source {
+            SourceDocuments::All => {
+                Box::new(documents::log(self.tx, Etag::ZERO)?.filter_map(document))
+            }
+            SourceDocuments::Collection(name) => {
+                let log = documents::log_of_collection(self.tx, name, Etag::ZERO)?;
+                Box::new(log.filter_map(document))
+            }
+        })
+    }
+
+    fn every_id(&self) -> Documents<'t> {
+        self.selected(vec![IdSelector::Prefix(String::new())])
+    }
+
+    /// The listed documents in id order.
+    fn listed(&self, list: IdList) -> Documents<'t> {
+        self.selected(list.into_selectors())
+    }
+
+    fn selected(&self, selectors: Vec<IdSelector>) -> Documents<'t> {
+        let (tx, collection_number) = (self.tx, self.collection_number);
+        let rows = selectors.into_iter().flat_map(move |selector| rows_of(tx, &selector));
+        Box::new(rows.filter(move |row| match (row, collection_number) {
+            (Ok(row), Some(number)) => row.collection_number() == number,
+            (Ok(_), None) | (Err(_), _) => true,
+        }))
+    }
+
+    fn result_etag(&self, depends_on_all: bool) -> Result<i64, QueryError> {
+        let mut seed = Vec::with_capacity(32);
+        let number = self.collection_number.filter(|_| self.documents != 0);
+        // The newest live document and the number of documents decide the content of a collection:
+        // since that write documents can only have been deleted.
+        match &self.source {
+            SourceDocuments::Collection(name) if !depends_on_all => {
+                let newest = documents::newest_first_of_collection(self.tx, name)?.next();
+                let etag = newest.transpose()?.map_or(Etag::ZERO, |row| row.etag());
+                seed.extend_from_slice(&number.unwrap_or_default().to_le_bytes());
+                seed.extend_from_slice(&etag.0.to_le_bytes());
+                seed.extend_from_slice(&self.documents.to_le_bytes());
+            }
+            SourceDocuments::Collection(_) | SourceDocuments::All => {
+                let last = documents::progress(self.tx)?.last_etag;
+                seed.extend_from_slice(&last.0.to_le_bytes());
+            }
+        }
+        Ok(xxh3_64(&seed).cast_signed())
+    }
+}
+
+fn rows_of<'t, T: Transaction>(tx: &'t T, selector: &IdSelector) -> Documents<'t> {
+    match selector {
+        IdSelector::Id(id) => match DocumentId::new(id.as_str()) {
+            Ok(id) => Box::new(documents::get(tx, &id).transpose().into_iter()),
+            // A text that is too long for an id names no document.
+            Err(_) => Box::new(std::iter::empty()),
+        },
+        IdSelector::Prefix(prefix) => match documents::by_prefix(tx, prefix, None) {
+            Ok(rows) => Box::new(rows),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        },
+    }
+}
+
+/// The last `length` rows, the last one first. Ids are read upwards only, so the rows of the page
+/// are kept until the end is reached.
+fn last_first(rows: Documents<'_>, length: u64) -> Result<Documents<'_>, DocumentError> {
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let mut last = VecDeque::new();
+    for row in rows {
+        last.push_back(row?);
+        if length < last.len() {
+            last.pop_front();
+        }
+    }
+    Ok(Box::new(last.into_iter().rev().map(Ok)))
+}

@@ -1,0 +1,381 @@
+//! Conditions as queries of an index.
+//!
+//! The meaning of every comparison is the measured one: a long looks at values cut to integers, a
+//! double at values as they are, a text at texts, a date at moments; `!=` and `not` choose every entry
+//! that the positive does not, those without the field included.
+
+use std::ops::Bound;
+
+use indexing::time_field_name;
+use rql::{Comparison, Expression, Literal, MethodCall};
+use search::{Query, TermRange, TermValue};
+
+use crate::condition::is_id;
+use crate::error::QueryError;
+use crate::parameters::Asked;
+use crate::search_words::words_query;
+use crate::searched_fields::{Look, SearchedField, SearchedFields};
+use crate::sought_value::{Sought, in_the_case_of};
+
+/// A condition being planned for an index.
+pub(crate) struct Conditions<'s, 'a> {
+    pub(crate) asked: &'s Asked<'a>,
+    pub(crate) fields: &'s dyn SearchedFields,
+}
+
+impl<'a> Conditions<'_, 'a> {
+    /// The query of the index that chooses what `condition` does. Recursion is bounded by the nesting
+    /// that the parser allows.
+    pub(crate) fn query(
+        &self,
+        condition: &'a Expression,
+        look: Look,
+    ) -> Result<Query, QueryError> {
+        let all = |parts: &'a [Expression]| {
+            parts.iter().map(|part| self.query(part, look)).collect::<Result<Vec<_>, _>>()
+        };
+        match condition {
+            Expression::And(parts) => Ok(Query::And(all(parts)?)),
+            Expression::Or(parts) => Ok(Query::Or(all(parts)?)),
+            Expression::Not(inner) => Ok(self.query(inner, look)?.not()),
+            Expression::Literal(Literal::Bool(true)) => Ok(Query::All),
+            Expression::Literal(_) => Ok(Query::None),
+            Expression::Compare { left, comparison, right } => {
+                let field = self.field_of(left, look)?;
+                self.compare(&field, *comparison, self.asked.sought(right)?, look)
+            }
+            Expression::Between { value, low, high } => {
+                let field = self.field_of(value, look)?;
+                let (low, high) = (self.asked.sought(low)?, self.asked.sought(high)?);
+                self.between(&field, low, high, look)
+            }
+            Expression::In { value, list, all } => {
+                let field = self.field_of(value, look)?;
+                let values = self.asked.sought_list(list, &format!("<Field>: {value}"))?;
+                Ok(any_or_all(&field, &values, *all, look))
+            }
+            Expression::Method(call) => self.method(call, look),
+            Expression::Field(_) | Expression::TimeSeries(_) => {
+                Err(self.asked.invalid("Unable to understand query"))
+            }
+        }
+    }
+
+    /// The field on the left side of a comparison.
+    fn field_of(&self, value: &Expression, look: Look) -> Result<SearchedField, QueryError> {
+        match value {
+            Expression::Field(path) => self.asked.searched_field(self.fields, path, look),
+            id if is_id(id) => Ok(SearchedField::id()),
+            Expression::Method(call) => Err(self.unknown_method(call)),
+            other => Err(self.asked.invalid(format!("Expected a field, but got: {other}"))),
+        }
+    }
+
+    fn unknown_method(&self, call: &MethodCall) -> QueryError {
+        QueryError::Method { message: format!("Method '{}' is not supported.", call.name) }
+    }
+
+    fn compare(
+        &self,
+        field: &SearchedField,
+        comparison: Comparison,
+        value: Sought,
+        look: Look,
+    ) -> Result<Query, QueryError> {
+        match comparison {
+            Comparison::Equal => Ok(self.equal(field, &value, look)),
+            Comparison::NotEqual => Ok(self.equal(field, &value, look).not()),
+            Comparison::Less => self.range(field, None, Some((value, false)), look),
+            Comparison::LessOrEqual => self.range(field, None, Some((value, true)), look),
+            Comparison::Greater => self.range(field, Some((value, false)), None, look),
+            Comparison::GreaterOrEqual => self.range(field, Some((value, true)), None, look),
+        }
+    }
+
+    fn equal(&self, field: &SearchedField, value: &Sought, look: Look) -> Query {
+        if let Some((time_field, ticks)) = self.moment(field, value) {
+            return Query::term(&time_field, TermValue::Long(ticks));
+        }
+        let term = match value {
+            Sought::Long(value) => TermValue::Long(*value),
+            Sought::Double { value, .. } => TermValue::Double(*value),
+            Sought::Null | Sought::Bool(_) | Sought::Text(_) => value.text_term(field, look),
+        };
+        Query::term(&field.name, term)
+    }
+
+    /// The field of moments and the moment, when the value is a date and the field has dates.
+    fn moment(&self, field: &SearchedField, value: &Sought) -> Option<(String, i64)> {
+        let ticks = value.ticks()?;
+        let time_field = time_field_name(&field.name);
+        self.fields.options(&time_field).map(|_| (time_field, ticks))
+    }
+
+    fn between(
+        &self,
+        field: &SearchedField,
+        low: Sought,
+        high: Sought,
+        look: Look,
+    ) -> Result<Query, QueryError> {
+        self.range(field, Some((low, true)), Some((high, true)), look)
+    }
+
+    /// Values from `low` to `high`, each with whether it is in the range itself.
+    fn range(
+        &self,
+        field: &SearchedField,
+        low: Option<(Sought, bool)>,
+        high: Option<(Sought, bool)>,
+        look: Look,
+    ) -> Result<Query, QueryError> {
+        let ends = || low.iter().chain(&high).map(|(value, _)| value);
+        if ends().any(|value| *value == Sought::Null) {
+            let message = "null is neither less nor greater than any value; compare it with = or !=";
+            return Err(self.asked.invalid(message));
+        }
+        if ends().all(|value| matches!(value, Sought::Long(_))) {
+            let bound = |end: &Option<(Sought, bool)>| bound_of(end, long_of);
+            let range = TermRange::Long(bound(&low), bound(&high));
+            return Ok(Query::range(&field.name, range));
+        }
+        if ends().all(|value| matches!(value, Sought::Long(_) | Sought::Double { .. })) {
+            let bound = |end: &Option<(Sought, bool)>| bound_of(end, double_of);
+            let range = TermRange::Double(bound(&low), bound(&high));
+            return Ok(Query::range(&field.name, range));
+        }
+        if ends().any(|value| matches!(value, Sought::Long(_) | Sought::Double { .. })) {
+            return Err(self.asked.mixed_types(&format!("<Field>: {}", field.name)));
+        }
+        let time_field = time_field_name(&field.name);
+        if ends().all(|value| value.ticks().is_some()) && self.fields.options(&time_field).is_some()
+        {
+            let bound = |end: &Option<(Sought, bool)>| bound_of(end, Sought::ticks);
+            return Ok(Query::range(&time_field, TermRange::Long(bound(&low), bound(&high))));
+        }
+        let bound = |end: &Option<(Sought, bool)>| {
+            bound_of(end, |value| value.term_text(field, look))
+        };
+        Ok(Query::range(&field.name, TermRange::Text(bound(&low), bound(&high))))
+    }
+
+    fn method(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+        match call.name.to_ascii_lowercase().as_str() {
+            "exact" => self.query(self.condition_argument(call, 0)?, Look::Exact),
+            "boost" => self.boost(call, look),
+            "search" => self.search(call),
+            "startswith" => {
+                let (field, text) = self.field_and_text(call, look)?;
+                Ok(Query::Prefix { text: in_the_case_of(&field, look, &text), field: field.name })
+            }
+            "endswith" => {
+                let (field, text) = self.field_and_text(call, look)?;
+                Ok(Query::Suffix { text: in_the_case_of(&field, look, &text), field: field.name })
+            }
+            "regex" => {
+                let (field, pattern) = self.field_and_text(call, look)?;
+                Ok(Query::Regex { field: field.name, pattern })
+            }
+            "exists" => Ok(Query::exists(&self.field_argument(call, look)?.name)),
+            "fuzzy" => self.fuzzy(call, look),
+            "proximity" => self.proximity(call),
+            "intersect" => self.intersect(call, look),
+            "lucene" | "morelikethis" => {
+                Err(self.asked.not_yet(format!("'{}()'", call.name), Some(call.offset)))
+            }
+            name if name.starts_with("spatial.") => {
+                Err(self.asked.not_yet(format!("'{}()'", call.name), Some(call.offset)))
+            }
+            _ => Err(self.unknown_method(call)),
+        }
+    }
+
+    fn boost(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+        let [condition, factor] = call.arguments.as_slice() else {
+            let count = call.arguments.len();
+            return Err(self.asked.invalid(format!(
+                "Boost(expression, boostVal) requires two arguments, but was called with {count}"
+            )));
+        };
+        let factor = self.factor(factor, "boost")?;
+        Ok(Query::Boost(Box::new(self.query(condition, look)?), factor))
+    }
+
+    fn factor(&self, value: &'a Expression, what: &str) -> Result<f32, QueryError> {
+        match self.asked.sought(value)? {
+            Sought::Long(value) => Ok(value as f32),
+            Sought::Double { value, .. } => Ok(value as f32),
+            other => {
+                let kind = other.type_name();
+                Err(self.asked.invalid(format!("Unable to find {what} value: {value} ({kind})")))
+            }
+        }
+    }
+
+    fn search(&self, call: &'a MethodCall) -> Result<Query, QueryError> {
+        let field = match call.arguments.first() {
+            Some(id) if is_id(id) => return Ok(Query::None),
+            _ => self.field_argument(call, Look::Words)?,
+        };
+        let text = self.text_argument(call)?;
+        let must_all = match call.arguments.get(2) {
+            None => false,
+            Some(Expression::Field(path)) => path.text().eq_ignore_ascii_case("and"),
+            Some(other) => {
+                return Err(self.asked.invalid(format!(
+                    "Method search() expects 'and' or 'or' as its third argument, but got: {other}"
+                )));
+            }
+        };
+        Ok(words_query(&field, &text, must_all))
+    }
+
+    fn fuzzy(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+        let [condition, similarity] = call.arguments.as_slice() else {
+            let count = call.arguments.len();
+            return Err(self.asked.invalid(format!(
+                "Method fuzzy() requires two arguments, but was called with {count}"
+            )));
+        };
+        let similarity = self.factor(similarity, "fuzzy")?;
+        if !(0.0..=1.0).contains(&similarity) {
+            let message = "Fuzzy distance must be between 0.0 and 1.0";
+            return Err(QueryError::Argument { message: message.to_owned() });
+        }
+        let Expression::Compare { left, comparison: Comparison::Equal, right } = condition else {
+            let message = "Method fuzzy() expects a comparison of a field with a text by =";
+            return Err(self.asked.invalid(message));
+        };
+        let field = self.field_of(left, look)?;
+        match self.asked.sought(right)? {
+            Sought::Text(text) => {
+                let text = in_the_case_of(&field, look, &text);
+                Ok(Query::Fuzzy { field: field.name, text, similarity })
+            }
+            other => Err(self.wrong_type(call, &other)),
+        }
+    }
+
+    fn proximity(&self, call: &'a MethodCall) -> Result<Query, QueryError> {
+        let [Expression::Method(search), distance] = call.arguments.as_slice() else {
+            let message = "Method proximity() expects search() and a number as its arguments";
+            return Err(self.asked.invalid(message));
+        };
+        let Sought::Long(slop) = self.asked.sought(distance)? else {
+            return Err(self.asked.invalid("Proximity distance must be a whole number"));
+        };
+        let slop = u32::try_from(slop)
+            .map_err(|_| self.asked.invalid("Proximity distance must be a number greater than 0"))?;
+        let field = self.field_argument(search, Look::Words)?;
+        let words = crate::search_words::phrase_of(&field, &self.text_argument(search)?);
+        if words.len() < 2 {
+            let message = "Proximity search works only on multiple search terms";
+            return Err(self.asked.invalid(message));
+        }
+        Ok(Query::Phrase { field: field.name, words, slop })
+    }
+
+    fn intersect(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
+        if call.arguments.len() < 2 {
+            let message = "The valid intersect query must have multiple intersect clauses.";
+            return Err(self.asked.invalid(message));
+        }
+        if !self.fields.is_automatic() {
+            // Entries of one document may each match another part.
+            return Err(self.asked.not_yet("'intersect()'", Some(call.offset)));
+        }
+        let parts = call.arguments.iter().map(|part| self.query(part, look));
+        Ok(Query::And(parts.collect::<Result<_, _>>()?))
+    }
+
+    fn condition_argument(
+        &self,
+        call: &'a MethodCall,
+        at: usize,
+    ) -> Result<&'a Expression, QueryError> {
+        call.arguments.get(at).ok_or_else(|| self.asked.invalid("Unable to understand query"))
+    }
+
+    /// The first argument: a field, or a text that names one.
+    fn field_argument(&self, call: &MethodCall, look: Look) -> Result<SearchedField, QueryError> {
+        match call.arguments.first() {
+            Some(Expression::Field(path)) => self.asked.searched_field(self.fields, path, look),
+            Some(id) if is_id(id) => Ok(SearchedField::id()),
+            Some(Expression::Literal(Literal::String(name))) => {
+                let step = rql::PathStep::Name { name: name.clone(), quoted: true };
+                let path = rql::FieldPath { steps: vec![step], offset: call.offset };
+                self.asked.searched_field(self.fields, &path, look)
+            }
+            Some(other) => Err(self.asked.invalid(format!(
+                "Method {}() expects a field name as its first argument but got: {other}",
+                call.name
+            ))),
+            None => Err(self.asked.invalid(format!(
+                "Method {}() expects a field name as its first argument but no arguments were \
+                 passed",
+                call.name
+            ))),
+        }
+    }
+
+    fn field_and_text(
+        &self,
+        call: &'a MethodCall,
+        look: Look,
+    ) -> Result<(SearchedField, String), QueryError> {
+        Ok((self.field_argument(call, look)?, self.text_argument(call)?))
+    }
+
+    /// The second argument, which must be a text.
+    fn text_argument(&self, call: &'a MethodCall) -> Result<String, QueryError> {
+        let Some(value) = call.arguments.get(1) else {
+            let message =
+                format!("Method {}() expects second argument to be provided", call.name);
+            return Err(self.asked.invalid(message));
+        };
+        match self.asked.sought(value)? {
+            Sought::Text(text) => Ok(text),
+            other => Err(self.wrong_type(call, &other)),
+        }
+    }
+
+    fn wrong_type(&self, call: &MethodCall, value: &Sought) -> QueryError {
+        self.asked.invalid(format!(
+            "Method {}() expects to get an argument of type String while it got {}",
+            call.name,
+            value.type_name()
+        ))
+    }
+}
+
+fn any_or_all(field: &SearchedField, values: &[Sought], all: bool, look: Look) -> Query {
+    let values = values.iter().map(|value| value.text_term(field, look)).collect();
+    let field = field.name.clone();
+    if all { Query::AllOf { field, values } } else { Query::AnyOf { field, values } }
+}
+
+fn bound_of<T>(
+    end: &Option<(Sought, bool)>,
+    value: impl Fn(&Sought) -> Option<T>,
+) -> Bound<T> {
+    match end.as_ref().and_then(|(end, is_included)| Some((value(end)?, is_included))) {
+        None => Bound::Unbounded,
+        Some((value, true)) => Bound::Included(value),
+        Some((value, false)) => Bound::Excluded(value),
+    }
+}
+
+fn long_of(value: &Sought) -> Option<i64> {
+    match value {
+        Sought::Long(value) => Some(*value),
+        Sought::Null | Sought::Bool(_) | Sought::Double { .. } | Sought::Text(_) => None,
+    }
+}
+
+fn double_of(value: &Sought) -> Option<f64> {
+    match value {
+        Sought::Long(value) => Some(*value as f64),
+        Sought::Double { value, .. } => Some(*value),
+        Sought::Null | Sought::Bool(_) | Sought::Text(_) => None,
+    }
+}

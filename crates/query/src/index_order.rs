@@ -1,0 +1,63 @@
+//! The order of a query that runs on an index.
+
+use rql::{Expression, Literal, MethodCall, OrderByItem, Ordering};
+use search::{SortBy, SortKey};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::condition::is_id;
+use crate::error::QueryError;
+use crate::parameters::Asked;
+use crate::searched_fields::{ID_FIELD, Look, SearchedFields};
+
+impl<'a> Asked<'a> {
+    /// The keys of the order, the first one first. `random()` without a seed takes `seed`.
+    pub(crate) fn index_order(
+        &self,
+        fields: &dyn SearchedFields,
+        seed: u64,
+    ) -> Result<Vec<SortKey>, QueryError> {
+        let key = |item: &'a OrderByItem| {
+            let by = self.sort_by(fields, item, seed)?;
+            Ok(SortKey { by, descending: item.descending })
+        };
+        self.query.order_by.iter().map(key).collect()
+    }
+
+    fn sort_by(
+        &self,
+        fields: &dyn SearchedFields,
+        item: &'a OrderByItem,
+        seed: u64,
+    ) -> Result<SortBy, QueryError> {
+        let name = match &item.key {
+            Expression::Field(path) => self.searched_field(fields, path, Look::Default)?.name,
+            id if is_id(id) => ID_FIELD.to_owned(),
+            Expression::Method(call) => return self.sort_by_method(call, seed),
+            other => return Err(self.invalid(format!("Unable to sort by '{other}'"))),
+        };
+        Ok(match item.ordering {
+            None | Some(Ordering::String) => SortBy::Text(name),
+            Some(Ordering::Long) => SortBy::Long(name),
+            Some(Ordering::Double) => SortBy::Double(name),
+            Some(Ordering::AlphaNumeric) => SortBy::AlphaNumeric(name),
+        })
+    }
+
+    fn sort_by_method(&self, call: &'a MethodCall, seed: u64) -> Result<SortBy, QueryError> {
+        match (call.name.to_ascii_lowercase().as_str(), call.arguments.as_slice()) {
+            ("score", []) => Ok(SortBy::Score),
+            ("random", []) => Ok(SortBy::Random(seed)),
+            ("random", [Expression::Literal(literal)]) => {
+                let seed = match literal {
+                    Literal::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                Ok(SortBy::Random(xxh3_64(seed.as_bytes())))
+            }
+            ("spatial.distance" | "custom" | "count" | "sum", _) => {
+                Err(self.not_yet(format!("'order by {}()'", call.name), Some(call.offset)))
+            }
+            _ => Err(self.invalid(format!("Invalid ORDER BY method call: '{call}'"))),
+        }
+    }
+}

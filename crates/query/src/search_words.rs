@@ -1,0 +1,136 @@
+//! The text of `search()`: words, wildcards and quoted phrases, as queries of an index.
+//!
+//! The text is split at white space. A part that begins or ends with `*` is a wildcard there; one in
+//! double quotes is a phrase; any other goes through the analyzer of the field, and when that makes
+//! several words of it, they are a phrase too.
+
+use search::{PhraseWord, Query};
+
+use crate::searched_fields::SearchedField;
+
+/// One part of the text.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'t> {
+    Plain(&'t str),
+    Quoted(&'t str),
+}
+
+/// The entries that have any, or all, parts of `text`.
+pub(crate) fn words_query(field: &SearchedField, text: &str, must_all: bool) -> Query {
+    let mut queries: Vec<Query> =
+        parts_of(text).into_iter().filter_map(|part| part_query(field, &part)).collect();
+    match queries.len() {
+        0 => Query::None,
+        1 => queries.remove(0),
+        _ if must_all => Query::And(queries),
+        _ => Query::Or(queries),
+    }
+}
+
+/// The words of a text, with their places, as the field's analyzer finds them.
+pub(crate) fn phrase_of(field: &SearchedField, text: &str) -> Vec<PhraseWord> {
+    let mut words = Vec::new();
+    field.analyzer().analyze(text, &mut |token| {
+        words.push(PhraseWord { text: token.text.to_owned(), position: token.position });
+    });
+    words
+}
+
+fn parts_of(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let quoted = rest.strip_prefix('"').and_then(|inner| inner.split_once('"'));
+        let (part, behind) = match quoted {
+            Some((inner, behind)) => (Part::Quoted(inner), behind),
+            None => {
+                let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+                (Part::Plain(&rest[..end]), &rest[end..])
+            }
+        };
+        parts.push(part);
+        rest = behind.trim_start();
+    }
+    parts
+}
+
+/// `None` when nothing is left of the part: it was a stop word, or signs.
+fn part_query(field: &SearchedField, part: &Part<'_>) -> Option<Query> {
+    let text = match *part {
+        Part::Quoted(text) => return phrase_query(field, text),
+        Part::Plain(text) => text,
+    };
+    let core = text.trim_matches('*');
+    let (is_open_in_front, is_open_behind) = (text.starts_with('*'), text.ends_with('*'));
+    if core.is_empty() {
+        return is_open_in_front.then(|| Query::exists(&field.name));
+    }
+    if !is_open_in_front && !is_open_behind {
+        return phrase_query(field, text);
+    }
+    let (name, text) = (field.name.clone(), single_word(field, core));
+    Some(match (is_open_in_front, is_open_behind) {
+        (true, true) => Query::Contains { field: name, text },
+        (true, false) => Query::Suffix { field: name, text },
+        (false, _) => Query::Prefix { field: name, text },
+    })
+}
+
+/// The part of a wildcard between its stars: what the analyzer makes of it when that is one word.
+fn single_word(field: &SearchedField, text: &str) -> String {
+    match phrase_of(field, text).as_mut_slice() {
+        [word] => std::mem::take(&mut word.text),
+        _ => model::lower_case(text).into_owned(),
+    }
+}
+
+fn phrase_query(field: &SearchedField, text: &str) -> Option<Query> {
+    let words = phrase_of(field, text);
+    match words.as_slice() {
+        [] => None,
+        [word] => Some(Query::text(&field.name, &word.text)),
+        _ => Some(Query::Phrase { field: field.name.clone(), words, slop: 0 }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use search::{FieldOptions, Indexing};
+
+    use super::*;
+
+    fn field() -> SearchedField {
+        SearchedField { name: "B".to_owned(), options: FieldOptions::new(Indexing::Search) }
+    }
+
+    fn prefix(text: &str) -> Query {
+        Query::Prefix { field: "B".to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_text_is_words_wildcards_and_phrases() {
+        let word = |text: &str| Query::text("B", text);
+        for (text, expected) in [
+            ("", Query::None),
+            ("the", Query::None),
+            ("Quick", word("quick")),
+            ("quick  fox", Query::Or(vec![word("quick"), word("fox")])),
+            ("the quick", word("quick")),
+            ("Quick*", prefix("quick")),
+            ("*ick", Query::Suffix { field: "B".to_owned(), text: "ick".to_owned() }),
+            ("*ui*", Query::Contains { field: "B".to_owned(), text: "ui".to_owned() }),
+            ("*", Query::exists("B")),
+            ("\"quick\" fox*", Query::Or(vec![word("quick"), prefix("fox")])),
+        ] {
+            assert_eq!(words_query(&field(), text, false), expected, "{text}");
+        }
+        let all = words_query(&field(), "quick fox", true);
+        assert_eq!(all, Query::And(vec![word("quick"), word("fox")]));
+        let Query::Phrase { words, slop: 0, .. } = words_query(&field(), "\"quick brown\"", false)
+        else {
+            panic!("a quoted text is a phrase");
+        };
+        let words: Vec<_> = words.iter().map(|word| (word.text.as_str(), word.position)).collect();
+        assert_eq!(words, [("quick", 0), ("brown", 1)]);
+    }
+}

@@ -1,0 +1,85 @@
+//! The fields of the index that a query runs on: how a path of the query is called there, and how its
+//! texts become terms.
+
+use indexing::{exact_field_name, search_field_name};
+use rql::FieldPath;
+use search::{FieldOptions, Indexing, analysis::Analyzer};
+
+use crate::error::QueryError;
+use crate::parameters::Asked;
+
+/// The field that holds the lower-cased ids of documents.
+pub(crate) const ID_FIELD: &str = "id()";
+
+/// The fields of an index, as the planning of a query sees them.
+pub trait SearchedFields {
+    /// Whether it is an automatic index: it has a field of its own for every way of indexing.
+    fn is_automatic(&self) -> bool;
+
+    /// How a field is indexed; `None` when the index has no such field.
+    fn options(&self, name: &str) -> Option<FieldOptions>;
+
+    /// The name of the index.
+    fn index_name(&self) -> &str;
+}
+
+/// The way in which a condition wants to look at a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// By its values.
+    Default,
+    /// By its values, in their own case.
+    Exact,
+    /// By its words.
+    Words,
+}
+
+/// A field of the index.
+#[derive(Clone, Debug)]
+pub(crate) struct SearchedField {
+    pub(crate) name: String,
+    pub(crate) options: FieldOptions,
+}
+
+impl SearchedField {
+    /// The field of document ids.
+    pub(crate) fn id() -> Self {
+        Self { name: ID_FIELD.to_owned(), options: FieldOptions::new(Indexing::Default) }
+    }
+
+    /// What takes its texts apart; a field that is not searched has no terms, whatever is asked.
+    pub(crate) fn analyzer(&self) -> Analyzer {
+        self.options.effective_analyzer().unwrap_or(Analyzer::LowerCaseKeyword)
+    }
+}
+
+impl Asked<'_> {
+    /// The field of the index that `path` means.
+    pub(crate) fn searched_field(
+        &self,
+        fields: &dyn SearchedFields,
+        path: &FieldPath,
+        look: Look,
+    ) -> Result<SearchedField, QueryError> {
+        self.require_known_alias(path)?;
+        let path = path.without_alias(self.alias()).unwrap_or_else(|| path.clone()).text();
+        let name = match look {
+            _ if !fields.is_automatic() => path,
+            Look::Default => path,
+            Look::Exact => exact_field_name(&path),
+            Look::Words => search_field_name(&path),
+        };
+        match fields.options(&name) {
+            Some(options) => Ok(SearchedField { name, options }),
+            None => {
+                let index = fields.index_name();
+                Err(QueryError::Argument {
+                    message: format!(
+                        "The field '{name}' is not indexed for index '{index}', cannot query/sort \
+                         on fields that are not indexed"
+                    ),
+                })
+            }
+        }
+    }
+}

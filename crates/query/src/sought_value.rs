@@ -1,0 +1,213 @@
+//! The values that conditions compare fields with, as terms of an index.
+
+use std::borrow::Cow;
+
+use blittable::{Corrupt, Value, write_json};
+use indexing::IndexValue;
+use model::lower_case;
+use rql::{Expression, Literal, NumberValue};
+use search::TermValue;
+
+use crate::error::QueryError;
+use crate::parameters::{Asked, Worth, shown};
+use crate::searched_fields::{Look, SearchedField};
+
+/// One value of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Sought {
+    Null,
+    Bool(bool),
+    Long(i64),
+    Double {
+        value: f64,
+        /// As the query has it.
+        digits: String,
+    },
+    Text(String),
+}
+
+impl Sought {
+    pub(crate) fn of_worth(worth: &Worth<'_>) -> Result<Self, Corrupt> {
+        Ok(match worth {
+            Worth::Literal(literal) => Self::of_literal(literal),
+            Worth::Parameter(value) => Self::of_value(value)?,
+        })
+    }
+
+    fn of_literal(literal: &Literal) -> Self {
+        match literal {
+            Literal::Null => Self::Null,
+            Literal::Bool(value) => Self::Bool(*value),
+            Literal::String(text) | Literal::Parameter(text) => Self::Text(text.clone()),
+            Literal::Number(number) => match number.value() {
+                NumberValue::Long(value) => Self::Long(value),
+                NumberValue::Double(value) => {
+                    Self::Double { value, digits: number.text().to_owned() }
+                }
+                NumberValue::TooLarge => Self::of_digits(number.text()),
+            },
+        }
+    }
+
+    fn of_value(value: &Value<'_>) -> Result<Self, Corrupt> {
+        Ok(match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Integer(value) => Self::Long(*value),
+            Value::Number(digits) => Self::of_digits(digits),
+            Value::String(text) => Self::Text(text.as_cow()?.into_owned()),
+            Value::Array(_) | Value::Object(_) => {
+                let mut json = Vec::new();
+                write_json(value, &mut json)?;
+                Self::Text(String::from_utf8_lossy(&json).into_owned())
+            }
+        })
+    }
+
+    /// A number that is no integer of 64 bits.
+    fn of_digits(digits: &str) -> Self {
+        Self::Double { value: digits.parse().unwrap_or(f64::NAN), digits: digits.to_owned() }
+    }
+
+    /// How refusals name its type.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "Null",
+            Self::Bool(true) => "True",
+            Self::Bool(false) => "False",
+            Self::Long(_) => "Long",
+            Self::Double { .. } => "Double",
+            Self::Text(_) => "String",
+        }
+    }
+
+    /// The moment that a text means when it is a date.
+    pub(crate) fn ticks(&self) -> Option<i64> {
+        let Self::Text(text) = self else { return None };
+        match IndexValue::of_text(Cow::Borrowed(text)) {
+            IndexValue::Time { ticks, .. } => Some(ticks),
+            IndexValue::Null
+            | IndexValue::Text(_)
+            | IndexValue::Word(_)
+            | IndexValue::Number { .. } => None,
+        }
+    }
+
+    /// The value as the text of one term of the field.
+    pub(crate) fn term_text(&self, field: &SearchedField, look: Look) -> Option<String> {
+        Some(match self {
+            Self::Null => return None,
+            Self::Bool(value) => value.to_string(),
+            Self::Long(value) => value.to_string(),
+            Self::Double { digits, .. } => match IndexValue::of_digits(digits) {
+                Some(IndexValue::Number { text, .. }) => text.into_owned(),
+                _ => digits.clone(),
+            },
+            Self::Text(text) => match IndexValue::of_text(Cow::Borrowed(text)) {
+                IndexValue::Time { text, .. } if !field.options.has_words() => text.into_owned(),
+                _ => in_the_case_of(field, look, text),
+            },
+        })
+    }
+
+    /// The value as a term that is found by its text, or null.
+    pub(crate) fn text_term(&self, field: &SearchedField, look: Look) -> TermValue {
+        self.term_text(field, look).map_or(TermValue::Null, TermValue::Text)
+    }
+}
+
+/// Texts are compared in lower case but where the field keeps them as they are. In a field of words
+/// only `exact()` leaves the case alone.
+pub(crate) fn in_the_case_of(field: &SearchedField, look: Look, text: &str) -> String {
+    let keeps_case = field.options.indexing == search::Indexing::Exact || look == Look::Exact;
+    if keeps_case { text.to_owned() } else { lower_case(text).into_owned() }
+}
+
+impl<'a> Asked<'a> {
+    /// The value that stands on the right side of a comparison.
+    pub(crate) fn sought(&self, expression: &'a Expression) -> Result<Sought, QueryError> {
+        match expression {
+            Expression::Literal(literal) => Ok(Sought::of_worth(&self.single(literal)?)?),
+            Expression::Field(path) => {
+                Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
+            }
+            Expression::Method(call) => {
+                let part = format!("'{}()' as a value", call.name);
+                Err(self.not_yet(part, Some(call.offset)))
+            }
+            _ => Err(self.invalid(format!("Expected value, but got: {expression}"))),
+        }
+    }
+
+    /// As [`Asked::worth`], but refuses an array where one value is compared.
+    fn single(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
+        let worth = self.worth(literal)?;
+        let Worth::Parameter(value @ Value::Array(_)) = worth else { return Ok(worth) };
+        let (json, kind) = (shown(&value), "Sparrow.Json.BlittableJsonReaderArray");
+        Err(self.invalid(format!("Parameter value '{json}' of type {kind} is not supported")))
+    }
+
+    /// The values of a list; an array in a parameter stands for its elements, however deep. Literals
+    /// must be of one type, and so must the elements of one parameter.
+    pub(crate) fn sought_list(
+        &self,
+        list: &'a [Expression],
+        of: &str,
+    ) -> Result<Vec<Sought>, QueryError> {
+        let mut values = Vec::with_capacity(list.len());
+        let mut first_literal = None;
+        for item in list {
+            let Expression::Literal(literal) = item else {
+                return Err(self.sought(item).err().unwrap_or_else(|| self.invalid("no value")));
+            };
+            match self.worth(literal)? {
+                Worth::Parameter(value) => self.add_elements(value, &mut values)?,
+                worth => {
+                    let value = Sought::of_worth(&worth)?;
+                    let kind = value.type_name();
+                    if value != Sought::Null && *first_literal.get_or_insert(kind) != kind {
+                        return Err(self.mixed_types(of));
+                    }
+                    values.push(value);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    pub(crate) fn mixed_types(&self, of: &str) -> QueryError {
+        self.invalid(format!(
+            "Incompatible types of variables in WHERE clause on '{of}' field. It got values of the \
+             following types: Value,Value"
+        ))
+    }
+
+    fn add_elements(&self, value: Value<'_>, values: &mut Vec<Sought>) -> Result<(), QueryError> {
+        let mut expected = None;
+        let mut pending = vec![value];
+        while let Some(value) = pending.pop() {
+            if let Value::Array(array) = value {
+                let first = pending.len();
+                for element in array.iter() {
+                    pending.push(element?);
+                }
+                pending[first..].reverse();
+                continue;
+            }
+            let element = Sought::of_value(&value)?;
+            let kind = element.type_name();
+            let expected = *expected.get_or_insert(kind);
+            if element != Sought::Null && kind != expected {
+                let text = match &element {
+                    Sought::Text(text) => text.clone(),
+                    _ => shown(&value),
+                };
+                return Err(self.invalid(format!(
+                    "Expected query parameter to be {expected} but was {kind}: {text}"
+                )));
+            }
+            values.push(element);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! Which index answers a query: the one that it names, an automatic one that fits, or one that is made
+//! for it. And waiting, without holding a thread, until an index has caught up.
+
+use std::{sync::Arc, time::Duration};
+
+use blittable::BlittableBuf;
+use database::DatabaseLease;
+use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexError};
+use model::Etag;
+use query::{Paging, QueryError};
+use rql::{Query, SourceKind};
+use serde_json::{Map, Value};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{
+    blocking::blocking, error_mapping::document_error, handlers::queries::query_error,
+    server_state::ServerState, stored_record::change_body,
+};
+
+/// How long a query that makes its index waits for it, and how long one waits that asks to.
+pub(crate) const WAIT_DEFAULT: Duration = Duration::from_secs(15);
+/// An automatic index that another one has taken the place of is kept that long.
+const SUPERSEDED_KEPT_FOR: Duration = Duration::from_secs(15);
+/// How long the index that takes its place may take to catch up before one looks again.
+const SUPERSEDED_WAIT: Duration = Duration::from_secs(3600);
+
+/// What answers a query.
+pub(crate) enum Target {
+    /// The documents themselves.
+    Collection,
+    /// An index.
+    Index {
+        /// Which.
+        index: Arc<Index>,
+        /// Whether it was made for this query.
+        is_new: bool,
+    },
+}
+
+/// Finds what answers the query, and makes an automatic index if need be.
+pub(crate) async fn target_of(
+    state: &Arc<ServerState>,
+    database: &DatabaseLease,
+    query: &Query,
+    parameters: Option<&BlittableBuf>,
+) -> Result<Target, TargetError> {
+    if let SourceKind::Index(name) = &query.source.kind {
+        return match database.indexes().get(name) {
+            Some(index) => Ok(Target::Index { index, is_new: false }),
+            None => Err(TargetError::MissingIndex(name.clone())),
+        };
+    }
+    let parameters = parameters.map(|values| values.as_view().root());
+    match query::plan(query, parameters, Paging::default()) {
+        Ok(_) => return Ok(Target::Collection),
+        Err(QueryError::NeedsIndex { .. }) => {}
+        Err(error) => return Err(TargetError::Refused(query_error(error))),
+    }
+    let wanted = query::needed_index(query, parameters)
+        .map_err(|error| TargetError::Refused(query_error(error)))?;
+    auto_index(state, database, &wanted).await.map_err(TargetError::Refused)
+}
+
+/// Why there is nothing to ask.
+pub(crate) enum TargetError {
+    /// The query names an index that there is not.
+    MissingIndex(String),
+    /// The query is refused.
+    Refused(ProtocolError),
+}
+
+async fn auto_index(
+    state: &Arc<ServerState>,
+    database: &DatabaseLease,
+    wanted: &AutoIndexDefinition,
+) -> Result<Target, ProtocolError> {
+    let (definition, supersedes) = match database.indexes().choose_auto(wanted) {
+        AutoChoice::Answers(index) => return Ok(Target::Index { index, is_new: false }),
+        AutoChoice::Wanted { definition, supersedes } => (definition, supersedes),
+    };
+    let index = make(state, database, definition).await?;
+    if let Some(superseded) = supersedes {
+        tokio::spawn(delete_when_caught_up(
+            Arc::clone(state),
+            database.record().name.as_str().to_owned(),
+            Arc::downgrade(&index),
+            superseded.name().to_owned(),
+        ));
+    }
+    Ok(Target::Index { index, is_new: true })
+}
+
+/// Writes the definition into the record of the database, which makes the index.
+async fn make(
+    state: &Arc<ServerState>,
+    database: &DatabaseLease,
+    definition: AutoIndexDefinition,
+) -> Result<Arc<Index>, ProtocolError> {
+    let (name, shape) = (definition.name(), definition.to_shape());
+    let (state, database_name) = (Arc::clone(state), database.record().name.clone());
+    let in_record = name.clone();
+    blocking(move || {
+        change_body(&state, database_name.as_str(), |body| {
+            let shape = serde_json::to_value(&shape).unwrap_or_default();
+            auto_indexes_of(body).insert(in_record, shape);
+        })
+    })
+    .await?;
+    if let Some(index) = database.indexes().get(&name) {
+        return Ok(index);
+    }
+    let faulty = database.indexes().faulty();
+    match faulty.iter().find(|faulty| faulty.name.eq_ignore_ascii_case(&name)) {
+        Some(faulty) => Err(index_error(&faulty.error)),
+        None => Err(ProtocolError::invalid_operation(format!("The index {name} has gone again"))),
+    }
+}
+
+fn auto_indexes_of(body: &mut Map<String, Value>) -> &mut Map<String, Value> {
+    let place = body.entry("AutoIndexes").or_insert_with(|| Value::Object(Map::new()));
+    if !place.is_object() {
+        *place = Value::Object(Map::new());
+    }
+    place.as_object_mut().expect("it was made an object")
+}
+
+/// Deletes an automatic index some time after the one that takes its place has caught up.
+async fn delete_when_caught_up(
+    state: Arc<ServerState>,
+    database_name: String,
+    successor: std::sync::Weak<Index>,
+    superseded: String,
+) {
+    let caught_up = {
+        let (Some(index), Some(database)) =
+            (successor.upgrade(), state.registry.if_open(&database_name))
+        else {
+            return;
+        };
+        let Ok(last) = index.last_etag_in(&database.read()) else { return };
+        wait_until(&index, last, SUPERSEDED_WAIT)
+    };
+    if !caught_up.await {
+        return;
+    }
+    sleep(SUPERSEDED_KEPT_FOR).await;
+    let deleted = blocking(move || {
+        change_body(&state, &database_name, |body| {
+            auto_indexes_of(body).remove(&superseded);
+        })
+    });
+    // Whoever deleted the database in the meantime deleted the index with it.
+    drop(deleted.await);
+}
+
+/// Waits until every change up to `etag` is in the entries; `false` when that took too long.
+pub(crate) fn wait_until(
+    index: &Index,
+    etag: Etag,
+    wait_max: Duration,
+) -> impl Future<Output = bool> + Send + use<> {
+    let (sender, receiver) = oneshot::channel();
+    // A request that has given up needs no answer.
+    index.when_indexed(etag, Box::new(move |reached| sender.send(reached).unwrap_or(())));
+    async move { matches!(timeout(wait_max, receiver).await, Ok(Ok(true))) }
+}
+
+/// Waits until the index has everything that is there now.
+pub(crate) async fn catch_up(
+    database: &DatabaseLease,
+    index: &Index,
+    wait_max: Duration,
+) -> Result<bool, ProtocolError> {
+    let last = index.last_etag_in(&database.read()).map_err(|error| document_error(&error))?;
+    Ok(wait_until(index, last, wait_max).await)
+}
+
+/// Why an index cannot be made or asked.
+pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
+    match error {
+        IndexError::Definition { message } => {
+            ProtocolError::new(ErrorKind::IndexCompilation, message.clone())
+        }
+        IndexError::Documents(error) => document_error(error),
+        IndexError::Storage(_)
+        | IndexError::Search(_)
+        | IndexError::Directory { .. }
+        | IndexError::Corrupt { .. }
+        | IndexError::Thread { .. } => ProtocolError::new(ErrorKind::Internal, error.to_string()),
+    }
+}

@@ -1,0 +1,143 @@
+//! The definition of an automatic index as the record of a database keeps and shows it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::index_definition::{FieldStorage, IndexDefinition, IndexPriority, IndexState, IndexType};
+
+/// An automatic index.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AutoIndexShape {
+    /// Of a group of nodes; there is none.
+    pub cluster_state: Option<Value>,
+    /// `AutoMap` or `AutoMapReduce`.
+    #[serde(rename = "Type")]
+    pub index_type: IndexType,
+    /// The collection that it is over.
+    pub collection: String,
+    /// Its fields by name.
+    pub map_fields: BTreeMap<String, AutoIndexFieldShape>,
+    /// The fields that it groups by.
+    pub group_by_fields: BTreeMap<String, AutoIndexFieldShape>,
+    /// Its name.
+    pub name: String,
+    /// Normal unless somebody changed it.
+    pub priority: IndexPriority,
+    /// `null` unless somebody changed it.
+    pub state: Option<IndexState>,
+}
+
+/// A field of an automatic index.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AutoIndexFieldShape {
+    /// Whether values are kept: no.
+    pub storage: FieldStorage,
+    /// How values are indexed: `Default`, or a list such as `Search, Exact, Default`.
+    pub indexing: String,
+    /// What a group makes of them.
+    pub aggregation: String,
+    /// For a field of shapes.
+    pub spatial: Option<AutoSpatialShape>,
+    /// Whether an array is a group or each of its elements.
+    pub group_by_array_behavior: String,
+    /// Whether words like a given one may be asked for.
+    pub suggestions: bool,
+    /// Whether the name was written in quotes.
+    pub is_name_quoted: bool,
+}
+
+/// Where a field of shapes is found in documents.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct AutoSpatialShape {
+    /// `Point` or `Wkt`.
+    pub method_type: String,
+    /// The paths.
+    pub method_arguments: Vec<String>,
+}
+
+impl Default for AutoIndexShape {
+    fn default() -> Self {
+        Self {
+            cluster_state: None,
+            index_type: IndexType::AutoMap,
+            collection: String::new(),
+            map_fields: BTreeMap::new(),
+            group_by_fields: BTreeMap::new(),
+            name: String::new(),
+            priority: IndexPriority::Normal,
+            state: None,
+        }
+    }
+}
+
+impl Default for AutoIndexFieldShape {
+    fn default() -> Self {
+        Self {
+            storage: FieldStorage::No,
+            indexing: "Default".to_owned(),
+            aggregation: "None".to_owned(),
+            spatial: None,
+            group_by_array_behavior: "NotApplicable".to_owned(),
+            suggestions: false,
+            is_name_quoted: false,
+        }
+    }
+}
+
+/// The indexes of a database, as its record keeps them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct RecordedIndexes {
+    /// Those that applications defined, by name.
+    pub indexes: BTreeMap<String, IndexDefinition>,
+    /// Those that queries asked for, by name.
+    pub auto_indexes: BTreeMap<String, AutoIndexShape>,
+}
+
+impl RecordedIndexes {
+    /// Those in the record of a database, JSON.
+    ///
+    /// # Errors
+    ///
+    /// What serde says when the record holds something else in their place.
+    pub fn of_record(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_automatic_index_is_shown_as_clients_know_it() {
+        let field = AutoIndexFieldShape { indexing: "Search, Default".to_owned(), ..Default::default() };
+        let shape = AutoIndexShape {
+            collection: "T".to_owned(),
+            map_fields: [("B".to_owned(), field)].into(),
+            name: "Auto/T/BySearch(B)".to_owned(),
+            ..Default::default()
+        };
+        let expected = json!({
+            "ClusterState": null, "Type": "AutoMap", "Collection": "T",
+            "MapFields": {"B": {
+                "Storage": "No", "Indexing": "Search, Default", "Aggregation": "None",
+                "Spatial": null, "GroupByArrayBehavior": "NotApplicable", "Suggestions": false,
+                "IsNameQuoted": false,
+            }},
+            "GroupByFields": {}, "Name": "Auto/T/BySearch(B)", "Priority": "Normal", "State": null,
+        });
+        assert_eq!(serde_json::to_value(&shape).unwrap(), expected);
+        let record = json!({"DatabaseName": "x", "AutoIndexes": {"Auto/T/BySearch(B)": expected}});
+        let read = RecordedIndexes::of_record(record.to_string().as_bytes()).unwrap();
+        assert_eq!(read.auto_indexes["Auto/T/BySearch(B)"].map_fields["B"].indexing, "Search, Default");
+        assert!(read.indexes.is_empty());
+    }
+}

@@ -1,0 +1,395 @@
+//! The definition of an index as clients send it, as the server shows it, and as the record of a
+//! database keeps it.
+//!
+//! Clients leave out what they do not mean and may send `null` instead; both are the default. Names of
+//! enumerations are read in any case.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::Value;
+
+/// The key of [`IndexDefinition::fields`] whose options count for every field.
+pub const ALL_FIELDS: &str = "__all_fields";
+
+/// One enumeration of the protocol: its names, and how they are read and printed.
+macro_rules! protocol_enum {
+    ($(#[$about:meta])* $name:ident { $($(#[$variant_about:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        pub enum $name { $($(#[$variant_about])* $variant),+ }
+
+        impl $name {
+            /// The value of that name, in any case.
+            pub fn named(text: &str) -> Option<Self> {
+                $(if text.eq_ignore_ascii_case(stringify!($variant)) { return Some(Self::$variant); })+
+                None
+            }
+
+            /// Its name in the protocol.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant)),+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::named(&text).ok_or_else(|| {
+                    de::Error::custom(format_args!(
+                        concat!("Could not convert '{}' to ", stringify!($name)), text
+                    ))
+                })
+            }
+        }
+    };
+}
+
+protocol_enum! {
+    /// How the values of a field become terms.
+    FieldIndexing {
+        /// Not at all.
+        No,
+        /// Analysed into words.
+        Search,
+        /// As they are.
+        Exact,
+        /// Lower-cased, as one term.
+        Default,
+    }
+}
+
+protocol_enum! {
+    /// Whether an index keeps the values of a field.
+    FieldStorage {
+        /// It does.
+        Yes,
+        /// It does not.
+        No,
+    }
+}
+
+protocol_enum! {
+    /// What an index remembers of the places of a field's terms.
+    TermVector {
+        /// Nothing.
+        No,
+        /// The terms of each entry.
+        Yes,
+        /// And their positions.
+        WithPositions,
+        /// Or where they lie in the text.
+        WithOffsets,
+        /// Both.
+        WithPositionsAndOffsets,
+    }
+}
+
+protocol_enum! {
+    /// Who may change a definition.
+    IndexLockMode {
+        /// Anybody.
+        Unlock,
+        /// Nobody; who tries is not told.
+        LockedIgnore,
+        /// Nobody; who tries is told.
+        LockedError,
+    }
+}
+
+protocol_enum! {
+    /// How much of the machine an index takes when there is not enough for all.
+    IndexPriority {
+        /// Less than requests.
+        Low,
+        /// The default: less than requests.
+        Normal,
+        /// As much as requests.
+        High,
+    }
+}
+
+protocol_enum! {
+    /// In which state an index is.
+    IndexState {
+        /// It follows the documents.
+        Normal,
+        /// Switched off.
+        Disabled,
+        /// An automatic index that nobody has asked for a long time.
+        Idle,
+        /// Too many of its documents failed, or its files did.
+        Error,
+    }
+}
+
+protocol_enum! {
+    /// What kind of index it is.
+    IndexType {
+        /// Nobody has said yet.
+        None,
+        /// Made for queries.
+        AutoMap,
+        /// Made for queries with `group by`.
+        AutoMapReduce,
+        /// Of a map in C#.
+        Map,
+        /// Of a map and a reduce in C#.
+        MapReduce,
+        /// It cannot be opened.
+        Faulty,
+        /// Of a map in JavaScript.
+        JavaScriptMap,
+        /// Of a map and a reduce in JavaScript.
+        JavaScriptMapReduce,
+    }
+}
+
+protocol_enum! {
+    /// What an index is over.
+    IndexSourceType {
+        /// Nobody has said yet.
+        None,
+        /// Documents.
+        Documents,
+        /// Time series.
+        TimeSeries,
+        /// Counters.
+        Counters,
+    }
+}
+
+protocol_enum! {
+    /// On what surface shapes lie.
+    SpatialFieldType {
+        /// The earth.
+        Geography,
+        /// A plane.
+        Cartesian,
+    }
+}
+
+protocol_enum! {
+    /// How shapes become terms.
+    SpatialSearchStrategy {
+        /// Cells named by geohashes.
+        GeohashPrefixTree,
+        /// Cells named by quarters.
+        QuadPrefixTree,
+        /// Only the box around a shape.
+        BoundingBox,
+    }
+}
+
+protocol_enum! {
+    /// The unit of distances.
+    SpatialUnits {
+        /// 1,000 metres.
+        Kilometers,
+        /// 1,609.344 metres.
+        Miles,
+    }
+}
+
+/// How the shapes of a field are indexed. What is left out is the default of its type and strategy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct SpatialOptions {
+    /// Geography unless said otherwise.
+    #[serde(rename = "Type")]
+    pub field_type: Option<SpatialFieldType>,
+    /// How fine the cells are.
+    pub max_tree_level: Option<u32>,
+    /// The greatest x (longitude).
+    pub max_x: Option<f64>,
+    /// The greatest y (latitude).
+    pub max_y: Option<f64>,
+    /// The least x.
+    pub min_x: Option<f64>,
+    /// The least y.
+    pub min_y: Option<f64>,
+    /// Geohashes unless said otherwise.
+    pub strategy: Option<SpatialSearchStrategy>,
+    /// Kilometers unless said otherwise.
+    pub units: Option<SpatialUnits>,
+}
+
+/// How one field is indexed. What is left out follows [`ALL_FIELDS`], then the default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct IndexFieldOptions {
+    /// The name of an analyzer.
+    pub analyzer: Option<String>,
+    /// How values become terms.
+    pub indexing: Option<FieldIndexing>,
+    /// Whether values are kept.
+    pub storage: Option<FieldStorage>,
+    /// Whether queries may ask for words like a given one.
+    pub suggestions: Option<bool>,
+    /// What is kept for highlighting.
+    pub term_vector: Option<TermVector>,
+    /// For a field of shapes.
+    pub spatial: Option<SpatialOptions>,
+}
+
+/// An index as an application defines it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct IndexDefinition {
+    /// Unique among the indexes of a database, in any case.
+    #[serde(deserialize_with = "or_default")]
+    pub name: String,
+    /// What it is over; the server finds out by itself.
+    pub source_type: Option<IndexSourceType>,
+    /// What kind it is; the server finds out by itself.
+    #[serde(rename = "Type")]
+    pub index_type: Option<IndexType>,
+    /// Unlocked unless said otherwise.
+    pub lock_mode: Option<IndexLockMode>,
+    /// Normal unless said otherwise.
+    pub priority: Option<IndexPriority>,
+    /// Normal unless said otherwise.
+    pub state: Option<IndexState>,
+    /// The collection that the results of the reduce are written to.
+    pub output_reduce_to_collection: Option<String>,
+    /// How a group of nodes takes it over; kept and shown only.
+    pub deployment_mode: Option<Value>,
+    /// The index of the change that made the output's collection.
+    pub reduce_output_index: Option<i64>,
+    /// How documents that refer to the output are named.
+    pub pattern_for_output_reduce_to_collection_references: Option<String>,
+    /// The collection of those documents.
+    pub pattern_references_collection_name: Option<String>,
+    /// Settings of this index only.
+    #[serde(deserialize_with = "or_default")]
+    pub configuration: BTreeMap<String, Option<String>>,
+    /// Code that maps and reduce may use, by name.
+    #[serde(deserialize_with = "or_default")]
+    pub additional_sources: BTreeMap<String, String>,
+    /// Libraries of .NET; kept and refused when there are any.
+    #[serde(deserialize_with = "or_default")]
+    pub additional_assemblies: Vec<Value>,
+    /// The text of the reduce.
+    pub reduce: Option<String>,
+    /// The texts of the maps.
+    #[serde(deserialize_with = "or_default")]
+    pub maps: Vec<String>,
+    /// Options by field, and those of [`ALL_FIELDS`].
+    #[serde(deserialize_with = "or_default")]
+    pub fields: BTreeMap<String, IndexFieldOptions>,
+}
+
+/// `null` is the default.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+impl IndexDefinition {
+    /// The definition as the protocol shows it: enumerations have their values, not `null`.
+    pub fn shown(&self) -> Self {
+        let mut shown = self.clone();
+        shown.source_type = Some(self.source_type.unwrap_or(IndexSourceType::Documents));
+        shown.index_type = Some(self.index_type.unwrap_or(IndexType::Map));
+        shown.lock_mode = Some(self.lock_mode.unwrap_or(IndexLockMode::Unlock));
+        shown.priority = Some(self.priority.unwrap_or(IndexPriority::Normal));
+        shown.state = Some(self.state.unwrap_or(IndexState::Normal));
+        shown
+    }
+
+    /// Whether entries made after `other` serve this definition too: they differ at most in what
+    /// does not decide entries (lock, priority, state).
+    pub fn has_the_same_entries_as(&self, other: &Self) -> bool {
+        self.maps == other.maps
+            && self.reduce == other.reduce
+            && self.fields == other.fields
+            && self.configuration == other.configuration
+            && self.additional_sources == other.additional_sources
+            && self.additional_assemblies == other.additional_assemblies
+            && self.output_reduce_to_collection == other.output_reduce_to_collection
+            && self.pattern_for_output_reduce_to_collection_references
+                == other.pattern_for_output_reduce_to_collection_references
+            && self.pattern_references_collection_name == other.pattern_references_collection_name
+    }
+
+    /// The options of a field: its own, then those of all fields.
+    pub fn field(&self, name: &str) -> IndexFieldOptions {
+        let all = self.fields.get(ALL_FIELDS).cloned().unwrap_or_default();
+        let Some(own) = self.fields.get(name) else { return all };
+        IndexFieldOptions {
+            analyzer: own.analyzer.clone().or(all.analyzer),
+            indexing: own.indexing.or(all.indexing),
+            storage: own.storage.or(all.storage),
+            suggestions: own.suggestions.or(all.suggestions),
+            term_vector: own.term_vector.or(all.term_vector),
+            spatial: own.spatial.clone().or(all.spatial),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_or_null_is_the_default() {
+        let sent = json!({
+            "Name": "Users/ByName", "Maps": ["from u in docs.Users select new { u.Name }"],
+            "Fields": {"Name": {"Indexing": "search", "Storage": "YES", "Analyzer": null}},
+            "Configuration": null, "Reduce": null, "IndexType": "Map", "Priority": null,
+        });
+        let definition: IndexDefinition = serde_json::from_value(sent).unwrap();
+        let field = &definition.fields["Name"];
+        assert_eq!(field.indexing, Some(FieldIndexing::Search));
+        assert_eq!(field.storage, Some(FieldStorage::Yes));
+        assert_eq!((field.analyzer.as_deref(), definition.priority), (None, None));
+        assert!(definition.configuration.is_empty());
+        let shown = serde_json::to_value(definition.shown()).unwrap();
+        assert_eq!(shown["Priority"], "Normal");
+        assert_eq!(shown["Fields"]["Name"]["Indexing"], "Search");
+        assert_eq!(shown["Fields"]["Name"]["Spatial"], Value::Null);
+    }
+
+    #[test]
+    fn an_unknown_name_of_an_enumeration_is_told() {
+        let sent = json!({"Name": "x", "Fields": {"A": {"Indexing": "Highlighting"}}});
+        let error = serde_json::from_value::<IndexDefinition>(sent).unwrap_err();
+        assert!(error.to_string().contains("Could not convert 'Highlighting' to FieldIndexing"));
+    }
+
+    #[test]
+    fn options_of_all_fields_count_where_a_field_says_nothing() {
+        let mut definition = IndexDefinition::default();
+        let stored = IndexFieldOptions { storage: Some(FieldStorage::Yes), ..Default::default() };
+        definition.fields.insert(ALL_FIELDS.to_owned(), stored);
+        let exact =
+            IndexFieldOptions { indexing: Some(FieldIndexing::Exact), ..Default::default() };
+        definition.fields.insert("Code".to_owned(), exact);
+        let code = definition.field("Code");
+        assert_eq!(code.storage, Some(FieldStorage::Yes));
+        assert_eq!(code.indexing, Some(FieldIndexing::Exact));
+        assert_eq!(definition.field("Other").storage, Some(FieldStorage::Yes));
+    }
+
+    #[test]
+    fn locks_and_priorities_do_not_decide_entries() {
+        let mut left = IndexDefinition { maps: vec!["map".to_owned()], ..Default::default() };
+        let mut right = left.clone();
+        right.lock_mode = Some(IndexLockMode::LockedError);
+        right.priority = Some(IndexPriority::High);
+        assert!(left.has_the_same_entries_as(&right));
+        left.reduce = Some("reduce".to_owned());
+        assert!(!left.has_the_same_entries_as(&right));
+    }
+}
