@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicI64, Ordering},
     },
     thread::{self, JoinHandle},
@@ -16,7 +16,9 @@ use model::{CollectionName, Etag};
 use platform::Platform;
 use search::FieldSet;
 use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
-use wire::{IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType};
+use wire::{
+    IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType,
+};
 
 use crate::{
     auto_definition::AutoIndexDefinition,
@@ -63,7 +65,7 @@ pub struct Index {
 /// What the thread and the users of an index share.
 pub(crate) struct IndexCore {
     pub(crate) name: String,
-    pub(crate) kind: IndexKind,
+    kind: RwLock<Arc<IndexKind>>,
     pub(crate) mapper: Box<dyn Mapper>,
     pub(crate) platform: Platform,
     pub(crate) documents: Arc<Environment>,
@@ -77,7 +79,10 @@ struct Progress {
     record: IndexRecord,
     /// Whether there may be changes that the thread has not looked for.
     has_news: bool,
+    /// Until the server stops.
     is_paused: bool,
+    /// By its definition.
+    is_disabled: bool,
     is_closing: bool,
     /// Why the thread ended by itself, or rests.
     failure: Option<Arc<IndexError>>,
@@ -101,10 +106,11 @@ impl Index {
     /// be opened.
     pub fn open(name: &str, kind: IndexKind, context: IndexContext) -> Result<Self, IndexError> {
         let mapper = mapper_of(&kind)?;
+        let is_disabled = kind.is_disabled();
         let (environment, record) = open_files(&context.platform, context.environment, &kind)?;
         let core = Arc::new(IndexCore {
             name: name.to_owned(),
-            kind,
+            kind: RwLock::new(Arc::new(kind)),
             mapper,
             platform: context.platform,
             documents: context.documents,
@@ -113,6 +119,7 @@ impl Index {
                 record,
                 has_news: true,
                 is_paused: false,
+                is_disabled,
                 is_closing: false,
                 failure: None,
                 waiters: Vec::new(),
@@ -135,8 +142,20 @@ impl Index {
     }
 
     /// What it was made after.
-    pub fn kind(&self) -> &IndexKind {
-        &self.core.kind
+    pub fn kind(&self) -> Arc<IndexKind> {
+        Arc::clone(&self.core.kind.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes over a definition that gives the same entries: another lock, priority or state. `false`
+    /// when it would give others, and nothing is changed.
+    pub(crate) fn take_over(&self, kind: &IndexKind) -> bool {
+        if !self.kind().has_the_same_entries_as(kind) {
+            return false;
+        }
+        *self.core.kind.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kind.clone());
+        self.core.lock().is_disabled = kind.is_disabled();
+        self.core.changed.notify_all();
+        true
     }
 
     /// The collections that it is over; none is all documents.
@@ -241,6 +260,8 @@ impl Index {
         let progress = self.core.lock();
         if progress.record.has_failed || progress.failure.is_some() {
             IndexState::Error
+        } else if progress.is_disabled {
+            IndexState::Disabled
         } else {
             IndexState::Normal
         }
@@ -286,9 +307,27 @@ impl Index {
 
     /// The definition as the protocol shows it.
     pub fn shown_definition(&self) -> IndexDefinition {
-        match &self.core.kind {
+        match self.kind().as_ref() {
             IndexKind::Static(definition) => definition.shown(),
             IndexKind::Auto(definition) => shown_auto_definition(&self.core.name, definition),
+        }
+    }
+}
+
+impl IndexKind {
+    /// Whether entries made after `other` serve this one too.
+    pub fn has_the_same_entries_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Auto(own), Self::Auto(other)) => own == other,
+            (Self::Static(own), Self::Static(other)) => own.has_the_same_entries_as(other),
+            (Self::Auto(_), Self::Static(_)) | (Self::Static(_), Self::Auto(_)) => false,
+        }
+    }
+
+    fn is_disabled(&self) -> bool {
+        match self {
+            Self::Auto(_) => false,
+            Self::Static(definition) => definition.state == Some(IndexState::Disabled),
         }
     }
 }
@@ -315,7 +354,7 @@ fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexD
     .shown()
 }
 
-fn mapper_of(kind: &IndexKind) -> Result<Box<dyn Mapper>, IndexError> {
+pub(crate) fn mapper_of(kind: &IndexKind) -> Result<Box<dyn Mapper>, IndexError> {
     match kind {
         IndexKind::Auto(definition) => Ok(Box::new(AutoMap::new(definition)?)),
         IndexKind::Static(definition) => Err(IndexError::Definition {
@@ -346,10 +385,10 @@ fn open_files(
     drop(environment.close());
     drop(environment);
     let directory = &options.directory;
-    platform.disk.remove_dir_all(directory).map_err(|source| IndexError::Directory {
-        directory: directory.clone(),
-        source,
-    })?;
+    platform
+        .disk
+        .remove_dir_all(directory)
+        .map_err(|source| IndexError::Directory { directory: directory.clone(), source })?;
     begin(Environment::open(platform, options)?, &wanted, platform)
 }
 
@@ -372,7 +411,11 @@ fn begin(
 fn identity_of(kind: &IndexKind) -> String {
     match kind {
         IndexKind::Auto(definition) => format!("auto {}", definition.name()),
-        IndexKind::Static(definition) => format!("static {definition:?}"),
+        IndexKind::Static(definition) => {
+            let mut deciding = definition.clone();
+            (deciding.lock_mode, deciding.priority, deciding.state) = (None, None, None);
+            format!("static {deciding:?}")
+        }
     }
 }
 
@@ -411,7 +454,7 @@ impl IndexCore {
             if progress.is_closing || progress.record.has_failed {
                 return Turn::End;
             }
-            if progress.has_news && !progress.is_paused {
+            if progress.has_news && !progress.is_paused && !progress.is_disabled {
                 progress.has_news = false;
                 return Turn::Index;
             }
@@ -442,9 +485,9 @@ impl IndexCore {
     pub(crate) fn rest_after(&self, error: IndexError) {
         let mut progress = self.lock();
         progress.failure = Some(Arc::new(error));
-        let rested = self.changed.wait_timeout_while(progress, REST_AFTER_FAILURE, |progress| {
-            !progress.is_closing
-        });
+        let rested = self
+            .changed
+            .wait_timeout_while(progress, REST_AFTER_FAILURE, |progress| !progress.is_closing);
         progress = rested.unwrap_or_else(PoisonError::into_inner).0;
         progress.failure = None;
         progress.has_news = true;

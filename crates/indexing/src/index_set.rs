@@ -12,13 +12,13 @@ use std::{
 use model::lower_case;
 use platform::Platform;
 use storage::{Environment, EnvironmentOptions};
-use wire::RecordedIndexes;
+use wire::{IndexState, RecordedIndexes};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::{
     auto_definition::AutoIndexDefinition,
     error::IndexError,
-    index::{Index, IndexContext, IndexKind},
+    index::{Index, IndexContext, IndexKind, mapper_of},
 };
 
 /// Indexes of one database, at most.
@@ -107,6 +107,15 @@ impl IndexSet {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether an index can be made after this.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Definition`] when it cannot.
+    pub fn check(kind: &IndexKind) -> Result<(), IndexError> {
+        mapper_of(kind).map(drop)
+    }
+
     /// Opens the indexes that a record lists and are not open, and deletes those that it does not.
     /// Those that cannot be opened are kept as faulty.
     pub fn follow_record(&self, record: &RecordedIndexes) {
@@ -148,7 +157,7 @@ impl IndexSet {
         let old = {
             let mut listed = self.lock();
             if let Some(index) = listed.indexes.get(&key)
-                && *index.kind() == kind
+                && index.take_over(&kind)
             {
                 return Ok(Arc::clone(index));
             }
@@ -239,7 +248,7 @@ impl IndexSet {
         let (name, kind) = {
             let listed = self.lock();
             match (listed.indexes.get(&key), listed.faulty.get(&key)) {
-                (Some(index), _) => (index.name().to_owned(), index.kind().clone()),
+                (Some(index), _) => (index.name().to_owned(), index.kind().as_ref().clone()),
                 (None, Some(faulty)) => (faulty.name.clone(), faulty.kind.clone()),
                 (None, None) => return None,
             }
@@ -253,17 +262,20 @@ impl IndexSet {
     /// The automatic index that answers what `wanted` asks, or the one to make.
     pub fn choose_auto(&self, wanted: &AutoIndexDefinition) -> AutoChoice {
         let indexes = self.all();
-        let autos = indexes.iter().filter_map(|index| match index.kind() {
-            IndexKind::Auto(definition) if index.failure().is_none() => Some((index, definition)),
-            IndexKind::Auto(_) | IndexKind::Static(_) => None,
-        });
-        let over_the_same: Vec<_> = autos
+        let over_the_same: Vec<_> = indexes
+            .iter()
+            .filter_map(|index| match index.kind().as_ref() {
+                IndexKind::Auto(definition) if index.state() == IndexState::Normal => {
+                    Some((index, definition.clone()))
+                }
+                IndexKind::Auto(_) | IndexKind::Static(_) => None,
+            })
             .filter(|(_, definition)| definition.is_over_the_same_documents_as(wanted))
             .collect();
         let answering = over_the_same.iter().filter(|(_, definition)| definition.covers(wanted));
         // The one that is furthest, then the one with the most fields.
-        let best =
-            answering.max_by_key(|(index, definition)| (index.progress(), definition.fields().len()));
+        let best = answering
+            .max_by_key(|(index, definition)| (index.progress(), definition.fields().len()));
         if let Some((index, _)) = best {
             return AutoChoice::Answers(Arc::clone(index));
         }

@@ -94,7 +94,8 @@ impl Indexer {
                 LogEntry::Tombstone(tombstone) => self.batch.delete(tombstone.lower_id())?,
             }
             count += 1;
-            let is_full = count == BATCH_CHANGES_MAX || BATCH_BYTES_MAX <= self.batch.memory_bytes();
+            let is_full =
+                count == BATCH_CHANGES_MAX || BATCH_BYTES_MAX <= self.batch.memory_bytes();
             if is_full || core.is_closing() {
                 outcome.has_more = true;
                 break;

@@ -10,6 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | `auto_definition`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
+//! | `static_definition` | what a written definition says before it is compiled |
 //! | `mapper`, `auto_map` | what turns a document into entries |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record` | what an index keeps of itself |
@@ -28,6 +29,7 @@ mod index_set;
 mod index_value;
 mod indexer;
 mod mapper;
+mod static_definition;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_map::{exact_field_name, search_field_name};
@@ -38,3 +40,4 @@ pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
 pub use index_set::{AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, OnOpen};
 pub use index_value::{IndexValue, for_each_value};
 pub use mapper::{MapError, Mapper};
+pub use static_definition::{REPLACEMENT_PREFIX, is_javascript};

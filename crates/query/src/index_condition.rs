@@ -26,11 +26,7 @@ pub(crate) struct Conditions<'s, 'a> {
 impl<'a> Conditions<'_, 'a> {
     /// The query of the index that chooses what `condition` does. Recursion is bounded by the nesting
     /// that the parser allows.
-    pub(crate) fn query(
-        &self,
-        condition: &'a Expression,
-        look: Look,
-    ) -> Result<Query, QueryError> {
+    pub(crate) fn query(&self, condition: &'a Expression, look: Look) -> Result<Query, QueryError> {
         let all = |parts: &'a [Expression]| {
             parts.iter().map(|part| self.query(part, look)).collect::<Result<Vec<_>, _>>()
         };
@@ -131,7 +127,8 @@ impl<'a> Conditions<'_, 'a> {
     ) -> Result<Query, QueryError> {
         let ends = || low.iter().chain(&high).map(|(value, _)| value);
         if ends().any(|value| *value == Sought::Null) {
-            let message = "null is neither less nor greater than any value; compare it with = or !=";
+            let message =
+                "null is neither less nor greater than any value; compare it with = or !=";
             return Err(self.asked.invalid(message));
         }
         if ends().all(|value| matches!(value, Sought::Long(_))) {
@@ -153,9 +150,8 @@ impl<'a> Conditions<'_, 'a> {
             let bound = |end: &Option<(Sought, bool)>| bound_of(end, Sought::ticks);
             return Ok(Query::range(&time_field, TermRange::Long(bound(&low), bound(&high))));
         }
-        let bound = |end: &Option<(Sought, bool)>| {
-            bound_of(end, |value| value.term_text(field, look))
-        };
+        let bound =
+            |end: &Option<(Sought, bool)>| bound_of(end, |value| value.term_text(field, look));
         Ok(Query::range(&field.name, TermRange::Text(bound(&low), bound(&high))))
     }
 
@@ -264,8 +260,9 @@ impl<'a> Conditions<'_, 'a> {
         let Sought::Long(slop) = self.asked.sought(distance)? else {
             return Err(self.asked.invalid("Proximity distance must be a whole number"));
         };
-        let slop = u32::try_from(slop)
-            .map_err(|_| self.asked.invalid("Proximity distance must be a number greater than 0"))?;
+        let slop = u32::try_from(slop).map_err(|_| {
+            self.asked.invalid("Proximity distance must be a number greater than 0")
+        })?;
         let field = self.field_argument(search, Look::Words)?;
         let words = crate::search_words::phrase_of(&field, &self.text_argument(search)?);
         if words.len() < 2 {
@@ -329,8 +326,7 @@ impl<'a> Conditions<'_, 'a> {
     /// The second argument, which must be a text.
     fn text_argument(&self, call: &'a MethodCall) -> Result<String, QueryError> {
         let Some(value) = call.arguments.get(1) else {
-            let message =
-                format!("Method {}() expects second argument to be provided", call.name);
+            let message = format!("Method {}() expects second argument to be provided", call.name);
             return Err(self.asked.invalid(message));
         };
         match self.asked.sought(value)? {
@@ -354,10 +350,7 @@ fn any_or_all(field: &SearchedField, values: &[Sought], all: bool, look: Look) -
     if all { Query::AllOf { field, values } } else { Query::AnyOf { field, values } }
 }
 
-fn bound_of<T>(
-    end: &Option<(Sought, bool)>,
-    value: impl Fn(&Sought) -> Option<T>,
-) -> Bound<T> {
+fn bound_of<T>(end: &Option<(Sought, bool)>, value: impl Fn(&Sought) -> Option<T>) -> Bound<T> {
     match end.as_ref().and_then(|(end, is_included)| Some((value(end)?, is_included))) {
         None => Bound::Unbounded,
         Some((value, true)) => Bound::Included(value),

@@ -3,7 +3,7 @@
 //! Entries come from one snapshot of the index, documents from one of the documents that was taken
 //! after it. A document that was deleted in between is left out of its page.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use blittable::Object;
 use indexing::{Index, IndexKind, exact_field_name, search_field_name};
@@ -50,7 +50,8 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     let asked = Asked { query, parameters };
     asked.refuse_unanswered_clauses()?;
     let reader = IndexReader::open(snapshot.tx)?;
-    let fields = FieldsOfIndex { index: snapshot.index, reader: &reader };
+    let fields =
+        FieldsOfIndex { index: snapshot.index, kind: snapshot.index.kind(), reader: &reader };
     let conditions = Conditions { asked: &asked, fields: &fields };
     let condition = match &query.condition {
         Some(condition) => conditions.query(condition, Look::Default)?,
@@ -159,16 +160,17 @@ fn row_of<'t, D: Transaction, I: Transaction>(
 /// The fields of an index that a query runs on.
 struct FieldsOfIndex<'t, 'r, I> {
     index: &'t Index,
+    kind: Arc<IndexKind>,
     reader: &'r IndexReader<'t, I>,
 }
 
 impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
     fn is_automatic(&self) -> bool {
-        matches!(self.index.kind(), IndexKind::Auto(_))
+        matches!(self.kind.as_ref(), IndexKind::Auto(_))
     }
 
     fn options(&self, name: &str) -> Option<FieldOptions> {
-        let IndexKind::Auto(definition) = self.index.kind() else { return None };
+        let IndexKind::Auto(definition) = self.kind.as_ref() else { return None };
         for field in definition.fields() {
             let plain = field.name();
             if name == plain {

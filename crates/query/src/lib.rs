@@ -39,8 +39,8 @@ mod search_words;
 mod searched_fields;
 mod sought_value;
 
-pub use error::{Family, QueryError};
 pub use collection_execution::execute;
+pub use error::{Family, QueryError};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, execute_on_index};

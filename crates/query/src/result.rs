@@ -174,9 +174,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 
     /// The documents to give along with the rows that [`QueryResult::next_row`] has given, in the
     /// order in which they were met; rows themselves and missing documents are not among them.
-    pub fn includes(
-        &self,
-    ) -> impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + '_ {
+    pub fn includes(&self) -> impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + '_ {
         let ids = self.included.in_order.iter().filter(|id| !self.included.rows.contains(*id));
         ids.filter_map(|id| documents::get(self.documents, id).transpose())
     }

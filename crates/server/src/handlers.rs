@@ -12,6 +12,7 @@ pub(crate) mod delete_by_query;
 pub(crate) mod documents;
 pub(crate) mod hilo;
 pub(crate) mod identities;
+pub(crate) mod index_changes;
 pub(crate) mod indexes;
 pub(crate) mod io_metrics;
 pub(crate) mod logs;

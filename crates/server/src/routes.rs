@@ -3,9 +3,9 @@
 use crate::{
     handlers::{
         bulk_docs, bulk_insert, compaction, configuration, database_administration, databases,
-        debug, delete_by_query, documents, hilo, identities, indexes, io_metrics, logs, memory,
-        multi_get, notifications, operations, queries, server_info, statistics, storage_report,
-        streams,
+        debug, delete_by_query, documents, hilo, identities, index_changes, indexes, io_metrics,
+        logs, memory, multi_get, notifications, operations, queries, server_info, statistics,
+        storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -90,25 +90,28 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/streams/queries"            Read          Whole    Waiting(queries::stream);
 
     "GET"    "/databases/*/indexes"                    Read          Ignored  Inline(indexes::list);
-    "DELETE" "/databases/*/indexes"                    Write         Ignored  Inline(indexes::not_found);
-    "RESET"  "/databases/*/indexes"                    Write         Ignored  Inline(indexes::of_one);
-    "GET"    "/databases/*/indexes/stats"              Read          Ignored  Inline(indexes::list);
+    "PUT"    "/databases/*/indexes"                    Write         Whole    Waiting(index_changes::put_javascript);
+    "PUT"    "/databases/*/admin/indexes"              DatabaseAdmin Whole    Waiting(index_changes::put);
+    "DELETE" "/databases/*/indexes"                    Write         Ignored  Waiting(index_changes::delete);
+    "RESET"  "/databases/*/indexes"                    Write         Ignored  Waiting(index_changes::reset);
+    "GET"    "/databases/*/indexes/stats"              Read          Ignored  Inline(indexes::stats);
     "GET"    "/databases/*/indexes/errors"             Read          Ignored  Inline(indexes::errors);
-    "DELETE" "/databases/*/indexes/errors"             Write         Ignored  Inline(indexes::clear_errors);
+    "DELETE" "/databases/*/indexes/errors"             Write         Ignored  Waiting(index_changes::clear_errors);
     "GET"    "/databases/*/indexes/status"             Read          Ignored  Inline(indexes::status);
-    "GET"    "/databases/*/indexes/staleness"          Read          Ignored  Inline(indexes::of_one);
+    "GET"    "/databases/*/indexes/staleness"          Read          Ignored  Inline(indexes::staleness);
     "GET"    "/databases/*/indexes/terms"              Read          Ignored  Inline(indexes::terms);
     "GET"    "/databases/*/indexes/progress"           Read          Ignored  Inline(indexes::progress);
     "GET"    "/databases/*/indexes/performance"        Read          Ignored  Inline(indexes::performance);
-    "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(indexes::not_found);
-    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Inline(indexes::not_found);
-    "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Inline(indexes::has_changed);
-    "POST"   "/databases/*/indexes/set-lock"           Write         Whole    Inline(indexes::configure);
-    "POST"   "/databases/*/indexes/set-priority"       Write         Whole    Inline(indexes::configure);
-    "POST"   "/databases/*/admin/indexes/stop"         DatabaseAdmin Ignored  Inline(indexes::pause);
-    "POST"   "/databases/*/admin/indexes/start"        DatabaseAdmin Ignored  Inline(indexes::resume);
-    "POST"   "/databases/*/admin/indexes/enable"       DatabaseAdmin Ignored  Inline(indexes::of_one);
-    "POST"   "/databases/*/admin/indexes/disable"      DatabaseAdmin Ignored  Inline(indexes::of_one);
+    "GET"    "/databases/*/indexes/total-time"         Read          Ignored  Inline(indexes::total_time);
+    "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(indexes::details);
+    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Inline(indexes::details);
+    "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Inline(index_changes::has_changed);
+    "POST"   "/databases/*/indexes/set-lock"           Write         Whole    Waiting(index_changes::set_lock);
+    "POST"   "/databases/*/indexes/set-priority"       Write         Whole    Waiting(index_changes::set_priority);
+    "POST"   "/databases/*/admin/indexes/stop"         DatabaseAdmin Ignored  Inline(index_changes::pause);
+    "POST"   "/databases/*/admin/indexes/start"        DatabaseAdmin Ignored  Inline(index_changes::resume);
+    "POST"   "/databases/*/admin/indexes/enable"       DatabaseAdmin Ignored  Waiting(index_changes::enable);
+    "POST"   "/databases/*/admin/indexes/disable"      DatabaseAdmin Ignored  Waiting(index_changes::disable);
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);

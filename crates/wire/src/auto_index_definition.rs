@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::index_definition::{FieldStorage, IndexDefinition, IndexPriority, IndexState, IndexType};
+use crate::index_definition::{
+    FieldStorage, IndexDefinition, IndexPriority, IndexState, IndexType,
+};
 
 /// An automatic index.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -118,7 +120,8 @@ mod tests {
 
     #[test]
     fn an_automatic_index_is_shown_as_clients_know_it() {
-        let field = AutoIndexFieldShape { indexing: "Search, Default".to_owned(), ..Default::default() };
+        let field =
+            AutoIndexFieldShape { indexing: "Search, Default".to_owned(), ..Default::default() };
         let shape = AutoIndexShape {
             collection: "T".to_owned(),
             map_fields: [("B".to_owned(), field)].into(),
@@ -137,7 +140,10 @@ mod tests {
         assert_eq!(serde_json::to_value(&shape).unwrap(), expected);
         let record = json!({"DatabaseName": "x", "AutoIndexes": {"Auto/T/BySearch(B)": expected}});
         let read = RecordedIndexes::of_record(record.to_string().as_bytes()).unwrap();
-        assert_eq!(read.auto_indexes["Auto/T/BySearch(B)"].map_fields["B"].indexing, "Search, Default");
+        assert_eq!(
+            read.auto_indexes["Auto/T/BySearch(B)"].map_fields["B"].indexing,
+            "Search, Default"
+        );
         assert!(read.indexes.is_empty());
     }
 }

@@ -79,6 +79,10 @@ kinds! {
     /// No index of that name.
     IndexDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
+    /// A definition that an index may not be changed to.
+    IndexCreation = 500 "Raven.Client.Exceptions.Documents.Indexes.IndexCreationException";
+    /// Something that only an administrator may do.
+    UnauthorizedAccess = 500 "System.UnauthorizedAccessException";
     /// A definition that cannot be an index.
     IndexCompilation = 500
         "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException";

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::index_shapes::IndexStatistics;
 use crate::server_shapes::DebugMetadata;
 use crate::size_text::SizeText;
 
@@ -24,6 +25,8 @@ pub struct DatabaseStatistics {
     pub last_database_etag: u64,
     /// Bytes on disk.
     pub size_bytes: u64,
+    /// What is told of each index.
+    pub indexes: Vec<IndexStatistics>,
 }
 
 impl DatabaseStatistics {
@@ -50,25 +53,35 @@ impl DatabaseStatistics {
     /// `/stats/essential`.
     pub fn to_essential_json(&self) -> Value {
         json!({
-            "CountOfIndexes": 0, "CountOfDocuments": self.documents_count,
+            "CountOfIndexes": self.indexes.len(), "CountOfDocuments": self.documents_count,
             "CountOfRevisionDocuments": 0, "CountOfTombstones": self.tombstones_count,
             "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0, "CountOfAttachments": 0,
-            "CountOfCounterEntries": 0, "CountOfTimeSeriesSegments": 0, "Indexes": []
+            "CountOfCounterEntries": 0, "CountOfTimeSeriesSegments": 0,
+            "Indexes": self.summaries()
         })
+    }
+
+    fn summaries(&self) -> Vec<Value> {
+        self.indexes.iter().map(IndexStatistics::to_summary_json).collect()
+    }
+
+    /// When any index last indexed.
+    fn last_indexing_time(&self) -> Option<&str> {
+        self.indexes.iter().filter_map(|index| index.last_indexing_time.as_deref()).max()
     }
 
     fn append_to(&self, answer: &mut Map<String, Value>) {
         let Value::Object(numbers) = json!({
-            "CountOfIndexes": 0, "CountOfDocuments": self.documents_count,
+            "CountOfIndexes": self.indexes.len(), "CountOfDocuments": self.documents_count,
             "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
             "CountOfConflicts": 0, "CountOfAttachments": 0, "CountOfCounterEntries": 0,
             "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": 0,
             "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
             "NumberOfTransactionMergerQueueOperations": self.queued_commands, "Is64Bit": true,
             "Pager": "Voron.Impl.Paging.RvnMemoryMapPager", "LastDocEtag": self.last_document_etag,
-            "LastDatabaseEtag": self.last_database_etag, "LastIndexingTime": null,
+            "LastDatabaseEtag": self.last_database_etag, "LastIndexingTime": self.last_indexing_time(),
             "SizeOnDisk": SizeText::of(self.size_bytes), "TempBuffersSizeOnDisk": SizeText::of(0),
-            "Indexes": []
+            "Indexes": self.summaries()
         }) else {
             return;
         };

@@ -1,117 +1,347 @@
-//! Indexes: there are none yet, and that is what is answered. Making one is refused by name.
+//! What an operator and the clients see of the indexes of a database.
 
+use std::sync::Arc;
+
+use database::Database;
+use documents::CollectionStatistics;
 use http::StatusCode;
+use indexing::{Index, IndexError, IndexingAction};
+use model::{CollectionName, Etag, date};
+use search::{IndexReader, TermValue};
 use serde_json::{Value, json};
-use wire::{ErrorKind, ProtocolError};
-
-use crate::{
-    answer::Answer,
-    call::Call,
-    stored_record::{read_object, texts_of},
+use storage::{ReadTransaction, Transaction};
+use wire::{
+    ErrorKind, IndexState, ProtocolError,
+    index_shapes::{CollectionProgress, IndexStatistics},
 };
 
-fn missing(name: &str) -> ProtocolError {
+use crate::{answer::Answer, call::Call, error_mapping::document_error, index_choice::index_error};
+
+/// Terms that are given at once when nobody says how many.
+const TERMS_MAX: usize = 1024;
+/// How the answers call a null among terms.
+const NULL_TERM: &str = "NULL_VALUE";
+/// How the answers call an empty text among terms.
+const EMPTY_TERM: &str = "EMPTY_STRING";
+const ALL_DOCUMENTS: &str = "@all_docs";
+
+/// The refusal of who names an index that there is not.
+pub(crate) fn missing(name: &str) -> ProtocolError {
     let message = format!("There is no index with '{name}' name.");
     ProtocolError::new(ErrorKind::IndexDoesNotExist, message)
 }
 
-fn none(call: &Call) -> Answer {
-    let metadata = call.state.debug_metadata();
-    Answer::shape(StatusCode::OK, &json!({"@metadata": metadata, "Results": []}))
+/// The index that the request names.
+pub(crate) fn named(call: &Call, name: &str) -> Result<Arc<Index>, ProtocolError> {
+    call.database()?.indexes().get(name).ok_or_else(|| missing(name))
 }
 
-/// `GET /indexes` and `GET /indexes/stats`: all, or one by its name.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
-    match call.query().get("name") {
-        Some(_) => Ok(Answer::empty(StatusCode::NOT_FOUND)),
-        None => Ok(none(call)),
+/// The indexes that the request names, or all of them.
+fn named_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ProtocolError> {
+    let query = call.query();
+    let mut names = query.all("name").filter(|name| !name.is_empty()).peekable();
+    match names.peek() {
+        None => Ok(call.database()?.indexes().all()),
+        Some(_) => names.map(|name| named(call, name)).collect(),
     }
+}
+
+fn results(call: &Call, results: Vec<Value>) -> Answer {
+    let metadata = call.state.debug_metadata();
+    Answer::shape(StatusCode::OK, &json!({"@metadata": metadata, "Results": results}))
+}
+
+/// `GET /indexes`: definitions, or names.
+pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let indexes = call.database()?.indexes();
+    let listed = match query.get("name").filter(|name| !name.is_empty()) {
+        Some(name) => match indexes.get(name) {
+            Some(index) => vec![index],
+            None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+        },
+        None => {
+            let start = usize::try_from(query.start()?).unwrap_or(0);
+            let count = usize::try_from(query.page_size()?).unwrap_or(0);
+            indexes.all().into_iter().skip(start).take(count).collect()
+        }
+    };
+    let names_only = query.bool("namesOnly")?.unwrap_or(false);
+    let shown = listed.iter().map(|index| match names_only {
+        true => json!(index.name()),
+        false => json!(index.shown_definition()),
+    });
+    Ok(results(call, shown.collect()))
+}
+
+/// `GET /indexes/stats`: of all, or of one.
+pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let listed = match call.query().get("name").filter(|name| !name.is_empty()) {
+        Some(name) => match database.indexes().get(name) {
+            Some(index) => vec![index],
+            None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+        },
+        None => database.indexes().all(),
+    };
+    let shown: Result<_, _> =
+        listed.iter().map(|index| Ok(statistics_of(database, index)?.to_json())).collect();
+    Ok(results(call, shown?))
+}
+
+/// What is told of an index.
+pub(crate) fn statistics_of(
+    database: &Database,
+    index: &Index,
+) -> Result<IndexStatistics, ProtocolError> {
+    let documents = database.read();
+    let definition = index.shown_definition();
+    let (record, state) = (index.record(), index.state());
+    let failed = |error| index_error(&IndexError::from(error));
+    let tx = index.read();
+    let entries = IndexReader::open(&tx).map_err(failed)?.entry_count();
+    let time = |ticks: i64| (ticks != 0).then(|| date::format(ticks));
+    let files = index.environment().statistics();
+    Ok(IndexStatistics {
+        name: index.name().to_owned(),
+        map_attempts: record.map_attempts,
+        map_errors: record.map_errors,
+        outputs_max: record.outputs_max,
+        collections: progress_of(&documents, index)?,
+        last_querying_time: time(index.last_query_ticks()),
+        last_indexing_time: time(record.last_indexing_ticks),
+        created: date::format(record.created_ticks),
+        state,
+        priority: definition.priority.unwrap_or(wire::IndexPriority::Normal),
+        lock_mode: definition.lock_mode.unwrap_or(wire::IndexLockMode::Unlock),
+        index_type: definition.index_type.unwrap_or(wire::IndexType::Map),
+        source_type: definition.source_type.unwrap_or(wire::IndexSourceType::Documents),
+        status: status_of(index),
+        is_stale: index.is_stale(&documents).map_err(|error| document_error(&error))?,
+        is_invalid: state == IndexState::Error,
+        entries,
+        errors: index.errors().map_err(|error| index_error(&error))?.len() as u64,
+        disk_bytes: files.data_file_bytes + files.journal_bytes,
+    })
+}
+
+fn status_of(index: &Index) -> &'static str {
+    match index.state() {
+        IndexState::Disabled => "Disabled",
+        _ if index.is_paused() => "Paused",
+        IndexState::Error => "Paused",
+        IndexState::Normal | IndexState::Idle => "Running",
+    }
+}
+
+fn progress_of(
+    documents: &ReadTransaction,
+    index: &Index,
+) -> Result<Vec<CollectionProgress>, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let progress = index.progress();
+    let of_log = |collection: String, last: Etag, lag: u64| CollectionProgress {
+        collection,
+        last_etag: progress.min(last).0,
+        lag,
+    };
+    if index.collections().is_empty() {
+        let last = documents::progress(documents).map_err(failed)?.last_etag;
+        let lag = lag_of(documents, None, progress, last)?;
+        return Ok(vec![of_log(ALL_DOCUMENTS.to_owned(), last, lag)]);
+    }
+    let of_one = |name: &CollectionName| {
+        let last = documents::last_etag_of_collection(documents, name).map_err(failed)?;
+        let known: Option<CollectionStatistics> =
+            documents::collection(documents, name).map_err(failed)?;
+        let shown = known.map_or_else(|| name.clone(), |known| known.name);
+        let lag = lag_of(documents, Some(name), progress, last)?;
+        Ok(of_log(shown.as_str().to_owned(), last, lag))
+    };
+    index.collections().iter().map(of_one).collect()
+}
+
+/// Changes that are not indexed yet, counted up to [`LAG_COUNTED_MAX`].
+fn lag_of(
+    documents: &ReadTransaction,
+    collection: Option<&CollectionName>,
+    progress: Etag,
+    last: Etag,
+) -> Result<u64, ProtocolError> {
+    const LAG_COUNTED_MAX: usize = 10_000;
+    if last <= progress {
+        return Ok(0);
+    }
+    let failed = |error| document_error(&error);
+    let counted = match collection {
+        None => documents::log(documents, progress).map_err(failed)?.take(LAG_COUNTED_MAX).count(),
+        Some(name) => documents::log_of_collection(documents, name, progress)
+            .map_err(failed)?
+            .take(LAG_COUNTED_MAX)
+            .count(),
+    };
+    Ok(counted as u64)
 }
 
 /// `GET /indexes/errors`: of all, or of those that are named.
 pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
-    match call.query().get("name") {
-        Some(name) => Err(missing(name)),
-        None => Ok(none(call)),
-    }
+    let of_one = |index: Arc<Index>| {
+        let errors = index.errors().map_err(|error| index_error(&error))?;
+        let shown: Vec<_> = errors
+            .iter()
+            .map(|error| {
+                let action = match error.action {
+                    IndexingAction::Map => "Map",
+                    IndexingAction::Write => "Write",
+                };
+                json!({
+                    "Timestamp": date::format(error.ticks), "Document": error.document,
+                    "Action": action, "Error": error.message
+                })
+            })
+            .collect();
+        Ok(json!({"Name": index.name(), "Errors": shown}))
+    };
+    let shown: Result<_, _> = named_or_all(call)?.into_iter().map(of_one).collect();
+    Ok(results(call, shown?))
 }
 
-/// `GET /indexes/performance`.
+/// `GET /indexes/performance`: nothing is recorded of single batches yet.
 pub(crate) fn performance(call: &Call) -> Result<Answer, ProtocolError> {
-    Ok(none(call))
+    let of_one = |index: Arc<Index>| json!({"Name": index.name(), "Performance": []});
+    Ok(results(call, named_or_all(call)?.into_iter().map(of_one).collect()))
 }
 
-/// `GET /indexes/progress`.
-pub(crate) fn progress(_: &Call) -> Result<Answer, ProtocolError> {
-    Ok(Answer::shape(StatusCode::OK, &json!({"Results": []})))
+/// `GET /indexes/progress`: of those that are stale.
+pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let mut shown = Vec::new();
+    for index in database.indexes().all() {
+        let statistics = statistics_of(database, &index)?;
+        if statistics.is_stale {
+            shown.push(statistics.to_progress_json());
+        }
+    }
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": shown})))
 }
 
 /// `GET /indexes/status`.
 pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
-    let status = if call.database()?.indexes().is_paused() { "Paused" } else { "Running" };
-    Ok(Answer::shape(StatusCode::OK, &json!({"Status": status, "Indexes": []})))
+    let indexes = call.database()?.indexes();
+    let status = if indexes.is_paused() { "Paused" } else { "Running" };
+    let of_one = |index: &Arc<Index>| json!({"Name": index.name(), "Status": status_of(index)});
+    let listed: Vec<_> = indexes.all().iter().map(of_one).collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"Status": status, "Indexes": listed})))
 }
 
-/// `GET /indexes/staleness` and `RESET /indexes`: of one index.
-pub(crate) fn of_one(call: &Call) -> Result<Answer, ProtocolError> {
-    Err(missing(call.query().single_non_empty("name")?))
+/// `GET /indexes/staleness`.
+pub(crate) fn staleness(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let index = named(call, query.single_non_empty("name")?)?;
+    let reasons = staleness_reasons(&call.database()?.read(), &index)?;
+    let shape = json!({"IsStale": !reasons.is_empty(), "StalenessReasons": reasons});
+    Ok(Answer::shape(StatusCode::OK, &shape))
+}
+
+fn staleness_reasons(
+    documents: &ReadTransaction,
+    index: &Index,
+) -> Result<Vec<String>, ProtocolError> {
+    let behind = progress_of(documents, index)?.into_iter().filter(|progress| 0 < progress.lag);
+    let of_one = |progress: CollectionProgress| {
+        let last = match CollectionName::new(progress.collection.as_str()) {
+            Ok(name) if progress.collection != ALL_DOCUMENTS => {
+                documents::last_etag_of_collection(documents, &name)
+            }
+            _ => documents::progress(documents).map(|progress| progress.last_etag),
+        };
+        let last = last.map_err(|error| document_error(&error))?.0;
+        let CollectionProgress { collection, last_etag, .. } = progress;
+        Ok(format!(
+            "There are still some documents to process from collection '{collection}'. The last \
+             Document etag in that collection is '{last}', but last committed document etag for \
+             that collection is '{last_etag}'"
+        ))
+    };
+    behind.map(of_one).collect()
 }
 
 /// `GET /indexes/terms`.
 pub(crate) fn terms(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let name = query.single_non_empty("name")?;
-    query.single_non_empty("field")?;
-    Err(missing(name))
-}
-
-/// `DELETE /indexes`, `GET /indexes/source` and `GET /indexes/debug`: a missing one is no error.
-pub(crate) fn not_found(call: &Call) -> Result<Answer, ProtocolError> {
-    call.query().single_non_empty("name")?;
-    Ok(Answer::empty(StatusCode::NOT_FOUND))
-}
-
-/// `DELETE /indexes/errors`: of all, or of those that are named.
-pub(crate) fn clear_errors(call: &Call) -> Result<Answer, ProtocolError> {
-    match call.query().get("name") {
-        Some(name) => Err(missing(name)),
-        None => Ok(Answer::empty(StatusCode::NO_CONTENT)),
+    let field = query.single_non_empty("field")?;
+    let index = named(call, name)?;
+    let tx = index.read();
+    let etag = terms_etag(&index).to_string();
+    if call.if_none_match() == Some(etag.as_str()) {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
+    let limit = query.int("pageSize")?.and_then(|size| usize::try_from(size).ok());
+    let limit = limit.unwrap_or(TERMS_MAX);
+    let after = query.get("fromValue").filter(|value| !value.is_empty());
+    let terms = terms_of(&tx, field, after, limit)?;
+    let shape = json!({
+        "IndexName": index.name(), "ResultEtag": terms_etag(&index), "Terms": terms
+    });
+    Ok(Answer::shape(StatusCode::OK, &shape).with_header("etag", &etag))
 }
 
-/// `POST /indexes/has-changed`: what is not there differs from every definition.
-pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
-    read_object(&call.body)?;
-    Ok(Answer::shape(StatusCode::OK, &json!({"Changed": true})))
+fn terms_etag(index: &Index) -> i64 {
+    let record = index.record();
+    record.created_ticks ^ record.last_etag.cast_signed().rotate_left(32)
 }
 
-/// `POST /indexes/set-lock` and `POST /indexes/set-priority`.
-pub(crate) fn configure(call: &Call) -> Result<Answer, ProtocolError> {
-    let body = read_object(&call.body)?;
-    match texts_of(&body, "IndexNames").first() {
-        Some(name) => Err(missing(name)),
-        None => {
-            let shown = body.get("IndexNames").unwrap_or(&Value::Null);
-            Err(ProtocolError::argument(format!("'IndexNames' names no index: {shown}")))
+fn terms_of(
+    tx: &impl Transaction,
+    field: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<String>, ProtocolError> {
+    let failed = |error| index_error(&IndexError::from(error));
+    let reader = IndexReader::open(tx).map_err(failed)?;
+    let Some(field) = reader.field(field).map_err(failed)? else { return Ok(Vec::new()) };
+    let after = after.map(|text| match text {
+        NULL_TERM => TermValue::Null,
+        EMPTY_TERM => TermValue::Text(String::new()),
+        other => TermValue::Text(other.to_owned()),
+    });
+    let terms = reader.terms(field, after.as_ref(), limit).map_err(failed)?;
+    Ok(terms
+        .into_iter()
+        .filter_map(|term| match term.value {
+            TermValue::Null => Some(NULL_TERM.to_owned()),
+            TermValue::Text(text) if text.is_empty() => Some(EMPTY_TERM.to_owned()),
+            TermValue::Text(text) => Some(text),
+            TermValue::Long(_) | TermValue::Double(_) => None,
+        })
+        .collect())
+}
+
+/// `GET /indexes/source` and `GET /indexes/debug`: not there yet; a missing index is no error.
+pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.single_non_empty("name")?;
+    let Some(index) = call.database()?.indexes().get(name) else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    match query.get("op") {
+        Some(operation) if operation.eq_ignore_ascii_case("entries-fields") => {
+            let mut fields = index.fields();
+            fields.push("id()".to_owned());
+            Ok(Answer::shape(StatusCode::OK, &json!({"Static": fields, "Dynamic": []})))
         }
+        _ => Err(ProtocolError::new(
+            ErrorKind::NotSupported,
+            "This view of an index is not supported by this server yet",
+        )),
     }
 }
 
-/// `POST /admin/indexes/stop`.
-pub(crate) fn pause(call: &Call) -> Result<Answer, ProtocolError> {
-    set_paused(call, true)
-}
-
-/// `POST /admin/indexes/start`.
-pub(crate) fn resume(call: &Call) -> Result<Answer, ProtocolError> {
-    set_paused(call, false)
-}
-
-fn set_paused(call: &Call, paused: bool) -> Result<Answer, ProtocolError> {
-    if let Some(name) = call.query().get("name").filter(|name| !name.is_empty()) {
-        return Err(missing(name));
-    }
-    let indexes = call.database()?.indexes();
-    if paused { indexes.pause() } else { indexes.resume() }
-    Ok(Answer::empty(StatusCode::NO_CONTENT))
+/// `GET /indexes/total-time`: times are not summed up yet.
+pub(crate) fn total_time(call: &Call) -> Result<Answer, ProtocolError> {
+    let none = "00:00:00";
+    let of_one = |index: Arc<Index>| json!({"Name": index.name(), "TotalIndexingTime": none, "LagTime": none});
+    let listed: Vec<_> = named_or_all(call)?.into_iter().map(of_one).collect();
+    Ok(Answer::shape(StatusCode::OK, &json!(listed)))
 }

@@ -382,9 +382,11 @@ fn write_page_tail(
     }
     let (timestamp, last_query, is_stale) = match &result.facts().index {
         None => (NO_TIME.to_owned(), NO_TIME.to_owned(), false),
-        Some(index) => {
-            (time_or_none(index.timestamp_ticks), time_or_none(index.last_query_ticks), index.is_stale)
-        }
+        Some(index) => (
+            time_or_none(index.timestamp_ticks),
+            time_or_none(index.last_query_ticks),
+            index.is_stale,
+        ),
     };
     let tail = format!(
         "}},\"IndexTimestamp\":\"{timestamp}\",\"LastQueryTime\":\"{last_query}\",\
@@ -414,10 +416,8 @@ fn write_stream_statistics(result: &QueryResult<'_, ReadTransaction>, out: &mut 
     blittable::write_json_string(result.index_name(), out);
     let timestamp =
         index.map_or(NO_TIME_UTC.to_owned(), |index| time_or_none(index.timestamp_ticks));
-    let total = format!(
-        ",\"TotalResults\":{},\"IndexTimestamp\":\"{timestamp}\"",
-        result.total_results()
-    );
+    let total =
+        format!(",\"TotalResults\":{},\"IndexTimestamp\":\"{timestamp}\"", result.total_results());
     out.extend_from_slice(total.as_bytes());
 }
 

@@ -4,7 +4,7 @@ use database::Database;
 use documents::DocumentError;
 use http::StatusCode;
 use model::{CollectionName, Etag};
-use storage::ReadTransaction;
+use storage::{Environment, ReadTransaction};
 use wire::{
     ProtocolError,
     statistics_shapes::{
@@ -17,6 +17,7 @@ use crate::{
     call::Call,
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
+    handlers::indexes::statistics_of,
 };
 
 /// Documents of a collection whose sizes are looked at to tell the size of the collection.
@@ -73,6 +74,9 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
     let newest =
         documents::newest_first(&tx).map_err(failed)?.next().transpose().map_err(failed)?;
     let id = database.identity().database_id.text();
+    let indexes = database.indexes().all();
+    let indexes: Result<_, _> =
+        indexes.iter().map(|index| statistics_of(database, index)).collect();
     Ok(DatabaseStatistics {
         documents_count: progress.documents,
         tombstones_count: progress.tombstones,
@@ -82,13 +86,19 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         last_document_etag: newest.map_or(Etag(0), |row| row.etag()).0,
         last_database_etag: progress.last_etag.0,
         size_bytes: size_on_disk(database),
+        indexes: indexes?,
     })
 }
 
 /// What a database occupies on disk.
 pub(crate) fn size_on_disk(database: &Database) -> u64 {
-    let statistics = database.environment().statistics();
-    statistics.data_file_bytes + statistics.journal_bytes
+    let of_one = |environment: &Environment| {
+        let statistics = environment.statistics();
+        statistics.data_file_bytes + statistics.journal_bytes
+    };
+    let indexes = database.indexes().all();
+    of_one(database.environment())
+        + indexes.iter().map(|index| of_one(index.environment())).sum::<u64>()
 }
 
 fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, ProtocolError> {

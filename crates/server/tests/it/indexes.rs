@@ -1,4 +1,4 @@
-//! There are no indexes, and every route says so in its own way.
+//! Automatic indexes as queries make and use them, and what every route says of indexes.
 
 use serde_json::json;
 
@@ -55,8 +55,144 @@ fn an_index_by_its_name_is_missing() {
     }
     for path in ["admin/indexes", "indexes"] {
         let reply = server.send("PUT", &format!("/databases/db/{path}"), b"{}");
-        assert_eq!(reply.json()["Type"], "System.NotSupportedException", "{path}");
+        assert_eq!(reply.json()["Type"], "System.ArgumentException", "{path}");
     }
+}
+
+fn put(server: &TestServer, id: &str, json: &str) {
+    let path = format!("/databases/db/docs?id={id}");
+    let body = json.replacen('{', r#"{"@metadata":{"@collection":"Users"},"#, 1);
+    assert_eq!(server.send("PUT", &path, body.as_bytes()).status, 201, "{id}");
+}
+
+/// The ids that a query finds when it waits for its index.
+fn found(server: &TestServer, text: &str) -> (Vec<String>, serde_json::Value) {
+    let body = json!({"Query": text, "WaitForNonStaleResults": true}).to_string();
+    let reply = server.send("POST", "/databases/db/queries", body.as_bytes());
+    assert_eq!(reply.status, 200, "{text}: {}", reply.text());
+    let answer = reply.json();
+    assert_eq!(answer["IsStale"], false, "{text}");
+    let rows = answer["Results"].as_array().unwrap().iter();
+    (rows.map(|row| row["@metadata"]["@id"].as_str().unwrap().to_owned()).collect(), answer)
+}
+
+#[test]
+fn a_query_makes_the_index_that_it_needs_and_others_use_it() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann","Age":30}"#);
+    put(&server, "users/2", r#"{"Name":"Bob","Age":7.5}"#);
+    put(&server, "users/3", r#"{"Name":null}"#);
+    let (ids, answer) = found(&server, "from Users where Name = 'ann'");
+    assert_eq!(ids, ["users/1"]);
+    assert_eq!(answer["IndexName"], "Auto/Users/ByName");
+    assert!(answer["Results"][0]["@metadata"]["@index-score"].is_number());
+    let (ids, answer) = found(&server, "from Users where Age > 5 order by Age as double");
+    assert_eq!(ids, ["users/2", "users/1"]);
+    assert_eq!(answer["IndexName"], "Auto/Users/ByAgeAndName");
+    let (ids, answer) = found(&server, "from Users where Name != 'bob' order by Name desc");
+    assert_eq!(ids, ["users/1", "users/3"]);
+    assert_eq!(answer["IndexName"], "Auto/Users/ByAgeAndName", "one index answers both");
+    let record = server.get("/admin/databases?name=db").json();
+    assert_eq!(record["AutoIndexes"]["Auto/Users/ByName"]["Collection"], "Users");
+}
+
+#[test]
+fn changes_of_documents_reach_the_index() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann"}"#);
+    let query = "from Users where Name = 'ann'";
+    assert_eq!(found(&server, query).0, ["users/1"]);
+    put(&server, "users/2", r#"{"Name":"ANN"}"#);
+    assert_eq!(found(&server, query).0, ["users/1", "users/2"]);
+    put(&server, "users/1", r#"{"Name":"Eve"}"#);
+    assert_eq!(found(&server, query).0, ["users/2"]);
+    assert_eq!(server.send("DELETE", "/databases/db/docs?id=users/2", b"").status, 204);
+    assert_eq!(found(&server, query).0, Vec::<String>::new());
+    assert_eq!(found(&server, "from Users where exists(Name)").0, ["users/1"]);
+}
+
+#[test]
+fn an_index_tells_of_itself() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann","Tags":["b","a",null,""]}"#);
+    found(&server, "from Users where Name = 'x' or Tags = 'y'");
+    let name = "Auto/Users/ByNameAndTags";
+    let path = |path: &str| format!("/databases/db/indexes{path}name={name}");
+    let stats = server.get(&path("/stats?")).json()["Results"][0].clone();
+    assert_eq!(stats["Name"], name);
+    assert_eq!(stats["EntriesCount"], 1);
+    assert_eq!(stats["Collections"]["Users"]["LastProcessedDocumentEtag"], 1);
+    assert_eq!((&stats["Type"], &stats["Status"]), (&json!("AutoMap"), &json!("Running")));
+    let definition = server.get(&path("?")).json()["Results"][0].clone();
+    assert_eq!(definition["Maps"], json!(["Users:[<Name:Name>;<Name:Tags>]"]));
+    let terms = server.get(&path("/terms?field=Tags&")).json();
+    assert_eq!(terms["Terms"], json!(["NULL_VALUE", "EMPTY_STRING", "a", "b"]));
+    let staleness = server.get(&path("/staleness?")).json();
+    assert_eq!(staleness, json!({"IsStale": false, "StalenessReasons": []}));
+    assert_eq!(server.get("/databases/db/stats").json()["CountOfIndexes"], 1);
+    let names = server.get("/databases/db/indexes?namesOnly=true").json();
+    assert_eq!(names["Results"], json!([name]));
+}
+
+#[test]
+fn an_index_is_reset_paused_and_deleted() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann"}"#);
+    let query = "from Users where Name = 'ann'";
+    found(&server, query);
+    let name = "name=Auto/Users/ByName";
+    let reset = server.send("RESET", &format!("/databases/db/indexes?{name}"), b"");
+    assert_eq!(reset.json()["Index"]["Name"], "Auto/Users/ByName");
+    assert_eq!(found(&server, query).0, ["users/1"]);
+    let stop = format!("/databases/db/admin/indexes/stop?{name}");
+    assert_eq!(server.send("POST", &stop, b"").status, 204);
+    put(&server, "users/2", r#"{"Name":"Ann"}"#);
+    let body = json!({"Query": query}).to_string();
+    let stale = server.send("POST", "/databases/db/queries", body.as_bytes()).json();
+    assert_eq!((&stale["IsStale"], &stale["TotalResults"]), (&json!(true), &json!(1)));
+    let reasons = server.get(&format!("/databases/db/indexes/staleness?{name}")).json();
+    assert_eq!(reasons["StalenessReasons"].as_array().unwrap().len(), 1);
+    let start = format!("/databases/db/admin/indexes/start?{name}");
+    assert_eq!(server.send("POST", &start, b"").status, 204);
+    assert_eq!(found(&server, query).0, ["users/1", "users/2"]);
+    let delete = || server.send("DELETE", &format!("/databases/db/indexes?{name}"), b"").status;
+    assert_eq!((delete(), delete()), (204, 404));
+    let record = server.get("/admin/databases?name=db").json();
+    assert_eq!(record["AutoIndexes"], json!({}));
+    assert_eq!(found(&server, query).0, ["users/1", "users/2"], "a query makes it again");
+}
+
+#[test]
+fn definitions_that_cannot_be_indexes_are_refused() {
+    let server = TestServer::with_database();
+    let refused = |path: &str, definition: serde_json::Value| {
+        let body = json!({"Indexes": [definition]}).to_string();
+        let reply = server.send("PUT", &format!("/databases/db/{path}"), body.as_bytes());
+        assert_eq!(reply.status, 500, "{body}");
+        reply.json()["Message"].as_str().unwrap().to_owned()
+    };
+    let map = "from u in docs.Users select new { u.Name }";
+    for (definition, message) in [
+        (json!({"Name": "I"}), "Index must have a 'Maps' fields"),
+        (
+            json!({"Name": "Auto/X", "Maps": [map]}),
+            "Index name 'Auto/X' is not permitted. Static index name cannot start with 'Auto/'",
+        ),
+        (
+            json!({"Name": "ReplacementOf/X", "Maps": [map]}),
+            "Index name must not start with 'ReplacementOf/'. Provided index name: \
+             'ReplacementOf/X'",
+        ),
+        (
+            json!({"Name": "a<b>|c?", "Maps": [map]}),
+            "Index name 'a<b>|c?' is not permitted. Only letters, digits and characters ('_', '-', \
+             '.', '/') are allowed.",
+        ),
+    ] {
+        assert_eq!(refused("admin/indexes", definition), message);
+    }
+    let message = refused("indexes", json!({"Name": "Q", "Maps": [map]}));
+    assert!(message.starts_with("Index Q is a C# index but was sent through a non-admin endpoint"));
 }
 
 #[test]

@@ -1,0 +1,375 @@
+//! Making, changing, pausing and deleting indexes.
+//!
+//! Definitions live in the record of the database; the open database follows its record. So a change
+//! is durable before anybody hears of it, and a database that is opened again has the same indexes.
+
+use std::sync::Arc;
+
+use database::DatabaseLease;
+use http::StatusCode;
+use indexing::{Index, IndexKind, IndexSet};
+use serde_json::{Map, Value, json};
+use wire::{
+    ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState,
+    IndexType, ProtocolError,
+};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    handlers::indexes::{missing, named},
+    index_choice::index_error,
+    router::Answering,
+    server_state::ServerState,
+    stored_record::{body_of, change_record, read_object, texts_of},
+};
+
+const INDEXES: &str = "Indexes";
+const AUTO_INDEXES: &str = "AutoIndexes";
+/// Indexes in one request, at most.
+const DEFINITIONS_MAX: usize = 256;
+
+/// Where a definition came from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Administrator,
+    Anybody,
+}
+
+/// `PUT /admin/indexes`.
+pub(crate) fn put(call: Call) -> Answering {
+    Box::pin(put_from(call, Source::Administrator))
+}
+
+/// `PUT /indexes`: only JavaScript, which runs under a budget.
+pub(crate) fn put_javascript(call: Call) -> Answering {
+    Box::pin(put_from(call, Source::Anybody))
+}
+
+async fn put_from(call: Call, source: Source) -> Result<Answer, ProtocolError> {
+    let definitions = definitions_of(&call, source)?;
+    let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+    blocking(move || {
+        let mut results = Vec::new();
+        for definition in definitions {
+            let name = definition.name.clone();
+            let index = put_one(&state, &database, definition)?;
+            results.push(json!({"Index": name, "RaftCommandIndex": index}));
+        }
+        Ok(Answer::shape(StatusCode::CREATED, &json!({"Results": results})))
+    })
+    .await
+}
+
+fn definitions_of(call: &Call, source: Source) -> Result<Vec<IndexDefinition>, ProtocolError> {
+    let mut body = read_object(&call.body)?;
+    let Some(Value::Array(listed)) = body.remove(INDEXES) else {
+        let message = "Request should have a property name 'Indexes' which is mandatory.";
+        return Err(ProtocolError::argument(message));
+    };
+    if DEFINITIONS_MAX < listed.len() {
+        let message = format!("One request defines at most {DEFINITIONS_MAX} indexes");
+        return Err(ProtocolError::argument(message));
+    }
+    listed.into_iter().map(|definition| definition_of(definition, source)).collect()
+}
+
+/// Reads a definition, and finds out what kind it is.
+fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ProtocolError> {
+    let mut definition: IndexDefinition = serde_json::from_value(json)
+        .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))?;
+    definition.name = definition.name.trim().to_owned();
+    check_name(&definition.name)?;
+    let Some(map) = definition.maps.first() else {
+        return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
+    };
+    let is_javascript = indexing::is_javascript(map);
+    definition.index_type = Some(match (is_javascript, definition.reduce.is_some()) {
+        (false, false) => IndexType::Map,
+        (false, true) => IndexType::MapReduce,
+        (true, false) => IndexType::JavaScriptMap,
+        (true, true) => IndexType::JavaScriptMapReduce,
+    });
+    definition.source_type.get_or_insert(IndexSourceType::Documents);
+    if source == Source::Anybody && !is_javascript {
+        let message = format!(
+            "Index {} is a C# index but was sent through a non-admin endpoint using REST api, this \
+             is not allowed.",
+            definition.name
+        );
+        return Err(ProtocolError::new(ErrorKind::UnauthorizedAccess, message));
+    }
+    Ok(definition)
+}
+
+fn check_name(name: &str) -> Result<(), ProtocolError> {
+    let is_allowed = |character: char| character.is_alphanumeric() || "_-./ ".contains(character);
+    let message = if name.is_empty() {
+        "Index name cannot be empty".to_owned()
+    } else if name.to_ascii_lowercase().starts_with("auto/") {
+        format!("Index name '{name}' is not permitted. Static index name cannot start with 'Auto/'")
+    } else if name.starts_with(indexing::REPLACEMENT_PREFIX) {
+        let prefix = indexing::REPLACEMENT_PREFIX;
+        format!("Index name must not start with '{prefix}'. Provided index name: '{name}'")
+    } else if !name.chars().all(is_allowed) {
+        format!(
+            "Index name '{name}' is not permitted. Only letters, digits and characters ('_', '-', \
+             '.', '/') are allowed."
+        )
+    } else {
+        return Ok(());
+    };
+    Err(ProtocolError::argument(message))
+}
+
+/// Writes a definition into the record; the index of the change.
+fn put_one(
+    state: &ServerState,
+    database: &DatabaseLease,
+    definition: IndexDefinition,
+) -> Result<u64, ProtocolError> {
+    let kind = IndexKind::Static(Box::new(definition.clone()));
+    IndexSet::check(&kind).map_err(|error| index_error(&error))?;
+    if let Some(index) = database.indexes().get(&definition.name)
+        && is_locked(&index, &kind)?
+    {
+        return Ok(database.record().etag);
+    }
+    let name = definition.name.clone();
+    let mut json = serde_json::to_value(&definition)
+        .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
+    let changed = change_indexes(state, database, move |_, statics| {
+        // One name, whatever its case: the newest spelling stays.
+        statics.retain(|known, _| !known.eq_ignore_ascii_case(&name));
+        statics.insert(name, json.take());
+    })?;
+    let faulty = database.indexes().faulty();
+    match faulty.iter().find(|faulty| faulty.name.eq_ignore_ascii_case(&definition.name)) {
+        Some(faulty) => Err(index_error(&faulty.error)),
+        None => Ok(changed),
+    }
+}
+
+/// Whether the lock of an index keeps it as it is, without telling.
+fn is_locked(index: &Index, wanted: &IndexKind) -> Result<bool, ProtocolError> {
+    if index.kind().has_the_same_entries_as(wanted) {
+        return Ok(false);
+    }
+    match index.shown_definition().lock_mode {
+        Some(IndexLockMode::LockedIgnore) => Ok(true),
+        Some(IndexLockMode::LockedError) => {
+            let name = index.name();
+            let message = format!(
+                "Failed to create static index '{name}': Cannot edit existing index {name} with \
+                 lock mode LockedError"
+            );
+            Err(ProtocolError::new(ErrorKind::IndexCreation, message))
+        }
+        Some(IndexLockMode::Unlock) | None => Ok(false),
+    }
+}
+
+type Section = Map<String, Value>;
+
+/// Changes the sections of automatic and of other indexes in the record; the index of the change.
+fn change_indexes(
+    state: &ServerState,
+    database: &DatabaseLease,
+    change: impl FnOnce(&mut Section, &mut Section),
+) -> Result<u64, ProtocolError> {
+    let name = database.record().name.clone();
+    let changed = change_record(state, name.as_str(), |record, _| {
+        let mut body = body_of(record);
+        let (mut autos, mut statics) = (take(&mut body, AUTO_INDEXES), take(&mut body, INDEXES));
+        change(&mut autos, &mut statics);
+        body.insert(AUTO_INDEXES.to_owned(), Value::Object(autos));
+        body.insert(INDEXES.to_owned(), Value::Object(statics));
+        record.body = Value::Object(body).to_string().into_bytes();
+    })?;
+    match changed {
+        Some(record) => Ok(record.etag),
+        None => {
+            let message = format!("Database '{}' does not exist.", name.as_str());
+            Err(ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message))
+        }
+    }
+}
+
+fn take(body: &mut Section, section: &str) -> Section {
+    match body.get_mut(section).map(Value::take) {
+        Some(Value::Object(section)) => section,
+        _ => Section::new(),
+    }
+}
+
+/// `DELETE /indexes`.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+        let indexes = database.indexes();
+        let is_faulty =
+            || indexes.faulty().iter().any(|faulty| faulty.name.eq_ignore_ascii_case(&name));
+        if indexes.get(&name).is_none() && !is_faulty() {
+            return Ok(Answer::empty(StatusCode::NOT_FOUND));
+        }
+        blocking(move || {
+            change_indexes(&state, &database, |autos, statics| {
+                autos.retain(|known, _| !known.eq_ignore_ascii_case(&name));
+                statics.retain(|known, _| !known.eq_ignore_ascii_case(&name));
+            })?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        })
+        .await
+    })
+}
+
+/// `RESET /indexes`: empties an index, which begins anew.
+pub(crate) fn reset(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        let database = call.database()?.clone();
+        blocking(move || {
+            let reset = database.indexes().reset(&name).ok_or_else(|| missing(&name))?;
+            let index = reset.map_err(|error| index_error(&error))?;
+            Ok(Answer::shape(StatusCode::OK, &json!({"Index": index.shown_definition()})))
+        })
+        .await
+    })
+}
+
+/// `DELETE /indexes/errors`: of all, or of those that are named.
+pub(crate) fn clear_errors(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let names: Vec<_> = query.all("name").filter(|name| !name.is_empty()).collect();
+        let indexes = match names.as_slice() {
+            [] => call.database()?.indexes().all(),
+            names => names.iter().map(|name| named(&call, name)).collect::<Result<_, _>>()?,
+        };
+        blocking(move || {
+            for index in indexes {
+                index.clear_errors().map_err(|error| index_error(&error))?;
+            }
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
+        })
+        .await
+    })
+}
+
+/// `POST /indexes/has-changed`: whether the definition would make other entries.
+pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = Value::Object(read_object(&call.body)?);
+    let definition: IndexDefinition = serde_json::from_value(body)
+        .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))?;
+    let index = call.database()?.indexes().get(&definition.name);
+    let kind = IndexKind::Static(Box::new(definition));
+    let changed = index.is_none_or(|index| !index.kind().has_the_same_entries_as(&kind));
+    Ok(Answer::shape(StatusCode::OK, &json!({"Changed": changed})))
+}
+
+/// `POST /indexes/set-lock`.
+pub(crate) fn set_lock(call: Call) -> Answering {
+    configure(call, "Mode", "LockMode", |text| IndexLockMode::named(text).map(|mode| mode.name()))
+}
+
+/// `POST /indexes/set-priority`.
+pub(crate) fn set_priority(call: Call) -> Answering {
+    configure(call, "Priority", "Priority", |text| {
+        IndexPriority::named(text).map(|priority| priority.name())
+    })
+}
+
+fn configure(
+    call: Call,
+    asked: &'static str,
+    property: &'static str,
+    read: fn(&str) -> Option<&'static str>,
+) -> Answering {
+    Box::pin(async move {
+        let body = read_object(&call.body)?;
+        let names = texts_of(&body, "IndexNames");
+        if names.is_empty() {
+            let shown = body.get("IndexNames").unwrap_or(&Value::Null);
+            let message = format!("'IndexNames' names no index: {shown}");
+            return Err(ProtocolError::argument(message));
+        }
+        let value = body.get(asked).and_then(Value::as_str).and_then(read).ok_or_else(|| {
+            let shown = body.get(asked).unwrap_or(&Value::Null);
+            ProtocolError::argument(format!("'{asked}' has no value that is known: {shown}"))
+        })?;
+        set_in_definitions(&call, names, property, json!(value)).await
+    })
+}
+
+/// Sets a property of definitions in the record.
+async fn set_in_definitions(
+    call: &Call,
+    names: Vec<String>,
+    property: &'static str,
+    value: Value,
+) -> Result<Answer, ProtocolError> {
+    for name in &names {
+        let index = named(call, name)?;
+        if matches!(index.kind().as_ref(), IndexKind::Auto(_)) && property == "LockMode" {
+            let message = format!("'Lock Mode' can't be set for the Auto-Index '{name}'.");
+            return Err(ProtocolError::invalid_operation(message));
+        }
+    }
+    let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+    blocking(move || {
+        change_indexes(&state, &database, |autos, statics| {
+            let listed = autos.iter_mut().chain(statics.iter_mut());
+            let meant = listed
+                .filter(|(known, _)| names.iter().any(|name| known.eq_ignore_ascii_case(name)));
+            for (_, definition) in meant {
+                definition[property] = value.clone();
+            }
+        })?;
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    })
+    .await
+}
+
+/// `POST /admin/indexes/enable`.
+pub(crate) fn enable(call: Call) -> Answering {
+    set_state(call, IndexState::Normal)
+}
+
+/// `POST /admin/indexes/disable`.
+pub(crate) fn disable(call: Call) -> Answering {
+    set_state(call, IndexState::Disabled)
+}
+
+fn set_state(call: Call, state: IndexState) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        set_in_definitions(&call, vec![name], "State", json!(state)).await
+    })
+}
+
+/// `POST /admin/indexes/stop`: of all, or of one, until the server stops.
+pub(crate) fn pause(call: &Call) -> Result<Answer, ProtocolError> {
+    set_paused(call, true)
+}
+
+/// `POST /admin/indexes/start`.
+pub(crate) fn resume(call: &Call) -> Result<Answer, ProtocolError> {
+    set_paused(call, false)
+}
+
+fn set_paused(call: &Call, paused: bool) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    match query.get("name").filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let index = named(call, name)?;
+            if paused { index.pause() } else { index.resume() }
+        }
+        None => {
+            let indexes = call.database()?.indexes();
+            if paused { indexes.pause() } else { indexes.resume() }
+        }
+    }
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}

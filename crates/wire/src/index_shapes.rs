@@ -1,0 +1,137 @@
+//! Answers about indexes: their statistics, progress, errors and terms.
+
+use serde_json::{Map, Value, json};
+
+use crate::index_definition::{
+    IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
+};
+use crate::size_text::SizeText;
+
+/// How far an index is in one collection.
+#[derive(Clone, Debug)]
+pub struct CollectionProgress {
+    /// The collection, or `@all_docs`.
+    pub collection: String,
+    /// Every change up to here is indexed.
+    pub last_etag: u64,
+    /// Changes that are not.
+    pub lag: u64,
+}
+
+/// What is told of an index.
+#[derive(Clone, Debug)]
+pub struct IndexStatistics {
+    /// Its name.
+    pub name: String,
+    /// Documents mapped, those that failed included.
+    pub map_attempts: u64,
+    /// Documents that failed.
+    pub map_errors: u64,
+    /// The most entries of one document.
+    pub outputs_max: u64,
+    /// By collection.
+    pub collections: Vec<CollectionProgress>,
+    /// When it was last asked; `None` for never.
+    pub last_querying_time: Option<String>,
+    /// When it last indexed; `None` for never.
+    pub last_indexing_time: Option<String>,
+    /// When it was created.
+    pub created: String,
+    /// In which state it is.
+    pub state: IndexState,
+    /// Its priority.
+    pub priority: IndexPriority,
+    /// Its lock.
+    pub lock_mode: IndexLockMode,
+    /// Its kind.
+    pub index_type: IndexType,
+    /// What it is over.
+    pub source_type: IndexSourceType,
+    /// `Running`, `Paused` or `Disabled`.
+    pub status: &'static str,
+    /// Whether changes are missing.
+    pub is_stale: bool,
+    /// Whether it stopped because of errors.
+    pub is_invalid: bool,
+    /// Entries.
+    pub entries: u64,
+    /// Errors that are kept.
+    pub errors: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+}
+
+impl IndexStatistics {
+    /// An element of `/indexes/stats`.
+    pub fn to_json(&self) -> Value {
+        let is_reduce =
+            matches!(self.index_type, IndexType::MapReduce | IndexType::JavaScriptMapReduce);
+        let of_reduce = |number: u64| if is_reduce { json!(number) } else { Value::Null };
+        json!({
+            "Name": self.name, "MapAttempts": self.map_attempts,
+            "MapSuccesses": self.map_attempts - self.map_errors, "MapErrors": self.map_errors,
+            "MapReferenceAttempts": null, "MapReferenceSuccesses": null,
+            "MapReferenceErrors": null, "ReduceAttempts": of_reduce(0),
+            "ReduceSuccesses": of_reduce(0), "ReduceErrors": of_reduce(0),
+            "ReduceOutputCollection": null, "ReduceOutputReferencePattern": null,
+            "PatternReferencesCollectionName": null, "MappedPerSecondRate": 0.0,
+            "ReducedPerSecondRate": 0.0, "MaxNumberOfOutputsPerDocument": self.outputs_max,
+            "Collections": self.collections_json(), "LastQueryingTime": self.last_querying_time,
+            "State": self.state, "Priority": self.priority, "CreatedTimestamp": self.created,
+            "LastIndexingTime": self.last_indexing_time, "IsStale": self.is_stale,
+            "LockMode": self.lock_mode, "Type": self.index_type, "SearchEngineType": "Lucene",
+            "Status": self.status, "EntriesCount": self.entries, "ErrorsCount": self.errors,
+            "SourceType": self.source_type, "ReferencedCollections": [],
+            "IsInvalidIndex": self.is_invalid,
+            "Memory": {
+                "DiskSize": SizeText::of(self.disk_bytes), "ThreadAllocations": SizeText::of(0),
+                "MemoryBudget": SizeText::of(0)
+            },
+            "LastBatchStats": null
+        })
+    }
+
+    fn collections_json(&self) -> Value {
+        let of_one = |progress: &CollectionProgress| {
+            let shape = json!({
+                "LastProcessedDocumentEtag": progress.last_etag,
+                "LastProcessedTombstoneEtag": progress.last_etag,
+                "LastProcessedTimeSeriesDeletedRangeEtag": 0, "DocumentLag": progress.lag,
+                "TombstoneLag": 0
+            });
+            (progress.collection.clone(), shape)
+        };
+        Value::Object(self.collections.iter().map(of_one).collect::<Map<_, _>>())
+    }
+
+    /// An element of `/indexes/progress`.
+    pub fn to_progress_json(&self) -> Value {
+        let of_one = |progress: &CollectionProgress| {
+            let shape = json!({
+                "LastProcessedItemEtag": progress.last_etag,
+                "LastProcessedTombstoneEtag": progress.last_etag,
+                "LastProcessedTimeSeriesDeletedRangeEtag": 0,
+                "NumberOfItemsToProcess": progress.lag, "NumberOfTombstonesToProcess": 0,
+                "NumberOfTimeSeriesDeletedRangesToProcess": 0,
+                "TotalNumberOfItems": progress.lag, "TotalNumberOfTombstones": 0,
+                "TotalNumberOfTimeSeriesDeletedRanges": 0
+            });
+            (progress.collection.clone(), shape)
+        };
+        json!({
+            "IsStale": self.is_stale, "IndexRunningStatus": self.status,
+            "ProcessedPerSecond": 0,
+            "Collections": self.collections.iter().map(of_one).collect::<Map<_, _>>(),
+            "Name": self.name, "Type": self.index_type, "SourceType": self.source_type
+        })
+    }
+
+    /// An element of `Indexes` in the statistics of a database.
+    pub fn to_summary_json(&self) -> Value {
+        json!({
+            "IsStale": self.is_stale, "Name": self.name, "LockMode": self.lock_mode,
+            "Priority": self.priority, "State": self.state, "Type": self.index_type,
+            "SourceType": self.source_type, "LastIndexingTime": self.last_indexing_time
+        })
+    }
+}
