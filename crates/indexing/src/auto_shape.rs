@@ -6,8 +6,11 @@ use crate::auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoInde
 
 const POINT: &str = "Point";
 const SHAPE: &str = "Wkt";
+/// The flag of a way of indexing.
+type Flag = fn(&mut AutoFieldWays) -> &mut bool;
+
 /// How the ways of indexing are listed.
-const WAYS: [(&str, fn(&mut AutoFieldWays) -> &mut bool); 3] = [
+const WAYS: [(&str, Flag); 3] = [
     ("Search", |ways| &mut ways.search),
     ("Exact", |ways| &mut ways.exact),
     ("Highlighting", |ways| &mut ways.highlight),
