@@ -49,4 +49,4 @@ pub use object_scanner::{ObjectScanner, ScanError, Scanned};
 pub use parser::{Builder, ParseLimits, parse_document};
 pub use print::{Handled, write_json, write_json_string, write_members_with, write_object_with};
 pub use text::Text;
-pub use view::{Array, BlittableBuf, Document, Object, Value};
+pub use view::{Array, BlittableBuf, Document, Object, ObjectHandle, Value};

@@ -89,6 +89,13 @@ impl<'a> Document<'a> {
         self.root
     }
 
+    /// The object that gave `handle`; any other handle gives [`Corrupt`] or some other part of the document.
+    #[inline]
+    pub fn object_at(&self, handle: ObjectHandle) -> Result<Object<'a>, Corrupt> {
+        let bytes = self.root.bytes;
+        Ok(Object { bytes, block: Block::open(bytes, handle.0 as usize, Token::Object)? })
+    }
+
     /// The stored bytes.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.root.bytes
@@ -259,6 +266,10 @@ impl fmt::Debug for Value<'_> {
     }
 }
 
+/// Where an object lies in its document, for who keeps the document's bytes and cannot keep a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectHandle(u32);
+
 /// A view of an object.
 #[derive(Clone, Copy)]
 pub struct Object<'a> {
@@ -267,6 +278,12 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
+    /// Where it lies; [`Document::object_at`] finds it again.
+    #[inline]
+    pub fn handle(&self) -> ObjectHandle {
+        ObjectHandle(self.block.position)
+    }
+
     /// How many properties it has.
     #[inline]
     pub fn len(&self) -> usize {
