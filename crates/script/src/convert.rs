@@ -1,0 +1,296 @@
+//! JavaScript values to values that outlive them.
+//!
+//! Untouched objects of documents stay references into the document. Runs inside of the script's budget,
+//! because getters and `toJSON`-like tricks of the script run here, too. Invariant: the result nests no
+//! deeper than [`DEPTH_MAX`], and an object inside of itself becomes null.
+
+use std::rc::Rc;
+
+use blittable::{Array as StoredArray, Value as Stored};
+use rquickjs::function::This;
+use rquickjs::object::Filter;
+use rquickjs::{Array, Ctx, Function, Object, Value};
+
+use crate::error::ScriptError;
+use crate::fault;
+use crate::number::whole;
+use crate::object::{DocumentObject, Slot};
+use crate::source::{ADDED_NAMES, Source};
+use crate::value::{ScriptValue, StoredObject};
+
+/// How deep results may nest.
+pub const DEPTH_MAX: usize = 128;
+/// How many elements an array in a result may have, holes included.
+pub const ARRAY_LENGTH_MAX: usize = 4_000_000;
+
+/// Converts the values of one result.
+pub(crate) struct Converter<'js> {
+    ctx: Ctx<'js>,
+    /// The objects around the one that is being converted.
+    around: Vec<Value<'js>>,
+    /// Found when the first object needs them.
+    constructors: Option<Constructors<'js>>,
+}
+
+struct Constructors<'js> {
+    object_prototype: Object<'js>,
+    date: Object<'js>,
+    error: Object<'js>,
+    regexp: Object<'js>,
+}
+
+impl<'js> Constructors<'js> {
+    fn find(ctx: &Ctx<'js>) -> rquickjs::Result<Self> {
+        let globals = ctx.globals();
+        let object: Object<'js> = globals.get("Object")?;
+        Ok(Constructors {
+            object_prototype: object.get("prototype")?,
+            date: globals.get("Date")?,
+            error: globals.get("Error")?,
+            regexp: globals.get("RegExp")?,
+        })
+    }
+}
+
+impl<'js> Converter<'js> {
+    pub(crate) fn new(ctx: &Ctx<'js>) -> Self {
+        Converter { ctx: ctx.clone(), around: Vec::new(), constructors: None }
+    }
+
+    /// Converts `value`.
+    pub(crate) fn convert(&mut self, value: &Value<'js>) -> rquickjs::Result<ScriptValue> {
+        self.convert_beside(value, None)
+    }
+
+    /// Converts `value`, which the script read from where `stored` is: an equal number keeps its text.
+    fn convert_beside(
+        &mut self,
+        value: &Value<'js>,
+        stored: Option<(&Rc<Source>, Stored<'_>)>,
+    ) -> rquickjs::Result<ScriptValue> {
+        if let Some(number) = value.as_number() {
+            return Ok(number_beside(number, stored));
+        }
+        if let Some(text) = value.as_string() {
+            return Ok(ScriptValue::String(Rc::from(well_formed(&self.ctx, text)?)));
+        }
+        if let Some(value) = value.as_bool() {
+            return Ok(ScriptValue::Bool(value));
+        }
+        if value.is_undefined() {
+            return Ok(ScriptValue::Undefined);
+        }
+        if value.is_symbol() {
+            return Err(self.refuse("a symbol cannot become JSON"));
+        }
+        match value.as_object() {
+            Some(object) if !value.is_function() => self.convert_object(object, stored),
+            Some(_) | None => Ok(ScriptValue::Null),
+        }
+    }
+
+    fn convert_object(
+        &mut self,
+        object: &Object<'js>,
+        stored: Option<(&Rc<Source>, Stored<'_>)>,
+    ) -> rquickjs::Result<ScriptValue> {
+        let document = DocumentObject::of(object);
+        if let Some(document) = &document
+            && document.borrow().is_untouched()
+        {
+            return Ok(stored_object(&document.borrow()));
+        }
+        let value = object.as_value();
+        if self.around.contains(value) {
+            return Ok(ScriptValue::Null);
+        }
+        if self.around.len() >= DEPTH_MAX {
+            return Err(self.refuse("the result nests too deeply"));
+        }
+        self.around.push(value.clone());
+        let converted = if let Some(document) = document {
+            self.convert_document(&document.borrow())
+        } else if let Some(array) = object.as_array() {
+            self.convert_array(array, stored)
+        } else {
+            self.convert_plain(object)
+        };
+        self.around.pop();
+        converted
+    }
+
+    fn convert_array(
+        &mut self,
+        array: &Array<'js>,
+        stored: Option<(&Rc<Source>, Stored<'_>)>,
+    ) -> rquickjs::Result<ScriptValue> {
+        let length = array.len();
+        if length > ARRAY_LENGTH_MAX {
+            return Err(self.refuse("an array of the result is too long"));
+        }
+        let beside: Option<(&Rc<Source>, StoredArray<'_>)> =
+            stored.and_then(|(source, value)| value.as_array().map(|array| (source, array)));
+        let mut items = Vec::with_capacity(length.min(1024));
+        for index in 0..length {
+            let item: Value<'js> = array.get(index)?;
+            if item.is_undefined() && !array.as_object().contains_key(index as u32)? {
+                continue;
+            }
+            let beside = beside.and_then(|(source, array)| {
+                array.get(index).ok().flatten().map(|value| (source, value))
+            });
+            items.push(self.convert_beside(&item, beside)?);
+        }
+        Ok(ScriptValue::Array(items))
+    }
+
+    /// A part of a document that the script touched: what it left alone stays as it is stored.
+    fn convert_document(
+        &mut self,
+        document: &DocumentObject<'js>,
+    ) -> rquickjs::Result<ScriptValue> {
+        let source = &document.source;
+        let slots = document.slots();
+        let view = source.document().object_at(document.handle).map_err(|e| self.corrupt(e))?;
+        let mut properties = Vec::with_capacity(view.len());
+        for property in view.iter() {
+            let (name, stored) = property.map_err(|e| self.corrupt(e))?;
+            let value = match slots.get(name) {
+                Some(Slot::Deleted) => continue,
+                Some(Slot::Read(value)) if name == "@metadata" && document.is_root() => {
+                    self.convert_metadata(source, value, stored)?
+                }
+                Some(Slot::Read(value)) => self.convert_beside(value, Some((source, stored)))?,
+                Some(Slot::Set(value)) => {
+                    let value = self.convert_beside(value, Some((source, stored)))?;
+                    if matches!(value, ScriptValue::Undefined) {
+                        continue;
+                    }
+                    value
+                }
+                None => ScriptValue::of_stored(source, stored).map_err(|e| self.corrupt(e))?,
+            };
+            properties.push((Rc::from(name), value));
+        }
+        for (name, slot) in slots.iter() {
+            // A slot that was read and not stored is the metadata of a document that has none.
+            let Slot::Set(value) = slot else { continue };
+            if view.contains(name).map_err(|e| self.corrupt(e))? {
+                continue;
+            }
+            let value = self.convert(value)?;
+            if !matches!(value, ScriptValue::Undefined) {
+                properties.push((Rc::clone(name), value));
+            }
+        }
+        Ok(ScriptValue::Object(properties))
+    }
+
+    /// Metadata inside of its document, without what the server only shows there.
+    fn convert_metadata(
+        &mut self,
+        source: &Rc<Source>,
+        value: &Value<'js>,
+        stored: Stored<'_>,
+    ) -> rquickjs::Result<ScriptValue> {
+        let as_stored = ScriptValue::of_stored(source, stored).map_err(|e| self.corrupt(e))?;
+        match self.convert(value)? {
+            ScriptValue::Object(mut properties) => {
+                properties.retain(|(name, _)| !ADDED_NAMES.contains(&&**name));
+                Ok(ScriptValue::Object(properties))
+            }
+            _ => Ok(as_stored),
+        }
+    }
+
+    fn convert_plain(&mut self, object: &Object<'js>) -> rquickjs::Result<ScriptValue> {
+        if self.constructors.is_none() {
+            self.constructors = Some(Constructors::find(&self.ctx)?);
+        }
+        if let Some(known) = &self.constructors
+            && object.get_prototype().as_ref() != Some(&known.object_prototype)
+        {
+            if object.is_instance_of(&known.date) {
+                return self.convert_date(object);
+            }
+            if object.is_instance_of(&known.error) {
+                let message: Value<'js> = object.get("message")?;
+                return Ok(single("message", self.convert(&message)?));
+            }
+            if object.is_instance_of(&known.regexp) {
+                let index: Value<'js> = object.get("lastIndex")?;
+                return Ok(single("lastIndex", self.convert(&index)?));
+            }
+        }
+        let mut properties = Vec::new();
+        for property in object.own_props::<rquickjs::String<'js>, Value<'js>>(Filter::default()) {
+            let (name, value) = property?;
+            let name = well_formed(&self.ctx, &name)?;
+            properties.push((Rc::from(name), self.convert(&value)?));
+        }
+        Ok(ScriptValue::Object(properties))
+    }
+
+    fn convert_date(&self, date: &Object<'js>) -> rquickjs::Result<ScriptValue> {
+        let get_time: Function<'js> = date.get("getTime")?;
+        let millis: f64 = get_time.call((This(date.clone()),))?;
+        if millis.is_nan() {
+            return Err(self.refuse("an invalid date cannot become JSON: its value is NaN"));
+        }
+        Ok(ScriptValue::Date(millis))
+    }
+
+    fn refuse(&self, message: &str) -> rquickjs::Error {
+        fault::raise(&self.ctx, ScriptError::Result(message.to_owned()))
+    }
+
+    fn corrupt(&self, source: blittable::Corrupt) -> rquickjs::Error {
+        fault::raise(&self.ctx, source.into())
+    }
+}
+
+fn single(name: &str, value: ScriptValue) -> ScriptValue {
+    ScriptValue::Object(vec![(Rc::from(name), value)])
+}
+
+fn stored_object(document: &DocumentObject<'_>) -> ScriptValue {
+    ScriptValue::Stored(StoredObject {
+        source: Rc::clone(&document.source),
+        handle: document.handle,
+    })
+}
+
+/// A number; the stored one when the script gave back what it read.
+fn number_beside(number: f64, stored: Option<(&Rc<Source>, Stored<'_>)>) -> ScriptValue {
+    if let Some((_, stored)) = stored
+        && stored.as_f64() == Some(number)
+    {
+        match stored {
+            Stored::Integer(value) => return ScriptValue::Integer(value),
+            Stored::Number(text) => return ScriptValue::Number(Rc::from(text)),
+            _ => {}
+        }
+    }
+    match whole(number) {
+        Some(integer) => ScriptValue::Integer(integer),
+        None => ScriptValue::Double(number),
+    }
+}
+
+/// The text of a string. A half of a surrogate pair, which UTF-8 does not have, becomes U+FFFD.
+pub(crate) fn well_formed<'js>(
+    ctx: &Ctx<'js>,
+    text: &rquickjs::String<'js>,
+) -> rquickjs::Result<String> {
+    match text.to_string() {
+        Ok(text) => Ok(text),
+        Err(rquickjs::Error::Utf8(_)) => {
+            let value = text.as_value().clone();
+            let string: Object<'js> = ctx.globals().get("String")?;
+            let prototype: Object<'js> = string.get("prototype")?;
+            let to_well_formed: Function<'js> = prototype.get("toWellFormed")?;
+            to_well_formed.call((This(value),))
+        }
+        Err(other) => Err(other),
+    }
+}

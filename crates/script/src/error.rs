@@ -1,0 +1,135 @@
+//! What can go wrong with a script, told so that its author can mend it.
+//!
+//! Positions are those of the author's text, never of the frame that this crate puts around it.
+
+use std::error::Error;
+use std::fmt;
+
+use blittable::{BuildError, Corrupt};
+
+/// Where something happened in the author's text; both count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: u32,
+    /// The column, in UTF-16 units or characters as the engine counts them.
+    pub column: u32,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// Which bound a script ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exhausted {
+    /// More steps (calls and loop iterations) than this.
+    Steps(u64),
+    /// More time than this, in milliseconds.
+    Time(u64),
+    /// More memory than its engine may use, in bytes.
+    Memory(usize),
+    /// Calls nested too deeply.
+    Recursion,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exhausted::Steps(max) => {
+                write!(f, "the maximum number of statements executed have been reached - {max}")
+            }
+            Exhausted::Time(max) => write!(f, "the script ran for more than {max} ms"),
+            Exhausted::Memory(max) => write!(f, "the script needs more than {max} bytes of memory"),
+            Exhausted::Recursion => f.write_str("the script calls itself too deeply"),
+        }
+    }
+}
+
+/// An error of what a script may call outside of itself.
+pub type HostError = Box<dyn Error + Send + Sync>;
+
+/// What can go wrong with a script.
+#[derive(Debug)]
+pub enum ScriptError {
+    /// The text is not JavaScript. The caller's.
+    Parse {
+        /// What the parser says.
+        message: String,
+        /// Where; unknown when it lies in text that the author did not write.
+        position: Option<Position>,
+    },
+    /// The text is JavaScript, but not what is asked for (an index definition without a map). The caller's.
+    Definition(String),
+    /// The script threw. The caller's.
+    Runtime {
+        /// The message of the error, or the thrown value as text.
+        message: String,
+        /// Where it was thrown.
+        position: Option<Position>,
+        /// One line per call, innermost first: function and position in the author's text.
+        stack: String,
+    },
+    /// The script ran into one of its bounds. The caller's.
+    Exhausted(Exhausted),
+    /// The script's result cannot become JSON. The caller's.
+    Result(String),
+    /// Something that the script called failed; its kind is the source's.
+    Host(HostError),
+    /// A document that the script read is damaged. Ours.
+    Corrupt(Corrupt),
+    /// The result cannot become a document. The caller's.
+    Build(BuildError),
+    /// The engine itself failed. The environment's.
+    Engine(String),
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScriptError::Parse { message, position: Some(at) } => write!(f, "{message} at {at}"),
+            ScriptError::Parse { message, position: None } => f.write_str(message),
+            ScriptError::Runtime { message, position: Some(at), .. } => {
+                write!(f, "{message} at {at}")
+            }
+            ScriptError::Runtime { message, position: None, .. } => f.write_str(message),
+            ScriptError::Definition(message)
+            | ScriptError::Result(message)
+            | ScriptError::Engine(message) => f.write_str(message),
+            ScriptError::Exhausted(bound) => bound.fmt(f),
+            ScriptError::Host(source) => source.fmt(f),
+            ScriptError::Corrupt(source) => source.fmt(f),
+            ScriptError::Build(source) => source.fmt(f),
+        }
+    }
+}
+
+impl Error for ScriptError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ScriptError::Host(source) => Some(source.as_ref()),
+            ScriptError::Corrupt(source) => Some(source),
+            ScriptError::Build(source) => Some(source),
+            ScriptError::Parse { .. }
+            | ScriptError::Definition(_)
+            | ScriptError::Runtime { .. }
+            | ScriptError::Exhausted(_)
+            | ScriptError::Result(_)
+            | ScriptError::Engine(_) => None,
+        }
+    }
+}
+
+impl From<Corrupt> for ScriptError {
+    fn from(source: Corrupt) -> Self {
+        ScriptError::Corrupt(source)
+    }
+}
+
+impl From<BuildError> for ScriptError {
+    fn from(source: BuildError) -> Self {
+        ScriptError::Build(source)
+    }
+}

@@ -1,0 +1,154 @@
+//! What scripts may call outside of themselves, and how the calls reach it.
+//!
+//! The crate knows no databases: whoever runs a script lends it a [`Host`] for the time of the call.
+
+use blittable::BlittableBuf;
+
+use crate::error::HostError;
+use crate::source::ScriptDocument;
+
+/// An entry of a time series as a script reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeSeriesEntry {
+    /// Milliseconds since 1970 UTC.
+    pub timestamp_millis: f64,
+    /// The tag, if it has one.
+    pub tag: Option<String>,
+    /// The values.
+    pub values: Vec<f64>,
+}
+
+/// What a script may ask of its surroundings during one call. All functions refuse unless the host
+/// offers them. Errors are thrown in the script; if the script does not catch them, the caller of the
+/// script gets them as [`crate::ScriptError::Host`].
+pub trait Host {
+    /// `load(id)` or, in index definitions, `load(id, collection)`. `None` when there is no such document.
+    fn load(
+        &mut self,
+        id: &str,
+        collection: Option<&str>,
+    ) -> Result<Option<ScriptDocument>, HostError> {
+        let _ = (id, collection);
+        Err(not_here("load"))
+    }
+
+    /// `put(id, document, changeVector)`; gives the id. Without an id the host makes one.
+    fn put(
+        &mut self,
+        id: Option<&str>,
+        document: BlittableBuf,
+        change_vector: Option<&str>,
+    ) -> Result<String, HostError> {
+        let _ = (id, document, change_vector);
+        Err(not_here("put"))
+    }
+
+    /// `del(id, changeVector)`; whether there was such a document.
+    fn delete(&mut self, id: &str, change_vector: Option<&str>) -> Result<bool, HostError> {
+        let _ = (id, change_vector);
+        Err(not_here("del"))
+    }
+
+    /// `include(id)`: the caller wants this document, too.
+    fn include(&mut self, id: &str) -> Result<(), HostError> {
+        let _ = id;
+        Err(not_here("include"))
+    }
+
+    /// `cmpxchg(key)`: a document whose property `Object` is the value; `None` when there is no such key.
+    fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
+        let _ = key;
+        Err(not_here("cmpxchg"))
+    }
+
+    /// `output(…)` and `console.log(…)`. Ignored unless the host wants it.
+    fn output(&mut self, line: &str) {
+        let _ = line;
+    }
+
+    /// `counter(document, name)`: its total.
+    fn counter(&mut self, id: &str, name: &str) -> Result<Option<i64>, HostError> {
+        let _ = (id, name);
+        Err(not_here("counter"))
+    }
+
+    /// `counterRaw(document, name)`: its value on each node.
+    fn counter_raw(&mut self, id: &str, name: &str) -> Result<Vec<(String, i64)>, HostError> {
+        let _ = (id, name);
+        Err(not_here("counterRaw"))
+    }
+
+    /// `incrementCounter(document, name, by)`.
+    fn increment_counter(&mut self, id: &str, name: &str, by: i64) -> Result<(), HostError> {
+        let _ = (id, name, by);
+        Err(not_here("incrementCounter"))
+    }
+
+    /// `deleteCounter(document, name)`.
+    fn delete_counter(&mut self, id: &str, name: &str) -> Result<(), HostError> {
+        let _ = (id, name);
+        Err(not_here("deleteCounter"))
+    }
+
+    /// `timeseries(document, name).get(from, to)`: entries from `from` to `to`, in milliseconds since
+    /// 1970, both included and both open when missing.
+    fn time_series_get(
+        &mut self,
+        id: &str,
+        name: &str,
+        from: Option<f64>,
+        to: Option<f64>,
+    ) -> Result<Vec<TimeSeriesEntry>, HostError> {
+        let _ = (id, name, from, to);
+        Err(not_here("timeseries"))
+    }
+
+    /// `timeseries(document, name).append(timestamp, values, tag)`.
+    fn time_series_append(
+        &mut self,
+        id: &str,
+        name: &str,
+        entry: TimeSeriesEntry,
+    ) -> Result<(), HostError> {
+        let _ = (id, name, entry);
+        Err(not_here("timeseries"))
+    }
+
+    /// `timeseries(document, name).increment(timestamp, values)`.
+    fn time_series_increment(
+        &mut self,
+        id: &str,
+        name: &str,
+        entry: TimeSeriesEntry,
+    ) -> Result<(), HostError> {
+        let _ = (id, name, entry);
+        Err(not_here("timeseries"))
+    }
+
+    /// `timeseries(document, name).delete(from, to)`.
+    fn time_series_delete(
+        &mut self,
+        id: &str,
+        name: &str,
+        from: Option<f64>,
+        to: Option<f64>,
+    ) -> Result<(), HostError> {
+        let _ = (id, name, from, to);
+        Err(not_here("timeseries"))
+    }
+}
+
+fn not_here(name: &str) -> HostError {
+    format!("{name} cannot be called here").into()
+}
+
+/// A host that offers nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {}
+
+scoped_tls_hkt::scoped_thread_local!(
+    /// The host of the script that runs on this thread.
+    pub(crate) static mut CURRENT: for<'a> &'a mut (dyn Host + 'a)
+);

@@ -1,0 +1,58 @@
+//! JavaScript for index definitions, projections and patches, on QuickJS.
+//!
+//! Documents are read where they lie, missing things are null instead of errors, and every run has a
+//! budget of steps, time, memory and nesting. This crate knows no databases: what scripts may call
+//! outside of themselves is lent to them as a [`Host`].
+//!
+//! | file | what |
+//! |---|---|
+//! | `engine`, `pool` | one engine per thread: compiled programs, cleaning up after a run |
+//! | `budget` | steps and time |
+//! | `program`, `parameters` | the text that the engine sees, and positions mapped back |
+//! | `prelude.js`, `natives`, `host` | the global scope and what it reaches |
+//! | `source`, `object` | documents as lazy, copy-on-write JavaScript objects |
+//! | `value`, `convert`, `to_js`, `number`, `date` | values on their way out and in |
+//! | `map`, `map.js`, `index_field` | index definitions |
+//! | `projection`, `patch` | expressions over rows, and changes of a document |
+//! | `error`, `fault` | what can go wrong |
+//!
+//! QuickJS is patched (`third_party/rquickjs-sys/CORVUS.md`, ADR 6): reading from null gives null, and
+//! builtins ask for the budget, too.
+#![deny(unsafe_code)]
+
+mod budget;
+mod convert;
+mod date;
+mod engine;
+mod error;
+mod fault;
+mod host;
+mod index_field;
+mod map;
+mod natives;
+mod number;
+mod object;
+mod parameters;
+mod patch;
+mod pool;
+mod program;
+mod projection;
+mod source;
+mod to_js;
+mod value;
+
+pub use budget::{Budget, STEPS_MAX_DEFAULT, TIME_MAX_DEFAULT};
+pub use convert::{ARRAY_LENGTH_MAX, DEPTH_MAX};
+pub use date::date_text;
+pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};
+pub use error::{Exhausted, HostError, Position, ScriptError};
+pub use host::{Host, NoHost, TimeSeriesEntry};
+pub use index_field::{FieldValue, IndexEntry, IndexField, InlineOptions};
+pub use map::{MapInfo, MapKind, MapScript};
+pub use number::{double_text, whole};
+pub use patch::{PatchArgument, PatchScript, Patched};
+pub use pool::ScriptPool;
+pub use program::PROGRAM_BYTES_MAX;
+pub use projection::{Argument, BoundProjection, Projection};
+pub use source::{DocumentInfo, ScriptDocument};
+pub use value::{Properties, ScriptValue, StoredObject};

@@ -1,0 +1,18 @@
+const definition = { maps: [], functions: [], group: undefined, aggregate: undefined };
+const add = (kind, collection, series, fn) => {
+    definition.maps.push({ kind, collection, series });
+    definition.functions.push(fn);
+};
+const bySeries = kind => Object.freeze({
+    map: (collection, series, fn) =>
+        fn === undefined ? add(kind, collection, null, series) : add(kind, collection, series, fn),
+});
+const globals = {
+    map: (collection, fn) => add('documents', collection, null, fn),
+    timeSeries: bySeries('timeSeries'),
+    counters: bySeries('counters'),
+    groupBy: group => {
+        definition.group = group;
+        return Object.freeze({ aggregate: fn => { definition.aggregate = fn; } });
+    },
+};

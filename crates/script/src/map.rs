@@ -1,0 +1,203 @@
+//! Index definitions written in JavaScript: what they map, and running their functions.
+//!
+//! Knows nothing of terms or indexes. A definition is evaluated once per engine; its functions are then
+//! called document by document. Invariant: a failed call leaves the definition usable for the next one.
+
+use std::rc::Rc;
+
+use rquickjs::{Array, Ctx, Function, Object, Value};
+
+use crate::budget::Budget;
+use crate::convert::{Converter, well_formed};
+use crate::engine::Engine;
+use crate::error::ScriptError;
+use crate::host::{Host, NoHost};
+use crate::index_field::{IndexEntry, push_entries};
+use crate::object::DocumentObject;
+use crate::program::{Program, ProgramBuilder};
+use crate::source::ScriptDocument;
+use crate::to_js::to_js;
+use crate::value::ScriptValue;
+
+const FRAME: &str = include_str!("map.js");
+
+/// What a map runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapKind {
+    /// Documents.
+    Documents,
+    /// Segments of time series.
+    TimeSeries,
+    /// Counters.
+    Counters,
+}
+
+/// One map of a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MapInfo {
+    /// What it runs over.
+    pub kind: MapKind,
+    /// The collection; `@all_docs` for every document.
+    pub collection: String,
+    /// The time series or counter, if it is bound to one.
+    pub name: Option<String>,
+}
+
+/// A compiled index definition; runs on any engine.
+#[derive(Debug)]
+pub struct MapScript {
+    program: Program,
+    maps: Vec<MapInfo>,
+    has_reduce: bool,
+}
+
+impl MapScript {
+    /// Compiles and evaluates a definition: its maps, its reduce, and sources whose functions they use.
+    ///
+    /// Refused are texts that do not parse, throw, or define no map ([`ScriptError::Definition`]).
+    pub fn compile(
+        engine: &Engine,
+        maps: &[&str],
+        reduce: Option<&str>,
+        additional_sources: &[&str],
+    ) -> Result<MapScript, ScriptError> {
+        let mut builder = ProgramBuilder::new();
+        builder.frame("(function () { 'use strict';").frame(FRAME);
+        builder.frame("(function (map, groupBy, timeSeries, counters) {");
+        for text in additional_sources.iter().chain(maps).copied().chain(reduce) {
+            builder.part(text).frame(";");
+        }
+        builder.frame("})(globals.map, globals.groupBy, globals.timeSeries, globals.counters);");
+        builder.frame("return definition; })()");
+        let program = builder.finish();
+        let found = engine.run(&program, Budget::default(), &mut NoHost, |ctx, definition| {
+            inspect(ctx, definition)
+        })?;
+        let (maps, has_reduce) = found.map_err(ScriptError::Definition)?;
+        if has_reduce != reduce.is_some() {
+            let message = "a reduce must be groupBy(…).aggregate(…), and nothing else may be one";
+            return Err(ScriptError::Definition(message.to_owned()));
+        }
+        Ok(MapScript { program, maps, has_reduce })
+    }
+
+    /// The maps, in the order of the text.
+    pub fn maps(&self) -> &[MapInfo] {
+        &self.maps
+    }
+
+    /// Whether it has a reduce.
+    pub fn has_reduce(&self) -> bool {
+        self.has_reduce
+    }
+
+    /// Runs map number `map` over `document` and appends the entries that it gives to `out`: none when it
+    /// returns something that is no object, several when it returns an array.
+    pub fn map(
+        &self,
+        engine: &Engine,
+        map: usize,
+        document: &ScriptDocument,
+        budget: Budget,
+        host: &mut dyn Host,
+        out: &mut Vec<IndexEntry>,
+    ) -> Result<(), ScriptError> {
+        let result = engine.run(&self.program, budget, host, |ctx, definition| {
+            let functions: Array<'_> = object(&definition)?.get("functions")?;
+            let function: Function<'_> = functions.get(map)?;
+            let argument = DocumentObject::of_document(ctx, Rc::clone(&document.source))?;
+            let result: Value<'_> = function.call((argument,))?;
+            Converter::new(ctx).convert(&result)
+        })?;
+        push_entries(result, out).map_err(ScriptError::Corrupt)
+    }
+
+    /// The key under which the reduce puts `entry`, a result of a map.
+    pub fn group_key(
+        &self,
+        engine: &Engine,
+        entry: &ScriptDocument,
+        budget: Budget,
+    ) -> Result<ScriptValue, ScriptError> {
+        engine.run(&self.program, budget, &mut NoHost, |ctx, definition| {
+            let group: Function<'_> = object(&definition)?.get("group")?;
+            let argument = DocumentObject::of_document(ctx, Rc::clone(&entry.source))?;
+            let key: Value<'_> = group.call((argument,))?;
+            Converter::new(ctx).convert(&key)
+        })
+    }
+
+    /// Runs the reduce over the entries of one key and appends what it gives to `out`.
+    pub fn aggregate(
+        &self,
+        engine: &Engine,
+        key: &ScriptValue,
+        values: &[ScriptDocument],
+        budget: Budget,
+        host: &mut dyn Host,
+        out: &mut Vec<IndexEntry>,
+    ) -> Result<(), ScriptError> {
+        let result = engine.run(&self.program, budget, host, |ctx, definition| {
+            let aggregate: Function<'_> = object(&definition)?.get("aggregate")?;
+            let group = Object::new(ctx.clone())?;
+            group.set("key", to_js(ctx, key)?)?;
+            let entries = Array::new(ctx.clone())?;
+            for (index, value) in values.iter().enumerate() {
+                let value = DocumentObject::of_document(ctx, Rc::clone(&value.source))?;
+                entries.set(index, value)?;
+            }
+            group.set("values", entries)?;
+            let result: Value<'_> = aggregate.call((group,))?;
+            Converter::new(ctx).convert(&result)
+        })?;
+        push_entries(result, out).map_err(ScriptError::Corrupt)
+    }
+}
+
+fn object<'a, 'js>(value: &'a Value<'js>) -> rquickjs::Result<&'a Object<'js>> {
+    value.as_object().ok_or(rquickjs::Error::Unknown)
+}
+
+/// What was found in a definition; `Err` says what is wrong with it.
+type Inspected = Result<(Vec<MapInfo>, bool), String>;
+
+fn inspect<'js>(ctx: &Ctx<'js>, definition: Value<'js>) -> rquickjs::Result<Inspected> {
+    let definition = object(&definition)?;
+    let maps: Array<'js> = definition.get("maps")?;
+    let functions: Array<'js> = definition.get("functions")?;
+    let mut found = Vec::with_capacity(maps.len());
+    for index in 0..maps.len() {
+        let map: Object<'js> = maps.get(index)?;
+        let function: Value<'js> = functions.get(index)?;
+        if !function.is_function() {
+            return Ok(Err(format!("map function #{index} is not a function")));
+        }
+        let kind: String = map.get("kind")?;
+        let collection: Value<'js> = map.get("collection")?;
+        let name: Value<'js> = map.get("series")?;
+        let Some(collection) = collection.as_string() else {
+            return Ok(Err(format!("map function #{index} collection name isn't a string")));
+        };
+        found.push(MapInfo {
+            kind: match kind.as_str() {
+                "timeSeries" => MapKind::TimeSeries,
+                "counters" => MapKind::Counters,
+                _ => MapKind::Documents,
+            },
+            collection: well_formed(ctx, collection)?,
+            name: name.as_string().map(|name| well_formed(ctx, name)).transpose()?,
+        });
+    }
+    if found.is_empty() {
+        return Ok(Err("the definition doesn't contain any map functions".to_owned()));
+    }
+    let group: Value<'js> = definition.get("group")?;
+    let aggregate: Value<'js> = definition.get("aggregate")?;
+    if group.is_undefined() && aggregate.is_undefined() {
+        return Ok(Ok((found, false)));
+    }
+    if !group.is_function() || !aggregate.is_function() {
+        return Ok(Err("groupBy(…) and aggregate(…) both need a function".to_owned()));
+    }
+    Ok(Ok((found, true)))
+}

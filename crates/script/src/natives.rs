@@ -1,0 +1,244 @@
+//! The functions of the prelude's `host` object: the way from JavaScript to the [`Host`] of the call.
+//!
+//! Arguments are checked in the prelude, where it is easier to read; here they are only converted.
+
+use rquickjs::prelude::Opt;
+use rquickjs::{Array, Class, Ctx, Function, Object, Result, Value};
+
+use crate::convert::{Converter, well_formed};
+use crate::error::{HostError, ScriptError};
+use crate::fault;
+use crate::host::{CURRENT, Host, TimeSeriesEntry};
+use crate::object::{DocumentObject, stored_to_js};
+use crate::source::ScriptDocument;
+use crate::value::ScriptValue;
+
+/// Makes the object.
+pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
+    let host = Object::new(ctx.clone())?;
+    host.set("documentPrototype", Class::<DocumentObject<'js>>::prototype(ctx)?)?;
+    add_documents(ctx, &host)?;
+    add_counters(ctx, &host)?;
+    add_time_series(ctx, &host)?;
+    Ok(host)
+}
+
+fn add_documents<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
+    host.set("id", Function::new(ctx.clone(), id)?)?;
+    host.set("metadata", Function::new(ctx.clone(), metadata)?)?;
+    host.set("lastModified", Function::new(ctx.clone(), last_modified)?)?;
+    host.set("load", Function::new(ctx.clone(), load)?)?;
+    host.set("put", Function::new(ctx.clone(), put)?)?;
+    host.set("del", Function::new(ctx.clone(), del)?)?;
+    host.set("include", Function::new(ctx.clone(), include)?)?;
+    host.set("cmpxchg", Function::new(ctx.clone(), compare_exchange)?)?;
+    host.set("output", Function::new(ctx.clone(), output)?)
+}
+
+fn add_counters<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
+    host.set("counter", Function::new(ctx.clone(), counter)?)?;
+    host.set("counterRaw", Function::new(ctx.clone(), counter_raw)?)?;
+    host.set("incrementCounter", Function::new(ctx.clone(), increment_counter)?)?;
+    host.set("deleteCounter", Function::new(ctx.clone(), delete_counter)?)
+}
+
+fn add_time_series<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
+    host.set("timeSeriesGet", Function::new(ctx.clone(), time_series_get)?)?;
+    host.set("timeSeriesAppend", Function::new(ctx.clone(), time_series_append)?)?;
+    host.set("timeSeriesIncrement", Function::new(ctx.clone(), time_series_increment)?)?;
+    host.set("timeSeriesDelete", Function::new(ctx.clone(), time_series_delete)?)
+}
+
+/// Asks the host of the call; outside of one there is nobody to ask.
+fn ask<R>(
+    ctx: &Ctx<'_>,
+    question: impl FnOnce(&mut dyn Host) -> std::result::Result<R, HostError>,
+) -> Result<R> {
+    let answer = if CURRENT.is_set() {
+        CURRENT.with(|host| question(host))
+    } else {
+        Err("nothing outside of the script can be called here".into())
+    };
+    answer.map_err(|source| fault::raise(ctx, ScriptError::Host(source)))
+}
+
+fn document_of<'js>(value: &Value<'js>) -> Option<Class<'js, DocumentObject<'js>>> {
+    value.as_object().and_then(DocumentObject::of)
+}
+
+fn undefined<'js>(ctx: &Ctx<'js>) -> Value<'js> {
+    Value::new_undefined(ctx.clone())
+}
+
+fn text<'js>(ctx: &Ctx<'js>, value: Option<&Value<'js>>) -> Result<Option<String>> {
+    value.and_then(Value::as_string).map(|text| well_formed(ctx, text)).transpose()
+}
+
+fn id<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Result<Value<'js>> {
+    let Some(document) = document_of(&document).filter(|document| document.borrow().is_root())
+    else {
+        // An undefined document has an undefined id, any other value has none.
+        return Ok(if document.is_undefined() { document } else { Value::new_null(ctx) });
+    };
+    match document.borrow().source.id() {
+        Some(id) => Ok(rquickjs::String::from_str(ctx, id)?.into_value()),
+        None => Ok(Value::new_null(ctx)),
+    }
+}
+
+fn metadata<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Result<Value<'js>> {
+    match document_of(&document) {
+        Some(document) if document.borrow().is_root() => {
+            Ok(document.borrow().metadata(&ctx)?.unwrap_or_else(|| undefined(&ctx)))
+        }
+        Some(_) | None => Ok(undefined(&ctx)),
+    }
+}
+
+fn last_modified<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Option<f64> {
+    let _ = ctx;
+    let document = document_of(&document)?;
+    document.borrow().source.info()?.last_modified_millis()
+}
+
+fn load<'js>(ctx: Ctx<'js>, id: String, collection: Opt<Value<'js>>) -> Result<Value<'js>> {
+    let collection = text(&ctx, collection.0.as_ref())?;
+    match ask(&ctx, |host| host.load(&id, collection.as_deref()))? {
+        Some(ScriptDocument { source }) => DocumentObject::of_document(&ctx, source),
+        None => Ok(undefined(&ctx)),
+    }
+}
+
+fn put<'js>(
+    ctx: Ctx<'js>,
+    id: Value<'js>,
+    document: Value<'js>,
+    change_vector: Opt<Value<'js>>,
+) -> Result<String> {
+    let id = text(&ctx, Some(&id))?;
+    let change_vector = text(&ctx, change_vector.0.as_ref())?;
+    let mut value = Converter::new(&ctx).convert(&document)?;
+    if let ScriptValue::Object(properties) = &mut value {
+        properties.retain(|(_, value)| !matches!(value, ScriptValue::Undefined));
+    }
+    let document = value.to_document().map_err(|source| fault::raise(&ctx, source.into()))?;
+    let Some(document) = document else {
+        let refusal = ScriptError::Result("put needs an object".to_owned());
+        return Err(fault::raise(&ctx, refusal));
+    };
+    ask(&ctx, |host| host.put(id.as_deref(), document, change_vector.as_deref()))
+}
+
+fn del<'js>(ctx: Ctx<'js>, id: String, change_vector: Opt<Value<'js>>) -> Result<bool> {
+    let change_vector = text(&ctx, change_vector.0.as_ref())?;
+    ask(&ctx, |host| host.delete(&id, change_vector.as_deref()))
+}
+
+fn include(ctx: Ctx<'_>, id: String) -> Result<()> {
+    ask(&ctx, |host| host.include(&id))
+}
+
+fn compare_exchange<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {
+    let Some(wrapped) = ask(&ctx, |host| host.compare_exchange(&key))? else {
+        return Ok(Value::new_null(ctx));
+    };
+    let wrapped = ScriptDocument::unstored(wrapped);
+    let value = wrapped.document().root().get("Object");
+    match value.map_err(|source| fault::raise(&ctx, source.into()))? {
+        Some(value) => stored_to_js(&ctx, &wrapped.source, value),
+        None => Ok(Value::new_null(ctx)),
+    }
+}
+
+fn output<'js>(ctx: Ctx<'js>, line: Value<'js>) -> Result<()> {
+    let value = Converter::new(&ctx).convert(&line)?;
+    let line = match &value {
+        ScriptValue::Undefined => "undefined".to_owned(),
+        ScriptValue::Bool(true) => "True".to_owned(),
+        ScriptValue::Bool(false) => "False".to_owned(),
+        ScriptValue::String(text) => text.to_string(),
+        other => other.to_json().map_err(|source| fault::raise(&ctx, source.into()))?,
+    };
+    ask(&ctx, |host| {
+        host.output(&line);
+        Ok(())
+    })
+}
+
+fn counter(ctx: Ctx<'_>, id: String, name: String) -> Result<Value<'_>> {
+    match ask(&ctx, |host| host.counter(&id, &name))? {
+        Some(total) => Ok(Value::new_number(ctx, total as f64)),
+        None => Ok(Value::new_null(ctx)),
+    }
+}
+
+fn counter_raw(ctx: Ctx<'_>, id: String, name: String) -> Result<Object<'_>> {
+    let values = Object::new(ctx.clone())?;
+    for (node, value) in ask(&ctx, |host| host.counter_raw(&id, &name))? {
+        values.set(node, value as f64)?;
+    }
+    Ok(values)
+}
+
+fn increment_counter(ctx: Ctx<'_>, id: String, name: String, by: f64) -> Result<()> {
+    ask(&ctx, |host| host.increment_counter(&id, &name, by as i64))
+}
+
+fn delete_counter(ctx: Ctx<'_>, id: String, name: String) -> Result<()> {
+    ask(&ctx, |host| host.delete_counter(&id, &name))
+}
+
+fn time_series_get<'js>(
+    ctx: Ctx<'js>,
+    id: String,
+    name: String,
+    from: Opt<Option<f64>>,
+    to: Opt<Option<f64>>,
+) -> Result<Array<'js>> {
+    let found =
+        ask(&ctx, |host| host.time_series_get(&id, &name, from.0.flatten(), to.0.flatten()))?;
+    let entries = Array::new(ctx.clone())?;
+    for (index, found) in found.into_iter().enumerate() {
+        let entry = Object::new(ctx.clone())?;
+        entry.set("Timestamp", crate::date::date_text(found.timestamp_millis))?;
+        entry.set("Tag", found.tag)?;
+        entry.set("Value", found.values.first().copied())?;
+        entry.set("Values", found.values)?;
+        entries.set(index, entry)?;
+    }
+    Ok(entries)
+}
+
+fn time_series_append<'js>(
+    ctx: Ctx<'js>,
+    id: String,
+    name: String,
+    at: f64,
+    values: Vec<f64>,
+    tag: Opt<Value<'js>>,
+) -> Result<()> {
+    let tag = text(&ctx, tag.0.as_ref())?;
+    let entry = TimeSeriesEntry { timestamp_millis: at, tag, values };
+    ask(&ctx, |host| host.time_series_append(&id, &name, entry))
+}
+
+fn time_series_increment(
+    ctx: Ctx<'_>,
+    id: String,
+    name: String,
+    at: f64,
+    values: Vec<f64>,
+) -> Result<()> {
+    let entry = TimeSeriesEntry { timestamp_millis: at, tag: None, values };
+    ask(&ctx, |host| host.time_series_increment(&id, &name, entry))
+}
+
+fn time_series_delete(
+    ctx: Ctx<'_>,
+    id: String,
+    name: String,
+    from: Opt<Option<f64>>,
+    to: Opt<Option<f64>>,
+) -> Result<()> {
+    ask(&ctx, |host| host.time_series_delete(&id, &name, from.0.flatten(), to.0.flatten()))
+}

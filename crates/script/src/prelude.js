@@ -1,0 +1,252 @@
+// What scripts find in the global scope beside the language. Runs once per engine, in strict mode, as the
+// body of a function; `host` holds the functions that reach outside. Everything is frozen at its end, so
+// that no script can change what the next one sees.
+
+const define = (name, value) => Object.defineProperty(globalThis, name, { value });
+
+const isText = value => typeof value === 'string';
+
+// --- documents -------------------------------------------------------------------------------------
+
+define('id', function id(document) {
+    if (arguments.length !== 1) throw new Error('id(doc) must be called with a single argument');
+    return host.id(document);
+});
+define('getMetadata', function getMetadata(document) {
+    if (document === null || typeof document !== 'object') throw new Error('The value is not an object');
+    const metadata = host.metadata(document);
+    if (metadata === undefined)
+        throw new Error('getMetadata(doc) must be called with a single entity argument');
+    return metadata;
+});
+define('metadataFor', globalThis.getMetadata);
+define('lastModified', document => host.lastModified(document));
+define('load', function load(ids, collection) {
+    if (arguments.length === 0)
+        throw new Error('load(id | ids) must be called with a single string argument');
+    if (ids === null || ids === undefined) return ids;
+    if (isText(ids)) return host.load(ids, collection);
+    if (!Array.isArray(ids))
+        throw new Error('load(id | ids) must be called with a single string or array argument');
+    return ids.map(id => isText(id) ? host.load(id, collection) ?? null : null);
+});
+define('loadPath', (document, path) => {
+    if (!isText(path)) throw new Error('loadPath(doc, path) must be called with a document and path');
+    let found = [document];
+    for (const step of path.split('.')) {
+        const name = step.endsWith('[]') ? step.slice(0, -2) : step;
+        found = found.flatMap(value => {
+            const next = value === null || value === undefined ? undefined : value[name];
+            return Array.isArray(next) ? next : [next];
+        });
+    }
+    const loaded = found.map(id => isText(id) ? host.load(id) ?? null : null);
+    return loaded.length === 1 && !path.includes('[]') ? loaded[0] : loaded;
+});
+define('put', function put(id, document, changeVector) {
+    if (arguments.length !== 2 && arguments.length !== 3)
+        throw new Error('put(id, doc, changeVector) must be called with called with 2 or 3 arguments only');
+    if (id !== null && id !== undefined && !isText(id))
+        throw new Error('The first parameter to put(id, doc, changeVector) must be a string');
+    if (isText(id) && id.endsWith('|'))
+        throw new Error(`Document ids cannot end with '|', but was called with ${id}. `
+            + 'Identities are only generated for external requests, not calls to PutDocument and such.');
+    if (document === null || typeof document !== 'object')
+        throw new Error('Created document must be a valid object which is not null or empty. '
+            + `Document ID: '${id}'.`);
+    return host.put(id, document, changeVector);
+});
+define('del', function del(id, changeVector) {
+    if (arguments.length === 0)
+        throw new Error('delete(id, changeVector) must be called with at least one parameter');
+    if (!isText(id)) throw new Error('delete(id, changeVector) id argument must be a string');
+    return host.del(id, changeVector);
+});
+for (const [old, name] of [['PutDocument', 'put'], ['LoadDocument', 'load'], ['DeleteDocument', 'del']])
+    define(old, () => { throw new Error(`The method ${old} was renamed to '${name}'`); });
+define('include', id => {
+    for (const one of Array.isArray(id) ? id : [id]) if (isText(one)) host.include(one);
+    return undefined;
+});
+define('cmpxchg', key => {
+    if (!isText(key)) throw new Error('cmpxchg(key) must be called with a single string argument');
+    return host.cmpxchg(key);
+});
+
+const namesIn = (document, name) => {
+    const metadata = host.metadata(document);
+    return metadata === undefined ? undefined : metadata[name];
+};
+define('attachmentsFor', document => namesIn(document, '@attachments') ?? []);
+define('counterNamesFor', document => namesIn(document, '@counters') ?? []);
+define('timeSeriesNamesFor', document => namesIn(document, '@timeseries') ?? []);
+
+// --- counters and time series ----------------------------------------------------------------------
+
+const idOf = (document, what) => {
+    const id = isText(document) ? document : host.id(document);
+    if (!isText(id)) throw new Error(`${what} needs a document or an id`);
+    return id;
+};
+define('counter', (document, name) => host.counter(idOf(document, 'counter'), String(name)));
+define('counterRaw', (document, name) => host.counterRaw(idOf(document, 'counterRaw'), String(name)));
+define('incrementCounter', (document, name, by = 1) =>
+    host.incrementCounter(idOf(document, 'incrementCounter'), String(name), by));
+define('deleteCounter', (document, name) =>
+    host.deleteCounter(idOf(document, 'deleteCounter'), String(name)));
+const moment = value => {
+    if (value === null || value === undefined) return undefined;
+    const millis = value instanceof Date ? value.getTime() : Date.parse(value);
+    if (Number.isNaN(millis)) throw new Error(`'${value}' is not a date`);
+    return millis;
+};
+const numbers = values => (Array.isArray(values) ? values : [values]).map(Number);
+define('timeseries', (document, name) => {
+    const id = idOf(document, 'timeseries');
+    const series = String(name);
+    return {
+        append: (at, values, tag) => host.timeSeriesAppend(id, series, moment(at), numbers(values), tag),
+        increment: (at, values) => values === undefined
+            ? host.timeSeriesIncrement(id, series, Date.now(), numbers(at))
+            : host.timeSeriesIncrement(id, series, moment(at), numbers(values)),
+        delete: (from, to) => host.timeSeriesDelete(id, series, moment(from), moment(to)),
+        get: (from, to) => host.timeSeriesGet(id, series, moment(from), moment(to)),
+    };
+});
+
+// --- index fields ----------------------------------------------------------------------------------
+
+define('createField', ($name, $value, $options) => ({ $value, $name, $options: $options ?? {} }));
+define('createSpatialField', function createSpatialField(first, second) {
+    return arguments.length > 1 ? { $spatial: [first, second] } : { $spatial: first };
+});
+define('boost', ($value, $boost) => ({ $value, $boost }));
+
+// --- texts, numbers, output ------------------------------------------------------------------------
+
+const bothTexts = (name, a, b) => {
+    if (!isText(a) || !isText(b))
+        throw new Error(`${name}(text, contained) must be called with two string parameters`);
+};
+define('startsWith', (text, start) => {
+    bothTexts('startsWith', text, start);
+    return text.toLowerCase().startsWith(start.toLowerCase());
+});
+define('endsWith', (text, end) => {
+    bothTexts('endsWith', text, end);
+    return text.toLowerCase().endsWith(end.toLowerCase());
+});
+define('regex', (text, pattern) => {
+    if (!isText(text) || !isText(pattern))
+        throw new Error('regex(text, regex) must be called with two string parameters');
+    return new RegExp(pattern, 'i').test(text);
+});
+const extreme = (name, isLess) => define(name, function (a, b) {
+    if (arguments.length !== 2) throw new Error(`${name} must be called with exactly two arguments`);
+    if (a === null || a === undefined) return isLess ? a : b;
+    if (b === null || b === undefined) return isLess ? b : a;
+    if (typeof a !== typeof b) return typeof a === 'number' ? (isLess ? a : b) : (isLess ? b : a);
+    return (a < b) === isLess ? a : b;
+});
+extreme('Raven_Min', true);
+extreme('Raven_Max', false);
+define('tryConvertToNumber', value => {
+    if (typeof value === 'number') return value;
+    const number = isText(value) && value.trim() !== '' ? Number(value) : NaN;
+    return Number.isNaN(number) ? null : number;
+});
+define('convertJsTimeToTimeSpanString', millis => {
+    if (typeof millis !== 'number' || !Number.isFinite(millis))
+        throw new Error('convertJsTimeToTimeSpanString(ticks) must be called with a single long argument');
+    const pad = (number, digits) => String(number).padStart(digits, '0');
+    const whole = Math.round(Math.abs(millis));
+    const days = Math.floor(whole / 86400000);
+    const rest = whole % 1000;
+    return (millis < 0 ? '-' : '') + (days > 0 ? `${days}.` : '')
+        + `${pad(Math.floor(whole / 3600000) % 24, 2)}:${pad(Math.floor(whole / 60000) % 60, 2)}:`
+        + pad(Math.floor(whole / 1000) % 60, 2) + (rest > 0 ? `.${pad(rest, 3)}0000` : '');
+});
+define('scalarToRawString', (document, path) => path(document));
+define('output', line => host.output(line));
+define('console', Object.freeze({ log: line => host.output(line) }));
+// A degree of a great circle has 60 nautical miles, taken as 1.1515 miles each: the constants of the
+// protocol's other speakers, whose results shall be met to the last digits.
+// The order of the operations matters for those.
+const NAUTICAL_MILES_PER_DEGREE = 60;
+const MILES_PER_NAUTICAL_MILE = 1.1515;
+const KILOMETERS_PER_MILE = 1 / 0.621371192;
+define('spatial', Object.freeze({
+    distance: function distance(lat1, lng1, lat2, lng2, units) {
+        if (arguments.length < 4 || arguments.length > 5)
+            throw new Error('Called with unexpected number of arguments, expected: '
+                + 'spatial.distance(lat1, lng1, lat2, lng2, kilometers | miles | cartesian)');
+        if ([lat1, lng1, lat2, lng2].some(value => typeof value !== 'number')) return undefined;
+        if (units === 'cartesian') return Math.hypot(lat2 - lat1, lng2 - lng1);
+        if (lat1 === lat2 && lng1 === lng2) return 0;
+        const radians = degrees => degrees * (Math.PI / 180);
+        const cosine = Math.sin(radians(lat1)) * Math.sin(radians(lat2))
+            + Math.cos(radians(lat1)) * Math.cos(radians(lat2)) * Math.cos(radians(lng1 - lng2));
+        const degrees = Math.acos(Math.max(-1, Math.min(1, cosine))) * (180 / Math.PI);
+        const miles = degrees * NAUTICAL_MILES_PER_DEGREE * MILES_PER_NAUTICAL_MILE;
+        return units === 'miles' ? miles : miles * KILOMETERS_PER_MILE;
+    },
+}));
+Object.defineProperty(Object, 'map', {
+    value: (object, fn) => Object.entries(object).map(([key, value]) => fn(value, key)),
+});
+Object.defineProperty(String.prototype, 'format', {
+    value: function format(...values) {
+        return this.replace(/\{(\d+)\}/g, (whole, index) => index in values ? values[index] : whole);
+    },
+});
+
+// --- the language itself ---------------------------------------------------------------------------
+
+// Text may not become code: what a script does can be read in its text.
+for (const name of ['eval', 'Proxy', 'Promise', 'WeakRef', 'FinalizationRegistry',
+    'SharedArrayBuffer', 'Atomics', 'ArrayBuffer', 'DataView', 'queueMicrotask', 'gc', 'BigInt',
+    'performance', 'navigator', 'DOMException', 'AsyncDisposableStack', 'DisposableStack'])
+    delete globalThis[name];
+const noCode = function Function() { throw new EvalError('String compilation is disabled'); };
+noCode.prototype = Function.prototype;
+Object.defineProperty(globalThis, 'Function', { value: noCode });
+for (const kind of [function () {}, function* () {}, async function () {}, async function* () {}]) {
+    const prototype = Object.getPrototypeOf(kind);
+    Object.defineProperty(prototype, 'constructor', { value: noCode });
+}
+
+// Calls on `undefined` of functions that arrays have see an empty array; `length` is 0. Everything else
+// that is read from undefined or null is null. The engine looks here.
+define(Symbol.absentMembers, Object.freeze({
+    __proto__: null,
+    length: 0,
+    map: () => [],
+    filter: () => [],
+    reverse: () => [],
+    concat: (...values) => [].concat(...values),
+    some: () => false,
+    every: () => true,
+    includes: () => false,
+    reduce: (fn, initial) => initial === undefined ? null : initial,
+}));
+
+const seen = new Set();
+const freeze = value => {
+    if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value))
+        return;
+    seen.add(value);
+    for (const key of Reflect.ownKeys(value)) {
+        const property = Reflect.getOwnPropertyDescriptor(value, key);
+        freeze(property.value);
+        freeze(property.get);
+        freeze(property.set);
+    }
+    freeze(Object.getPrototypeOf(value));
+    if (value !== globalThis) Object.freeze(value);
+};
+freeze(globalThis);
+freeze(host.documentPrototype);
+for (const hidden of [function* () {}, async function () {}, async function* () {}, [][Symbol.iterator](),
+    ''[Symbol.iterator](), new Map().entries(), new Set().values(), 'a'.matchAll(/a/g)])
+    freeze(Object.getPrototypeOf(hidden));
+Object.freeze(globalThis);

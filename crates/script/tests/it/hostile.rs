@@ -1,0 +1,182 @@
+//! Scripts that mean harm, or are only wrong: each ends soon, says why, and leaves the engine usable.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use platform::Clock;
+use platform::real::RealClock;
+use script::{Budget, Engine, Exhausted, NoHost, PatchScript, ScriptDocument, ScriptError};
+
+use crate::world::{json, parse, patch};
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Steps,
+    Memory,
+    Recursion,
+    Throws,
+    /// Any of the bounds: which one is met first depends on the machine.
+    Stopped,
+    /// Comes to its end, with this in `this.r`.
+    Gives(&'static str),
+}
+
+use End::{Gives, Memory, Recursion, Steps, Stopped, Throws};
+
+#[rustfmt::skip]
+const SCRIPTS: &[(&str, End)] = &[
+    ("for (;;) {}", Steps),
+    ("while (true) { try { while (true) {} } catch (e) {} finally { continue; } }", Steps),
+    ("function f() { f() } f()", Recursion),
+    ("function f() { try { f() } catch (e) { f() } } f()", Stopped),
+    ("function f(x) { return [x].map(f) } f(1)", Recursion),
+    ("var o = { get a() { return this.a } }; o.a", Recursion),
+    ("var o = { toString() { return '' + this } }; '' + o", Recursion),
+    ("var a = []; a[0] = a; this.r = '' + a", Stopped),
+    ("var a = 'a'.repeat(30) + 'b'; /^(a+)+$/.test(a)", Steps),
+    ("/(?:a|a|b)*c/.test('a'.repeat(50000))", Stopped),
+    ("var s = 'a'; for (;;) s += s;", Stopped),
+    ("'a'.repeat(2 ** 29)", Memory),
+    ("'a'.padStart(2 ** 29)", Memory),
+    ("new Array(1e9) + ''", Stopped),
+    ("this.r = new Array(1e9)", Throws),
+    ("Array(5e7).fill(1).sort()", Stopped),
+    ("Array(3e6).fill(1).sort()", Stopped),
+    ("var a = Array(1e6).fill('x'); a.sort(); a.sort(); a.sort()", Stopped),
+    ("[].join.call({ length: 1e15 })", Stopped),
+    ("[].indexOf.call({ length: 1e15 }, 1)", Stopped),
+    ("[].lastIndexOf.call({ length: 1e15 }, 1)", Stopped),
+    ("[].reverse.call({ length: 1e15 })", Stopped),
+    ("[].map.call({ length: 1e15 }, x => x)", Stopped),
+    ("[].forEach.call({ length: 1e15 }, x => x)", Steps),
+    ("[].concat(Object.assign([], { length: 4e9 }))", Stopped),
+    ("[].includes.call({ length: 1e15 }, 1)", Stopped),
+    ("[].fill.call({ length: 1e15 }, 1)", Stopped),
+    ("[].copyWithin.call({ length: 1e15 }, 0, 5)", Stopped),
+    ("[].flat.call({ length: 1e15 })", Stopped),
+    ("[].some.call(new Array(4e9), x => x)", Steps),
+    ("[].reduceRight.call(new Array(4e9), x => x)", Stopped),
+    ("[].unshift.call({ length: 2 ** 52 }, 1)", Stopped),
+    ("[].splice.call({ length: 2 ** 52 }, 0, 1)", Stopped),
+    ("[].slice.call({ length: 2 ** 52 })", Stopped),
+    ("[].toSorted.call({ length: 1e8 })", Stopped),
+    ("Array.from({ length: 1e15 })", Stopped),
+    ("[...{ *[Symbol.iterator]() { for (;;) yield 1 } }]", Steps),
+    ("new Set({ *[Symbol.iterator]() { for (;;) yield {} } })", Steps),
+    ("String.raw({ raw: { length: 1e15 } })", Stopped),
+    ("JSON.stringify({ toJSON() { return this } , get a() { for (;;) {} } })", Steps),
+    ("JSON.parse('['.repeat(1e6))", Recursion),
+    ("var a = []; for (var i = 0; i < 1000; i++) a = [a]; this.r = a", Throws),
+    ("var o = {}; for (var i = 0; i < 1000; i++) o = {o}; this.r = JSON.stringify(o).length", Stopped),
+    ("'a'.repeat(4e6).indexOf('a'.repeat(2e6) + 'b')", Steps),
+    ("'a'.repeat(4e6).includes('a'.repeat(2e6) + 'b')", Steps),
+    ("'a'.repeat(4e6).lastIndexOf('b' + 'a'.repeat(2e6))", Gives("untouched")),
+    ("'a'.repeat(4e6).split('a'.repeat(2e6) + 'b')", Steps),
+    ("'a'.repeat(4e6).replace('a'.repeat(2e6) + 'b', '')", Steps),
+    ("'a'.repeat(4e6).replaceAll('a'.repeat(2e6) + 'b', '')", Steps),
+    ("'a'.repeat(1e7).replaceAll('', 'bbbbbbbbbb')", Memory),
+    ("(function* () { for (;;) yield 1 })().toArray()", Steps),
+    ("for (var i = 0; ; i++) this['p' + i] = i", Steps),
+    ("var m = new Map(); for (;;) m.set({}, 1)", Steps),
+    ("new RegExp('(' .repeat(100000))", Throws),
+    ("new RegExp('a{1,1000}'.repeat(5000))", Gives("untouched")),
+    ("new RegExp('((a{1,99}){1,99}){1,99}').test('a'.repeat(1e6))", Stopped),
+    ("function* g() { yield* g() } [...g()]", Recursion),
+    ("Function('for(;;){}')()", Throws),
+    ("(() => {}).constructor('return 1')()", Throws),
+    ("(async () => {}).constructor('return 1')()", Throws),
+    ("this.r = eval('1+1')", Gives("absent")),
+    ("async function f() { for (;;) await 1 } f(); this.r = 1", Gives("1")),
+    ("this.r = typeof Promise + typeof Proxy + typeof WebAssembly", Gives("\"undefinedundefinedundefined\"")),
+    ("Array.prototype.map = null", Throws),
+    ("Object.prototype.x = 1", Throws),
+    ("globalThis.x = 1", Throws),
+    ("leak = 1", Throws),
+    ("delete globalThis.load", Throws),
+    ("load = 5", Throws),
+    ("Object.defineProperty(Array.prototype, 'y', { value: 1 })", Throws),
+    ("Object.setPrototypeOf(Array.prototype, null)", Throws),
+    ("Object.getPrototypeOf(this).z = 1", Throws),
+    ("Object.getPrototypeOf(function* () {}).prototype.next = 1", Throws),
+    ("Object.getPrototypeOf([][Symbol.iterator]()).next = 1", Throws),
+    ("Math.random = () => 4", Throws),
+    ("JSON.parse = 1", Throws),
+    ("RegExp.prototype.exec = 1", Throws),
+    ("Symbol.absentMembers.x = 1; globalThis[Symbol.absentMembers].map = 1", Throws),
+    ("var o = { get a() { throw new Error('no') } }; this.r = o", Throws),
+    ("this.r = { toJSON() { throw 1 } }", Gives("{\"toJSON\":null}")),
+    ("throw undefined", Throws),
+    ("throw { a: 1 }", Throws),
+    ("var e = new Error('x'); e.message = { toString() { for (;;) {} } }; throw e", Stopped),
+    ("var e = new Error('x'); Object.defineProperty(e, 'stack', { get() { for (;;) {} } }); throw e", Throws),
+    ("throw { toString() { for (;;) {} }, get a() { for (;;) {} } }", Stopped),
+    ("this.r = { get a() { for (;;) {} } }", Steps),
+    ("this.r = '\\ud800'", Gives("\"\u{fffd}\"")),
+    ("this['\\ud800'] = 1; this.r = Object.keys(this)[1]", Gives("\"\u{fffd}\"")),
+    ("this.r = 'a\\0b'.length", Gives("3")),
+    ("this.r = parseInt('9'.repeat(1e6))", Gives("\"Infinity\"")),
+    ("this.r = (0.1).toFixed(100).length", Gives("102")),
+    ("this.r = Object.entries(this).length", Gives("1")),
+    ("Object.freeze(this); this.r = 1", Stopped),
+    ("var e = new Error(); e.message = 'x'; e.name = 'N'; var o = {}; o.toString = () => 'y'; o.constructor = 1; this.r = e + o", Gives("\"N: xy\"")),
+    ("class A extends Error { constructor() { super('m'); this.name = 'A' } } this.r = '' + new A()", Gives("\"A: m\"")),
+    ("import('fs')", Gives("untouched")),
+];
+
+/// No script may take longer than this, whatever it does inside of builtins.
+const LATEST: Duration = Duration::from_secs(5);
+
+fn small_engine() -> Engine {
+    Engine::with_memory(Arc::new(RealClock::new()), 32 << 20)
+}
+
+fn ends(end: End, outcome: &Result<String, ScriptError>) -> bool {
+    match (end, outcome) {
+        (Steps, Err(ScriptError::Exhausted(Exhausted::Steps(_) | Exhausted::Time(_)))) => true,
+        (Memory, Err(ScriptError::Exhausted(Exhausted::Memory(_)))) => true,
+        (Recursion, Err(ScriptError::Exhausted(Exhausted::Recursion))) => true,
+        (Stopped, Err(ScriptError::Exhausted(_) | ScriptError::Runtime { .. })) => true,
+        (Throws, Err(ScriptError::Runtime { .. } | ScriptError::Result(_))) => true,
+        (Gives(expected), Ok(given)) => expected == given,
+        _ => false,
+    }
+}
+
+fn run(engine: &Engine, text: &str) -> Result<String, ScriptError> {
+    let document = ScriptDocument::unstored(parse(r#"{"a":1}"#));
+    let budget = Budget { steps_max: 10_000, time_max: Duration::from_millis(200) };
+    let script = PatchScript::compile(engine, &[], &[], text)?;
+    let patched = script.run(engine, &document, None, &[], budget, &mut NoHost)?;
+    let Some(document) = patched.document else { return Ok("untouched".to_owned()) };
+    let given = document.as_view().root().get("r").unwrap();
+    Ok(given.map_or("absent".to_owned(), |value| format!("{value:?}")))
+}
+
+#[test]
+fn hostile_scripts_end_and_leave_the_engine_usable() {
+    let clock = RealClock::new();
+    let engine = small_engine();
+    let mut wrong = Vec::new();
+    for (text, end) in SCRIPTS {
+        let start = clock.monotonic();
+        let outcome = run(&engine, text);
+        let took = clock.monotonic() - start;
+        if !ends(*end, &outcome) {
+            wrong.push(format!("{text}\n    expected {end:?}, got {outcome:?}"));
+        }
+        if took > LATEST {
+            wrong.push(format!("{text}\n    took {took:?}"));
+        }
+        let after = patch(
+            &engine,
+            &ScriptDocument::unstored(parse(r#"{"a":[1,2]}"#)),
+            "this.b = this.a.map(x => x * 2).join() + `${'a'.indexOf('a')}${typeof leak}${[1].x}`",
+            &mut NoHost,
+        );
+        match after.map(|patched| patched.document.map(|document| json(&document))) {
+            Ok(Some(given)) if given == r#"{"a":[1,2],"b":"2,40undefinedundefined"}"# => {}
+            other => wrong.push(format!("{text}\n    left an engine that gives {other:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

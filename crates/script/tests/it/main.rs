@@ -1,0 +1,12 @@
+//! Scripts run from outside, as the server will run them.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod documents;
+mod errors;
+mod hostile;
+mod maps;
+mod nulls;
+mod patches;
+mod projections;
+mod world;
