@@ -1,0 +1,125 @@
+//! What an evaluation reads: the document, and through the host everything beside it.
+
+use std::error::Error;
+
+use blittable::Object;
+
+use crate::value::Value;
+
+/// A document as an index sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentInput<'a> {
+    /// Its id, in the spelling it was saved with.
+    pub id: &'a str,
+    /// The document; its property `@metadata` holds what the client gave.
+    pub body: Object<'a>,
+    /// The change vector of its last change.
+    pub change_vector: &'a str,
+    /// The moment of its last change, in ticks (100 ns since 0001-01-01T00:00:00Z).
+    pub last_modified_ticks: i64,
+}
+
+impl<'a> DocumentInput<'a> {
+    /// What the client gave as `@metadata`; `None` without any, or when it is damaged.
+    pub(crate) fn stored_metadata(&self) -> Option<Object<'a>> {
+        self.body.get_object("@metadata").ok().flatten()
+    }
+}
+
+/// An attachment of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttachmentInput<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The hash of its content.
+    pub hash: &'a str,
+    /// What the client said it contains.
+    pub content_type: &'a str,
+    /// Bytes of its content.
+    pub size: i64,
+}
+
+/// A counter, as the source of an index of counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterInput<'a> {
+    /// The id of its document.
+    pub document_id: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its total value.
+    pub value: i64,
+}
+
+/// One measurement of a time series.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeSeriesEntry<'a> {
+    /// When, in ticks of UTC.
+    pub timestamp_ticks: i64,
+    /// What was said about it.
+    pub tag: Option<&'a str>,
+    /// What was measured; never empty.
+    pub values: &'a [f64],
+}
+
+/// A segment of a time series, as the source of an index of time series.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeSeriesInput<'a> {
+    /// The id of its document.
+    pub document_id: &'a str,
+    /// The name of the series.
+    pub name: &'a str,
+    /// Its measurements, in the order of time; never empty.
+    pub entries: &'a [TimeSeriesEntry<'a>],
+}
+
+/// Why the host could not answer; ends the evaluation.
+pub type HostError = Box<dyn Error + Send + Sync>;
+
+/// Everything beside the document. All answers come from the snapshot `'a` that the document comes
+/// from. The caller records what was asked, because its changes make the entry stale.
+pub trait Host<'a> {
+    /// The document `id`, if it is there and in `collection`.
+    fn load_document(
+        &mut self,
+        id: &str,
+        collection: &str,
+    ) -> Result<Option<DocumentInput<'a>>, HostError>;
+
+    /// The names of the counters of the document `id`.
+    fn counter_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError>;
+
+    /// The names of the time series of the document `id`.
+    fn time_series_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError>;
+
+    /// The attachments of the document `id`.
+    fn attachments(&mut self, id: &str) -> Result<Vec<AttachmentInput<'a>>, HostError>;
+
+    /// The value of the compare exchange `key`.
+    fn compare_exchange_value(&mut self, key: &str) -> Result<Option<Value<'a>>, HostError>;
+}
+
+/// A host with nothing beside the document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl<'a> Host<'a> for NoHost {
+    fn load_document(&mut self, _: &str, _: &str) -> Result<Option<DocumentInput<'a>>, HostError> {
+        Ok(None)
+    }
+
+    fn counter_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn time_series_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn attachments(&mut self, _: &str) -> Result<Vec<AttachmentInput<'a>>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn compare_exchange_value(&mut self, _: &str) -> Result<Option<Value<'a>>, HostError> {
+        Ok(None)
+    }
+}

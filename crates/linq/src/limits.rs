@@ -1,0 +1,58 @@
+//! The named maximums of this crate: what a text may be, and what one evaluation may take.
+//!
+//! Invariant: every loop and every recursion that a definition or a document can drive is stopped by
+//! one of these.
+
+/// Bytes of one definition's text.
+pub const DEFINITION_BYTES_MAX: usize = 256 * 1024;
+
+/// Levels of a syntax tree, a chain of calls or operators counting one per link.
+pub const TREE_DEPTH_MAX: u16 = 160;
+
+/// Expressions that may be open around a place in the text: parentheses, lambdas, operands.
+pub const NESTING_DEPTH_MAX: u16 = 64;
+
+/// Type arguments, array ranks and `?` that may be nested in one type.
+pub(crate) const TYPE_DEPTH_MAX: u32 = 16;
+
+/// Characters of the offending text that an error repeats.
+pub(crate) const EXCERPT_CHARACTERS_MAX: usize = 120;
+
+/// Variables, lambda parameters and intermediate results of one definition.
+pub(crate) const VARIABLES_MAX: u32 = 1024;
+
+/// Clauses and chained calls of one query.
+pub(crate) const STAGES_MAX: usize = 64;
+
+/// Steps that a regular expression may go back before it is given up.
+pub(crate) const REGEX_BACKTRACK_MAX: usize = 100_000;
+
+/// Compiled patterns that are not constants, kept per evaluation.
+pub(crate) const REGEX_CACHE_MAX: usize = 16;
+
+/// What the evaluation of one document, or of one group, may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Evaluated expressions, each element of a sequence counting again.
+    pub steps_max: u64,
+    /// Outputs of one document.
+    pub outputs_max: u32,
+    /// Elements of one sequence that is made by the definition.
+    pub sequence_length_max: usize,
+    /// Bytes of one string that is made by the definition.
+    pub string_bytes_max: usize,
+    /// Elements that one `Recurse` may reach.
+    pub recurse_length_max: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget {
+            steps_max: 50_000_000,
+            outputs_max: 1_000_000,
+            sequence_length_max: 4_000_000,
+            string_bytes_max: 64 * 1024 * 1024,
+            recurse_length_max: 1_000_000,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The functions that RavenDB gives every index.
+
+use std::rc::Rc;
+
+use crate::compile::names::{Function, NetType};
+use crate::compile::plan::{Argument, FunctionCall};
+use crate::document::DocumentInput;
+use crate::run::convert::try_convert;
+use crate::run::display::display;
+use crate::run::elements::Elements;
+use crate::run::fault::{EvaluationErrorKind, Fault};
+use crate::run::methods::{as_double, lambda};
+use crate::run::{Evaluated, Machine, over_budget, wrong_arguments};
+use crate::value::{CreatedField, Names, Record, SpatialValue, Text, Value};
+
+const ATTACHMENT: &[&str] = &["Name", "Hash", "ContentType", "Size"];
+
+impl<'a> Machine<'a, '_> {
+    pub(super) fn index_function(&mut self, call: &'a FunctionCall) -> Evaluated<'a> {
+        let arguments = &*call.arguments;
+        match call.function {
+            Function::LoadDocument => self.load_document(arguments),
+            Function::Recurse => self.recurse(arguments),
+            Function::CreateField => self.create_field(call),
+            Function::CreateSpatialField => self.create_spatial_field(arguments),
+            Function::LoadCompareExchangeValue => self.load_compare_exchange(call),
+            Function::TryConvert => {
+                let value = self.argument(arguments, 0)?;
+                let to = call.types.first().ok_or_else(wrong_arguments)?;
+                try_convert(&value, *to)
+            }
+            Function::AsJson => self.argument(arguments, 0),
+            function => match self.argument(arguments, 0)? {
+                Value::Document(document) => self.of_document(function, &document),
+                _ => Ok(match function {
+                    Function::Id | Function::MetadataFor => Value::Missing,
+                    _ => Value::list(Vec::new()),
+                }),
+            },
+        }
+    }
+
+    fn of_document(
+        &mut self,
+        function: Function,
+        document: &Rc<DocumentInput<'a>>,
+    ) -> Evaluated<'a> {
+        let id = document.id;
+        let names = match function {
+            Function::Id => return Ok(Value::Text(Text::of_document(id))),
+            Function::MetadataFor => return Ok(Value::Metadata(Rc::clone(document))),
+            Function::AttachmentsFor => return self.attachments(id),
+            Function::CounterNamesFor => self.host.counter_names(id),
+            _ => self.host.time_series_names(id),
+        };
+        let names = names.map_err(Fault::host)?;
+        let texts = names.into_iter().map(|name| Value::Text(Text::of_document(name)));
+        Ok(Value::list(texts.collect()))
+    }
+
+    fn attachments(&mut self, id: &str) -> Evaluated<'a> {
+        let attachments = self.host.attachments(id).map_err(Fault::host)?;
+        let text = |text| Value::Text(Text::of_document(text));
+        let items = attachments.into_iter().map(|attachment| {
+            let values = vec![
+                text(attachment.name),
+                text(attachment.hash),
+                text(attachment.content_type),
+                Value::Integer(attachment.size),
+            ];
+            Value::Record(Rc::new(Record { names: Names::Fixed(ATTACHMENT), values }))
+        });
+        Ok(Value::list(items.collect()))
+    }
+
+    /// `LoadDocument(id, collection)`; several ids give a sequence.
+    fn load_document(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
+        let ids = self.argument(arguments, 0)?;
+        let collection = self.argument(arguments, 1)?;
+        let collection = display(&collection)?.into_owned();
+        match &ids {
+            Value::Array(_) | Value::List(_) => {
+                let mut items = Vec::new();
+                for id in Elements::of(&ids)? {
+                    self.step()?;
+                    items.push(self.load_one(&id?, &collection)?);
+                }
+                self.list(items)
+            }
+            id => self.load_one(id, &collection),
+        }
+    }
+
+    fn load_one(&mut self, id: &Value<'a>, collection: &str) -> Evaluated<'a> {
+        let id = match id {
+            Value::Text(id) => id,
+            null if null.is_null() => return Ok(Value::Missing),
+            other => {
+                let message =
+                    format!("a document is loaded by its id, not by {}", other.type_name());
+                return Err(Fault::new(EvaluationErrorKind::InvalidArgument, message));
+            }
+        };
+        let loaded = self.host.load_document(id, collection).map_err(Fault::host)?;
+        Ok(loaded.map_or(Value::Missing, |document| Value::Document(Rc::new(document))))
+    }
+
+    /// The value, what the lambda gives for it, what it gives for that, and so on, depth first. A
+    /// branch ends with the null that the lambda gives at its tip.
+    fn recurse(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
+        let children = lambda(arguments, 1).ok_or_else(wrong_arguments)?;
+        let mut items = Vec::new();
+        let mut waiting = vec![self.argument(arguments, 0)?];
+        while let Some(item) = waiting.pop() {
+            if self.budget.recurse_length_max <= items.len() {
+                return Err(over_budget("elements of Recurse"));
+            }
+            items.push(item.clone());
+            if item.is_null() {
+                continue;
+            }
+            let below = self.call(children, [item])?;
+            match &below {
+                Value::Array(_) | Value::List(_) | Value::Group(_) => {
+                    let mut below = Elements::of(&below)?.collect::<Result<Vec<_>, _>>()?;
+                    below.reverse();
+                    waiting.append(&mut below);
+                }
+                _ => waiting.push(below),
+            }
+        }
+        self.list(items)
+    }
+
+    fn create_field(&mut self, call: &'a FunctionCall) -> Evaluated<'a> {
+        let name = self.argument(&call.arguments, 0)?;
+        let name = match &name {
+            Value::Text(name) => name.clone(),
+            null if null.is_null() => {
+                let message = "the name of a created field is null";
+                return Err(Fault::new(EvaluationErrorKind::ArgumentNull, message));
+            }
+            other => Text::shared(display(other)?.into()),
+        };
+        let value = self.argument(&call.arguments, 1)?;
+        Ok(Value::Field(Rc::new(CreatedField { name, value, options: call.options })))
+    }
+
+    fn create_spatial_field(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
+        let first = self.argument(arguments, 0)?;
+        if arguments.len() == 1 {
+            return Ok(Value::Spatial(Rc::new(SpatialValue::Shape(first))));
+        }
+        let second = self.argument(arguments, 1)?;
+        let point = coordinate(&first)?.zip(coordinate(&second)?);
+        Ok(Value::Spatial(Rc::new(SpatialValue::Point(point))))
+    }
+
+    fn load_compare_exchange(&mut self, call: &'a FunctionCall) -> Evaluated<'a> {
+        let key = self.argument(&call.arguments, 0)?;
+        match &key {
+            Value::Array(_) | Value::List(_) => {
+                let mut items = Vec::new();
+                for key in Elements::of(&key)? {
+                    self.step()?;
+                    items.push(self.load_exchange_value(&key?)?);
+                }
+                return self.list(items);
+            }
+            _ => {}
+        }
+        let value = self.load_exchange_value(&key)?;
+        let needs_value = call.types.first().is_some_and(|to| {
+            !to.nullable
+                && matches!(to.to, NetType::Integer { .. } | NetType::Double | NetType::Bool)
+        });
+        if value.is_null() && needs_value {
+            let message = "there is no such compare exchange value";
+            return Err(Fault::new(EvaluationErrorKind::NullReference, message));
+        }
+        Ok(value)
+    }
+
+    fn load_exchange_value(&mut self, key: &Value<'a>) -> Evaluated<'a> {
+        let Value::Text(key) = key else {
+            return if key.is_null() { Ok(Value::Missing) } else { Err(wrong_arguments()) };
+        };
+        let value = self.host.compare_exchange_value(key).map_err(Fault::host)?;
+        Ok(value.unwrap_or(Value::Missing))
+    }
+}
+
+/// A coordinate; `None` for null.
+fn coordinate(value: &Value<'_>) -> Result<Option<f64>, Fault> {
+    match value {
+        null if null.is_null() => Ok(None),
+        Value::Text(text) => match text.trim().parse() {
+            Ok(coordinate) => Ok(Some(coordinate)),
+            Err(_) => Err(crate::run::convert::not_a_number(text)),
+        },
+        other => match as_double(other) {
+            Some(coordinate) => Ok(Some(coordinate)),
+            None => Err(wrong_arguments()),
+        },
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs the stages of a query.
+//!
+//! Rows are the slots: a stage sets some and lets the next stage run, so that nothing is gathered
+//! but where a grouping or a sorting needs all rows.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use crate::compile::plan::{Node, Pipeline, Slot, Stage};
+use crate::run::fault::Fault;
+use crate::run::sets::Groups;
+use crate::run::{Evaluated, Machine, compare, operators};
+use crate::value::{Group, Value};
+
+/// The values that one slot takes in turn, if the slots do not hold all already.
+type Roots<'a> = Option<(Slot, Vec<Value<'a>>)>;
+
+/// What is done for each row that comes out of the last stage.
+pub(crate) type Sink<'s, 'a, 'h> = &'s mut dyn FnMut(&mut Machine<'a, 'h>) -> Result<(), Fault>;
+
+impl<'a, 'h> Machine<'a, 'h> {
+    /// The results of a nested query.
+    #[inline(never)]
+    pub(super) fn eval_sequence(&mut self, pipeline: &'a Pipeline) -> Evaluated<'a> {
+        let mut items = Vec::new();
+        self.run(&pipeline.stages, &mut |machine| {
+            let item = machine.eval(&pipeline.result)?;
+            items.push(item);
+            machine.check_length(items.len())
+        })?;
+        Ok(Value::list(items))
+    }
+
+    /// Runs all stages for what the slots hold now.
+    pub(crate) fn run(&mut self, stages: &'a [Stage], sink: Sink<'_, 'a, 'h>) -> Result<(), Fault> {
+        self.run_from(None, stages, sink)
+    }
+
+    /// Runs all stages for several values of one slot.
+    pub(crate) fn run_roots(
+        &mut self,
+        slot: Slot,
+        roots: Vec<Value<'a>>,
+        stages: &'a [Stage],
+        sink: Sink<'_, 'a, 'h>,
+    ) -> Result<(), Fault> {
+        self.run_from(Some((slot, roots)), stages, sink)
+    }
+
+    /// Stages that need all rows cut the pipeline in two.
+    fn run_from(
+        &mut self,
+        roots: Roots<'a>,
+        stages: &'a [Stage],
+        sink: Sink<'_, 'a, 'h>,
+    ) -> Result<(), Fault> {
+        let gathers = |stage: &Stage| matches!(stage, Stage::Group { .. } | Stage::Order { .. });
+        let Some(cut) = stages.iter().position(gathers) else {
+            return self.run_roots_rows(roots, stages, sink);
+        };
+        let (before, after) = (&stages[..cut], &stages[cut + 1..]);
+        match &stages[cut] {
+            Stage::Group { slot, element, key } => {
+                let mut groups = Groups::default();
+                self.run_roots_rows(roots, before, &mut |machine| {
+                    let key = machine.eval(key)?;
+                    groups.add(key, machine.eval(element)?);
+                    Ok(())
+                })?;
+                for (key, items) in groups.into_groups() {
+                    self.set(*slot, Value::Group(Rc::new(Group { key, items })));
+                    self.run(after, sink)?;
+                }
+                Ok(())
+            }
+            Stage::Order { keys, live } => {
+                for row in self.ordered_rows(roots, before, keys, live)? {
+                    live.iter().zip(row).for_each(|(slot, value)| self.set(*slot, value));
+                    self.run(after, sink)?;
+                }
+                Ok(())
+            }
+            // `position` found one of the two.
+            Stage::Set { .. } | Stage::Filter { .. } | Stage::Each { .. } => Ok(()),
+        }
+    }
+
+    fn ordered_rows(
+        &mut self,
+        roots: Roots<'a>,
+        before: &'a [Stage],
+        keys: &'a [(Node, bool)],
+        live: &'a [Slot],
+    ) -> Result<Vec<Vec<Value<'a>>>, Fault> {
+        let mut rows = Vec::new();
+        self.run_roots_rows(roots, before, &mut |machine| {
+            let mut values = Vec::with_capacity(keys.len());
+            for (key, _) in keys {
+                values.push(machine.eval(key)?);
+            }
+            let row: Vec<_> = live.iter().map(|slot| machine.slot(*slot).clone()).collect();
+            rows.push((values, row));
+            machine.check_length(rows.len())
+        })?;
+        let descending: Vec<bool> = keys.iter().map(|(_, descending)| *descending).collect();
+        sort_by_keys(&mut rows, &descending)?;
+        Ok(rows.into_iter().map(|(_, row)| row).collect())
+    }
+
+    fn run_roots_rows(
+        &mut self,
+        roots: Roots<'a>,
+        stages: &'a [Stage],
+        sink: Sink<'_, 'a, 'h>,
+    ) -> Result<(), Fault> {
+        let Some((slot, roots)) = roots else { return self.run_rows(stages, sink) };
+        for root in roots {
+            self.set(slot, root);
+            self.run_rows(stages, sink)?;
+        }
+        Ok(())
+    }
+
+    fn run_rows(&mut self, stages: &'a [Stage], sink: Sink<'_, 'a, 'h>) -> Result<(), Fault> {
+        for (index, stage) in stages.iter().enumerate() {
+            match stage {
+                Stage::Set { slot, value } => {
+                    let value = self.eval(value)?;
+                    self.set(*slot, value);
+                }
+                Stage::Filter { condition, keeps_null } => {
+                    let value = self.eval(condition)?;
+                    let passes = match keeps_null {
+                        true => operators::passes(&value),
+                        false => operators::truth(&value),
+                    };
+                    if !passes.map_err(|fault| fault.at(condition.span))? {
+                        return Ok(());
+                    }
+                }
+                Stage::Each { slot, source } => {
+                    let value = self.eval(source)?;
+                    let elements =
+                        operators::rows_of(&value).map_err(|fault| fault.at(source.span))?;
+                    for element in elements {
+                        self.set(*slot, element?);
+                        self.run_rows(&stages[index + 1..], sink)?;
+                    }
+                    return Ok(());
+                }
+                Stage::Group { .. } | Stage::Order { .. } => {}
+            }
+        }
+        sink(self)
+    }
+}
+
+/// Sorts rows by their keys, equal ones staying as they are.
+pub(crate) fn sort_by_keys<'a, Row>(
+    rows: &mut [(Vec<Value<'a>>, Row)],
+    descending: &[bool],
+) -> Result<(), Fault> {
+    let mut failed = None;
+    rows.sort_by(|(left, _), (right, _)| {
+        for ((left, right), descending) in left.iter().zip(right).zip(descending) {
+            let ordering = match compare::order(left, right) {
+                Ok(ordering) => ordering,
+                Err(fault) => {
+                    failed.get_or_insert(fault);
+                    Ordering::Equal
+                }
+            };
+            let ordering = if *descending { ordering.reverse() } else { ordering };
+            if ordering != Ordering::Equal {
+                return ordering;
+            }
+        }
+        Ordering::Equal
+    });
+    match failed {
+        Some(fault) => Err(fault),
+        None => Ok(()),
+    }
+}

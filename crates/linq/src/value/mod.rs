@@ -1,0 +1,297 @@
+//! Values during and after an evaluation.
+//!
+//! What comes from a document borrows from it; what the definition makes is shared by counting, so
+//! that cloning a value never copies a text or a sequence. Values stay on the thread that made them.
+
+pub(crate) mod date;
+pub(crate) mod date_format;
+pub(crate) mod number;
+pub(crate) mod number_format;
+pub(crate) mod span_format;
+mod text;
+mod write;
+
+use std::rc::Rc;
+
+use blittable::{Array, Object};
+use rust_decimal::Decimal;
+
+pub use date::{Date, DateKind, OffsetDate};
+pub use text::Text;
+pub use write::{ValueBuildError, put_value};
+
+use crate::document::DocumentInput;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub enum Value<'a> {
+    /// A property that is not there, or anything reached through one: an index has no field for it.
+    Missing,
+    /// A property that is null: an index writes its null term.
+    ExplicitNull,
+    /// The null of C#: an index writes its null term.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// An integer of any width.
+    Integer(i64),
+    /// A double.
+    Double(f64),
+    /// A number of a document that is no plain 64-bit integer, in its own digits.
+    Number(&'a str),
+    /// A decimal, trailing zeros kept.
+    Decimal(Decimal),
+    /// A character.
+    Char(char),
+    /// A text.
+    Text(Text<'a>),
+    /// A moment, often a document's text that reads as one.
+    Date(Date),
+    /// A moment with its distance from UTC.
+    OffsetDate(OffsetDate),
+    /// A duration in ticks of 100 ns.
+    Span(i64),
+    /// An array of a document.
+    Array(Array<'a>),
+    /// An object within a document.
+    Object(Object<'a>),
+    /// A whole document.
+    Document(Rc<DocumentInput<'a>>),
+    /// A sequence that was made by the definition.
+    List(Rc<List<'a>>),
+    /// The metadata of a whole document.
+    Metadata(Rc<DocumentInput<'a>>),
+    /// A day of the week, 0 being Sunday; an index writes its name.
+    DayOfWeek(u8),
+    /// An anonymous object.
+    Record(Rc<Record<'a>>),
+    /// A dictionary that was made by the definition.
+    Dictionary(Rc<Dictionary<'a>>),
+    /// One group of a grouping.
+    Group(Rc<Group<'a>>),
+    /// The result of `CreateField`.
+    Field(Rc<CreatedField<'a>>),
+    /// The result of `CreateSpatialField`.
+    Spatial(Rc<SpatialValue<'a>>),
+    /// The result of `.Boost`.
+    Boosted(Rc<Boosted<'a>>),
+}
+
+/// A sequence that was made by the definition.
+#[derive(Clone, Debug)]
+pub struct List<'a> {
+    /// The elements.
+    pub items: Vec<Value<'a>>,
+    /// A plain array, list or sequence of .NET, which has fewer methods than a document's array
+    /// where its type is only known at run time.
+    pub(crate) kind: ListKind,
+}
+
+/// What a sequence is to .NET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    /// Has every method, whatever is known of its type.
+    Dynamic,
+    /// An array of objects, or a list: behaves as [`ListKind::Dynamic`] does, but for its name.
+    Objects,
+    /// An array of strings or characters.
+    Plain,
+}
+
+/// An anonymous object.
+#[derive(Clone, Debug)]
+pub struct Record<'a> {
+    pub(crate) names: Names<'a>,
+    pub(crate) values: Vec<Value<'a>>,
+}
+
+/// The names of an anonymous object's properties.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Names<'a> {
+    /// Those of the definition.
+    Definition(&'a [Box<str>]),
+    /// Those of a thing that the server makes.
+    Fixed(&'static [&'static str]),
+    /// `Item1` and so on, which can be asked for but are not shown.
+    Tuple,
+}
+
+impl<'a> Names<'a> {
+    fn position(self, name: &str) -> Option<usize> {
+        match self {
+            Names::Definition(names) => names.iter().position(|own| **own == *name),
+            Names::Fixed(names) => names.iter().position(|own| *own == name),
+            Names::Tuple => name.strip_prefix("Item")?.parse::<usize>().ok()?.checked_sub(1),
+        }
+    }
+
+    fn at(self, index: usize) -> &'a str {
+        match self {
+            Names::Definition(names) => names.get(index).map(|name| &**name),
+            Names::Fixed(names) => names.get(index).copied(),
+            Names::Tuple => None,
+        }
+        .unwrap_or_default()
+    }
+}
+
+impl<'a> Record<'a> {
+    /// The value of the property `name`.
+    pub fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.values.get(self.names.position(name)?)
+    }
+
+    /// Names and values in the order of the definition.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, &Value<'a>)> {
+        let shown = match self.names {
+            Names::Tuple => &[],
+            Names::Definition(_) | Names::Fixed(_) => self.values.as_slice(),
+        };
+        shown.iter().enumerate().map(|(index, value)| (self.names.at(index), value))
+    }
+}
+
+/// A dictionary that was made by the definition, in the order of its keys' first appearance.
+#[derive(Clone, Debug)]
+pub struct Dictionary<'a> {
+    /// Keys and values.
+    pub entries: Vec<(Value<'a>, Value<'a>)>,
+}
+
+/// One group of a grouping.
+#[derive(Clone, Debug)]
+pub struct Group<'a> {
+    /// What its items have in common.
+    pub key: Value<'a>,
+    /// The items, in their order.
+    pub items: Vec<Value<'a>>,
+}
+
+/// How a field that is made by `CreateField` is to be indexed; `None` where nothing was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreatedFieldOptions {
+    /// Keep the value beside the terms.
+    pub stored: Option<bool>,
+    /// How it becomes terms.
+    pub indexing: Option<FieldIndexing>,
+    /// What is kept of the places of its terms.
+    pub term_vector: Option<FieldTermVector>,
+}
+
+/// How a value becomes terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldIndexing {
+    /// Not at all.
+    No,
+    /// As the search analyzer says.
+    Search,
+    /// As one term, unchanged.
+    Exact,
+    /// As for search, and with all that highlighting needs.
+    Highlighting,
+    /// As the default analyzer says.
+    Default,
+}
+
+/// What is kept of the places of terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldTermVector {
+    /// Nothing.
+    No,
+    /// The terms.
+    Yes,
+    /// And their positions.
+    WithPositions,
+    /// And their offsets.
+    WithOffsets,
+    /// And both.
+    WithPositionsAndOffsets,
+}
+
+/// A field whose name the document decides.
+#[derive(Clone, Debug)]
+pub struct CreatedField<'a> {
+    /// The name of the field.
+    pub name: Text<'a>,
+    /// Its value.
+    pub value: Value<'a>,
+    /// How to index it.
+    pub options: CreatedFieldOptions,
+}
+
+/// What a spatial field is made of.
+#[derive(Clone, Debug)]
+pub enum SpatialValue<'a> {
+    /// A point; `None` when a coordinate is null, so there is nothing to index.
+    Point(Option<(f64, f64)>),
+    /// A shape as text; null gives nothing to index.
+    Shape(Value<'a>),
+}
+
+/// A value that counts more than others.
+#[derive(Clone, Debug)]
+pub struct Boosted<'a> {
+    /// The value.
+    pub value: Value<'a>,
+    /// How much more.
+    pub factor: f64,
+}
+
+impl<'a> Value<'a> {
+    /// Whether this is any kind of null.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Missing | Value::ExplicitNull | Value::Null)
+    }
+
+    /// Whether this is the null of a document: missing or explicit.
+    pub(crate) fn is_dynamic_null(&self) -> bool {
+        matches!(self, Value::Missing | Value::ExplicitNull)
+    }
+
+    /// A text that the definition made.
+    pub(crate) fn text(text: impl Into<Rc<str>>) -> Value<'a> {
+        Value::Text(Text::shared(text.into()))
+    }
+
+    pub(crate) fn list(items: Vec<Value<'a>>) -> Value<'a> {
+        Value::List(Rc::new(List { items, kind: ListKind::Dynamic }))
+    }
+
+    /// The object of a document, when this is one, metadata among them.
+    pub fn as_object(&self) -> Option<Object<'a>> {
+        match self {
+            Value::Object(object) => Some(*object),
+            Value::Document(document) => Some(document.body),
+            Value::Metadata(document) => document.stored_metadata(),
+            _ => None,
+        }
+    }
+
+    /// The name of the type, as messages about operands say it.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Value::Missing | Value::ExplicitNull => "missing or null",
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Integer(_) => "long",
+            Value::Double(_) => "double",
+            Value::Number(_) => "number",
+            Value::Decimal(_) => "decimal",
+            Value::Char(_) => "char",
+            Value::Text(_) => "string",
+            Value::Date(_) => "DateTime",
+            Value::OffsetDate(_) => "DateTimeOffset",
+            Value::Span(_) => "TimeSpan",
+            Value::Array(_) | Value::List(_) => "array",
+            Value::Object(_) | Value::Document(_) | Value::Metadata(_) | Value::Record(_) => {
+                "object"
+            }
+            Value::DayOfWeek(_) => "DayOfWeek",
+            Value::Dictionary(_) => "dictionary",
+            Value::Group(_) => "group",
+            Value::Field(_) => "created field",
+            Value::Spatial(_) => "spatial field",
+            Value::Boosted(_) => "boosted value",
+        }
+    }
+}
