@@ -183,9 +183,9 @@ impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
                 return Some(FieldOptions::new(Indexing::Exact));
             }
         }
-        // Fields of moments are there when a document had a date.
-        let is_there = self.reader.field(name).is_ok_and(|field| field.is_some());
-        is_there.then(|| FieldOptions::new(Indexing::Exact))
+        // Fields of moments are there while a document has a date.
+        let entries = self.reader.count(&search::Query::exists(name));
+        entries.is_ok_and(|entries| 0 < entries).then(|| FieldOptions::new(Indexing::Exact))
     }
 
     fn index_name(&self) -> &str {

@@ -1,15 +1,17 @@
 //! A database in memory and a short way to ask it.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
+use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
-use query::{Paging, QueryError, execute, parse};
+use query::{IndexSnapshot, Paging, QueryError, QueryResult, execute, execute_on_index, parse};
+use storage::ReadTransaction;
 use storage::{Environment, EnvironmentOptions};
 
 /// One database.
@@ -47,6 +49,37 @@ impl Database {
         initialize(&mut tx, identity).unwrap();
         tx.commit().unwrap();
         Database { platform, environment }
+    }
+
+    /// An index over this database, in files of that name.
+    pub(crate) fn open_index(&self, files: &str, definition: &AutoIndexDefinition) -> Index {
+        let context = IndexContext {
+            platform: self.platform.clone(),
+            documents: Arc::clone(&self.environment),
+            environment: EnvironmentOptions::new(files),
+        };
+        Index::open(&definition.name(), IndexKind::Auto(definition.clone()), context).unwrap()
+    }
+
+    /// Waits until the index has everything.
+    pub(crate) fn catch_up(&self, index: &Index) {
+        index.notice_changes();
+        let last = index.last_etag_in(&self.environment.read()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        index.when_indexed(last, Box::new(move |reached| drop(sender.send(reached))));
+        assert!(receiver.recv().unwrap(), "{:?}", index.failure());
+    }
+
+    pub(crate) fn ask_index(
+        &self,
+        index: &Index,
+        text: &str,
+        paging: Paging,
+    ) -> Result<Answer, QueryError> {
+        let (entries, documents) = (index.read(), self.environment.read());
+        let snapshot = IndexSnapshot { index, tx: &entries, seed: 1 };
+        let query = parse(text)?;
+        Answer::read(&mut execute_on_index(&documents, &snapshot, &query, None, paging)?)
     }
 
     fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
@@ -91,7 +124,12 @@ impl Database {
     pub(crate) fn try_ask(&self, text: &str, paging: Paging) -> Result<Answer, QueryError> {
         let tx = self.environment.read();
         let query = parse(text)?;
-        let mut result = execute(&tx, &query, None, paging)?;
+        Answer::read(&mut execute(&tx, &query, None, paging)?)
+    }
+}
+
+impl Answer {
+    fn read(result: &mut QueryResult<'_, ReadTransaction>) -> Result<Answer, QueryError> {
         let mut answer = Answer {
             total: result.total_results(),
             capped: result.capped_max_results(),

@@ -2,3 +2,5 @@
 
 mod collection_queries;
 mod fixture;
+mod generated_queries;
+mod naive;
