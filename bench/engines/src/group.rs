@@ -98,8 +98,7 @@ impl Gate {
             if gathering.group.numbers.len() >= self.enough(&gathering) {
                 return Some(std::mem::take(&mut gathering.group));
             }
-            gathering =
-                self.applier_wakes.wait(gathering).unwrap_or_else(PoisonError::into_inner);
+            gathering = self.applier_wakes.wait(gathering).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -141,9 +140,8 @@ pub(crate) fn run(
             gate.end();
             finished
         });
-        let writing: Vec<_> = (0..writers)
-            .map(|_| scope.spawn(|| write_until(deadline, &gate, &numbers)))
-            .collect();
+        let writing: Vec<_> =
+            (0..writers).map(|_| scope.spawn(|| write_until(deadline, &gate, &numbers))).collect();
         let mut latencies = Vec::new();
         for writer in writing {
             latencies.extend(writer.join().map_err(|_| "a writer panicked")?);
