@@ -87,9 +87,18 @@ impl EntryBuilder {
         }
     }
 
-    /// A number: its text, which is analysed like any, its value cut to an integer, and its value.
+    /// The text of a value that was none: a date, a number. It is one term as it is, upper case too,
+    /// but in fields of words.
+    pub fn plain(&mut self, field: &Field, text: &str) {
+        match field.has_words {
+            true => self.text(field, text),
+            false => self.term(field, text),
+        }
+    }
+
+    /// A number: its text as in [`EntryBuilder::plain`], its value cut to an integer, and its value.
     pub fn number(&mut self, field: &Field, text: &str, long: i64, double: f64) {
-        self.text(field, text);
+        self.plain(field, text);
         self.number_only(field, long, double);
     }
 

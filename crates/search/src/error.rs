@@ -46,13 +46,16 @@ pub enum SearchError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The caller's: no analyzer has that name, or it cannot be offered.
+    /// The caller's: no analyzer has that name.
     UnknownAnalyzer {
         /// The name.
         name: String,
     },
-    /// The caller's: the batch was begun on another state of the index than the one it is applied to.
-    BatchOutdated,
+    /// The caller's: an analyzer that RavenDB has and Corvus has not, those of collations.
+    UnsupportedAnalyzer {
+        /// The name.
+        name: String,
+    },
 }
 
 impl SearchError {
@@ -114,8 +117,8 @@ impl fmt::Display for SearchError {
             SearchError::UnknownAnalyzer { name } => {
                 write!(f, "Cannot find analyzer type '{name}'")
             }
-            SearchError::BatchOutdated => {
-                f.write_str("the index changed after the batch was begun")
+            SearchError::UnsupportedAnalyzer { name } => {
+                write!(f, "the analyzer '{name}' sorts by a culture, which is not supported")
             }
         }
     }

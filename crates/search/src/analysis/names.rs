@@ -29,6 +29,9 @@ pub(super) fn resolve(name: &str) -> Result<Analyzer, SearchError> {
         "SimpleAnalyzer" => Analyzer::Simple,
         "StopAnalyzer" => Analyzer::Stop,
         "NGramAnalyzer" => Analyzer::NGram { min, max },
+        _ if short.ends_with("CollationAnalyzer") => {
+            return Err(SearchError::UnsupportedAnalyzer { name: name.to_owned() });
+        }
         _ => return Err(SearchError::UnknownAnalyzer { name: name.to_owned() }),
     })
 }
