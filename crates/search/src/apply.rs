@@ -44,7 +44,7 @@ impl IndexBatch {
         state.next_entry += self.entries.len() as u64;
         state.live = (state.live + applied.added)
             .checked_sub(applied.removed)
-            .ok_or(SearchError::corrupt("more entries are removed than there are"))?;
+            .ok_or_else(|| SearchError::corrupt("more entries are removed than there are"))?;
         fields.save(tx, &self.words)?;
         state.save(tx)?;
         self.clear();
@@ -81,7 +81,8 @@ impl IndexBatch {
     ) -> Result<(), SearchError> {
         let key = entry.to_be_bytes();
         let record = tx.tree(&trees::ENTRIES)?.get(&key)?;
-        let record = record.ok_or(SearchError::corrupt("a listed entry has no record"))?.to_vec();
+        let record =
+            record.ok_or_else(|| SearchError::corrupt("a listed entry has no record"))?.to_vec();
         let mut list = |batch: &mut Self, field, kind, bytes: &[u8], has_words| {
             removals.lists.push((batch.terms.number(field, kind, bytes, has_words), entry));
         };

@@ -113,17 +113,19 @@ fn check_list(
     let entries = tx.tree(&trees::ENTRIES)?;
     for posting in postings {
         let record = entries.get(&posting.entry.to_be_bytes())?;
-        let record = RecordReader::new(record.ok_or(corrupt("a posting has no record"))?)?;
+        let record = RecordReader::new(record.ok_or_else(|| corrupt("a posting has no record"))?)?;
         if field == FieldId::ALL_ENTRIES {
             continue;
         }
-        let section = record.field(field)?.ok_or(corrupt("a posting's record lacks its field"))?;
+        let section =
+            record.field(field)?.ok_or_else(|| corrupt("a posting's record lacks its field"))?;
         let found = match kind {
             TermKind::Exists => true,
             TermKind::Many => section.shape()?.many,
             TermKind::Numeric => section.shape()?.numeric,
             TermKind::Null | TermKind::Text | TermKind::Long | TermKind::Double => {
-                let found = section.find(kind, bytes)?.ok_or(corrupt("a record lacks a term"))?;
+                let found =
+                    section.find(kind, bytes)?.ok_or_else(|| corrupt("a record lacks a term"))?;
                 section.words.is_none_or(|words| {
                     kind != TermKind::Text
                         || (u64::from(posting.weight.frequency) == found.frequency.min(255)

@@ -26,7 +26,7 @@ impl<'t> EntryView<'t> {
     pub fn document_id(&self) -> Result<&'t str, SearchError> {
         let section = self.record.field(FieldId::DOCUMENT_ID)?;
         let term = section.map(|mut section| section.next_term()).transpose()?.flatten();
-        term.ok_or(SearchError::corrupt("an entry does not name its document"))?.text()
+        term.ok_or_else(|| SearchError::corrupt("an entry does not name its document"))?.text()
     }
 
     /// The terms of every field, by number, without `id()`.

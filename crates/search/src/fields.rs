@@ -224,7 +224,7 @@ impl FieldSet {
             record.words = record
                 .words
                 .checked_add_signed(change)
-                .ok_or(SearchError::corrupt("a field has fewer words than are removed"))?;
+                .ok_or_else(|| SearchError::corrupt("a field has fewer words than are removed"))?;
             tree.put(name.as_bytes(), &record.to_bytes())?;
         }
         self.unsaved.clear();

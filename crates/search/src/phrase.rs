@@ -35,7 +35,7 @@ impl<'t, T: Transaction> PhraseFilter<'t, T> {
 impl<T: Transaction> EntryFilter for PhraseFilter<'_, T> {
     fn matches(&mut self, entry: u64) -> Result<Option<f32>, SearchError> {
         let record = self.tx.tree(&trees::ENTRIES)?.get(&entry.to_be_bytes())?;
-        let record = record.ok_or(SearchError::corrupt("a listed entry has no record"))?;
+        let record = record.ok_or_else(|| SearchError::corrupt("a listed entry has no record"))?;
         let Some(section) = RecordReader::new(record)?.field(self.field)? else { return Ok(None) };
         let mut starts = Vec::with_capacity(self.words.len());
         for (word, place) in &self.words {

@@ -190,7 +190,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
 
     /// The record of an entry that a posting list names.
     pub(crate) fn record(&self, entry: u64) -> Result<RecordReader<'t>, SearchError> {
-        self.record_if_any(entry)?.ok_or(SearchError::corrupt("a listed entry has no record"))
+        self.record_if_any(entry)?
+            .ok_or_else(|| SearchError::corrupt("a listed entry has no record"))
     }
 
     /// The terms of a field and kind from a bound upwards.

@@ -220,7 +220,7 @@ impl<'a> RecordTerm<'a> {
             let step = u32::try_from(self.positions.varint()?).ok();
             let next = step.and_then(|step| position.checked_add(step));
             position =
-                next.ok_or(SearchError::corrupt("a word stands past the end of its text"))?;
+                next.ok_or_else(|| SearchError::corrupt("a word stands past the end of its text"))?;
             Ok(position)
         })
     }

@@ -22,7 +22,11 @@ pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
 }
 
-const CUT_SHORT: &str = "a record ends before its content";
+// Made only when needed: an error that is dropped unused costs more than what it is about.
+#[cold]
+fn cut_short() -> SearchError {
+    SearchError::corrupt("a record ends before its content")
+}
 
 impl<'a> ByteReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
@@ -38,21 +42,23 @@ impl<'a> ByteReader<'a> {
     }
 
     pub(crate) fn byte(&mut self) -> Result<u8, SearchError> {
-        let (&first, rest) = self.bytes.split_first().ok_or(SearchError::corrupt(CUT_SHORT))?;
+        let Some((&first, rest)) = self.bytes.split_first() else { return Err(cut_short()) };
         self.bytes = rest;
         Ok(first)
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], SearchError> {
-        let (taken, rest) =
-            self.bytes.split_at_checked(count).ok_or(SearchError::corrupt(CUT_SHORT))?;
+        let Some((taken, rest)) = self.bytes.split_at_checked(count) else {
+            return Err(cut_short());
+        };
         self.bytes = rest;
         Ok(taken)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], SearchError> {
-        let (taken, rest) =
-            self.bytes.split_first_chunk::<N>().ok_or(SearchError::corrupt(CUT_SHORT))?;
+        let Some((taken, rest)) = self.bytes.split_first_chunk::<N>() else {
+            return Err(cut_short());
+        };
         self.bytes = rest;
         Ok(*taken)
     }
@@ -84,7 +90,7 @@ impl<'a> ByteReader<'a> {
 
     /// A varint that counts bytes or things which are all there.
     pub(crate) fn length(&mut self) -> Result<usize, SearchError> {
-        usize::try_from(self.varint()?).map_err(|_| SearchError::corrupt(CUT_SHORT))
+        usize::try_from(self.varint()?).map_err(|_| cut_short())
     }
 }
 

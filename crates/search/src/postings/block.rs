@@ -151,10 +151,9 @@ impl<'a> BlockReader<'a> {
         if entries > CHUNK_ENTRIES_MAX || width > 64 || (frequencies && !self.weighted) {
             return Err(SearchError::corrupt("a chunk of postings has an impossible shape"));
         }
-        let first = self
-            .reference
-            .checked_add(gap)
-            .ok_or(SearchError::corrupt("a chunk of postings begins past the last entry"))?;
+        let first = self.reference.checked_add(gap).ok_or_else(|| {
+            SearchError::corrupt("a chunk of postings begins past the last entry")
+        })?;
         self.reference = first;
         let planes = usize::from(frequencies) + usize::from(self.weighted);
         let packed = ((entries - 1) * width as usize).div_ceil(8);
@@ -208,13 +207,12 @@ impl<'a> BlockReader<'a> {
 }
 
 fn unpack_entries(header: &ChunkHeader<'_>, entries: &mut [u64]) -> Result<(), SearchError> {
-    const PAST_THE_END: SearchError =
-        SearchError::Corrupt { detail: "a posting lies past the last possible entry" };
+    let past_the_end = || SearchError::corrupt("a posting lies past the last possible entry");
     entries[0] = header.first;
     let mut entry = header.first;
     if header.width == 0 {
         for place in &mut entries[1..] {
-            entry = entry.checked_add(1).ok_or(PAST_THE_END)?;
+            entry = entry.checked_add(1).ok_or_else(past_the_end)?;
             *place = entry;
         }
         return Ok(());
@@ -230,8 +228,10 @@ fn unpack_entries(header: &ChunkHeader<'_>, entries: &mut [u64]) -> Result<(), S
         let step = pending as u64 & mask;
         pending >>= header.width;
         bits -= header.width;
-        entry =
-            entry.checked_add(step).and_then(|entry| entry.checked_add(1)).ok_or(PAST_THE_END)?;
+        entry = entry
+            .checked_add(step)
+            .and_then(|entry| entry.checked_add(1))
+            .ok_or_else(past_the_end)?;
         *place = entry;
     }
     Ok(())

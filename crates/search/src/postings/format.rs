@@ -30,7 +30,7 @@ pub(crate) const BLOCK_BYTES_TARGET: usize = 1200;
 /// A block with fewer bytes is joined with the next one when both fit.
 pub(crate) const BLOCK_BYTES_MIN: usize = 300;
 /// Entries in a block, at most: what a change of one entry unpacks.
-pub(crate) const BLOCK_ENTRIES_MAX: usize = 4096;
+pub(crate) const BLOCK_ENTRIES_MAX: usize = 1024;
 /// Lists with more bytes live in blocks of their own.
 pub(crate) const INLINE_BYTES_MAX: usize = 400;
 

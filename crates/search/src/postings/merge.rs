@@ -151,7 +151,7 @@ fn change_large(
 ) -> Result<Option<Vec<u8>>, SearchError> {
     let count = (count + change.added.len() as u64)
         .checked_sub(change.removed.len() as u64)
-        .ok_or(SearchError::corrupt("a posting list has fewer entries than are removed"))?;
+        .ok_or_else(|| SearchError::corrupt("a posting list has fewer entries than are removed"))?;
     let weighted = change.weighted;
     let mut rest = change;
     while let Some(lowest) = rest.lowest() {
