@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use storage::Transaction;
+use storage::{Transaction, TreeScan};
 
 use crate::{
     entry_view::EntryView,
@@ -207,8 +207,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             Bound::Excluded(bytes) => Bound::Excluded(term::key(field, kind, bytes)),
             Bound::Unbounded => Bound::Included(prefix.clone()),
         };
-        let entries = self.tx.tree(&trees::TERMS)?.range(term::as_slices(&from))?;
-        Ok(TermScan { entries: Box::new(entries), prefix, key: Vec::new() })
+        let scan = self.tx.tree(&trees::TERMS)?.scan(term::as_slices(&from))?;
+        Ok(TermScan { scan, prefix })
     }
 
     /// The terms of a field and kind downwards from the last.
@@ -222,30 +222,25 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         if let Some(last) = after.last_mut() {
             *last += 1;
         }
-        let entries = self.tx.tree(&trees::TERMS)?.range_back(Bound::Excluded(&after))?;
-        Ok(TermScan { entries: Box::new(entries), prefix, key: Vec::new() })
+        let scan = self.tx.tree(&trees::TERMS)?.scan_back(Bound::Excluded(&after))?;
+        Ok(TermScan { scan, prefix })
     }
 }
 
 /// Walks terms of one field and kind.
 pub(crate) struct TermScan<'t> {
-    entries: Box<dyn Iterator<Item = storage::TreeEntry<'t>> + 't>,
+    scan: TreeScan<'t>,
     prefix: Vec<u8>,
-    key: Vec<u8>,
 }
 
 impl<'t> TermScan<'t> {
-    /// The next term's bytes and postings.
+    /// The next term's bytes and postings. Not to be asked again after `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], PostingList<'t>)>, SearchError> {
-        let Some(entry) = self.entries.next() else { return Ok(None) };
-        let (key, value) = entry?;
-        self.key = key;
-        match self.key.strip_prefix(&self.prefix[..]) {
-            Some(bytes) => Ok(Some((bytes, PostingList::parse(value)?))),
-            None => {
-                self.entries = Box::new(std::iter::empty());
-                Ok(None)
-            }
+        if let Some((key, value)) = self.scan.next()?
+            && let Some(bytes) = key.strip_prefix(&self.prefix[..])
+        {
+            return Ok(Some((bytes, PostingList::parse(value)?)));
         }
+        Ok(None)
     }
 }

@@ -4,7 +4,8 @@
 use std::{ops::Bound, sync::LazyLock};
 
 use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
-use regex::{Regex, RegexBuilder};
+use memchr::memmem;
+use regex::bytes::{Regex, RegexBuilder};
 use storage::Transaction;
 
 use crate::{
@@ -34,7 +35,7 @@ pub(crate) enum Verdict {
 pub(crate) trait TermMatcher {
     /// No term below matches.
     fn lowest(&self) -> &[u8];
-    fn check(&mut self, term: &str) -> Verdict;
+    fn check(&mut self, term: &[u8]) -> Result<Verdict, SearchError>;
 }
 
 impl<'t, T: Transaction> IndexReader<'t, T> {
@@ -43,7 +44,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         &self,
         field: FieldId,
         matcher: &mut impl TermMatcher,
-        mut visit: impl FnMut(&str, PostingList<'t>) -> Result<(), SearchError>,
+        mut visit: impl FnMut(&[u8], PostingList<'t>) -> Result<(), SearchError>,
     ) -> Result<(), SearchError> {
         let from = matcher.lowest().to_vec();
         let mut scan = self.scan_terms(field, TermKind::Text, Bound::Included(&from))?;
@@ -58,9 +59,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                 continue;
             }
             walked = 0;
-            let text = text_of(bytes)?;
-            match matcher.check(text) {
-                Verdict::Match => visit(text, list)?,
+            match matcher.check(bytes)? {
+                Verdict::Match => visit(bytes, list)?,
                 Verdict::No => {}
                 Verdict::SkipTo(next) => target = next,
                 Verdict::Stop => break,
@@ -74,7 +74,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
 pub(crate) enum TextPattern<'q> {
     Prefix(&'q str),
     Suffix(&'q str),
-    Contains(&'q str),
+    Contains(&'q str, Box<memmem::Finder<'q>>),
     Wildcard { prefix: String, pattern: Vec<char> },
     Regex(Box<Regex>),
 }
@@ -90,7 +90,7 @@ impl<'q> TextPattern<'q> {
     }
 
     pub(crate) fn contains(text: &'q str) -> Self {
-        TextPattern::Contains(text)
+        TextPattern::Contains(text, Box::new(memmem::Finder::new(text)))
     }
 
     pub(crate) fn wildcard(pattern: &'q str) -> Self {
@@ -113,9 +113,9 @@ impl<'q> TextPattern<'q> {
     /// Whether it says nothing about a text.
     pub(crate) fn matches_everything(&self) -> bool {
         match self {
-            TextPattern::Prefix(text) | TextPattern::Suffix(text) | TextPattern::Contains(text) => {
-                text.is_empty()
-            }
+            TextPattern::Prefix(text)
+            | TextPattern::Suffix(text)
+            | TextPattern::Contains(text, _) => text.is_empty(),
             TextPattern::Wildcard { pattern, .. } => {
                 !pattern.is_empty() && pattern.iter().all(|character| *character == '*')
             }
@@ -133,20 +133,24 @@ impl TermMatcher for TextPattern<'_> {
         match self {
             TextPattern::Prefix(prefix) => prefix.as_bytes(),
             TextPattern::Wildcard { prefix, .. } => prefix.as_bytes(),
-            TextPattern::Suffix(_) | TextPattern::Contains(_) | TextPattern::Regex(_) => &[],
+            TextPattern::Suffix(_) | TextPattern::Contains(..) | TextPattern::Regex(_) => &[],
         }
     }
 
-    fn check(&mut self, term: &str) -> Verdict {
-        match self {
-            TextPattern::Prefix(prefix) if term.starts_with(*prefix) => Verdict::Match,
+    fn check(&mut self, term: &[u8]) -> Result<Verdict, SearchError> {
+        Ok(match self {
+            TextPattern::Prefix(prefix) if term.starts_with(prefix.as_bytes()) => Verdict::Match,
             TextPattern::Prefix(_) => Verdict::Stop,
-            TextPattern::Suffix(suffix) => verdict(term.ends_with(*suffix)),
-            TextPattern::Contains(part) => verdict(term.contains(*part)),
-            TextPattern::Wildcard { prefix, .. } if !term.starts_with(&**prefix) => Verdict::Stop,
-            TextPattern::Wildcard { pattern, .. } => verdict(matches_wildcard(pattern, term)),
+            TextPattern::Suffix(suffix) => verdict(term.ends_with(suffix.as_bytes())),
+            TextPattern::Contains(_, finder) => verdict(finder.find(term).is_some()),
+            TextPattern::Wildcard { prefix, .. } if !term.starts_with(prefix.as_bytes()) => {
+                Verdict::Stop
+            }
+            TextPattern::Wildcard { pattern, .. } => {
+                verdict(matches_wildcard(pattern, text_of(term)?))
+            }
             TextPattern::Regex(regex) => verdict(regex.is_match(term)),
-        }
+        })
     }
 }
 
@@ -218,26 +222,25 @@ impl TermMatcher for FuzzyText {
         &[]
     }
 
-    fn check(&mut self, term: &str) -> Verdict {
-        let characters = term.chars().count();
+    fn check(&mut self, term: &[u8]) -> Result<Verdict, SearchError> {
         let Some(automaton) = &self.automaton else {
-            let most = edits_below(self.similarity, self.text.len().min(characters));
-            return verdict(edit_distance_within(&self.text, term, most).is_some());
+            let term = text_of(term)?;
+            let most = edits_below(self.similarity, self.text.len().min(term.chars().count()));
+            return Ok(verdict(edit_distance_within(&self.text, term, most).is_some()));
         };
         let mut state = automaton.initial_state();
-        for (at, byte) in term.bytes().enumerate() {
-            state = automaton.transition(state, byte);
+        for (at, byte) in term.iter().enumerate() {
+            state = automaton.transition(state, *byte);
             if state == SINK_STATE {
-                return match after_prefix(&term.as_bytes()[..=at]) {
-                    Some(next) => Verdict::SkipTo(next),
-                    None => Verdict::Stop,
-                };
+                return Ok(after_prefix(&term[..=at]).map_or(Verdict::Stop, Verdict::SkipTo));
             }
         }
-        match automaton.distance(state) {
-            Distance::Exact(edits) => verdict(self.is_near(usize::from(edits), characters)),
+        Ok(match automaton.distance(state) {
+            Distance::Exact(edits) => {
+                verdict(self.is_near(usize::from(edits), text_of(term)?.chars().count()))
+            }
             Distance::AtLeast(_) => Verdict::No,
-        }
+        })
     }
 }
 
@@ -303,7 +306,8 @@ mod tests {
     }
 
     fn fuzzy(text: &str, similarity: f32, term: &str) -> bool {
-        matches!(FuzzyText::new(text, similarity).check(term), Verdict::Match)
+        let verdict = FuzzyText::new(text, similarity).check(term.as_bytes());
+        matches!(verdict, Ok(Verdict::Match))
     }
 
     #[test]

@@ -64,7 +64,10 @@ pub use crate::{
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},
     sealed::SealedTransaction,
     table::{FixedIndexSchema, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut, TableSchema},
-    transaction::{FixedEntry, FixedTree, ReadTransaction, Transaction, Tree, TreeEntry},
+    transaction::{
+        FixedEntry, FixedTree, ReadTransaction, ScannedEntry, Transaction, Tree, TreeEntry,
+        TreeScan,
+    },
     tree_name::TreeName,
     unfinished::UnfinishedEnvironment,
     write_transaction::{FixedTreeMut, Savepoint, TreeMut, WriteTransaction},

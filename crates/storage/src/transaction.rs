@@ -15,6 +15,8 @@ use crate::{
 
 /// A key and its value.
 pub type TreeEntry<'t> = Result<(Vec<u8>, &'t [u8]), StorageError>;
+/// A key that is lent until the next one, and its value.
+pub type ScannedEntry<'s, 't> = (&'s [u8], &'t [u8]);
 /// An 8-byte key and its value.
 pub type FixedEntry<'t> = Result<(u64, &'t [u8]), StorageError>;
 
@@ -149,6 +151,33 @@ impl<'t, T: Transaction> Tree<'t, T> {
         to: Bound<&[u8]>,
     ) -> Result<impl Iterator<Item = TreeEntry<'t>> + use<'t, T>, StorageError> {
         tree::range_back(self.tx.pages(), &self.state, to)
+    }
+
+    /// The same as [`Tree::range`], lending its keys.
+    pub fn scan(&self, from: Bound<&[u8]>) -> Result<TreeScan<'t>, StorageError> {
+        let range = tree::range(self.tx.pages(), &self.state, from)?;
+        Ok(TreeScan { scan: Box::new(tree::Scan::forward(range)), key: Vec::new() })
+    }
+
+    /// The same as [`Tree::range_back`], lending its keys.
+    pub fn scan_back(&self, to: Bound<&[u8]>) -> Result<TreeScan<'t>, StorageError> {
+        let range = tree::range_back(self.tx.pages(), &self.state, to)?;
+        Ok(TreeScan { scan: Box::new(tree::Scan::backward(range)), key: Vec::new() })
+    }
+}
+
+/// Walks the entries of a tree. Unlike an iterator it lends its keys, so an entry costs no allocation.
+pub struct TreeScan<'t> {
+    scan: Box<dyn tree::Step<'t> + 't>,
+    key: Vec<u8>,
+}
+
+impl<'t> TreeScan<'t> {
+    /// The next entry, `None` behind the last.
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend its keys")]
+    pub fn next(&mut self) -> Result<Option<ScannedEntry<'_, 't>>, StorageError> {
+        let value = self.scan.step(&mut self.key)?;
+        Ok(value.map(|value| (&self.key[..], value)))
     }
 }
 

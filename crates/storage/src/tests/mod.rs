@@ -47,5 +47,17 @@ fn put(tx: &mut WriteTransaction, key: &[u8], value: &[u8]) {
 fn entries(tx: &impl Transaction) -> Vec<(Vec<u8>, Vec<u8>)> {
     let tree = tx.tree(&name("t")).expect("tree");
     let entries = tree.range(Bound::Unbounded).expect("range");
-    entries.map(|entry| entry.map(|(key, value)| (key, value.to_vec())).expect("entry")).collect()
+    let entries: Vec<(Vec<u8>, Vec<u8>)> = entries
+        .map(|entry| entry.map(|(key, value)| (key, value.to_vec())).expect("entry"))
+        .collect();
+    let mut scan = tree.scan(Bound::Unbounded).expect("scan");
+    let mut back = tree.scan_back(Bound::Unbounded).expect("scan");
+    for (first, last) in entries.iter().zip(entries.iter().rev()) {
+        let (key, value) = scan.next().expect("reads").expect("as many entries");
+        assert_eq!((key, value), (&first.0[..], &first.1[..]));
+        let (key, value) = back.next().expect("reads").expect("as many entries");
+        assert_eq!((key, value), (&last.0[..], &last.1[..]));
+    }
+    assert!(scan.next().expect("reads").is_none() && back.next().expect("reads").is_none());
+    entries
 }

@@ -5,6 +5,6 @@ mod read;
 mod surviving;
 mod write;
 
-pub(crate) use read::{children, get, range, range_back, walk_pages};
+pub(crate) use read::{Scan, Step, children, get, range, range_back, walk_pages};
 pub(crate) use surviving::{LeafValue, ReadPage, leaf_entries, surviving_entries};
 pub(crate) use write::{delete, put};

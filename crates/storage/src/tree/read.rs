@@ -213,6 +213,40 @@ impl<'t, P: Pages> Iterator for TreeRangeBack<'t, P> {
     }
 }
 
+/// Walks a tree in either direction without an allocation per entry.
+pub(crate) struct Scan<'t, P: Pages> {
+    cursor: Cursor<'t, P>,
+    forward: bool,
+}
+
+impl<'t, P: Pages> Scan<'t, P> {
+    pub(crate) fn forward(range: TreeRange<'t, P>) -> Self {
+        Self { cursor: range.0, forward: true }
+    }
+
+    pub(crate) fn backward(range: TreeRangeBack<'t, P>) -> Self {
+        Self { cursor: range.0, forward: false }
+    }
+}
+
+/// A scan, whatever its pages are.
+pub(crate) trait Step<'t> {
+    /// The next value; its key is written over `key`.
+    fn step(&mut self, key: &mut Vec<u8>) -> Result<Option<&'t [u8]>, StorageError>;
+}
+
+impl<'t, P: Pages> Step<'t> for Scan<'t, P> {
+    fn step(&mut self, key: &mut Vec<u8>) -> Result<Option<&'t [u8]>, StorageError> {
+        let place = if self.forward { self.cursor.forward()? } else { self.cursor.backward()? };
+        let Some((leaf, index)) = place else { return Ok(None) };
+        let entry = leaf.entry(index);
+        key.clear();
+        key.extend_from_slice(entry.prefix);
+        key.extend_from_slice(entry.suffix);
+        value_of(self.cursor.pages, entry.payload).map(Some)
+    }
+}
+
 /// The children of a branch.
 pub(crate) fn children<P: Pages>(
     pages: &P,
