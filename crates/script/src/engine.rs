@@ -38,6 +38,7 @@ type Intrinsics = (
     intrinsic::RegExp,
     intrinsic::Json,
     intrinsic::MapSet,
+    intrinsic::Proxy,
     intrinsic::Promise,
 );
 
@@ -66,6 +67,23 @@ struct Programs {
     order: VecDeque<u64>,
 }
 
+impl Programs {
+    fn remove(&mut self, id: u64) {
+        self.compiled.remove(&id);
+        self.order.retain(|known| *known != id);
+    }
+
+    fn insert(&mut self, id: u64, value: Persistent<Value<'static>>) {
+        if self.order.len() >= PROGRAMS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.compiled.remove(&oldest);
+        }
+        self.order.push_back(id);
+        self.compiled.insert(id, value);
+    }
+}
+
 impl Engine {
     /// An engine with the default bound on memory.
     pub fn new(clock: Arc<dyn Clock>) -> Engine {
@@ -75,6 +93,13 @@ impl Engine {
     /// An engine that may use this many bytes.
     pub fn with_memory(clock: Arc<dyn Clock>, memory_bytes_max: usize) -> Engine {
         Engine { clock, memory_bytes_max, realm: RefCell::new(None) }
+    }
+
+    /// Forgets what `program` evaluated to, so that its next run begins anew.
+    pub(crate) fn forget(&self, program: &Program) {
+        if let Some(realm) = &*self.realm.borrow() {
+            realm.programs.borrow_mut().remove(program.id);
+        }
     }
 
     /// The realm to run in, made when there is none.
@@ -156,14 +181,7 @@ impl Realm {
             return restored.map_err(|error| self.explain(ctx, program, error));
         }
         let value = self.compile(ctx, program)?;
-        let mut programs = self.programs.borrow_mut();
-        if programs.order.len() >= PROGRAMS_MAX
-            && let Some(oldest) = programs.order.pop_front()
-        {
-            programs.compiled.remove(&oldest);
-        }
-        programs.order.push_back(program.id);
-        programs.compiled.insert(program.id, Persistent::save(ctx, value.clone()));
+        self.programs.borrow_mut().insert(program.id, Persistent::save(ctx, value.clone()));
         Ok(value)
     }
 

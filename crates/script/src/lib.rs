@@ -48,7 +48,7 @@ pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};
 pub use error::{Exhausted, HostError, Position, ScriptError};
 pub use host::{Host, NoHost, TimeSeriesEntry};
 pub use index_field::{FieldValue, IndexEntry, IndexField, InlineOptions};
-pub use map::{MapInfo, MapKind, MapScript};
+pub use map::{FieldNames, MapInfo, MapKind, MapScript};
 pub use number::{double_text, whole};
 pub use patch::{PatchArgument, PatchScript, Patched};
 pub use pool::ScriptPool;

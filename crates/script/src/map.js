@@ -1,4 +1,10 @@
-const definition = { maps: [], functions: [], group: undefined, aggregate: undefined };
+const definition = {
+    maps: [],
+    functions: [],
+    group: undefined,
+    aggregate: undefined,
+    fieldsOf: globalThis[Symbol.for('names of fields')],
+};
 const add = (kind, collection, series, fn) => {
     definition.maps.push({ kind, collection, series });
     definition.functions.push(fn);

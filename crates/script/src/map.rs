@@ -4,6 +4,7 @@
 //! called document by document. Invariant: a failed call leaves the definition usable for the next one.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use rquickjs::{Array, Ctx, Function, Object, Value};
 
@@ -43,13 +44,29 @@ pub struct MapInfo {
     pub name: Option<String>,
 }
 
+/// The names of the fields that a function gives, found by running it over a document that has everything
+/// and one that has nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldNames {
+    /// Names that were seen, in the order of the text; a branch that was not taken may have others.
+    pub names: Vec<String>,
+    /// Whether some names depend on documents, or the function could not be run without one.
+    pub has_others: bool,
+}
+
 /// A compiled index definition; runs on any engine.
 #[derive(Debug)]
 pub struct MapScript {
     program: Program,
     maps: Vec<MapInfo>,
-    has_reduce: bool,
+    fields: Vec<FieldNames>,
+    reduced_fields: Option<FieldNames>,
 }
+
+/// What looking for the names of fields may take.
+const PROBE_BUDGET: Budget = Budget { steps_max: 1_000, time_max: Duration::from_millis(200) };
+/// Stands for a name, or a part of one, that is not known without a document.
+const UNKNOWN: char = '\u{1}';
 
 impl MapScript {
     /// Compiles and evaluates a definition: its maps, its reduce, and sources whose functions they use.
@@ -78,7 +95,11 @@ impl MapScript {
             let message = "a reduce must be groupBy(…).aggregate(…), and nothing else may be one";
             return Err(ScriptError::Definition(message.to_owned()));
         }
-        Ok(MapScript { program, maps, has_reduce })
+        let fields = (0..maps.len()).map(|map| probe(engine, &program, Some(map))).collect();
+        let reduced_fields = has_reduce.then(|| probe(engine, &program, None));
+        // What the functions keep between two calls shall not remember the search for names.
+        engine.forget(&program);
+        Ok(MapScript { program, maps, fields, reduced_fields })
     }
 
     /// The maps, in the order of the text.
@@ -88,7 +109,17 @@ impl MapScript {
 
     /// Whether it has a reduce.
     pub fn has_reduce(&self) -> bool {
-        self.has_reduce
+        self.reduced_fields.is_some()
+    }
+
+    /// The fields of each map.
+    pub fn fields(&self) -> &[FieldNames] {
+        &self.fields
+    }
+
+    /// The fields that the reduce gives, if there is one.
+    pub fn reduced_fields(&self) -> Option<&FieldNames> {
+        self.reduced_fields.as_ref()
     }
 
     /// Runs map number `map` over `document` and appends the entries that it gives to `out`: none when it
@@ -152,6 +183,23 @@ impl MapScript {
         })?;
         push_entries(result, out).map_err(ScriptError::Corrupt)
     }
+}
+
+/// The names of the fields of a map, or of the reduce.
+fn probe(engine: &Engine, program: &Program, map: Option<usize>) -> FieldNames {
+    let found = engine.run(program, PROBE_BUDGET, &mut NoHost, |_, definition| {
+        let definition = object(&definition)?;
+        let fields_of: Function<'_> = definition.get("fieldsOf")?;
+        let function: Function<'_> = match map {
+            Some(map) => definition.get::<_, Array<'_>>("functions")?.get(map)?,
+            None => definition.get("aggregate")?,
+        };
+        fields_of.call::<_, Vec<String>>((function,))
+    });
+    let Ok(found) = found else { return FieldNames { names: Vec::new(), has_others: true } };
+    let (known, unknown): (Vec<String>, Vec<String>) =
+        found.into_iter().partition(|name| !name.contains(UNKNOWN));
+    FieldNames { names: known, has_others: !unknown.is_empty() }
 }
 
 fn object<'a, 'js>(value: &'a Value<'js>) -> rquickjs::Result<&'a Object<'js>> {

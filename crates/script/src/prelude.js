@@ -13,6 +13,7 @@ define('id', function id(document) {
     return host.id(document);
 });
 define('getMetadata', function getMetadata(document) {
+    if (isProbe(document)) return document;
     if (document === null || typeof document !== 'object') throw new Error('The value is not an object');
     const metadata = host.metadata(document);
     if (metadata === undefined)
@@ -24,7 +25,7 @@ define('lastModified', document => host.lastModified(document));
 define('load', function load(ids, collection) {
     if (arguments.length === 0)
         throw new Error('load(id | ids) must be called with a single string argument');
-    if (ids === null || ids === undefined) return ids;
+    if (ids === null || ids === undefined || isProbe(ids)) return ids;
     if (isText(ids)) return host.load(ids, collection);
     if (!Array.isArray(ids))
         throw new Error('load(id | ids) must be called with a single string or array argument');
@@ -69,11 +70,13 @@ define('include', id => {
     return undefined;
 });
 define('cmpxchg', key => {
+    if (isProbe(key)) return key;
     if (!isText(key)) throw new Error('cmpxchg(key) must be called with a single string argument');
     return host.cmpxchg(key);
 });
 
 const namesIn = (document, name) => {
+    if (isProbe(document)) return document;
     const metadata = host.metadata(document);
     return metadata === undefined ? undefined : metadata[name];
 };
@@ -198,6 +201,64 @@ Object.defineProperty(String.prototype, 'format', {
     value: function format(...values) {
         return this.replace(/\{(\d+)\}/g, (whole, index) => index in values ? values[index] : whole);
     },
+});
+
+// --- a document that has everything ----------------------------------------------------------------
+
+// Index definitions are run over it to learn the names of their fields without a document. Every member
+// of it is itself, loops over it see one element, and it compares as the number that it was made with.
+
+const IS_PROBE = Symbol('probe');
+const UNKNOWN = '\u0001';
+const isProbe = value => typeof value === 'object' && value !== null && value[IS_PROBE] === true;
+const makeProxy = globalThis.Proxy;
+const makeProbe = number => {
+    const onElement = fn => fn(probe, 0, probe);
+    const members = {
+        __proto__: null,
+        [IS_PROBE]: true,
+        [Symbol.toPrimitive]: hint => hint === 'number' ? number : UNKNOWN,
+        [Symbol.iterator]: function* () { yield probe; },
+        length: 1,
+        map: fn => [onElement(fn)],
+        flatMap: fn => [onElement(fn)].flat(),
+        forEach: fn => { onElement(fn); },
+        reduce: (fn, initial) => fn(initial === undefined ? probe : initial, probe, 0, probe),
+        toString: () => UNKNOWN,
+    };
+    const probe = new makeProxy([], {
+        get: (target, name) => name in members ? members[name] : probe,
+        has: () => true,
+        set: () => true,
+        deleteProperty: () => true,
+    });
+    return probe;
+};
+const isWrapped = value => typeof value === 'object' && value !== null && !isProbe(value)
+    && ('$value' in value || '$spatial' in value);
+const addField = (name, value, names) => {
+    if (!isProbe(value) && Array.isArray(value) && value.some(isWrapped))
+        value.forEach(one => addField(name, one, names));
+    else names.add(isWrapped(value) && '$name' in value ? String(value.$name) : name);
+};
+const addFields = (result, names) => {
+    if (isProbe(result)) names.add(UNKNOWN);
+    else if (Array.isArray(result)) result.forEach(one => addFields(one, names));
+    else if (isWrapped(result) && '$boost' in result) addFields(result.$value, names);
+    else if (typeof result === 'object' && result !== null)
+        Object.entries(result).forEach(([name, value]) => addField(name, value, names));
+};
+define(Symbol.for('names of fields'), fn => {
+    const names = new Set();
+    let isKnown = false;
+    for (const document of [makeProbe(1), makeProbe(1e15), makeProbe(-1e15), {}])
+        try {
+            addFields(fn(document), names);
+            isKnown = true;
+        } catch {
+            // It may not be meant for such a document; one that it runs over tells enough.
+        }
+    return isKnown ? [...names] : [UNKNOWN];
 });
 
 // --- the language itself ---------------------------------------------------------------------------

@@ -52988,6 +52988,9 @@ static JSValue js_proxy_call(JSContext *ctx, JSValueConst func_obj,
         return JS_EXCEPTION;
     if (!s->is_func) {
         JS_FreeValue(ctx, method);
+        /* Corvus: as for any other value that is no function */
+        if (js_absent_members(ctx))
+            return js_dup(this_obj);
         return JS_ThrowTypeErrorNotAFunction(ctx);
     }
     if (JS_IsUndefined(method))

@@ -9,4 +9,5 @@ mod maps;
 mod nulls;
 mod patches;
 mod projections;
+mod soup;
 mod world;

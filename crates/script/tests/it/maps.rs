@@ -199,6 +199,76 @@ fn reduces_group_and_aggregate() {
 }
 
 #[test]
+fn names_of_fields_are_known_without_a_document() {
+    let engine = engine();
+    for (text, names, has_others) in [
+        (
+            "map('D', d => ({ Name: d.Name, Up: d.Name.toUpperCase(), C: d.A.B.C + 1 }))",
+            "Name Up C",
+            false,
+        ),
+        ("map('D', d => d.Lines.map(l => ({ P: l.P, Q: l.Q * 2 })))", "P Q", false),
+        ("map('D', d => d.Lines.filter(l => l.Q > 5).map(l => ({ P: l.P })))", "P", false),
+        (
+            "map('D', function (d) { var r = []; for (const l of d.Lines) r.push({ P: l.P }); return r; })",
+            "P",
+            false,
+        ),
+        (
+            "map('D', function (d) { var r = []; d.Lines.forEach(l => { r.push({ P: l.P }) }); return r; })",
+            "P",
+            false,
+        ),
+        (
+            "map('D', d => { if (d.Age > 10) return { A: 1 }; return { B: d.Sum.reduce((a, x) => a + x, 0) } })",
+            "B A",
+            false,
+        ),
+        (
+            "map('D', d => { if (!d.Name) return null; return { A: load(d.Ref, 'Rs').Title } })",
+            "A",
+            false,
+        ),
+        ("map('D', d => { if (d.Type !== 'x') return { A: 1 }; return { B: 1 } })", "A", false),
+        (
+            "map('D', d => ({ _: createField('Dyn', d.X), L: createSpatialField(d.Lat, d.Lng) }))",
+            "Dyn L",
+            false,
+        ),
+        (
+            "map('D', d => ({ _: d.Tags.map(t => createField('T_' + t.Name, t.V)), A: boost(d.X, 2) }))",
+            "A _",
+            true,
+        ),
+        (
+            "map('D', d => ({ M: getMetadata(d).Foo, I: id(d), X: cmpxchg(d.K), A: attachmentsFor(d).length }))",
+            "M I X A",
+            false,
+        ),
+        ("map('D', d => d)", "", true),
+        ("map('D', d => { for (;;) {} })", "", true),
+        ("map('D', d => { throw new Error('x') })", "", true),
+        ("map('D', d => null)", "", false),
+    ] {
+        let script = MapScript::compile(&engine, &[text], None, &[]).unwrap();
+        let fields = &script.fields()[0];
+        assert_eq!(
+            (fields.names.join(" ").as_str(), fields.has_others),
+            (names, has_others),
+            "{text}"
+        );
+    }
+    let reduce = "groupBy(x => x.A).aggregate(g => ({ A: g.key, N: g.values.reduce((a, v) => a + v.N, 0) }))";
+    let map = "var calls = 0; map('D', d => ({ A: d.A, N: ++calls }))";
+    let script = MapScript::compile(&engine, &[map], Some(reduce), &[]).unwrap();
+    assert_eq!(script.reduced_fields().unwrap().names, ["A", "N"]);
+    let mut out = Vec::new();
+    let document = document("d/1", "{}");
+    script.map(&engine, 0, &document, Budget::default(), &mut Notes::default(), &mut out).unwrap();
+    assert_eq!(print(&out), "{N: 1}", "looking for names leaves nothing behind");
+}
+
+#[test]
 fn additional_sources_are_seen_by_the_maps() {
     let engine = engine();
     let helper = "function double(x) { return x * 2; } const WORD = 'k';";
