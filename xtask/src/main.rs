@@ -13,6 +13,7 @@
 
 mod architecture;
 mod checks;
+mod control_group;
 mod crash;
 mod golden;
 mod http_client;
@@ -21,6 +22,7 @@ mod io_sweep;
 mod kill;
 mod layers;
 mod loop_disk;
+mod memory;
 mod pages;
 mod panics;
 mod patience;
@@ -45,6 +47,8 @@ cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable
 cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
+cargo xtask memory                  store many documents through the built server with 256 MB of memory,
+                                    where a control group can be made
 cargo xtask golden <name>           keep data directories of the built server as text, for a new format";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         ["io-sweep"] => io_sweep::run(),
         ["rot", flips] => parse(flips).and_then(|flips| rot::run(flips, 1)),
         ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),
+        ["memory"] => memory::run(),
         ["golden", name] => golden::write(&root(), name),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),
         ["kill", times, seed] => {

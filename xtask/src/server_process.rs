@@ -23,8 +23,30 @@ impl ServerProcess {
     /// Starts `executable` on `data` and waits until it says where it can be reached. Its errors are
     /// appended to `log`.
     pub(crate) fn start(executable: &Path, data: &Path, log: &Path) -> Result<Self, Failure> {
+        Self::start_with(Command::new(executable), executable, data, log)
+    }
+
+    /// The same inside the control group whose file of processes this is.
+    pub(crate) fn start_in(
+        executable: &Path,
+        data: &Path,
+        log: &Path,
+        processes: &Path,
+    ) -> Result<Self, Failure> {
+        // The shell joins the group and then becomes the server, whose memory so counts from the start.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(processes).arg(executable);
+        Self::start_with(shell, executable, data, log)
+    }
+
+    fn start_with(
+        mut command: Command,
+        executable: &Path,
+        data: &Path,
+        log: &Path,
+    ) -> Result<Self, Failure> {
         let log_file = File::options().create(true).append(true).open(log)?;
-        let mut child = Command::new(executable)
+        let mut child = command
             .arg("--ServerUrl=http://127.0.0.1:0")
             .arg(format!("--DataDir={}", data.display()))
             .args(["--Setup.Mode=None", "--License.Eula.Accepted=true"])

@@ -20,7 +20,7 @@ use crate::{
     command::{Batch, BatchOutcome},
     error::{CommandError, LowDiskSpace, SubmitError},
     journal_thread,
-    queue_state::{Shared, Submission},
+    queue_state::{Rest, Shared, Submission},
     writer_thread::Writer,
 };
 
@@ -88,6 +88,7 @@ impl CommitQueue {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::new());
         let queue = Self { shared: shared.clone(), options, threads: Mutex::new(Vec::new()) };
+        let rest = Rest::new(platform.memory.clone());
         let platform = platform.clone();
         let writer = Writer { environment, platform, options, shared: shared.clone() };
         let writer =
@@ -95,7 +96,7 @@ impl CommitQueue {
         queue.remember(writer);
         let journal = thread::Builder::new()
             .name("commit-journal".to_owned())
-            .spawn(move || journal_thread::run(&shared))?;
+            .spawn(move || journal_thread::run(&shared, rest))?;
         queue.remember(journal);
         Ok(queue)
     }

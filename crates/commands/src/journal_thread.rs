@@ -8,12 +8,13 @@ use storage::{SealedTransaction, StorageError};
 
 use crate::{
     error::CommandError,
-    queue_state::{Handover, Journal, Shared, answer},
+    queue_state::{Handover, Journal, Rest, Shared, answer},
 };
 
 /// Runs until the writer has ended and its last transaction is on the disk.
-pub(crate) fn run(shared: &Shared) {
-    while let Some(Handover { sealed, pending }) = next_handover(shared) {
+pub(crate) fn run(shared: &Shared, mut rest: Rest) {
+    while let Some(Handover { sealed, pending }) = next_handover(shared, &mut rest) {
+        rest.worked();
         let written = write(sealed);
         settle(shared, &written, pending.len());
         // The writer goes on while the callers are answered.
@@ -27,7 +28,7 @@ pub(crate) fn run(shared: &Shared) {
     }
 }
 
-fn next_handover(shared: &Shared) -> Option<Handover> {
+fn next_handover(shared: &Shared, rest: &mut Rest) -> Option<Handover> {
     let mut state = shared.lock();
     loop {
         match std::mem::replace(&mut state.journal, Journal::Idle) {
@@ -36,7 +37,7 @@ fn next_handover(shared: &Shared) -> Option<Handover> {
                 return Some(handover);
             }
             Journal::Idle if state.writer_ended => return None,
-            Journal::Idle | Journal::Writing => state = shared.wait_as_journal(state),
+            Journal::Idle | Journal::Writing => state = shared.rest_as_journal(state, rest),
         }
     }
 }

@@ -6,8 +6,10 @@
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
 
 use crate::{
@@ -15,6 +17,28 @@ use crate::{
     commit_queue::{CommitQueueStatistics, Reply},
     error::{CommandError, LowDiskSpace, SubmitError},
 };
+
+/// How long a thread without work waits before it gives memory back, and how often it does: what it
+/// has allocated is freed by others, at the latest with the second flush after its last work.
+const REST_PAUSE: Duration = Duration::from_secs(2);
+const REST_PAUSES: u32 = 6;
+
+/// What a thread does while it has no work.
+pub(crate) struct Rest {
+    memory: Arc<dyn ProcessMemory>,
+    pauses: u32,
+}
+
+impl Rest {
+    pub(crate) fn new(memory: Arc<dyn ProcessMemory>) -> Self {
+        Self { memory, pauses: 0 }
+    }
+
+    /// The thread has worked: what it has allocated will be given back when it rests.
+    pub(crate) fn worked(&mut self) {
+        self.pauses = REST_PAUSES;
+    }
+}
 
 /// A batch that waits, and its caller.
 pub(crate) struct Submission {
@@ -102,11 +126,41 @@ impl Shared {
         self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn wait_as_journal<'s>(
-        &self,
+    pub(crate) fn rest_as_writer<'s>(
+        &'s self,
         state: MutexGuard<'s, State>,
+        rest: &mut Rest,
     ) -> MutexGuard<'s, State> {
-        self.journal_wakes.wait(state).unwrap_or_else(PoisonError::into_inner)
+        self.rest(&self.writer_wakes, state, rest)
+    }
+
+    pub(crate) fn rest_as_journal<'s>(
+        &'s self,
+        state: MutexGuard<'s, State>,
+        rest: &mut Rest,
+    ) -> MutexGuard<'s, State> {
+        self.rest(&self.journal_wakes, state, rest)
+    }
+
+    /// Waits to be woken, at first only for some time, after which memory is given back.
+    fn rest<'s>(
+        &'s self,
+        wakes: &Condvar,
+        state: MutexGuard<'s, State>,
+        rest: &mut Rest,
+    ) -> MutexGuard<'s, State> {
+        if rest.pauses == 0 {
+            return wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let waited = wakes.wait_timeout(state, REST_PAUSE);
+        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        if !timeout.timed_out() {
+            return state;
+        }
+        drop(state);
+        rest.pauses -= 1;
+        rest.memory.release_unused();
+        self.lock()
     }
 
     pub(crate) fn wake_writer(&self) {

@@ -22,7 +22,7 @@ use crate::{
     commit_queue::CommitQueueOptions,
     error::{CommandError, ends_writing},
     execute::execute_batch,
-    queue_state::{Executed, Handover, Journal, Pending, Shared, Submission, answer},
+    queue_state::{Executed, Handover, Journal, Pending, Rest, Shared, Submission, answer},
 };
 
 pub(crate) struct Writer {
@@ -54,7 +54,9 @@ enum Execution {
 impl Writer {
     /// Runs until the queue is closed and everything in it is done.
     pub(crate) fn run(&self) {
-        while let Some(first) = self.wait_for_work() {
+        let mut rest = Rest::new(self.platform.memory.clone());
+        while let Some(first) = self.wait_for_work(&mut rest) {
+            rest.worked();
             match self.environment.write() {
                 Ok(tx) => self.run_transaction(tx, first),
                 Err(error) => self.refuse(first, error),
@@ -66,7 +68,7 @@ impl Writer {
         self.shared.wake_journal();
     }
 
-    fn wait_for_work(&self) -> Option<Submission> {
+    fn wait_for_work(&self, rest: &mut Rest) -> Option<Submission> {
         let mut state = self.shared.lock();
         loop {
             if let Some(error) = state.lost.take() {
@@ -78,7 +80,7 @@ impl Writer {
                 Some(submission) => return Some(submission),
                 // The journal may still lose what it is writing; somebody has to hear of it.
                 None if state.is_closed && state.journal_is_idle() => return None,
-                None => state = self.shared.wait_as_writer(state),
+                None => state = self.shared.rest_as_writer(state, rest),
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Looks at memory, disks and slow I/O once a second, does something about them and tells somebody.
+//! Looks at memory, and once a second at disks and slow I/O, does something about them and tells
+//! somebody.
 //!
 //! One thread for the server. What it does: a database on a full disk refuses writes; when memory is
 //! low, every database is flushed at once and those that nobody uses are closed early. Nothing here
@@ -23,8 +24,10 @@ use crate::{
     registry::DatabaseRegistry,
 };
 
-/// How often it looks.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it looks at memory, which may be gone within a second.
+const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
+/// After so many looks at memory it looks at everything.
+const LOOKS_PER_ROUND: u32 = 4;
 /// How long a database may go unused while memory is low, at least; at most twice as long.
 const IDLE_TIME_WHEN_LOW: Duration = Duration::from_secs(10);
 
@@ -93,7 +96,7 @@ impl ResourceWatch {
         ResourceWatch { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Looks once a second from now on.
+    /// Looks from now on, by itself.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -130,8 +133,13 @@ impl Drop for ResourceWatch {
 
 impl Shared {
     fn run(&self) {
-        while !self.is_closing_after(LOOK_INTERVAL) {
-            self.look();
+        let mut looks = 0;
+        while !self.is_closing_after(MEMORY_INTERVAL) {
+            looks = (looks + 1) % LOOKS_PER_ROUND;
+            match looks {
+                0 => self.look(),
+                _ => self.look_at_memory(),
+            }
         }
     }
 

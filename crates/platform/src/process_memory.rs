@@ -43,6 +43,9 @@ pub trait ProcessMemory: Send + Sync + 'static {
     fn limit(&self) -> io::Result<MemoryLimit>;
     /// What it has taken. Cheap enough for once a second.
     fn usage(&self) -> io::Result<MemoryUsage>;
+    /// Gives back what this thread has allocated and others have freed since: the allocator keeps it
+    /// for the thread, which may sleep for long. Worth calling before such a sleep only.
+    fn release_unused(&self);
 }
 
 /// As the kernel tells it.
@@ -71,6 +74,12 @@ impl ProcessMemory for RealProcessMemory {
             resident_bytes: of("VmRSS:")?,
             machine_free_bytes,
         })
+    }
+
+    fn release_unused(&self) {
+        // SAFETY: the function may be called by any thread at any time; it touches nothing but what
+        // the allocator has of this thread, and that is nothing where the process has another one.
+        unsafe { libmimalloc_sys::mi_collect(true) }
     }
 }
 

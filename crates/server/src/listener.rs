@@ -111,7 +111,7 @@ async fn keep(
     // Without this, small answers wait for the client's acknowledgement. Failing, they do.
     drop(stream.set_nodelay(true));
     let watch = ConnectionWatch::new();
-    let place = ConnectionPlace { permit: Arc::new(permit), stopping: stopping.clone() };
+    let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
     let http = &state.settings.http;
     let (idle_max, head_max) = (http.idle_connection_timeout, http.request_head_timeout);
     let mut builder = http1::Builder::new();

@@ -23,6 +23,8 @@ pub(crate) const PIECE_BYTES: usize = 64 << 10;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Younger snapshots are not worth cutting an answer off.
 const SNAPSHOT_GRACE: Duration = Duration::from_millis(250);
+/// What a database may hold, however short the memory is that all of them share.
+const SHARED_PART_BYTES: u64 = 1 << 20;
 /// Which part of the memory for unflushed versions the changes behind a snapshot may take.
 const MEMORY_DIVISOR: u64 = 2;
 
@@ -130,7 +132,12 @@ impl PieceSender {
 
     fn is_memory_short(&self) -> bool {
         let environment = self.database.environment();
-        let limit = environment.options().unflushed_bytes_max / MEMORY_DIVISOR;
-        environment.statistics().unflushed_bytes > limit
+        let own = environment.statistics().unflushed_bytes;
+        let (limit, all) =
+            (environment.options().unflushed_bytes_max, &environment.options().memory_budget);
+        // A database that holds hardly anything is not what makes the shared memory short.
+        let is_part =
+            own > SHARED_PART_BYTES && all.held_bytes() > all.bytes_max() / MEMORY_DIVISOR;
+        own > limit / MEMORY_DIVISOR || is_part
     }
 }

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     sync::{OwnedSemaphorePermit, watch},
     time::{Instant, timeout, timeout_at},
 };
@@ -43,7 +44,7 @@ const VERSION: &str = "13";
 #[derive(Clone)]
 pub(crate) struct ConnectionPlace {
     /// Its place among all connections.
-    pub(crate) permit: Arc<OwnedSemaphorePermit>,
+    pub(crate) _permit: Arc<OwnedSemaphorePermit>,
     /// Says when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -72,10 +73,10 @@ pub(crate) enum Wake {
 }
 
 /// One client's WebSocket.
-pub(crate) struct Socket {
-    stream: WebSocketStream<TokioIo<Upgraded>>,
-    stopping: watch::Receiver<bool>,
-    _permit: Arc<OwnedSemaphorePermit>,
+pub(crate) struct Socket<S = TokioIo<Upgraded>> {
+    stream: WebSocketStream<S>,
+    send_time_max: Duration,
+    place: ConnectionPlace,
 }
 
 /// A request that wants a WebSocket, as it must be.
@@ -130,28 +131,30 @@ pub(crate) fn begin(
     let Some(connection) = upgrade.connection else {
         return Err(ProtocolError::invalid_operation("Not a WebSocket request."));
     };
-    let ConnectionPlace { permit, stopping } = upgrade.place;
     tokio::spawn(async move {
         // A client that went away before it had the answer needs no session.
         let Ok(upgraded) = connection.await else { return };
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(RECEIVED_BYTES_MAX))
-            .max_frame_size(Some(RECEIVED_BYTES_MAX))
-            .write_buffer_size(WRITE_BUFFER_BYTES);
-        let io = TokioIo::new(upgraded);
-        let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
-        session(Socket { stream, stopping, _permit: permit }).await;
+        session(Socket::over(TokioIo::new(upgraded), upgrade.place, SEND_TIME_MAX).await).await;
     });
     Ok(handshake.answer())
 }
 
-impl Socket {
+impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    async fn over(io: S, place: ConnectionPlace, send_time_max: Duration) -> Socket<S> {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(RECEIVED_BYTES_MAX))
+            .max_frame_size(Some(RECEIVED_BYTES_MAX))
+            .write_buffer_size(WRITE_BUFFER_BYTES);
+        let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
+        Socket { stream, send_time_max, place }
+    }
+
     /// Sends a text and waits until the system has taken it.
     ///
     /// # Errors
     /// [`Gone`] when the client has gone or takes too long; the session should end.
     pub(crate) async fn send(&mut self, text: String) -> Result<(), Gone> {
-        match timeout(SEND_TIME_MAX, self.stream.send(Message::text(text))).await {
+        match timeout(self.send_time_max, self.stream.send(Message::text(text))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Gone),
         }
@@ -165,7 +168,7 @@ impl Socket {
         loop {
             let received = tokio::select! {
                 received = timeout_at(moment, self.stream.next()) => received,
-                _ = self.stopping.wait_for(|stopping| *stopping) => return Err(Gone),
+                _ = self.place.stopping.wait_for(|stopping| *stopping) => return Err(Gone),
             };
             match received {
                 Err(_) => return Ok(Wake::Time),
@@ -211,5 +214,24 @@ mod tests {
         check(&[upgrade, connection, version], None);
         check(&[upgrade, connection, ("sec-websocket-version", "8"), key], None);
         check(&[], None);
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_let_go_of() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let permit = Arc::new(tokio::sync::Semaphore::new(1)).acquire_owned().await.unwrap();
+            let (_stop, stopping) = watch::channel(false);
+            let place = ConnectionPlace { _permit: Arc::new(permit), stopping };
+            // The client's side exists and is never read from.
+            let (_client, server) = tokio::io::duplex(WRITE_BUFFER_BYTES);
+            let mut socket = Socket::over(server, place, Duration::from_millis(50)).await;
+            let sent = loop {
+                if let Err(gone) = socket.send("x".repeat(1000)).await {
+                    break gone;
+                }
+            };
+            assert_eq!(sent, Gone);
+        });
     }
 }

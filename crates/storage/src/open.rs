@@ -68,6 +68,7 @@ impl Environment {
             journals,
             header.environment_id,
             options.journal_bytes_max,
+            options.memory_budget.clone(),
             header.replay_from,
         );
         Ok(Environment::assemble(Opened {

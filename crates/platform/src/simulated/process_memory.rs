@@ -52,4 +52,6 @@ impl ProcessMemory for SimulatedMemory {
     fn usage(&self) -> io::Result<MemoryUsage> {
         Ok(self.state().1)
     }
+
+    fn release_unused(&self) {}
 }

@@ -19,6 +19,7 @@ use crate::{
     format::PageNumber,
     header::JournalPosition,
     io_statistics::{IoKind, IoMeter},
+    memory_budget::{Kept, MemoryBudget},
     report::JournalReport,
     write_pages::ChangedPage,
 };
@@ -57,8 +58,8 @@ struct State {
     /// Pages journaled whole since the floor: their next record may be a difference.
     whole_since_floor: FxHashSet<PageNumber>,
     compression: CompressionCosts,
-    /// Absent while a record is being built.
-    builder: Option<RecordBuilder>,
+    /// Nothing while a record is being built, or when memory is short.
+    builder: Kept<RecordBuilder>,
     /// Bytes appended since the last flush began.
     bytes_since_floor: u64,
 }
@@ -93,6 +94,7 @@ impl Journal {
         directory: PathBuf,
         environment_id: u128,
         bytes_max: u64,
+        budget: Arc<MemoryBudget>,
         position: JournalPosition,
     ) -> Self {
         let bytes_max = bytes_max.max(JOURNAL_BYTES_FIRST).next_multiple_of(SECTOR_BYTES as u64);
@@ -104,7 +106,7 @@ impl Journal {
             next_bytes: JOURNAL_BYTES_FIRST,
             whole_since_floor: FxHashSet::default(),
             compression: CompressionCosts::default(),
-            builder: None,
+            builder: Kept::nothing(budget),
             bytes_since_floor: 0,
         };
         Self {
@@ -150,7 +152,9 @@ impl Journal {
     pub(crate) fn begin_floor(&self) -> JournalPosition {
         let mut state = self.lock();
         if state.bytes_since_floor == 0 {
-            state.builder = None;
+            // Nobody writes: nothing is kept ready for the next who will.
+            drop(state.builder.take());
+            state.whole_since_floor.shrink_to_fit();
         }
         state.whole_since_floor.clear();
         state.bytes_since_floor = 0;
@@ -249,7 +253,10 @@ impl JournalTurn<'_> {
     ) -> Result<(), AppendError> {
         let mut builder = self.state.builder.take().unwrap_or_else(RecordBuilder::new);
         let result = self.append_with(&mut builder, transaction, changed, meter);
-        self.state.builder = Some(builder).filter(|builder| builder.held_bytes() <= HELD_BYTES_MAX);
+        let held = builder.held_bytes();
+        if held <= HELD_BYTES_MAX {
+            self.state.builder.keep(builder, held as u64);
+        }
         if result.is_ok() {
             self.journal.turn.notify_all();
         }
