@@ -5,6 +5,7 @@ use blittable::Value;
 use documents::{DocumentRow, FieldPath, FieldStep, Found};
 use model::{CollectionName, date};
 use search::{Field, FieldOptions, Indexing};
+use storage::ReadTransaction;
 
 use crate::{
     auto_definition::{AutoField, AutoFieldSource, AutoIndexDefinition},
@@ -89,9 +90,10 @@ impl Mapper for AutoMap {
         targets.map(|(name, _)| name.clone()).collect()
     }
 
-    fn map(
-        &self,
-        document: &DocumentRow<'_>,
+    fn map<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        _: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         entries.begin_entry();

@@ -23,11 +23,22 @@ pub struct EntryWriter<'a> {
 pub(crate) struct Entries {
     builders: Vec<EntryBuilder>,
     used: usize,
+    /// Lower-cased ids of the documents that the map looked at.
+    references: Vec<String>,
 }
 
 impl Entries {
     pub(crate) fn clear(&mut self) {
         self.used = 0;
+        self.references.clear();
+    }
+
+    /// The documents that the map looked at, each once.
+    pub(crate) fn take_references(&mut self) -> Vec<String> {
+        let mut references = std::mem::take(&mut self.references);
+        references.sort_unstable();
+        references.dedup();
+        references
     }
 
     pub(crate) fn as_slice(&self) -> &[EntryBuilder] {
@@ -67,6 +78,11 @@ impl<'a> EntryWriter<'a> {
     /// Drops the entry that was begun last.
     pub fn drop_entry(&mut self) {
         self.entries.take_back();
+    }
+
+    /// Notes that the map looked at another document, by its lower-cased id.
+    pub fn note_reference(&mut self, id: &str) {
+        self.entries.references.push(id.to_owned());
     }
 
     /// Whether the entry that was begun last has no values.

@@ -26,7 +26,9 @@ use crate::{
     error::IndexError,
     index_record::{self, IndexRecord, IndexingError},
     indexer::Indexer,
+    linq_map::LinqMap,
     mapper::Mapper,
+    static_definition::is_javascript,
 };
 
 /// How long an index rests after a failure that may pass.
@@ -357,12 +359,27 @@ fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexD
 pub(crate) fn mapper_of(kind: &IndexKind) -> Result<Box<dyn Mapper>, IndexError> {
     match kind {
         IndexKind::Auto(definition) => Ok(Box::new(AutoMap::new(definition)?)),
-        IndexKind::Static(definition) => Err(IndexError::Definition {
-            message: format!(
-                "Failed to compile index {}: maps written by applications are not supported yet",
-                definition.name
-            ),
-        }),
+        IndexKind::Static(definition) => static_mapper(definition),
+    }
+}
+
+fn static_mapper(definition: &IndexDefinition) -> Result<Box<dyn Mapper>, IndexError> {
+    let refused = |what: &str| {
+        let message = format!("Failed to compile index {}: {what}", definition.name);
+        Err(IndexError::Definition { message })
+    };
+    if definition.reduce.is_some() {
+        return refused("a reduce is not supported yet");
+    }
+    if !definition.additional_assemblies.is_empty() {
+        return refused("libraries of .NET cannot be used");
+    }
+    match definition.maps.iter().any(|map| is_javascript(map)) {
+        true => refused("maps in JavaScript are not supported yet"),
+        false if !definition.additional_sources.is_empty() => {
+            refused("additional sources in C# cannot be used")
+        }
+        false => Ok(Box::new(LinqMap::new(definition)?)),
     }
 }
 
@@ -438,8 +455,18 @@ impl IndexCore {
         self.lock().record
     }
 
+    /// The collections whose changes it follows, those that it only looks at included; none is all.
+    pub(crate) fn followed(&self) -> Vec<CollectionName> {
+        let (mapped, looked_at) = (self.mapper.collections(), self.mapper.referenced_collections());
+        if mapped.is_empty() {
+            return Vec::new();
+        }
+        let more = looked_at.iter().filter(|name| !mapped.contains(name));
+        mapped.iter().chain(more).cloned().collect()
+    }
+
     pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
-        match self.mapper.collections() {
+        match self.followed().as_slice() {
             [] => Ok(documents::progress(documents)?.last_etag),
             collections => collections.iter().try_fold(Etag::ZERO, |last, name| {
                 Ok(last.max(documents::last_etag_of_collection(documents, name)?))

@@ -1,13 +1,14 @@
 //! The thread of an index: reads the document log where it stopped, maps, and commits entries,
 //! progress and errors in one transaction.
 //!
+//! A change of a document that maps looked at leads to the documents whose maps did.
 //! Documents of several collections are taken in the order of their etags, so that entries come in
 //! the order in which documents were last written, however often the thread was interrupted.
 
-use std::{iter::Peekable, sync::Arc};
+use std::{collections::HashSet, iter::Peekable, sync::Arc};
 
 use documents::{DocumentError, DocumentRow, LogEntry};
-use model::{CollectionName, Etag};
+use model::{CollectionName, DocumentId, Etag};
 use search::{FieldSet, IndexBatch};
 use storage::ReadTransaction;
 
@@ -17,12 +18,15 @@ use crate::{
     index::{IndexCore, Turn},
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
     mapper::MapError,
+    references::{self, Looked},
 };
 
 /// A batch ends after that many changes.
 const BATCH_CHANGES_MAX: usize = 16 * 1024;
 /// A batch ends when its entries take that much memory.
 const BATCH_BYTES_MAX: usize = 32 << 20;
+/// Documents that looked at a changed one, read at once.
+const LOOKING_TAKEN: usize = 1024;
 /// Errors kept of one batch; the others are counted.
 const BATCH_ERRORS_MAX: usize = 100;
 
@@ -39,18 +43,35 @@ pub(crate) struct Indexer {
     fields: FieldSet,
     batch: IndexBatch,
     entries: Entries,
+    /// Whether maps look at other documents.
+    has_references: bool,
+    /// Where to go on when one change leads to more documents than a batch takes.
+    resume: Option<Resume>,
+}
+
+/// The documents that looked at a changed one are mapped again up to here.
+struct Resume {
+    etag: Etag,
+    after: String,
 }
 
 /// What one batch did beside its entries.
 struct BatchOutcome {
     record: IndexRecord,
     errors: Vec<IndexingError>,
+    /// What the mapped documents looked at.
+    looked: Vec<Looked>,
+    /// Documents that are in the batch already.
+    mapped: HashSet<String>,
+    changes: usize,
     has_more: bool,
 }
 
 impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
-        Self { core, fields, batch: IndexBatch::new(), entries: Entries::default() }
+        let has_references = !core.mapper.referenced_collections().is_empty();
+        let (batch, entries) = (IndexBatch::new(), Entries::default());
+        Self { core, fields, batch, entries, has_references, resume: None }
     }
 
     pub(crate) fn run(mut self) {
@@ -82,21 +103,19 @@ impl Indexer {
         before: IndexRecord,
     ) -> Result<BatchOutcome, IndexError> {
         self.batch.clear();
-        let mut outcome = BatchOutcome { record: before, errors: Vec::new(), has_more: false };
+        let mut outcome = BatchOutcome::after(before);
         let core = Arc::clone(&self.core);
-        let after = Etag(before.last_etag);
-        let mut changes = Changes::after(documents, core.mapper.collections(), after)?;
-        let mut count = 0;
+        let mut changes = Changes::after(documents, &core.followed(), Etag(before.last_etag))?;
         while let Some(change) = changes.next().transpose()? {
-            outcome.record.last_etag = change.etag().0;
-            match change {
-                LogEntry::Document(document) => self.map(&document, &mut outcome)?,
-                LogEntry::Tombstone(tombstone) => self.batch.delete(tombstone.lower_id())?,
+            let etag = change.etag();
+            self.take(&change, documents, &mut outcome)?;
+            if self.has_references && !self.map_again(&change, documents, &mut outcome)? {
+                // The change is not done: the next batch begins with it.
+                outcome.has_more = true;
+                break;
             }
-            count += 1;
-            let is_full =
-                count == BATCH_CHANGES_MAX || BATCH_BYTES_MAX <= self.batch.memory_bytes();
-            if is_full || core.is_closing() {
+            outcome.record.last_etag = etag.0;
+            if self.is_full(&outcome) || core.is_closing() {
                 outcome.has_more = true;
                 break;
             }
@@ -106,15 +125,94 @@ impl Indexer {
         Ok(outcome)
     }
 
+    fn is_full(&self, outcome: &BatchOutcome) -> bool {
+        BATCH_CHANGES_MAX <= outcome.changes || BATCH_BYTES_MAX <= self.batch.memory_bytes()
+    }
+
+    /// Takes one change into the batch, if it is one of a document that is mapped.
+    fn take(
+        &mut self,
+        change: &LogEntry<'_>,
+        documents: &ReadTransaction,
+        outcome: &mut BatchOutcome,
+    ) -> Result<(), IndexError> {
+        outcome.changes += 1;
+        match change {
+            LogEntry::Document(document) => {
+                if self.is_mapped(document)? {
+                    self.map(document, documents, outcome)?;
+                }
+            }
+            LogEntry::Tombstone(tombstone) => {
+                self.batch.delete(tombstone.lower_id())?;
+                if self.has_references {
+                    outcome.forget(tombstone.lower_id());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps the documents again that looked at the changed one. `false` when the batch is full before
+    /// all are done.
+    fn map_again(
+        &mut self,
+        change: &LogEntry<'_>,
+        documents: &ReadTransaction,
+        outcome: &mut BatchOutcome,
+    ) -> Result<bool, IndexError> {
+        let (changed, etag) = match change {
+            LogEntry::Document(document) => (document.lower_id(), document.etag()),
+            LogEntry::Tombstone(tombstone) => (tombstone.lower_id(), tombstone.etag()),
+        };
+        let entries = self.core.environment.read();
+        let mut after = self.resume.take().filter(|resume| resume.etag == etag);
+        loop {
+            let from = after.as_ref().map(|resume| resume.after.as_str());
+            let looking = references::looking_at(&entries, changed, from, LOOKING_TAKEN)?;
+            let Some(last) = looking.last().cloned() else { return Ok(true) };
+            for id in looking {
+                if let Ok(id) = DocumentId::new(id)
+                    && !outcome.mapped.contains(id.lower_cased())
+                    && let Some(document) = documents::get(documents, &id)?
+                    && self.is_mapped(&document)?
+                {
+                    outcome.changes += 1;
+                    self.map(&document, documents, outcome)?;
+                }
+            }
+            after = Some(Resume { etag, after: last });
+            if self.is_full(outcome) {
+                self.resume = after;
+                return Ok(false);
+            }
+        }
+    }
+
+    fn is_mapped(&self, document: &DocumentRow<'_>) -> Result<bool, IndexError> {
+        if !self.has_references || self.core.mapper.collections().is_empty() {
+            return Ok(true);
+        }
+        let collection = document.collection()?;
+        let mapped = self.core.mapper.collections().iter();
+        Ok(mapped.into_iter().any(|name| name.as_str().eq_ignore_ascii_case(&collection)))
+    }
+
     fn map(
         &mut self,
         document: &DocumentRow<'_>,
+        documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         self.entries.clear();
         let mut writer = EntryWriter::new(&mut self.fields, &mut self.entries);
         outcome.record.map_attempts += 1;
-        let mapped = self.core.mapper.map(document, &mut writer);
+        let mapped = self.core.mapper.map(document, documents, &mut writer);
+        if self.has_references {
+            let (id, at) = (document.lower_id().to_owned(), self.entries.take_references());
+            outcome.mapped.insert(id.clone());
+            outcome.looked.push(Looked { document: id, at });
+        }
         let entries = match mapped {
             Ok(()) => self.entries.as_slice(),
             Err(MapError::Index(error)) => return Err(error),
@@ -131,6 +229,9 @@ impl Indexer {
     fn write(&mut self, outcome: &BatchOutcome) -> Result<(), IndexError> {
         let mut tx = self.core.environment.write()?;
         self.batch.apply(&mut tx, &mut self.fields)?;
+        for looked in &outcome.looked {
+            references::replace(&mut tx, looked)?;
+        }
         for error in &outcome.errors {
             index_record::add_error(&mut tx, error)?;
         }
@@ -140,6 +241,22 @@ impl Indexer {
 }
 
 impl BatchOutcome {
+    fn after(record: IndexRecord) -> Self {
+        Self {
+            record,
+            errors: Vec::new(),
+            looked: Vec::new(),
+            mapped: HashSet::new(),
+            changes: 0,
+            has_more: false,
+        }
+    }
+
+    /// A document is gone, and what it looked at with it.
+    fn forget(&mut self, document: &str) {
+        self.looked.push(Looked { document: document.to_owned(), at: Vec::new() });
+    }
+
     fn note(&mut self, ticks: i64, document: &str, message: String) {
         if self.errors.len() < BATCH_ERRORS_MAX {
             let (action, document) = (IndexingAction::Map, document.to_owned());

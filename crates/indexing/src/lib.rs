@@ -10,8 +10,9 @@
 //! | file | what |
 //! |---|---|
 //! | `auto_definition`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
-//! | `static_definition` | what a written definition says before it is compiled |
-//! | `mapper`, `auto_map` | what turns a document into entries |
+//! | `static_definition`, `static_fields` | what a written definition says before it is compiled |
+//! | `mapper`, `auto_map`, `linq_map` | what turns a document into entries |
+//! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record` | what an index keeps of itself |
 //! | `index`, `indexer` | one index and its thread |
@@ -28,8 +29,11 @@ mod index_record;
 mod index_set;
 mod index_value;
 mod indexer;
+mod linq_map;
 mod mapper;
+mod references;
 mod static_definition;
+mod static_fields;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_map::{exact_field_name, search_field_name};
@@ -39,5 +43,7 @@ pub use index::{Index, IndexContext, IndexKind, WaitReply};
 pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
 pub use index_set::{AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, OnOpen};
 pub use index_value::{IndexValue, for_each_value};
+pub use linq_map::is_stored;
 pub use mapper::{MapError, Mapper};
 pub use static_definition::{REPLACEMENT_PREFIX, is_javascript};
+pub use static_fields::static_field_options;

@@ -4,6 +4,7 @@ use std::{error::Error, fmt};
 
 use documents::DocumentRow;
 use model::CollectionName;
+use storage::ReadTransaction;
 
 use crate::{entry_writer::EntryWriter, error::IndexError};
 
@@ -12,17 +13,25 @@ pub trait Mapper: Send + Sync {
     /// The collections whose documents it maps; none is all documents.
     fn collections(&self) -> &[CollectionName];
 
+    /// The collections whose documents it looks at beside the one that it maps, as far as its text
+    /// tells. A change of one leads to those that looked at it.
+    fn referenced_collections(&self) -> &[CollectionName] {
+        &[]
+    }
+
     /// The fields of its entries that are known without a document, in their order.
     fn fields(&self) -> Vec<String>;
 
-    /// Gives the entries of a document to `entries`: none, one or many.
+    /// Gives the entries of a document to `entries`: none, one or many. Others are seen as `documents`
+    /// sees them.
     ///
     /// # Errors
     ///
     /// See [`MapError`]; entries that were given before the error are not used.
-    fn map(
-        &self,
-        document: &DocumentRow<'_>,
+    fn map<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
 }

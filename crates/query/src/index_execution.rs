@@ -6,11 +6,15 @@
 use std::{rc::Rc, sync::Arc};
 
 use blittable::Object;
-use indexing::{Index, IndexKind, exact_field_name, search_field_name};
+use indexing::{
+    AutoIndexDefinition, Index, IndexKind, exact_field_name, search_field_name,
+    static_field_options, time_field_name,
+};
 use model::DocumentId;
 use rql::Query;
 use search::{FieldOptions, Hit, Hits, IndexReader, Indexing, Scoring, SortKey};
 use storage::Transaction;
+use wire::IndexDefinition;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::QueryError;
@@ -50,8 +54,9 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     let asked = Asked { query, parameters };
     asked.refuse_unanswered_clauses()?;
     let reader = IndexReader::open(snapshot.tx)?;
+    let index = snapshot.index;
     let fields =
-        FieldsOfIndex { index: snapshot.index, kind: snapshot.index.kind(), reader: &reader };
+        FieldsOfIndex { index, kind: index.kind(), names: index.fields(), reader: &reader };
     let conditions = Conditions { asked: &asked, fields: &fields };
     let condition = match &query.condition {
         Some(condition) => conditions.query(condition, Look::Default)?,
@@ -161,7 +166,40 @@ fn row_of<'t, D: Transaction, I: Transaction>(
 struct FieldsOfIndex<'t, 'r, I> {
     index: &'t Index,
     kind: Arc<IndexKind>,
+    /// Those that are known without a document.
+    names: Vec<String>,
     reader: &'r IndexReader<'t, I>,
+}
+
+impl<I: Transaction> FieldsOfIndex<'_, '_, I> {
+    fn has_entries(&self, name: &str) -> bool {
+        let entries = self.reader.count(&search::Query::exists(name));
+        entries.is_ok_and(|entries| 0 < entries)
+    }
+
+    /// Whether the field is one that only documents name.
+    fn is_made_by_a_document(&self, definition: &IndexDefinition, name: &str) -> bool {
+        let is_moments_of_another = name
+            .strip_suffix(&time_field_name(""))
+            .is_some_and(|field| self.names.iter().any(|known| known == field));
+        !is_moments_of_another && (definition.fields.contains_key(name) || self.has_entries(name))
+    }
+}
+
+fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<FieldOptions> {
+    definition.fields().iter().find_map(|field| {
+        let plain = field.name();
+        let indexing = if name == plain {
+            Indexing::Default
+        } else if name == search_field_name(&plain) {
+            Indexing::Search
+        } else if name == exact_field_name(&plain) {
+            Indexing::Exact
+        } else {
+            return None;
+        };
+        Some(FieldOptions::new(indexing))
+    })
 }
 
 impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
@@ -170,22 +208,16 @@ impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
     }
 
     fn options(&self, name: &str) -> Option<FieldOptions> {
-        let IndexKind::Auto(definition) = self.kind.as_ref() else { return None };
-        for field in definition.fields() {
-            let plain = field.name();
-            if name == plain {
-                return Some(FieldOptions::new(Indexing::Default));
+        let known = match self.kind.as_ref() {
+            IndexKind::Auto(definition) => automatic_options(definition, name),
+            IndexKind::Static(definition) => {
+                let is_known = self.names.iter().any(|known| known == name);
+                let options = || static_field_options(definition, name).ok();
+                (is_known || self.is_made_by_a_document(definition, name)).then(options).flatten()
             }
-            if name == search_field_name(&plain) {
-                return Some(FieldOptions::new(Indexing::Search));
-            }
-            if name == exact_field_name(&plain) {
-                return Some(FieldOptions::new(Indexing::Exact));
-            }
-        }
+        };
         // Fields of moments are there while a document has a date.
-        let entries = self.reader.count(&search::Query::exists(name));
-        entries.is_ok_and(|entries| 0 < entries).then(|| FieldOptions::new(Indexing::Exact))
+        known.or_else(|| self.has_entries(name).then(|| FieldOptions::new(Indexing::Exact)))
     }
 
     fn index_name(&self) -> &str {

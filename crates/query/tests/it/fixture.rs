@@ -66,7 +66,7 @@ impl Database {
         index.notice_changes();
         let last = index.last_etag_in(&self.environment.read()).unwrap();
         let (sender, receiver) = mpsc::channel();
-        index.when_indexed(last, Box::new(move |reached| drop(sender.send(reached))));
+        index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap()));
         assert!(receiver.recv().unwrap(), "{:?}", index.failure());
     }
 

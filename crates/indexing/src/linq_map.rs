@@ -1,0 +1,342 @@
+//! Maps that an application wrote in C#: what they give for a document becomes entries.
+
+use std::collections::BTreeMap;
+
+use blittable::ObjectBuilder;
+use documents::{DocumentError, DocumentRow};
+use linq::{Budget, DocumentInput, HostError, Output, SourceKind, Value};
+use model::{CollectionName, DocumentId, TimeSpan};
+use search::{Field, FieldOptions};
+use storage::ReadTransaction;
+use wire::{FieldStorage, IndexDefinition};
+
+use crate::{
+    entry_writer::EntryWriter,
+    error::IndexError,
+    index_value::{IndexValue, for_each_value},
+    mapper::{MapError, Mapper},
+    static_fields::{check_fields, static_field_options},
+};
+
+/// Stands among the fields of a map for those that only a document names.
+const CREATED_FIELDS: &str = "_";
+
+/// See the module.
+pub(crate) struct LinqMap {
+    definition: IndexDefinition,
+    maps: Vec<linq::Map>,
+    /// Of all maps, each once; none when one of them maps all documents.
+    collections: Vec<CollectionName>,
+    referenced: Vec<CollectionName>,
+    options: BTreeMap<String, FieldOptions>,
+    budget: Budget,
+}
+
+impl LinqMap {
+    /// Compiles the maps of a definition.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Definition`] when a text is no map, or fields cannot be indexed as asked.
+    pub(crate) fn new(definition: &IndexDefinition) -> Result<Self, IndexError> {
+        check_fields(definition)?;
+        let maps = compile(definition)?;
+        let fields = maps.iter().flat_map(linq::Map::fields);
+        let mut options = BTreeMap::new();
+        for name in fields {
+            options.insert(name.to_owned(), static_field_options(definition, name)?);
+        }
+        let collections = collections_of(&maps)?;
+        let referenced = maps.iter().flat_map(linq::Map::referenced_collections);
+        let referenced = names(referenced)?;
+        let definition = definition.clone();
+        Ok(Self { definition, maps, collections, referenced, options, budget: Budget::default() })
+    }
+
+    fn options(&self, field: &str) -> Result<FieldOptions, IndexError> {
+        match self.options.get(field) {
+            Some(options) => Ok(options.clone()),
+            None => static_field_options(&self.definition, field),
+        }
+    }
+}
+
+fn compile(definition: &IndexDefinition) -> Result<Vec<linq::Map>, IndexError> {
+    let refused = |error: linq::DefinitionError| IndexError::Definition {
+        message: format!("Failed to compile index {}: {error}", definition.name),
+    };
+    let maps: Vec<_> = definition
+        .maps
+        .iter()
+        .map(|text| linq::Map::compile(text).map_err(refused))
+        .collect::<Result<_, _>>()?;
+    linq::check_same_maps(&maps).map_err(refused)?;
+    if maps.iter().any(|map| map.source_kind() != SourceKind::Documents) {
+        let name = &definition.name;
+        let message =
+            format!("Failed to compile index {name}: only documents can be indexed for now");
+        return Err(IndexError::Definition { message });
+    }
+    Ok(maps)
+}
+
+fn collections_of(maps: &[linq::Map]) -> Result<Vec<CollectionName>, IndexError> {
+    if maps.iter().any(|map| map.collections().is_empty()) {
+        return Ok(Vec::new());
+    }
+    names(maps.iter().flat_map(|map| map.collections().iter().map(String::as_str)))
+}
+
+fn names<'n>(texts: impl Iterator<Item = &'n str>) -> Result<Vec<CollectionName>, IndexError> {
+    let mut names: Vec<CollectionName> = Vec::new();
+    for text in texts {
+        let name = CollectionName::new(text)
+            .map_err(|error| IndexError::Definition { message: error.to_string() })?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+impl Mapper for LinqMap {
+    fn collections(&self) -> &[CollectionName] {
+        &self.collections
+    }
+
+    fn referenced_collections(&self) -> &[CollectionName] {
+        &self.referenced
+    }
+
+    fn fields(&self) -> Vec<String> {
+        self.options.keys().filter(|name| *name != CREATED_FIELDS).cloned().collect()
+    }
+
+    fn map<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        let collection = document.collection()?;
+        let input = input_of(document);
+        for map in &self.maps {
+            let is_over = |name: &String| name.eq_ignore_ascii_case(&collection);
+            if !map.collections().is_empty() && !map.collections().iter().any(is_over) {
+                continue;
+            }
+            let mut host = DocumentsBeside { documents, loaded: Vec::new() };
+            let mut failure = None;
+            let evaluated = map.evaluate(&input, &mut host, &self.budget, &mut |output| {
+                if failure.is_none() {
+                    failure = self.write(&output, entries).err();
+                }
+            });
+            host.loaded.iter().for_each(|id| entries.note_reference(id));
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            evaluated.map_err(|error| MapError::Document {
+                message: format!(
+                    "Failed to execute mapping function on {}. Exception: {error}",
+                    document.id()
+                ),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn input_of<'a>(document: &DocumentRow<'a>) -> DocumentInput<'a> {
+    DocumentInput {
+        id: document.id(),
+        body: document.body().root(),
+        change_vector: document.change_vector(),
+        last_modified_ticks: document.last_modified_ticks(),
+    }
+}
+
+impl LinqMap {
+    fn write(
+        &self,
+        output: &Output<'_, '_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        if output.is_empty() {
+            return Ok(());
+        }
+        entries.begin_entry();
+        for (name, value) in output.fields() {
+            self.write_field(name, value, entries)?;
+        }
+        if entries.is_entry_empty() {
+            entries.drop_entry();
+        }
+        Ok(())
+    }
+
+    fn write_field(
+        &self,
+        name: &str,
+        value: &Value<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        match value {
+            Value::Missing => Ok(()),
+            Value::Field(created) => {
+                let mut options = self.options(&created.name)?;
+                options.stored |= created.options.stored.unwrap_or_default();
+                match created.options.indexing {
+                    None | Some(linq::FieldIndexing::Default) => {}
+                    Some(linq::FieldIndexing::No) => options.indexing = search::Indexing::No,
+                    Some(linq::FieldIndexing::Exact) => options.indexing = search::Indexing::Exact,
+                    Some(linq::FieldIndexing::Search | linq::FieldIndexing::Highlighting) => {
+                        options.indexing = search::Indexing::Search;
+                    }
+                }
+                let field = entries.field(&created.name, options)?;
+                add(&field, &created.value, entries)
+            }
+            Value::List(list) if name == CREATED_FIELDS => {
+                list.items.iter().try_for_each(|item| self.write_field(name, item, entries))
+            }
+            Value::Spatial(_) => Err(MapError::Document {
+                message: format!("The field '{name}' is spatial, which is not supported yet"),
+            }),
+            value => {
+                let field = entries.field(name, self.options(name)?)?;
+                add(&field, value, entries)
+            }
+        }
+    }
+}
+
+/// Adds a value to a field, and keeps it when the field is stored.
+fn add(field: &Field, value: &Value<'_>, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
+    let is_alone = !matches!(value, Value::List(_) | Value::Array(_));
+    add_terms(field, value, is_alone, entries)?;
+    if field.options().stored {
+        entries.store(field, &json_of(value)?);
+    }
+    Ok(())
+}
+
+fn add_terms(
+    field: &Field,
+    value: &Value<'_>,
+    is_alone: bool,
+    entries: &mut EntryWriter<'_>,
+) -> Result<(), MapError> {
+    // Among words null is no word; alone it can be asked for.
+    let skips_null = field.options().has_words() && !is_alone;
+    let mut add = |value: &IndexValue<'_>| match value {
+        IndexValue::Null if skips_null => Ok(()),
+        value => entries.add(field, value).map_err(MapError::from),
+    };
+    match value {
+        Value::Missing => Ok(()),
+        Value::ExplicitNull | Value::Null => add(&IndexValue::Null),
+        Value::Bool(value) => add(&IndexValue::of_bool(*value)),
+        Value::Integer(value) => add(&IndexValue::of_long(*value)),
+        Value::Text(text) => add(&IndexValue::of_text(text.as_str().into())),
+        Value::Span(ticks) => {
+            let text = TimeSpan { ticks: *ticks }.to_string().into();
+            add(&IndexValue::Number { text, long: *ticks, double: *ticks as f64 })
+        }
+        Value::List(list) => {
+            list.items.iter().try_for_each(|item| add_terms(field, item, false, entries))
+        }
+        Value::Group(group) => {
+            group.items.iter().try_for_each(|item| add_terms(field, item, false, entries))
+        }
+        Value::Boosted(boosted) => add_terms(field, &boosted.value, is_alone, entries),
+        Value::Array(array) => {
+            let value = blittable::Value::Array(*array);
+            add_stored_value(&value, &mut add)
+        }
+        value => {
+            // Whatever else there is has a form in JSON, and terms by that.
+            let document = document_of(value)?;
+            match document.as_view().root().get(VALUE).map_err(DocumentError::from)? {
+                Some(value) => add_stored_value(&value, &mut add),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn add_stored_value(
+    value: &blittable::Value<'_>,
+    add: &mut dyn FnMut(&IndexValue<'_>) -> Result<(), MapError>,
+) -> Result<(), MapError> {
+    let mut result = Ok(());
+    for_each_value(value, &mut |value| {
+        if result.is_ok() {
+            result = add(&value);
+        }
+    })
+    .map_err(DocumentError::from)?;
+    result
+}
+
+/// The property that a value is written under to be read again.
+const VALUE: &str = "v";
+
+fn document_of(value: &Value<'_>) -> Result<blittable::BlittableBuf, MapError> {
+    let mut builder = ObjectBuilder::new();
+    linq::put_value(&mut builder, VALUE, value)
+        .map_err(|error| MapError::Document { message: error.to_string() })?;
+    builder.finish().map_err(|error| MapError::Document { message: error.to_string() })
+}
+
+/// A value as it is kept: JSON.
+fn json_of(value: &Value<'_>) -> Result<Vec<u8>, MapError> {
+    let document = document_of(value)?;
+    let mut json = Vec::new();
+    if let Some(value) = document.as_view().root().get(VALUE).map_err(DocumentError::from)? {
+        blittable::write_json(&value, &mut json).map_err(DocumentError::from)?;
+    }
+    Ok(json)
+}
+
+/// Whether a definition asks for the values of a field to be kept.
+pub fn is_stored(definition: &IndexDefinition, field: &str) -> bool {
+    definition.field(field).storage == Some(FieldStorage::Yes)
+}
+
+/// The other documents that a map sees, and which of them it looked at.
+struct DocumentsBeside<'a> {
+    documents: &'a ReadTransaction,
+    loaded: Vec<String>,
+}
+
+impl<'a> linq::Host<'a> for DocumentsBeside<'a> {
+    fn load_document(
+        &mut self,
+        id: &str,
+        collection: &str,
+    ) -> Result<Option<DocumentInput<'a>>, HostError> {
+        // A text that is too long for an id names no document.
+        let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+        self.loaded.push(id.lower_cased().to_owned());
+        let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
+        let is_there = document.collection()?.eq_ignore_ascii_case(collection);
+        Ok(is_there.then(|| input_of(&document)))
+    }
+
+    fn counter_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn time_series_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn attachments(&mut self, _: &str) -> Result<Vec<linq::AttachmentInput<'a>>, HostError> {
+        Ok(Vec::new())
+    }
+
+    fn compare_exchange_value(&mut self, _: &str) -> Result<Option<Value<'a>>, HostError> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,52 @@
+//! How the fields of an index that an application defined are indexed.
+
+use search::{FieldOptions, Indexing, analysis::Analyzer};
+use wire::{ALL_FIELDS, FieldIndexing, FieldStorage, IndexDefinition};
+
+use crate::error::IndexError;
+
+/// The options of the field of that name.
+///
+/// # Errors
+///
+/// [`IndexError::Definition`] when its analyzer is not known.
+pub fn static_field_options(
+    definition: &IndexDefinition,
+    name: &str,
+) -> Result<FieldOptions, IndexError> {
+    let wanted = definition.field(name);
+    let analyzer = match &wanted.analyzer {
+        None => None,
+        Some(analyzer) => {
+            Some(Analyzer::by_name(analyzer).map_err(|_| IndexError::Definition {
+                message: format!("Cannot find analyzer type '{analyzer}' for field: {name}"),
+            })?)
+        }
+    };
+    Ok(FieldOptions {
+        indexing: match wanted.indexing {
+            None | Some(FieldIndexing::Default) => Indexing::Default,
+            Some(FieldIndexing::Exact) => Indexing::Exact,
+            Some(FieldIndexing::Search) => Indexing::Search,
+            Some(FieldIndexing::No) => Indexing::No,
+        },
+        analyzer,
+        stored: wanted.storage == Some(FieldStorage::Yes),
+        suggestions: wanted.suggestions.unwrap_or_default(),
+    })
+}
+
+/// Refuses a definition whose fields cannot be indexed as it says.
+pub(crate) fn check_fields(definition: &IndexDefinition) -> Result<(), IndexError> {
+    for (name, options) in &definition.fields {
+        static_field_options(definition, name)?;
+        if options.spatial.is_some() && name != ALL_FIELDS {
+            let message = format!(
+                "Failed to compile index {}: spatial fields ('{name}') are not supported yet",
+                definition.name
+            );
+            return Err(IndexError::Definition { message });
+        }
+    }
+    Ok(())
+}
