@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::compile::plan::{Constant, Node, Op, Pipeline};
 use crate::compile::rows::{Current, Rows};
+use crate::compile::scope::Binding;
 use crate::compile::source::{Source, SourceKind};
 use crate::compile::{Compiler, Role};
 use crate::definition_error::{DefinitionError, DefinitionErrorKind};
@@ -206,6 +207,10 @@ fn finish(
         Current::Node(Node { op: Op::Dictionary(pairs), .. }) => {
             dictionary_fields(&compiler, pairs)?
         }
+        Current::Bound(Binding::Members(members)) if has_select => members
+            .iter()
+            .map(|(name, member)| (name.as_str().into(), compiler.read(member, expr.span)))
+            .unzip(),
         Current::Bound(_) | Current::Node(_) => {
             return Err(not_an_object(&compiler, expr, has_select));
         }

@@ -215,6 +215,11 @@ impl Compiler<'_> {
             return Err(self.not_supported("a type as a value", span));
         }
         self.refuse_count(receiver, name, span)?;
+        if let ExprKind::New { what, arguments: pattern, .. } = &receiver.kind
+            && what.short() == "Regex"
+        {
+            return self.regex_call(name, pattern, arguments, span);
+        }
         let types = self.types(type_arguments)?;
         let target = self.node(receiver)?;
         let method = Method::from_word(name);
@@ -227,6 +232,26 @@ impl Compiler<'_> {
         let (name, style) = (name.into(), Style::Instance);
         let call = MethodCall { target, method, name, arguments, types, style };
         Ok(Node { op: Op::Method(Box::new(call)), span, known })
+    }
+
+    /// `new Regex(pattern, options).name(text, …)` is `Regex.name(text, pattern, …, options)`.
+    fn regex_call(
+        &mut self,
+        name: &str,
+        pattern: &[Expr],
+        arguments: &[Expr],
+        span: Span,
+    ) -> Compiled<Node> {
+        let function = Function::of_class("Regex", name);
+        let (Some(function), Some((pattern, options)), Some((text, rest))) =
+            (function, pattern.split_first(), arguments.split_first())
+        else {
+            return Err(self.unknown_static("Regex", name, span));
+        };
+        let mut all = vec![text.clone(), pattern.clone()];
+        all.extend_from_slice(rest);
+        all.extend_from_slice(options);
+        self.function(function, &all, span)
     }
 
     /// `GetValueOrDefault()` of a nullable.
@@ -267,7 +292,7 @@ impl Compiler<'_> {
     }
 
     /// A group's members are aggregated in steps, so counting them counts steps.
-    fn refuse_count(&self, receiver: &Expr, name: &str, span: Span) -> Compiled<()> {
+    pub(super) fn refuse_count(&self, receiver: &Expr, name: &str, span: Span) -> Compiled<()> {
         let is_variable = receiver.as_name().is_some_and(|name| self.scope.find(name).is_some());
         if self.role == Role::Reduce && is_variable && matches!(name, "Count" | "LongCount") {
             let message = "a reduce cannot use Count() on its group, because it is applied to its own \

@@ -138,6 +138,9 @@ impl Compiler<'_> {
         if let Some(class) = self.class_of(target) {
             return self.static_member(&class, name, span);
         }
+        if let Some(Binding::Slot { known: Known::Other, .. }) = self.binding_of(target) {
+            self.refuse_count(target, name, span)?;
+        }
         if let Some(Binding::Members(_)) = self.binding_of(target) {
             let message = format!("the object has no property '{name}'");
             return Err(self.error(DefinitionErrorKind::UnknownName, message, span));

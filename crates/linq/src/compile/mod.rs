@@ -12,7 +12,7 @@ pub(crate) mod names;
 pub(crate) mod plan;
 pub(crate) mod references;
 pub(crate) mod rows;
-mod scope;
+pub(crate) mod scope;
 pub(crate) mod source;
 mod static_member;
 
@@ -88,7 +88,7 @@ impl<'t> Compiler<'t> {
     }
 
     /// A node that reads what `binding` stands for, making the anonymous object where it must exist.
-    fn read(&self, binding: &Binding, span: Span) -> Node {
+    pub(crate) fn read(&self, binding: &Binding, span: Span) -> Node {
         match binding {
             Binding::Slot { slot, known } => Node { op: Op::Slot(*slot), span, known: *known },
             Binding::Members(members) => {

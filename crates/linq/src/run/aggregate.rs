@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use std::cmp::Ordering;
 
 use crate::compile::names::Method;
-use crate::compile::plan::{Known, Lambda, MethodCall, Style};
+use crate::compile::plan::{Known, Lambda, MethodCall, Op, Style};
 use crate::run::convert::to_decimal;
 use crate::run::elements::Elements;
 use crate::run::fault::{EvaluationErrorKind, Fault};
@@ -93,7 +93,9 @@ impl<'a> Machine<'a, '_> {
         match best {
             Some(best) => Ok(best),
             None if is_empty && is_typed => Err(empty_sequence()),
-            None if call.style != Style::Instance || lambda.is_none() => Ok(Value::Null),
+            None if call.style != Style::Instance => Ok(Value::Null),
+            // What a call gave is a sequence of .NET, whose maximum is null; an array's is missing.
+            None if lambda.is_none() && matches!(call.target.op, Op::Method(_)) => Ok(Value::Null),
             None => Ok(Value::Missing),
         }
     }

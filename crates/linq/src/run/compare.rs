@@ -159,6 +159,16 @@ fn add_to_hash(value: &Value<'_>, hasher: &mut DefaultHasher) {
     }
 }
 
+/// The order of two values, numbers of any kinds among them: sorting asks in whatever order suits it.
+pub(crate) fn order_leniently(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Fault> {
+    match (left, right) {
+        (Value::Integer(_) | Value::Double(_), Value::Number(_) | Value::Decimal(_)) => {
+            order(right, left).map(Ordering::reverse)
+        }
+        _ => order(left, right),
+    }
+}
+
 /// The order of two values that .NET can compare.
 pub(crate) fn order(left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Fault> {
     let ordering = match (left, right) {

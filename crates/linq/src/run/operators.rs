@@ -353,7 +353,7 @@ pub(crate) fn decimals(
         B::Subtract => left.checked_sub(right),
         B::Multiply => multiply(left, right),
         B::Divide => divide(left, right),
-        _ => left.checked_rem(right),
+        _ => remainder(left, right),
     };
     result.ok_or_else(|| overflow("decimal"))
 }
@@ -364,6 +364,15 @@ fn multiply(left: Decimal, right: Decimal) -> Option<Decimal> {
     match product.is_zero() {
         true => Some(Decimal::new(0, (left.scale() + right.scale()).min(Decimal::MAX_SCALE))),
         false => Some(product),
+    }
+}
+
+/// A remainder of nothing keeps the longer scale.
+fn remainder(left: Decimal, right: Decimal) -> Option<Decimal> {
+    let remainder = left.checked_rem(right)?;
+    match remainder.is_zero() {
+        true => Some(Decimal::new(0, left.scale().max(right.scale()))),
+        false => Some(remainder),
     }
 }
 

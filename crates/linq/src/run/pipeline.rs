@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::compile::plan::{Node, Pipeline, Slot, Stage};
+use crate::compile::plan::{Node, Op, Pipeline, Slot, Stage};
 use crate::run::fault::Fault;
 use crate::run::sets::Groups;
 use crate::run::{Evaluated, Machine, compare, operators};
@@ -129,12 +129,7 @@ impl<'a, 'h> Machine<'a, 'h> {
                     self.set(*slot, value);
                 }
                 Stage::Filter { condition, keeps_null } => {
-                    let value = self.eval(condition)?;
-                    let passes = match keeps_null {
-                        true => operators::passes(&value),
-                        false => operators::truth(&value),
-                    };
-                    if !passes.map_err(|fault| fault.at(condition.span))? {
+                    if !self.passes(condition, *keeps_null)? {
                         return Ok(());
                     }
                 }
@@ -155,6 +150,30 @@ impl<'a, 'h> Machine<'a, 'h> {
     }
 }
 
+impl<'a> Machine<'a, '_> {
+    /// Whether a row passes a filter. Where null passes, it does not do so within `&&` and `||`.
+    fn passes(&mut self, condition: &'a Node, keeps_null: bool) -> Result<bool, Fault> {
+        if keeps_null && matches!(condition.op, Op::And(_) | Op::Or(_)) {
+            return self.holds(condition);
+        }
+        let value = self.eval(condition)?;
+        let passes = match keeps_null {
+            true => operators::passes(&value),
+            false => operators::truth(&value),
+        };
+        passes.map_err(|fault| fault.at(condition.span))
+    }
+
+    /// Whether a condition holds, each part of it on its own.
+    fn holds(&mut self, condition: &'a Node) -> Result<bool, Fault> {
+        match &condition.op {
+            Op::And(operands) => Ok(self.holds(&operands[0])? && self.holds(&operands[1])?),
+            Op::Or(operands) => Ok(self.holds(&operands[0])? || self.holds(&operands[1])?),
+            _ => self.eval_condition(condition),
+        }
+    }
+}
+
 /// Sorts rows by their keys, equal ones staying as they are.
 pub(crate) fn sort_by_keys<'a, Row>(
     rows: &mut [(Vec<Value<'a>>, Row)],
@@ -163,7 +182,7 @@ pub(crate) fn sort_by_keys<'a, Row>(
     let mut failed = None;
     rows.sort_by(|(left, _), (right, _)| {
         for ((left, right), descending) in left.iter().zip(right).zip(descending) {
-            let ordering = match compare::order(left, right) {
+            let ordering = match compare::order_leniently(left, right) {
                 Ok(ordering) => ordering,
                 Err(fault) => {
                     failed.get_or_insert(fault);

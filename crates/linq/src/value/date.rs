@@ -43,6 +43,11 @@ pub struct OffsetDate {
 }
 
 impl OffsetDate {
+    /// The moment as indexes write it: in UTC, with `Z`.
+    pub fn index_text(self) -> String {
+        Date { ticks: self.utc_ticks(), kind: DateKind::Utc }.index_text()
+    }
+
     /// Ticks of the moment in UTC.
     pub fn utc_ticks(self) -> i64 {
         self.clock_ticks - i64::from(self.offset_minutes) * TICKS_PER_MINUTE

@@ -19,6 +19,8 @@ const FIRST: &str = r#"{"Name":"John Smith","Age":30,"Price":2.5,"Dec":10.10,"Nu
 "@metadata":{"@collection":"Docs","Foo":"bar"}}"#;
 const SECOND: &str =
     r#"{"Name":null,"Age":7,"Tags":[],"Lines":[],"@metadata":{"@collection":"Docs"}}"#;
+/// What the measured tables have beyond the others.
+const MORE: &str = r#""False":false,"Off":"2020-03-05T10:20:30.5+02:00","DateOnly":"2020-03-05","Nums":[3,1,2],"Dbls":[1.5,2.25],"Mixed":[1,"a",2.5,null,true],"Neg":-7.25,"E":1e3,"Huge":123456789012345678901234567890,"Whole":2.0,"Parent":null,"Uni":"ÄÖü ß","Time":"12:30","Day":"1.02:03:04""#;
 const LAST_MODIFIED_TICKS: i64 = 639_000_000_000_000_000;
 
 /// A document of a test.
@@ -66,6 +68,17 @@ impl Fixture {
                 TestDocument::new("r/2", &reference("Ref Two", 6)),
             ],
         }
+    }
+
+    /// The documents of the measured tables, where the first one has more properties.
+    pub(crate) fn measured() -> Fixture {
+        let mut fixture = Fixture::new();
+        let (before, metadata) = FIRST.split_once("\"@metadata\"").unwrap();
+        let first = format!("{before}{MORE},\"@metadata\"{metadata}");
+        fixture.documents[0] = TestDocument::new("d/1", &first);
+        let own_id = r#"{"Id":"own","id":"lower","@metadata":{"@collection":"Ids"}}"#;
+        fixture.documents.push(TestDocument::new("i/1", own_id));
+        fixture
     }
 
     pub(crate) fn host(&self) -> FixtureHost<'_> {
@@ -184,10 +197,15 @@ fn add_terms(value: &Value<'_>, all: &mut BTreeSet<String>) -> bool {
         Value::Text(text) if text.is_empty() => "EMPTY_STRING".to_owned(),
         Value::Text(text) => text.to_lowercase().replace('"', "\\"),
         // As a double of an index is written.
-        Value::Number(digits) => digits.parse::<f64>().unwrap().to_string(),
+        Value::Number(digits) if digits.contains('.') => {
+            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        Value::Number(digits) => (*digits).to_owned(),
+        Value::Double(double) if double.is_infinite() => "Infinity".to_owned(),
         Value::Double(double) => double.to_string(),
         Value::Date(date) => date.index_text(),
-        Value::Char(character) => character.to_string(),
+        Value::OffsetDate(date) => date.index_text(),
+        Value::Char(character) => character.to_lowercase().to_string(),
         Value::Bool(bool) => bool.to_string(),
         other => json(other).trim_matches('"').to_lowercase().replace('"', "\\"),
     };
@@ -285,13 +303,16 @@ pub(crate) fn entries(
     let mut mapped: Vec<BlittableBuf> = Vec::new();
     for document in fixture.sources(map) {
         let mut host = fixture.host();
-        outputs(map, document, &mut host, |output| {
+        let result = outputs(map, document, &mut host, |output| {
             if reduce.is_some() {
                 mapped.push(stored(output));
             } else if let Some(entry) = entry(output) {
                 shown.push(format!("{}:{entry}", document.id));
             }
-        })?;
+        });
+        if let Err(error) = result {
+            shown.push(format!("{}:!{:?}", document.id, error.kind));
+        }
     }
     let Some(reduce) = reduce else { return Ok(shown) };
     let mut groups: Vec<(String, Vec<&BlittableBuf>)> = Vec::new();

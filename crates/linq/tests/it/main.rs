@@ -4,3 +4,6 @@
 mod definitions;
 mod expressions;
 mod fixture;
+mod generated;
+mod language;
+mod limits;

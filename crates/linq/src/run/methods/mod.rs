@@ -29,7 +29,7 @@ impl<'a> Machine<'a, '_> {
             return self.boosted(call, target);
         }
         match &target {
-            Value::Missing | Value::ExplicitNull => self.null_method(call, method, target),
+            Value::Missing | Value::ExplicitNull => self.null_method(call, method),
             Value::Null => {
                 let message = format!("'{}' is called on null", call.name);
                 Err(Fault::new(EvaluationErrorKind::NullReference, message))
@@ -80,12 +80,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// What a document's null answers. Few methods know it; all others give nothing.
-    fn null_method(
-        &mut self,
-        call: &'a MethodCall,
-        method: Method,
-        target: Value<'a>,
-    ) -> Evaluated<'a> {
+    fn null_method(&mut self, call: &'a MethodCall, method: Method) -> Evaluated<'a> {
         Ok(match method {
             Method::ToString if call.arguments.is_empty() => Value::Text(Text::constant("")),
             Method::Equals => Value::Bool(self.argument(&call.arguments, 0)?.is_null()),
@@ -99,7 +94,7 @@ impl<'a> Machine<'a, '_> {
                 Op::Method(_) | Op::Function(_) => Value::Missing,
                 _ => Value::list(Vec::new()),
             },
-            Method::Boost => return self.boosted(call, target),
+            Method::DefaultIfEmpty => Value::list(vec![Value::Missing]),
             _ => Value::Missing,
         })
     }

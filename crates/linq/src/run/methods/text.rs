@@ -2,7 +2,7 @@
 
 use crate::compile::call::options_of;
 use crate::compile::names::{Method, StaticOption};
-use crate::compile::plan::{Argument, MethodCall};
+use crate::compile::plan::{Argument, Known, MethodCall, Node};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::property::no_such;
 use crate::run::{Evaluated, Machine, overflow_index, wrong_arguments};
@@ -190,7 +190,13 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn split(&mut self, text: &str, arguments: &'a [Argument]) -> Evaluated<'a> {
-        let separators = self.separators(arguments)?;
+        let mut separators = self.separators(arguments)?;
+        if let [first, second] = arguments
+            && is_character(first)
+            && is_character(second)
+        {
+            separators.truncate(1);
+        }
         let option = options_of(arguments);
         let limit = self.split_limit(arguments)?;
         let mut parts = split_by(text, &separators, limit);
@@ -207,10 +213,14 @@ impl<'a> Machine<'a, '_> {
     /// The number behind the separators, if any.
     fn split_limit(&mut self, arguments: &'a [Argument]) -> Result<usize, Fault> {
         for argument in arguments.iter().skip(1) {
-            if let Argument::Value(node) = argument
-                && let Value::Integer(limit) = self.eval(node)?
-            {
-                return usize::try_from(limit).map_err(|_| overflow_index());
+            let Argument::Value(node) = argument else { continue };
+            match self.eval(node)? {
+                Value::Integer(limit) => {
+                    return usize::try_from(limit).map_err(|_| overflow_index());
+                }
+                // A second character is taken for a number.
+                Value::Char(code) => return Ok(u32::from(code) as usize),
+                _ => {}
             }
         }
         Ok(usize::MAX)
@@ -237,6 +247,10 @@ impl<'a> Machine<'a, '_> {
             None => text.len() as i64 - other.len() as i64,
         }))
     }
+}
+
+fn is_character(argument: &Argument) -> bool {
+    matches!(argument, Argument::Value(Node { known: Known::Char, .. }))
 }
 
 fn split_by<'t>(text: &'t str, separators: &[String], limit: usize) -> Vec<&'t str> {

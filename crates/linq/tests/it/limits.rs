@@ -1,0 +1,130 @@
+//! Budgets and bounds: nothing that a definition or a document says takes without end.
+
+use std::fmt::Write;
+
+use linq::{
+    Budget, DEFINITION_BYTES_MAX, DefinitionErrorKind, EvaluationErrorKind, Map, NESTING_DEPTH_MAX,
+    TREE_DEPTH_MAX,
+};
+
+use crate::fixture::{Fixture, TestDocument};
+
+const SMALL: Budget = Budget {
+    steps_max: 20_000,
+    outputs_max: 100,
+    sequence_length_max: 1_000,
+    string_bytes_max: 10_000,
+    recurse_length_max: 50,
+};
+
+fn kind(text: &str, document: &TestDocument) -> Option<EvaluationErrorKind> {
+    let map = Map::compile(text).unwrap();
+    let result = map.evaluate(&document.input(), &mut linq::NoHost, &SMALL, &mut |_| {});
+    result.err().map(|error| error.kind)
+}
+
+#[test]
+fn what_takes_more_than_its_budget_is_stopped() {
+    let fixture = Fixture::new();
+    let loop_of = |inner: &str| {
+        format!(
+            "from d in docs.Docs from a in Enumerable.Range(0, 1000) {inner} select new {{ a }}"
+        )
+    };
+    let cases = [
+        loop_of(""),
+        loop_of("from b in Enumerable.Range(0, 1000) where a == b - 2000"),
+        "docs.Docs.Select(d => new { X = Enumerable.Range(0, 1001) })".to_owned(),
+        "docs.Docs.Select(d => new { X = Enumerable.Repeat(1, int.MaxValue) })".to_owned(),
+        "docs.Docs.Select(d => new { X = d.Name.PadLeft(10001) })".to_owned(),
+        "docs.Docs.Select(d => new { X = new string('x', 10001) })".to_owned(),
+        "docs.Docs.Select(d => new { X = Enumerable.Range(0, 1000).Aggregate(\"ab\", (a, b) => a + a) })".to_owned(),
+        "docs.Docs.Select(d => new { X = Enumerable.Range(0, 900).SelectMany(a => Enumerable.Range(0, 900)) })".to_owned(),
+        "docs.Docs.Select(d => new { X = Recurse(d, x => d) })".to_owned(),
+        "docs.Docs.Select(d => new { X = string.Join(d.Name.PadLeft(900), Enumerable.Range(0, 900)) })".to_owned(),
+        "docs.Docs.Select(d => new { X = \"a\".PadLeft(100).Replace(\" \", d.Name.PadLeft(900)) })".to_owned(),
+    ];
+    for text in cases {
+        let got = kind(&text, &fixture.documents[0]);
+        assert_eq!(got, Some(EvaluationErrorKind::BudgetExceeded), "{text}");
+    }
+}
+
+#[test]
+fn a_pattern_that_goes_back_without_end_is_given_up() {
+    let fixture = Fixture::new();
+    let text = "docs.Docs.Select(d => new { X = Regex.IsMatch(d.Name.PadLeft(5000, 'a'), \"(?=(a+)+$)(a+)+$\") })";
+    let got = kind(text, &fixture.documents[0]);
+    assert!(matches!(got, Some(EvaluationErrorKind::InvalidArgument) | None), "{got:?}");
+}
+
+#[test]
+fn the_deepest_definition_that_is_taken_can_be_evaluated() {
+    let fixture = Fixture::new();
+    let deepest = |make: &dyn Fn(usize) -> String| {
+        let depth = (1..400).rev().find(|depth| Map::compile(&make(*depth)).is_ok()).unwrap();
+        let map = Map::compile(&make(depth)).unwrap();
+        let document = fixture.documents[0].input();
+        let mut count = 0;
+        map.evaluate(&document, &mut linq::NoHost, &Budget::default(), &mut |_| count += 1)
+            .unwrap();
+        assert_eq!(count, 1);
+        depth
+    };
+    let wrapped = |body: String| format!("docs.Docs.Select(d => new {{ X = {body} }})");
+    let chain = deepest(&|depth| wrapped(format!("1{}", " + 1".repeat(depth))));
+    let nested = deepest(&|depth| wrapped(format!("{}1{}", "(".repeat(depth), ")".repeat(depth))));
+    let lambdas = deepest(&|depth| {
+        let mut body = String::new();
+        for level in 0..depth {
+            write!(body, "new[] {{ 1 }}.Select(t{level} => ").unwrap();
+        }
+        wrapped(format!("{body}1{}", ")".repeat(depth)))
+    });
+    assert!(usize::from(TREE_DEPTH_MAX) / 2 < chain, "{chain}");
+    assert!(usize::from(NESTING_DEPTH_MAX) / 2 < nested, "{nested}");
+    assert!(8 < lambdas, "{lambdas}");
+}
+
+#[test]
+fn texts_that_are_too_large_are_refused() {
+    let kind = |text: &str| Map::compile(text).unwrap_err().kind;
+    assert_eq!(kind(&" ".repeat(DEFINITION_BYTES_MAX + 1)), DefinitionErrorKind::TooLarge);
+    let clauses = "let a = d.A ".repeat(10_000);
+    assert_eq!(
+        kind(&format!("from d in docs {clauses} select new {{ a }}")),
+        DefinitionErrorKind::TooLarge
+    );
+    let filters = "where d.A == 1 ".repeat(1_000);
+    assert_eq!(
+        kind(&format!("from d in docs {filters} select new {{ d.A }}")),
+        DefinitionErrorKind::TooLarge
+    );
+    let lambdas = "d.A.Select(x => x), ".repeat(5_000);
+    let text = format!("from d in docs select new {{ X = new object[] {{ {lambdas} }} }}");
+    assert_eq!(kind(&text), DefinitionErrorKind::TooLarge);
+}
+
+#[test]
+fn documents_nested_deeply_are_walked() {
+    let depth = 100;
+    let json = format!("{}1{}", "{\"A\":".repeat(depth), "}".repeat(depth));
+    let document = TestDocument::new("deep/1", &json);
+    let map = Map::compile(
+        "docs.Select(d => new { X = Recurse(d, x => x.A).Count(), Y = d.ToString() })",
+    )
+    .unwrap();
+    let mut length = 0;
+    map.evaluate(&document.input(), &mut linq::NoHost, &Budget::default(), &mut |output| {
+        let Some(linq::Value::Text(text)) = output.get("Y") else { panic!() };
+        length = text.len();
+    })
+    .unwrap_err();
+    let map = Map::compile("docs.Select(d => new { Y = d.ToString() })").unwrap();
+    map.evaluate(&document.input(), &mut linq::NoHost, &Budget::default(), &mut |output| {
+        let Some(linq::Value::Text(text)) = output.get("Y") else { panic!() };
+        length = text.len();
+    })
+    .unwrap();
+    assert_eq!(length, json.len());
+}
