@@ -14,6 +14,13 @@ const bySeries = kind => Object.freeze({
         fn === undefined ? add(kind, collection, null, series) : add(kind, collection, series, fn),
 });
 const globals = {
+    // What is not found is left out of the index, so it is undefined here and not null.
+    load: function load(id, collection) {
+        if (arguments.length !== 2 || typeof collection !== 'string')
+            throw new Error("load(id, collection) needs the collection, as in load(u.Product, 'Products')");
+        return globalThis.load(id, collection) ?? undefined;
+    },
+    cmpxchg: key => globalThis.cmpxchg(key) ?? undefined,
     map: (collection, fn) => add('documents', collection, null, fn),
     timeSeries: bySeries('timeSeries'),
     counters: bySeries('counters'),

@@ -80,11 +80,12 @@ impl MapScript {
     ) -> Result<MapScript, ScriptError> {
         let mut builder = ProgramBuilder::new();
         builder.frame("(function () { 'use strict';").frame(FRAME);
-        builder.frame("(function (map, groupBy, timeSeries, counters) {");
+        builder.frame("(function (map, groupBy, timeSeries, counters, load, cmpxchg) {");
         for text in additional_sources.iter().chain(maps).copied().chain(reduce) {
             builder.part(text).frame(";");
         }
-        builder.frame("})(globals.map, globals.groupBy, globals.timeSeries, globals.counters);");
+        builder.frame("})(globals.map, globals.groupBy, globals.timeSeries, globals.counters,");
+        builder.frame("globals.load, globals.cmpxchg);");
         builder.frame("return definition; })()");
         let program = builder.finish();
         let found = engine.run(&program, Budget::default(), &mut NoHost, |ctx, definition| {

@@ -80,9 +80,9 @@ const namesIn = (document, name) => {
     const metadata = host.metadata(document);
     return metadata === undefined ? undefined : metadata[name];
 };
-define('attachmentsFor', document => namesIn(document, '@attachments') ?? []);
-define('counterNamesFor', document => namesIn(document, '@counters') ?? []);
-define('timeSeriesNamesFor', document => namesIn(document, '@timeseries') ?? []);
+define('attachmentsFor', document => namesIn(document, '@attachments'));
+define('counterNamesFor', document => namesIn(document, '@counters'));
+define('timeSeriesNamesFor', document => namesIn(document, '@timeseries'));
 
 // --- counters and time series ----------------------------------------------------------------------
 

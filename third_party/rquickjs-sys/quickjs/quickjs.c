@@ -21037,6 +21037,9 @@ static JSValue JS_CallInternal(JSContext *caller_ctx, JSValueConst func_obj,
 JSValue JS_Call(JSContext *ctx, JSValueConst func_obj, JSValueConst this_obj,
                 int argc, JSValueConst *argv)
 {
+    /* Corvus: whoever calls in from outside may stand anywhere on its stack */
+    if (!ctx->rt->current_stack_frame)
+        JS_UpdateStackTop(ctx->rt);
     return JS_CallInternal(ctx, func_obj, this_obj, JS_UNDEFINED,
                            argc, argv, JS_CALL_FLAG_COPY_ARGV);
 }
@@ -38343,6 +38346,7 @@ static JSValue JS_EvalInternal(JSContext *ctx, JSValueConst this_obj,
     if (!rt->current_stack_frame) {
         JS_FreeValueRT(rt, ctx->error_back_trace);
         ctx->error_back_trace = JS_UNDEFINED;
+        JS_UpdateStackTop(rt); /* Corvus: as in JS_Call */
     }
     return ctx->eval_internal(ctx, this_obj, input, input_len, filename, line,
                               flags, scope_idx);
