@@ -14,6 +14,7 @@ use documents::DatabaseIdentity;
 use indexing::{IndexSet, IndexSetContext};
 use model::{DatabaseId, NodeTag};
 use platform::{Platform, Timestamp};
+use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
 use wire::RecordedIndexes;
 
@@ -40,6 +41,8 @@ pub struct DatabaseOptions {
     pub environment: EnvironmentOptions,
     /// The limits of the queue of its changes.
     pub queue: CommitQueueOptions,
+    /// Runs scripts.
+    pub scripts: ScriptPool,
     /// How much must be free on its disks.
     pub disk_space: DiskSpaceLimits,
 }
@@ -86,6 +89,7 @@ impl Database {
             documents: Arc::clone(&environment),
             directory: index_options.directory.join(INDEXES_DIRECTORY),
             environment: index_options,
+            scripts: options.scripts.clone(),
             on_open: {
                 let flusher = Arc::clone(flusher);
                 Arc::new(move |environment| flusher.add(environment))

@@ -14,6 +14,7 @@ use std::{
 use documents::DocumentError;
 use model::{CollectionName, Etag};
 use platform::Platform;
+use script::ScriptPool;
 use search::FieldSet;
 use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
 use wire::{
@@ -26,8 +27,9 @@ use crate::{
     error::IndexError,
     index_record::{self, IndexRecord, IndexingError},
     indexer::Indexer,
+    js_map::JsMap,
     linq_map::LinqMap,
-    mapper::Mapper,
+    mapper::{Follows, Mapper},
     static_definition::is_javascript,
 };
 
@@ -56,6 +58,8 @@ pub struct IndexContext {
     pub documents: Arc<Environment>,
     /// The directory of its files, and the limits of their storage.
     pub environment: EnvironmentOptions,
+    /// Runs maps in JavaScript.
+    pub scripts: ScriptPool,
 }
 
 /// An index. Dropping it closes it.
@@ -107,7 +111,7 @@ impl Index {
     /// [`IndexError::Definition`] when nothing can be indexed that way; others when the files cannot
     /// be opened.
     pub fn open(name: &str, kind: IndexKind, context: IndexContext) -> Result<Self, IndexError> {
-        let mapper = mapper_of(&kind)?;
+        let mapper = mapper_of(&kind, &context.scripts)?;
         let is_disabled = kind.is_disabled();
         let (environment, record) = open_files(&context.platform, context.environment, &kind)?;
         let core = Arc::new(IndexCore {
@@ -356,14 +360,20 @@ fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexD
     .shown()
 }
 
-pub(crate) fn mapper_of(kind: &IndexKind) -> Result<Box<dyn Mapper>, IndexError> {
+pub(crate) fn mapper_of(
+    kind: &IndexKind,
+    scripts: &ScriptPool,
+) -> Result<Box<dyn Mapper>, IndexError> {
     match kind {
         IndexKind::Auto(definition) => Ok(Box::new(AutoMap::new(definition)?)),
-        IndexKind::Static(definition) => static_mapper(definition),
+        IndexKind::Static(definition) => static_mapper(definition, scripts),
     }
 }
 
-fn static_mapper(definition: &IndexDefinition) -> Result<Box<dyn Mapper>, IndexError> {
+fn static_mapper(
+    definition: &IndexDefinition,
+    scripts: &ScriptPool,
+) -> Result<Box<dyn Mapper>, IndexError> {
     let refused = |what: &str| {
         let message = format!("Failed to compile index {}: {what}", definition.name);
         Err(IndexError::Definition { message })
@@ -375,7 +385,7 @@ fn static_mapper(definition: &IndexDefinition) -> Result<Box<dyn Mapper>, IndexE
         return refused("libraries of .NET cannot be used");
     }
     match definition.maps.iter().any(|map| is_javascript(map)) {
-        true => refused("maps in JavaScript are not supported yet"),
+        true => Ok(Box::new(JsMap::new(definition, scripts)?)),
         false if !definition.additional_sources.is_empty() => {
             refused("additional sources in C# cannot be used")
         }
@@ -457,7 +467,8 @@ impl IndexCore {
 
     /// The collections whose changes it follows, those that it only looks at included; none is all.
     pub(crate) fn followed(&self) -> Vec<CollectionName> {
-        let (mapped, looked_at) = (self.mapper.collections(), self.mapper.referenced_collections());
+        let mapped = self.mapper.collections();
+        let Follows::Collections(looked_at) = self.mapper.looks_at() else { return Vec::new() };
         if mapped.is_empty() {
             return Vec::new();
         }

@@ -11,6 +11,7 @@ use std::{
 
 use model::lower_case;
 use platform::Platform;
+use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
 use wire::{IndexState, RecordedIndexes};
 use xxhash_rust::xxh64::xxh64;
@@ -42,6 +43,8 @@ pub struct IndexSetContext {
     pub environment: EnvironmentOptions,
     /// Brings journals to data files.
     pub on_open: OnOpen,
+    /// Runs maps in JavaScript.
+    pub scripts: ScriptPool,
 }
 
 /// An index that could not be opened. Its documents are safe: it can be reset or deleted.
@@ -112,8 +115,8 @@ impl IndexSet {
     /// # Errors
     ///
     /// [`IndexError::Definition`] when it cannot.
-    pub fn check(kind: &IndexKind) -> Result<(), IndexError> {
-        mapper_of(kind).map(drop)
+    pub fn check(&self, kind: &IndexKind) -> Result<(), IndexError> {
+        mapper_of(kind, &self.context.scripts).map(drop)
     }
 
     /// Opens the indexes that a record lists and are not open, and deletes those that it does not.
@@ -195,6 +198,7 @@ impl IndexSet {
             platform: context.platform.clone(),
             documents: Arc::clone(&context.documents),
             environment: EnvironmentOptions { directory, ..context.environment.clone() },
+            scripts: context.scripts.clone(),
         }
     }
 

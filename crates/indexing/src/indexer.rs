@@ -17,7 +17,7 @@ use crate::{
     error::IndexError,
     index::{IndexCore, Turn},
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
-    mapper::MapError,
+    mapper::{Follows, MapError},
     references::{self, Looked},
 };
 
@@ -69,7 +69,7 @@ struct BatchOutcome {
 
 impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
-        let has_references = !core.mapper.referenced_collections().is_empty();
+        let has_references = core.mapper.looks_at() != Follows::Collections(&[]);
         let (batch, entries) = (IndexBatch::new(), Entries::default());
         Self { core, fields, batch, entries, has_references, resume: None }
     }

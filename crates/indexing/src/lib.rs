@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `auto_definition`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
 //! | `static_definition`, `static_fields` | what a written definition says before it is compiled |
-//! | `mapper`, `auto_map`, `linq_map` | what turns a document into entries |
+//! | `mapper`, `auto_map`, `linq_map`, `js_map` | what turns a document into entries |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record` | what an index keeps of itself |
@@ -29,6 +29,7 @@ mod index_record;
 mod index_set;
 mod index_value;
 mod indexer;
+mod js_map;
 mod linq_map;
 mod mapper;
 mod references;
@@ -44,6 +45,6 @@ pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
 pub use index_set::{AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, OnOpen};
 pub use index_value::{IndexValue, for_each_value};
 pub use linq_map::is_stored;
-pub use mapper::{MapError, Mapper};
+pub use mapper::{Follows, MapError, Mapper};
 pub use static_definition::{REPLACEMENT_PREFIX, is_javascript};
 pub use static_fields::static_field_options;

@@ -14,7 +14,7 @@ use crate::{
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
-    mapper::{MapError, Mapper},
+    mapper::{Follows, MapError, Mapper},
     static_fields::{check_fields, static_field_options},
 };
 
@@ -104,8 +104,8 @@ impl Mapper for LinqMap {
         &self.collections
     }
 
-    fn referenced_collections(&self) -> &[CollectionName] {
-        &self.referenced
+    fn looks_at(&self) -> Follows<'_> {
+        Follows::Collections(&self.referenced)
     }
 
     fn fields(&self) -> Vec<String> {

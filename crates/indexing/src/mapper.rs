@@ -13,10 +13,10 @@ pub trait Mapper: Send + Sync {
     /// The collections whose documents it maps; none is all documents.
     fn collections(&self) -> &[CollectionName];
 
-    /// The collections whose documents it looks at beside the one that it maps, as far as its text
-    /// tells. A change of one leads to those that looked at it.
-    fn referenced_collections(&self) -> &[CollectionName] {
-        &[]
+    /// The documents that it looks at beside the one that it maps, as far as its text tells. A change
+    /// of one leads to those that looked at it.
+    fn looks_at(&self) -> Follows<'_> {
+        Follows::Collections(&[])
     }
 
     /// The fields of its entries that are known without a document, in their order.
@@ -34,6 +34,15 @@ pub trait Mapper: Send + Sync {
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
+}
+
+/// Documents whose changes an index follows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Follows<'a> {
+    /// All.
+    Everything,
+    /// Those of these collections.
+    Collections(&'a [CollectionName]),
 }
 
 /// Why a document has no entries.

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use database::{DatabaseOptions, DatabaseRecord, DiskSpaceLimits};
 use platform::Platform;
+use script::ScriptPool;
 use serde_json::{Map, Value};
 use settings::{DatabaseSettings, Problem, Settings};
 use storage::EnvironmentOptions;
@@ -22,6 +23,8 @@ pub(crate) struct DatabaseFiles {
     platform: Platform,
     /// The disk of the databases whose records say that they live in memory.
     memory: Platform,
+    /// Runs the scripts of all databases.
+    scripts: ScriptPool,
     plan: Arc<MemoryPlan>,
 }
 
@@ -34,7 +37,8 @@ impl DatabaseFiles {
         let mut memory = Platform::memory();
         memory.clock = Arc::clone(&platform.clock);
         memory.entropy = Arc::clone(&platform.entropy);
-        Arc::new(DatabaseFiles { settings, platform, memory, plan })
+        let scripts = ScriptPool::new(Arc::clone(&platform.clock));
+        Arc::new(DatabaseFiles { settings, platform, memory, plan, scripts })
     }
 
     /// How the database of this record is opened.
@@ -63,7 +67,8 @@ impl DatabaseFiles {
             write_bytes: settings.free_space_write_bytes,
         };
         let queue = self.plan.queue;
-        DatabaseOptions { platform: platform.clone(), environment, queue, disk_space }
+        let (platform, scripts) = (platform.clone(), self.scripts.clone());
+        DatabaseOptions { platform, environment, queue, disk_space, scripts }
     }
 
     fn directory(&self, record: &DatabaseRecord, settings: &DatabaseSettings) -> PathBuf {

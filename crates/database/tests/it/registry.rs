@@ -16,6 +16,7 @@ use database::{
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use platform::Platform;
+use script::ScriptPool;
 use storage::EnvironmentOptions;
 
 use crate::record;
@@ -49,6 +50,7 @@ impl House {
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     disk_space: DiskSpaceLimits::NONE,
+                    scripts: ScriptPool::new(Arc::clone(&platform.clock)),
                 })
             }
         };

@@ -17,6 +17,7 @@ use platform::{
     Platform,
     simulated::{Random, Simulation},
 };
+use script::ScriptPool;
 use storage::EnvironmentOptions;
 
 use crate::record;
@@ -50,7 +51,8 @@ impl Machine {
                 let mut environment = EnvironmentOptions::new(directory);
                 environment.slow_io_min = Duration::from_millis(200);
                 let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
-                Ok(DatabaseOptions { platform, environment, queue, disk_space })
+                let scripts = ScriptPool::new(Arc::clone(&platform.clock));
+                Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts })
             }
         };
         let options =
@@ -291,7 +293,9 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
             let mut environment = EnvironmentOptions::new("/data/a");
             environment.slow_io_min = Duration::from_millis(300);
             let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
-            Ok(DatabaseOptions { platform, environment, queue, disk_space: DiskSpaceLimits::NONE })
+            let scripts = ScriptPool::new(Arc::clone(&platform.clock));
+            let disk_space = DiskSpaceLimits::NONE;
+            Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts })
         }
     };
     let options = RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::ZERO };

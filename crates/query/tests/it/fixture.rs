@@ -11,6 +11,7 @@ use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use query::{IndexSnapshot, Paging, QueryError, QueryResult, execute, execute_on_index, parse};
+use script::ScriptPool;
 use storage::ReadTransaction;
 use storage::{Environment, EnvironmentOptions};
 
@@ -57,6 +58,7 @@ impl Database {
             platform: self.platform.clone(),
             documents: Arc::clone(&self.environment),
             environment: EnvironmentOptions::new(files),
+            scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
         };
         Index::open(&definition.name(), IndexKind::Auto(definition.clone()), context).unwrap()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use database::DatabaseLease;
 use http::StatusCode;
-use indexing::{Index, IndexKind, IndexSet};
+use indexing::{Index, IndexKind};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState,
@@ -130,7 +130,7 @@ fn put_one(
     definition: IndexDefinition,
 ) -> Result<u64, ProtocolError> {
     let kind = IndexKind::Static(Box::new(definition.clone()));
-    IndexSet::check(&kind).map_err(|error| index_error(&error))?;
+    database.indexes().check(&kind).map_err(|error| index_error(&error))?;
     if let Some(index) = database.indexes().get(&definition.name)
         && is_locked(&index, &kind)?
     {

@@ -342,3 +342,26 @@ fn a_changed_definition_makes_other_entries_and_a_changed_lock_does_not() {
     assert_eq!(lock("LockedError"), 204);
     assert_eq!(define(&server, &definition("Name")).status, 500);
 }
+
+#[test]
+fn an_index_in_javascript_answers_queries() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann","Tags":["x","y"],"Boss":"users/2"}"#);
+    put(&server, "users/2", r#"{"Name":"Bob"}"#);
+    let definition = json!({"Name": "Tags", "Maps": [
+        "map('Users', u => (u.Tags || []).map(t => ({ Tag: t, Boss: load(u.Boss, 'Users').Name })))"
+    ]});
+    let body = json!({"Indexes": [definition]}).to_string();
+    let reply = server.send("PUT", "/databases/db/indexes", body.as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let asked = |condition: &str| found(&server, &format!("from index Tags where {condition}")).0;
+    assert_eq!(asked("Tag = 'y'"), ["users/1"]);
+    assert_eq!(asked("Boss = 'bob' and Tag = 'x'"), ["users/1"]);
+    put(&server, "users/2", r#"{"Name":"Cid"}"#);
+    assert_eq!(asked("Boss = 'bob'"), Vec::<String>::new());
+    assert_eq!(asked("Boss = 'cid' and Tag = 'x'"), ["users/1"]);
+    let refused = json!({"Indexes": [{"Name": "Bad", "Maps": ["map('Users', u =>"]}]}).to_string();
+    let refused = server.send("PUT", "/databases/db/indexes", refused.as_bytes());
+    assert_eq!(refused.status, 500);
+    assert!(refused.json()["Message"].as_str().unwrap().starts_with("Failed to compile index Bad"));
+}

@@ -1,0 +1,241 @@
+//! Maps that an application wrote in JavaScript.
+//!
+//! A definition is compiled once; each thread that runs it has an engine of its own. Which collections a
+//! map loads from is known only while it runs, so an index whose maps load follows every document.
+
+use std::collections::BTreeMap;
+
+use blittable::{BlittableBuf, ObjectBuilder};
+use documents::{DocumentError, DocumentRow};
+use model::{CollectionName, DocumentId};
+use script::{
+    Budget, DocumentInfo, FieldValue, Host, HostError, IndexEntry, IndexField, MapKind, MapScript,
+    ScriptDocument, ScriptError, ScriptPool, ScriptValue,
+};
+use search::{Field, FieldOptions, Indexing};
+use storage::ReadTransaction;
+use wire::{FieldIndexing, IndexDefinition};
+
+use crate::{
+    entry_writer::EntryWriter,
+    error::IndexError,
+    index_value::{IndexValue, for_each_value},
+    mapper::{Follows, MapError, Mapper},
+    static_fields::{check_fields, static_field_options},
+};
+
+/// How a map names all documents.
+const ALL_DOCUMENTS: &str = "@all_docs";
+/// What a map calls to look at another document.
+const LOAD: &str = "load(";
+
+/// See the module.
+pub(crate) struct JsMap {
+    definition: IndexDefinition,
+    script: MapScript,
+    pool: ScriptPool,
+    /// Of all maps, each once; none when one of them maps all documents.
+    collections: Vec<CollectionName>,
+    loads: bool,
+    options: BTreeMap<String, FieldOptions>,
+}
+
+impl JsMap {
+    /// Compiles the maps of a definition.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Definition`] when a text is no map, or fields cannot be indexed as asked.
+    pub(crate) fn new(definition: &IndexDefinition, pool: &ScriptPool) -> Result<Self, IndexError> {
+        check_fields(definition)?;
+        let refused = |what: &dyn std::fmt::Display| IndexError::Definition {
+            message: format!("Failed to compile index {}: {what}", definition.name),
+        };
+        let texts: Vec<&str> = definition.maps.iter().map(String::as_str).collect();
+        let sources: Vec<&str> =
+            definition.additional_sources.values().map(String::as_str).collect();
+        let script = MapScript::compile(&pool.engine(), &texts, None, &sources)
+            .map_err(|error| refused(&error))?;
+        if script.maps().iter().any(|map| map.kind != MapKind::Documents) {
+            return Err(refused(&"only documents can be indexed for now"));
+        }
+        let collections = collections_of(&script)?;
+        let mut options = BTreeMap::new();
+        for name in script.fields().iter().flat_map(|fields| &fields.names) {
+            options.insert(name.to_string(), static_field_options(definition, name)?);
+        }
+        let loads = texts.iter().chain(&sources).any(|text| text.contains(LOAD));
+        let (definition, pool) = (definition.clone(), pool.clone());
+        Ok(Self { definition, script, pool, collections, loads, options })
+    }
+}
+
+fn collections_of(script: &MapScript) -> Result<Vec<CollectionName>, IndexError> {
+    let mut names: Vec<CollectionName> = Vec::new();
+    for map in script.maps() {
+        if map.collection == ALL_DOCUMENTS {
+            return Ok(Vec::new());
+        }
+        let name = CollectionName::new(map.collection.as_str())
+            .map_err(|error| IndexError::Definition { message: error.to_string() })?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+impl Mapper for JsMap {
+    fn collections(&self) -> &[CollectionName] {
+        &self.collections
+    }
+
+    fn looks_at(&self) -> Follows<'_> {
+        if self.loads { Follows::Everything } else { Follows::Collections(&[]) }
+    }
+
+    fn fields(&self) -> Vec<String> {
+        self.options.keys().cloned().collect()
+    }
+
+    fn map<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        let collection = document.collection()?;
+        let engine = self.pool.engine();
+        let given = script_document(document);
+        let mut results = Vec::new();
+        for (number, map) in self.script.maps().iter().enumerate() {
+            let is_over_all = map.collection == ALL_DOCUMENTS;
+            if !is_over_all && !map.collection.eq_ignore_ascii_case(&collection) {
+                continue;
+            }
+            let mut host = DocumentsBeside { documents, loaded: Vec::new() };
+            let budget = Budget::default();
+            let run = self.script.map(&engine, number, &given, budget, &mut host, &mut results);
+            host.loaded.iter().for_each(|id| entries.note_reference(id));
+            run.map_err(|error| failure_of(document.id(), error))?;
+        }
+        results.iter().try_for_each(|entry| self.write(entry, entries))
+    }
+}
+
+fn failure_of(id: &str, error: ScriptError) -> MapError {
+    MapError::Document {
+        message: format!("Failed to execute mapping function on {id}. Exception: {error}"),
+    }
+}
+
+fn script_document(document: &DocumentRow<'_>) -> ScriptDocument {
+    let info = DocumentInfo {
+        id: document.id().into(),
+        change_vector: document.change_vector().into(),
+        last_modified_ticks: document.last_modified_ticks(),
+    };
+    ScriptDocument::new(document.body().to_buf(), info)
+}
+
+impl JsMap {
+    fn write(&self, entry: &IndexEntry, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
+        entries.begin_entry();
+        entry.fields.iter().try_for_each(|field| self.write_field(field, entries))?;
+        if entries.is_entry_empty() {
+            entries.drop_entry();
+        }
+        Ok(())
+    }
+
+    fn write_field(
+        &self,
+        given: &IndexField,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        let FieldValue::Plain(value) = &given.value else {
+            let name = &given.name;
+            return Err(MapError::Document {
+                message: format!("The field '{name}' is spatial, which is not supported yet"),
+            });
+        };
+        let field = entries.field(&given.name, self.options_of(given)?)?;
+        let document = document_of(value)?;
+        let root = document.as_view().root();
+        let Some(value) = root.get(VALUE).map_err(DocumentError::from)? else { return Ok(()) };
+        add(&field, &value, entries)
+    }
+
+    /// The options of a field; those that the script gave with the value count first.
+    fn options_of(&self, given: &IndexField) -> Result<FieldOptions, IndexError> {
+        let mut options = match self.options.get(&*given.name) {
+            Some(options) => options.clone(),
+            None => static_field_options(&self.definition, &given.name)?,
+        };
+        let Some(inline) = &given.options else { return Ok(options) };
+        options.stored = inline.storage.unwrap_or(options.stored);
+        match inline.indexing.as_deref().and_then(FieldIndexing::named) {
+            None | Some(FieldIndexing::Default) => {}
+            Some(FieldIndexing::No) => options.indexing = Indexing::No,
+            Some(FieldIndexing::Exact) => options.indexing = Indexing::Exact,
+            Some(FieldIndexing::Search) => options.indexing = Indexing::Search,
+        }
+        Ok(options)
+    }
+}
+
+/// The property that a value is written under to be read again.
+const VALUE: &str = "v";
+
+fn document_of(value: &ScriptValue) -> Result<BlittableBuf, MapError> {
+    let refused = |error: &dyn std::fmt::Display| MapError::Document { message: error.to_string() };
+    let mut builder = ObjectBuilder::new();
+    value.put_into(VALUE, &mut builder).map_err(|error| refused(&error))?;
+    builder.finish().map_err(|error| refused(&error))
+}
+
+fn add(
+    field: &Field,
+    value: &blittable::Value<'_>,
+    entries: &mut EntryWriter<'_>,
+) -> Result<(), MapError> {
+    // Among words null is no word; alone it can be asked for.
+    let skips_null = field.options().has_words() && value.as_array().is_some();
+    let mut result = Ok(());
+    for_each_value(value, &mut |value| {
+        let is_skipped = skips_null && value == IndexValue::Null;
+        if result.is_ok() && !is_skipped {
+            result = entries.add(field, &value);
+        }
+    })
+    .map_err(DocumentError::from)?;
+    result?;
+    if field.options().stored {
+        let mut json = Vec::new();
+        blittable::write_json(value, &mut json).map_err(DocumentError::from)?;
+        entries.store(field, &json);
+    }
+    Ok(())
+}
+
+/// The other documents that a map sees, and which of them it looked at.
+struct DocumentsBeside<'a> {
+    documents: &'a ReadTransaction,
+    loaded: Vec<String>,
+}
+
+impl Host for DocumentsBeside<'_> {
+    fn load(
+        &mut self,
+        id: &str,
+        collection: Option<&str>,
+    ) -> Result<Option<ScriptDocument>, HostError> {
+        // A text that is too long for an id names no document.
+        let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+        self.loaded.push(id.lower_cased().to_owned());
+        let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
+        let own = document.collection()?;
+        let is_there = collection.is_none_or(|wanted| own.eq_ignore_ascii_case(wanted));
+        Ok(is_there.then(|| script_document(&document)))
+    }
+}
