@@ -13,7 +13,7 @@ use crate::{
     record::RecordReader,
     state::IndexState,
     stored::StoredValues,
-    term::{self, TermKind, TermValue},
+    term::{self, KEY_PREFIX_BYTES, TermKind, TermValue},
     trees,
 };
 
@@ -201,11 +201,11 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         kind: TermKind,
         from: Bound<&[u8]>,
     ) -> Result<TermScan<'t>, SearchError> {
-        let prefix = term::key(field, kind, &[]);
+        let prefix = term::key_prefix(field, kind);
         let from = match from {
             Bound::Included(bytes) => Bound::Included(term::key(field, kind, bytes)),
             Bound::Excluded(bytes) => Bound::Excluded(term::key(field, kind, bytes)),
-            Bound::Unbounded => Bound::Included(prefix.clone()),
+            Bound::Unbounded => Bound::Included(prefix.to_vec()),
         };
         let scan = self.tx.tree(&trees::TERMS)?.scan(term::as_slices(&from))?;
         Ok(TermScan { scan, prefix })
@@ -217,11 +217,9 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         field: FieldId,
         kind: TermKind,
     ) -> Result<TermScan<'t>, SearchError> {
-        let prefix = term::key(field, kind, &[]);
-        let mut after = prefix.clone();
-        if let Some(last) = after.last_mut() {
-            *last += 1;
-        }
+        let prefix = term::key_prefix(field, kind);
+        let [high, low, kind] = prefix;
+        let after = [high, low, kind + 1];
         let scan = self.tx.tree(&trees::TERMS)?.scan_back(Bound::Excluded(&after))?;
         Ok(TermScan { scan, prefix })
     }
@@ -230,14 +228,16 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
 /// Walks terms of one field and kind.
 pub(crate) struct TermScan<'t> {
     scan: TreeScan<'t>,
-    prefix: Vec<u8>,
+    /// Field and kind.
+    prefix: [u8; KEY_PREFIX_BYTES],
 }
 
 impl<'t> TermScan<'t> {
     /// The next term's bytes and postings. Not to be asked again after `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], PostingList<'t>)>, SearchError> {
         if let Some((key, value)) = self.scan.next()?
-            && let Some(bytes) = key.strip_prefix(&self.prefix[..])
+            && let Some((prefix, bytes)) = key.split_first_chunk()
+            && *prefix == self.prefix
         {
             return Ok(Some((bytes, PostingList::parse(value)?)));
         }

@@ -148,11 +148,16 @@ fn eight(bytes: &[u8]) -> Result<[u8; 8], SearchError> {
     bytes.try_into().map_err(|_| SearchError::corrupt("a number's term has not eight bytes"))
 }
 
+/// Field and kind, as keys begin.
+pub(crate) fn key_prefix(field: FieldId, kind: TermKind) -> [u8; KEY_PREFIX_BYTES] {
+    let [high, low] = field.0.to_be_bytes();
+    [high, low, kind as u8]
+}
+
 /// The key of a term.
 pub(crate) fn key(field: FieldId, kind: TermKind, bytes: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(KEY_PREFIX_BYTES + bytes.len());
-    key.extend_from_slice(&field.0.to_be_bytes());
-    key.push(kind as u8);
+    key.extend_from_slice(&key_prefix(field, kind));
     key.extend_from_slice(bytes);
     key
 }
