@@ -46,6 +46,8 @@ pub enum SearchError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The caller's: a facet with more than [`crate::FACET_TERMS_MAX`] terms.
+    TooManyFacetTerms,
     /// The caller's: no analyzer has that name.
     UnknownAnalyzer {
         /// The name.
@@ -113,6 +115,9 @@ impl fmt::Display for SearchError {
             }
             SearchError::Pattern { pattern, reason } => {
                 write!(f, "'{pattern}' is no pattern that can be searched for: {reason}")
+            }
+            SearchError::TooManyFacetTerms => {
+                write!(f, "a facet has more than {} terms", crate::FACET_TERMS_MAX)
             }
             SearchError::UnknownAnalyzer { name } => {
                 write!(f, "Cannot find analyzer type '{name}'")

@@ -19,6 +19,7 @@
 //! | `reader`, `entry_view` | fields, terms and entries |
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set` | how a query finds entries |
 //! | `search`, `sort`, `sorted_walk`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `facets`, `suggest` | what else can be asked of matches and terms |
 //! | `analysis` | how texts become terms |
 //! | `check` | whether everything agrees with itself |
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ mod entry;
 mod entry_set;
 mod entry_view;
 mod error;
+mod facets;
 mod fields;
 mod ids;
 mod phrase;
@@ -47,6 +49,7 @@ mod sort;
 mod sorted_walk;
 mod state;
 mod stored;
+mod suggest;
 mod term;
 mod term_match;
 mod term_table;
@@ -63,6 +66,7 @@ pub use crate::{
     entry::{ENTRY_BYTES_MAX, EntryBuilder},
     entry_view::{EntryView, FieldTerms},
     error::SearchError,
+    facets::{FACET_TERMS_MAX, Facet, Matches, NumberSummary},
     fields::{
         DOCUMENT_ID_FIELD, FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, FieldOptions, FieldSet,
         Indexing,
@@ -73,5 +77,6 @@ pub use crate::{
     search::{Hit, Hits, Scoring, SortedStream},
     sort::{Sort, SortBy, SortKey},
     stored::StoredValues,
+    suggest::{SUGGESTIONS_MAX, StringDistance, SuggestOptions, Suggestion},
     term::{TERM_BYTES_MAX, TermKind, TermValue},
 };

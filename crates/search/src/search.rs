@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What looking at an entry's record costs, in terms walked past.
-const RECORD_COST: u64 = 6;
+pub(crate) const RECORD_COST: u64 = 6;
 
 /// Whether hits carry scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,5 +8,8 @@ pub(crate) mod format;
 pub(crate) mod list;
 pub(crate) mod merge;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use format::{Posting, Weight};
 pub(crate) use list::{ListCursor, PostingList};

@@ -4,7 +4,8 @@ use std::ops::Bound;
 
 use super::{Bench, Fields, apply, documents, entry, phrase, text};
 use crate::{
-    EntryId, IndexBatch, IndexReader, Query, Scoring, SortBy, SortKey, TermRange, TermValue, check,
+    EntryId, FieldSet, IndexBatch, IndexReader, NumberSummary, Query, Scoring, SortBy, SortKey,
+    StringDistance, SuggestOptions, TermRange, TermValue, check,
 };
 
 fn people(bench: &Bench) -> std::sync::Arc<storage::Environment> {
@@ -220,4 +221,72 @@ fn terms_entries_and_stored_values_can_be_read() {
     let age = reader.field("Age").expect("reads").expect("is there");
     let expected = [text("-5"), TermValue::Long(-5), TermValue::Double(-5.0)];
     assert_eq!(entry.terms(age).expect("reads"), expected);
+}
+
+#[test]
+fn facets_count_matches_by_term_and_by_query_and_add_up_numbers() {
+    let environment = people(&Bench::new(1));
+    let tx = environment.read();
+    let reader = IndexReader::open(&tx).expect("opens");
+    let all = reader.matches(&Query::All).expect("finds");
+    assert_eq!((all.len(), all.contains(EntryId(6)), all.contains(EntryId(7))), (6, true, false));
+    let facets = reader.facet_by_term(&all, "Name", &["Age", "Nope"]).expect("counts");
+    let counted: Vec<(Option<TermValue>, u64, u64, f64)> = facets
+        .into_iter()
+        .map(|facet| (facet.value, facet.entries, facet.numbers[0].count, facet.numbers[0].sum))
+        .collect();
+    let expected = vec![
+        (Some(TermValue::Null), 2, 1, -5.0),
+        (Some(text("")), 1, 0, 0.0),
+        (Some(text("anna")), 2, 1, 30.0),
+        (Some(text("bob")), 1, 1, 1.5),
+        (Some(text("zoe")), 1, 0, 0.0),
+    ];
+    assert_eq!(counted, expected);
+    let quick = reader.matches(&Query::text("Body", "quick")).expect("finds");
+    let ranges = [
+        range_long(Bound::Unbounded, Bound::Excluded(30)),
+        range_long(Bound::Included(100), Bound::Unbounded),
+        Query::All,
+    ];
+    let facets = reader.facet_by_query(&quick, &ranges, &["Age"]).expect("counts");
+    let counts: Vec<u64> = facets.iter().map(|facet| facet.entries).collect();
+    assert_eq!(counts, [1, 0, 2]);
+    let both = NumberSummary { count: 2, sum: 31.5, min: 1.5, max: 30.0 };
+    assert_eq!(facets[2].numbers, [both]);
+}
+
+#[test]
+fn suggestions_are_near_and_the_nearest_come_first() {
+    let environment = Bench::new(1).open();
+    let mut fields = FieldSet::load(&environment.read()).expect("loads");
+    let field = fields.define("Word", crate::FieldOptions::default()).expect("defines");
+    let mut batch = IndexBatch::new();
+    for (number, word) in
+        ["apple", "apply", "ape", "maple", "apples", "application", "apply"].iter().enumerate()
+    {
+        let word = entry(|entry| entry.text(&field, word));
+        batch.put(&format!("w/{number}"), &[word]).expect("puts");
+    }
+    let mut tx = environment.write().expect("writer");
+    batch.apply(&mut tx, &mut fields).expect("applies");
+    let reader = IndexReader::open(&tx).expect("opens");
+    let suggest = |text: &str, options: SuggestOptions| -> String {
+        let found = reader.suggest("Word", text, &options).expect("suggests");
+        let words: Vec<String> = found.into_iter().map(|found| found.text).collect();
+        words.join(" ")
+    };
+    let default = SuggestOptions::default();
+    assert_eq!(suggest("appel", default), "apples apply ape apple");
+    assert_eq!(suggest("apple", default), "apples apply ape maple", "not the word itself");
+    assert_eq!(suggest("appel", SuggestOptions { accuracy: 0.9, ..default }), "");
+    assert_eq!(suggest("appel", SuggestOptions { count: 1, ..default }), "apples");
+    let pairs = SuggestOptions { distance: StringDistance::NGram, ..default };
+    assert_eq!(suggest("appel", pairs), "apply apple apples ape");
+    let winkler =
+        SuggestOptions { distance: StringDistance::JaroWinkler, accuracy: 0.9, ..default };
+    assert_eq!(suggest("appel", winkler), "apple apples apply");
+    let popular = SuggestOptions { by_popularity: true, ..default };
+    assert_eq!(suggest("aple", popular), "apply apple maple ape apples");
+    assert!(reader.suggest("Nope", "a", &default).expect("suggests").is_empty());
 }

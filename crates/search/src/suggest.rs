@@ -1,0 +1,140 @@
+//! Suggestions: terms of a field that are near to a misspelt one.
+
+use std::{cmp::Ordering, ops::Bound};
+
+use storage::Transaction;
+
+use crate::{
+    error::SearchError,
+    reader::IndexReader,
+    term::{TermKind, text_of},
+    term_match::edit_distance_within,
+};
+
+/// Suggestions in one answer, at most.
+pub const SUGGESTIONS_MAX: usize = 10_000;
+
+/// How near two texts are, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StringDistance {
+    /// One less the edits per character of the longer text.
+    #[default]
+    Levenshtein,
+    /// Jaro and Winkler's, which prefers texts that begin alike.
+    JaroWinkler,
+    /// Kondrak's distance over pairs of characters.
+    NGram,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SuggestOptions {
+    /// How nearness is measured.
+    pub distance: StringDistance,
+    /// The least nearness of a suggestion.
+    pub accuracy: f32,
+    /// Suggestions at most.
+    pub count: usize,
+    /// Terms of more entries first; else the nearest first.
+    pub by_popularity: bool,
+}
+
+impl Default for SuggestOptions {
+    fn default() -> Self {
+        Self { distance: StringDistance::default(), accuracy: 0.5, count: 15, by_popularity: false }
+    }
+}
+
+/// A term that may have been meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggestion {
+    /// The term.
+    pub text: String,
+    /// How near it is.
+    pub nearness: f32,
+    /// How many entries have it.
+    pub entries: u64,
+}
+
+impl<T: Transaction> IndexReader<'_, T> {
+    /// Terms of the field that are near to the text, but not the text itself. Walks the field's terms.
+    pub fn suggest(
+        &self,
+        field: &str,
+        text: &str,
+        options: &SuggestOptions,
+    ) -> Result<Vec<Suggestion>, SearchError> {
+        let Some(field) = self.field(field)? else { return Ok(Vec::new()) };
+        let count = options.count.min(SUGGESTIONS_MAX);
+        let wanted: Vec<char> = text.chars().collect();
+        let mut suggestions: Vec<Suggestion> = Vec::new();
+        let mut scan = self.scan_terms(field, TermKind::Text, Bound::Unbounded)?;
+        while let Some((bytes, list)) = scan.next()? {
+            let term = text_of(bytes)?;
+            let nearness = options.distance.nearness(text, &wanted, term, options.accuracy);
+            if term == text || nearness < options.accuracy {
+                continue;
+            }
+            let entries = list.count();
+            suggestions.push(Suggestion { text: term.to_owned(), nearness, entries });
+            if suggestions.len() > 2 * count + 64 {
+                keep_best(&mut suggestions, count, options.by_popularity);
+            }
+        }
+        keep_best(&mut suggestions, count, options.by_popularity);
+        Ok(suggestions)
+    }
+}
+
+fn keep_best(suggestions: &mut Vec<Suggestion>, count: usize, by_popularity: bool) {
+    let compare = |left: &Suggestion, right: &Suggestion| -> Ordering {
+        let nearer = right.nearness.total_cmp(&left.nearness);
+        let more = right.entries.cmp(&left.entries);
+        let order = if by_popularity { more.then(nearer) } else { nearer.then(more) };
+        order.then_with(|| left.text.cmp(&right.text))
+    };
+    suggestions.sort_by(compare);
+    suggestions.truncate(count);
+}
+
+impl StringDistance {
+    /// How near `term` is; anything below `least` when it is not that near.
+    fn nearness(self, text: &str, wanted: &[char], term: &str, least: f32) -> f32 {
+        match self {
+            StringDistance::Levenshtein => {
+                let longer = wanted.len().max(term.chars().count());
+                if longer == 0 {
+                    return 1.0;
+                }
+                let most = ((1.0 - least).clamp(0.0, 1.0) * longer as f32).floor() as usize;
+                edit_distance_within(wanted, term, most)
+                    .map_or(-1.0, |edits| 1.0 - edits as f32 / longer as f32)
+            }
+            StringDistance::JaroWinkler => strsim::jaro_winkler(text, term) as f32,
+            StringDistance::NGram => pair_nearness(wanted, &term.chars().collect::<Vec<char>>()),
+        }
+    }
+}
+
+/// Kondrak's distance with pairs: edits between pairs of neighbours, where half a pair that differs
+/// costs half; each text is preceded by a character that no text has.
+fn pair_nearness(left: &[char], right: &[char]) -> f32 {
+    let longer = left.len().max(right.len());
+    if left.is_empty() || right.is_empty() {
+        return if longer == 0 { 1.0 } else { 0.0 };
+    }
+    let before = |text: &[char], at: usize| at.checked_sub(1).map(|at| text[at]);
+    let mut row: Vec<f32> = (0..=left.len()).map(|at| at as f32).collect();
+    for (line, character) in right.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = (line + 1) as f32;
+        for (column, own) in left.iter().enumerate() {
+            let differing = usize::from(own != character)
+                + usize::from(before(left, column) != before(right, line));
+            let replaced = diagonal + differing as f32 / 2.0;
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1.0).min(row[column] + 1.0);
+        }
+    }
+    1.0 - row[left.len()] / longer as f32
+}
