@@ -24,6 +24,9 @@ pub(crate) const VARIABLES_MAX: u32 = 1024;
 /// Clauses and chained calls of one query.
 pub(crate) const STAGES_MAX: usize = 64;
 
+/// Containers that a definition may make within each other, for example by aggregating into one.
+pub(crate) const VALUE_DEPTH_MAX: u16 = 200;
+
 /// Steps that a regular expression may go back before it is given up.
 pub(crate) const REGEX_BACKTRACK_MAX: usize = 100_000;
 

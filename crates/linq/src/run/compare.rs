@@ -149,13 +149,53 @@ fn add_to_hash(value: &Value<'_>, hasher: &mut DefaultHasher) {
             let double = if double == 0.0 { 0.0 } else { double };
             double.to_bits().hash(hasher);
         }
-        Value::Array(array) => array.len().hash(hasher),
+        Value::Array(array) => {
+            add_document_value(&blittable::Value::Array(*array), hasher, 0);
+        }
         Value::List(list) => list.items.iter().for_each(|value| add_to_hash(value, hasher)),
         // All nulls are one key; objects are told apart by `same`.
         _ => match value.as_object() {
-            Some(object) => object.len().hash(hasher),
+            Some(object) => {
+                add_document_value(&blittable::Value::Object(object), hasher, 0);
+            }
             None => 0_u8.hash(hasher),
         },
+    }
+}
+
+/// Levels and elements of a document's value that its hash tells apart.
+const HASHED_DEPTH_MAX: u32 = 4;
+const HASHED_LENGTH_MAX: usize = 64;
+
+/// Equal values of documents have the same digits, elements in the same order, and properties in any.
+fn add_document_value(value: &blittable::Value<'_>, hasher: &mut DefaultHasher, depth: u32) {
+    match value {
+        blittable::Value::Null => 0_u8.hash(hasher),
+        blittable::Value::Bool(value) => value.hash(hasher),
+        blittable::Value::Integer(value) => value.hash(hasher),
+        blittable::Value::Number(digits) => digits.hash(hasher),
+        // A text that cannot be read is damaged: `same` finds it equal to nothing.
+        blittable::Value::String(text) => text.as_bytes().unwrap_or_default().hash(hasher),
+        blittable::Value::Array(array) => {
+            array.len().hash(hasher);
+            for element in array.iter().take(HASHED_LENGTH_MAX).flatten() {
+                if depth < HASHED_DEPTH_MAX {
+                    add_document_value(&element, hasher, depth + 1);
+                }
+            }
+        }
+        blittable::Value::Object(object) => {
+            object.len().hash(hasher);
+            if object.len() <= HASHED_LENGTH_MAX && depth < HASHED_DEPTH_MAX {
+                let members = object.iter().flatten().map(|(name, value)| {
+                    let mut member = DefaultHasher::new();
+                    name.hash(&mut member);
+                    add_document_value(&value, &mut member, depth + 1);
+                    member.finish()
+                });
+                members.fold(0, |sum: u64, member| sum.wrapping_add(member)).hash(hasher);
+            }
+        }
     }
 }
 

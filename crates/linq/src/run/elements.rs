@@ -6,7 +6,7 @@ use blittable::{Array, Corrupt, Object};
 
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::value::date::{Recognised, recognise};
-use crate::value::{Dictionary, Group, List, Names, Record, Text, Value};
+use crate::value::{Dictionary, Group, List, Names, Text, Value};
 
 const PAIR: &[&str] = &["Key", "Value"];
 
@@ -101,7 +101,7 @@ impl<'a> Iterator for Elements<'a> {
 }
 
 fn pair<'a>(key: Value<'a>, value: Value<'a>) -> Value<'a> {
-    Value::Record(Rc::new(Record { names: Names::Fixed(PAIR), values: vec![key, value] }))
+    Value::record(Names::Fixed(PAIR), vec![key, value])
 }
 
 /// A value as it is read from a document: texts that read as moments or durations become such.

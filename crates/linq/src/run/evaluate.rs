@@ -10,7 +10,7 @@ use crate::document::{CounterInput, DocumentInput, Host, NoHost, TimeSeriesInput
 use crate::limits::Budget;
 use crate::run::fault::{EvaluationError, EvaluationErrorKind, Fault};
 use crate::run::{Machine, over_budget};
-use crate::value::{Date, DateKind, Names, Record, Text, Value};
+use crate::value::{Date, DateKind, Names, Text, Value};
 
 /// The slot of what a definition is applied to; the compiler numbers it first.
 const ROOT: Slot = 0;
@@ -182,7 +182,7 @@ fn text(text: &str) -> Value<'_> {
 }
 
 fn record<'a>(names: &'static [&'static str], values: Vec<Value<'a>>) -> Value<'a> {
-    Value::Record(Rc::new(Record { names: Names::Fixed(names), values }))
+    Value::record(Names::Fixed(names), values)
 }
 
 fn moment<'a>(ticks: i64) -> Value<'a> {

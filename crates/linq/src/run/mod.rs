@@ -17,6 +17,7 @@ mod operators;
 mod pipeline;
 mod property;
 mod sets;
+mod sorting;
 
 use std::rc::Rc;
 
@@ -24,10 +25,10 @@ use fancy_regex::Regex;
 
 use crate::compile::plan::{Argument, CastType, Constant, Known, Lambda, Node, Op, Piece, Slot};
 use crate::document::Host;
-use crate::limits::Budget;
+use crate::limits::{Budget, VALUE_DEPTH_MAX};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::syntax::ast::BinaryOperator;
-use crate::value::{List, ListKind, Names, Record, Text, Value};
+use crate::value::{ListKind, Names, Text, Value};
 
 pub(crate) type Evaluated<'a> = Result<Value<'a>, Fault>;
 
@@ -82,7 +83,8 @@ impl<'a, 'h> Machine<'a, 'h> {
             Err(fault) => Err(fault),
         };
         match result {
-            Ok(value) => Ok(value),
+            Ok(value) if value.depth() <= VALUE_DEPTH_MAX => Ok(value),
+            Ok(_) => Err(over_budget("nesting of values").at(node.span)),
             Err(fault) => Err(fault.at(node.span)),
         }
     }
@@ -128,18 +130,18 @@ impl<'a, 'h> Machine<'a, 'h> {
             Op::Record { names, values } => {
                 let values = self.eval_all(values)?;
                 let names = Names::Definition(names);
-                Ok(Value::Record(Rc::new(Record { names, values })))
+                Ok(Value::record(names, values))
             }
             Op::Tuple(items) => {
                 let values = self.eval_all(items)?;
-                Ok(Value::Record(Rc::new(Record { names: Names::Tuple, values })))
+                Ok(Value::record(Names::Tuple, values))
             }
             Op::Dictionary(pairs) => self.eval_dictionary(pairs),
             Op::List { items, plain, distinct } => {
                 let items = self.eval_all(items)?;
                 let items = if *distinct { sets::distinct(items) } else { items };
                 let kind = if *plain { ListKind::Plain } else { ListKind::Objects };
-                Ok(Value::List(Rc::new(List { items, kind })))
+                Ok(Value::list_of(kind, items))
             }
             Op::Sequence(pipeline) => self.eval_sequence(pipeline),
         }
@@ -279,10 +281,13 @@ impl<'a, 'h> Machine<'a, 'h> {
         operators::truth(&answer).map_err(|fault| fault.at(lambda.body.span))
     }
 
-    pub(crate) fn check_text(&self, bytes: usize) -> Result<(), Fault> {
+    /// Takes the steps that a text of that size costs.
+    pub(crate) fn check_text(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.steps_left = self.steps_left.saturating_sub(bytes as u64 / 64);
         if bytes <= self.budget.string_bytes_max { Ok(()) } else { Err(over_budget("bytes")) }
     }
 
+    /// Takes the steps that a sequence of that length costs.
     pub(crate) fn check_length(&mut self, elements: usize) -> Result<(), Fault> {
         self.steps_left = self.steps_left.saturating_sub(elements as u64 / 8);
         match elements <= self.budget.sequence_length_max {

@@ -3,14 +3,12 @@
 //! Rows are the slots: a stage sets some and lets the next stage run, so that nothing is gathered
 //! but where a grouping or a sorting needs all rows.
 
-use std::cmp::Ordering;
-use std::rc::Rc;
-
 use crate::compile::plan::{Node, Op, Pipeline, Slot, Stage};
 use crate::run::fault::Fault;
 use crate::run::sets::Groups;
-use crate::run::{Evaluated, Machine, compare, operators};
-use crate::value::{Group, Value};
+use crate::run::sorting::sort_by_keys;
+use crate::run::{Evaluated, Machine, operators};
+use crate::value::Value;
 
 /// The values that one slot takes in turn, if the slots do not hold all already.
 type Roots<'a> = Option<(Slot, Vec<Value<'a>>)>;
@@ -68,7 +66,7 @@ impl<'a, 'h> Machine<'a, 'h> {
                     Ok(())
                 })?;
                 for (key, items) in groups.into_groups() {
-                    self.set(*slot, Value::Group(Rc::new(Group { key, items })));
+                    self.set(*slot, Value::group(key, items));
                     self.run(after, sink)?;
                 }
                 Ok(())
@@ -103,7 +101,7 @@ impl<'a, 'h> Machine<'a, 'h> {
             machine.check_length(rows.len())
         })?;
         let descending: Vec<bool> = keys.iter().map(|(_, descending)| *descending).collect();
-        sort_by_keys(&mut rows, &descending)?;
+        let rows = sort_by_keys(rows, &descending)?;
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
@@ -171,33 +169,5 @@ impl<'a> Machine<'a, '_> {
             Op::Or(operands) => Ok(self.holds(&operands[0])? || self.holds(&operands[1])?),
             _ => self.eval_condition(condition),
         }
-    }
-}
-
-/// Sorts rows by their keys, equal ones staying as they are.
-pub(crate) fn sort_by_keys<'a, Row>(
-    rows: &mut [(Vec<Value<'a>>, Row)],
-    descending: &[bool],
-) -> Result<(), Fault> {
-    let mut failed = None;
-    rows.sort_by(|(left, _), (right, _)| {
-        for ((left, right), descending) in left.iter().zip(right).zip(descending) {
-            let ordering = match compare::order_leniently(left, right) {
-                Ok(ordering) => ordering,
-                Err(fault) => {
-                    failed.get_or_insert(fault);
-                    Ordering::Equal
-                }
-            };
-            let ordering = if *descending { ordering.reverse() } else { ordering };
-            if ordering != Ordering::Equal {
-                return ordering;
-            }
-        }
-        Ordering::Equal
-    });
-    match failed {
-        Some(fault) => Err(fault),
-        None => Ok(()),
     }
 }

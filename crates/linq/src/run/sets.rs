@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, DefaultHasher};
-use std::rc::Rc;
 
 use crate::run::Evaluated;
 use crate::run::compare::{Strictness, hash, same};
 use crate::run::fault::{EvaluationErrorKind, Fault};
-use crate::value::{Dictionary, Value};
+use crate::value::Value;
 
 /// The places of values that were seen, by their hash. The hasher has no secret: results must be
 /// the same in every run, and the budget of steps bounds what colliding values can cost.
@@ -114,5 +113,5 @@ pub(crate) fn dictionary<'a>(entries: Vec<(Value<'a>, Value<'a>)>) -> Evaluated<
         }
         seen.add(key, place);
     }
-    Ok(Value::Dictionary(Rc::new(Dictionary { entries })))
+    Ok(Value::dictionary(entries))
 }

@@ -85,6 +85,7 @@ pub struct List<'a> {
     /// A plain array, list or sequence of .NET, which has fewer methods than a document's array
     /// where its type is only known at run time.
     pub(crate) kind: ListKind,
+    depth: u16,
 }
 
 /// What a sequence is to .NET.
@@ -103,6 +104,7 @@ pub(crate) enum ListKind {
 pub struct Record<'a> {
     pub(crate) names: Names<'a>,
     pub(crate) values: Vec<Value<'a>>,
+    depth: u16,
 }
 
 /// The names of an anonymous object's properties.
@@ -156,6 +158,7 @@ impl<'a> Record<'a> {
 pub struct Dictionary<'a> {
     /// Keys and values.
     pub entries: Vec<(Value<'a>, Value<'a>)>,
+    depth: u16,
 }
 
 /// One group of a grouping.
@@ -165,6 +168,7 @@ pub struct Group<'a> {
     pub key: Value<'a>,
     /// The items, in their order.
     pub items: Vec<Value<'a>>,
+    depth: u16,
 }
 
 /// How a field that is made by `CreateField` is to be indexed; `None` where nothing was said.
@@ -217,6 +221,7 @@ pub struct CreatedField<'a> {
     pub value: Value<'a>,
     /// How to index it.
     pub options: CreatedFieldOptions,
+    depth: u16,
 }
 
 /// What a spatial field is made of.
@@ -235,6 +240,13 @@ pub struct Boosted<'a> {
     pub value: Value<'a>,
     /// How much more.
     pub factor: f64,
+    depth: u16,
+}
+
+/// The depth of a container of these values.
+fn depth_around<'v, 'a: 'v>(values: impl IntoIterator<Item = &'v Value<'a>>) -> u16 {
+    let deepest = values.into_iter().map(Value::depth).max().unwrap_or_default();
+    deepest.saturating_add(1)
 }
 
 impl<'a> Value<'a> {
@@ -254,7 +266,58 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn list(items: Vec<Value<'a>>) -> Value<'a> {
-        Value::List(Rc::new(List { items, kind: ListKind::Dynamic }))
+        Value::list_of(ListKind::Dynamic, items)
+    }
+
+    pub(crate) fn list_of(kind: ListKind, items: Vec<Value<'a>>) -> Value<'a> {
+        let depth = depth_around(&items);
+        Value::List(Rc::new(List { items, kind, depth }))
+    }
+
+    pub(crate) fn record(names: Names<'a>, values: Vec<Value<'a>>) -> Value<'a> {
+        let depth = depth_around(&values);
+        Value::Record(Rc::new(Record { names, values, depth }))
+    }
+
+    pub(crate) fn dictionary(entries: Vec<(Value<'a>, Value<'a>)>) -> Value<'a> {
+        let depth = depth_around(entries.iter().flat_map(|(key, value)| [key, value]));
+        Value::Dictionary(Rc::new(Dictionary { entries, depth }))
+    }
+
+    pub(crate) fn group(key: Value<'a>, items: Vec<Value<'a>>) -> Value<'a> {
+        let depth = depth_around(items.iter().chain([&key]));
+        Value::Group(Rc::new(Group { key, items, depth }))
+    }
+
+    pub(crate) fn field(
+        name: Text<'a>,
+        value: Value<'a>,
+        options: CreatedFieldOptions,
+    ) -> Value<'a> {
+        let depth = depth_around([&value]);
+        Value::Field(Rc::new(CreatedField { name, value, options, depth }))
+    }
+
+    pub(crate) fn boosted(value: Value<'a>, factor: f64) -> Value<'a> {
+        let depth = depth_around([&value]);
+        Value::Boosted(Rc::new(Boosted { value, factor, depth }))
+    }
+
+    /// How many containers that the definition made lie within each other here.
+    pub(crate) fn depth(&self) -> u16 {
+        match self {
+            Value::List(list) => list.depth,
+            Value::Record(record) => record.depth,
+            Value::Dictionary(dictionary) => dictionary.depth,
+            Value::Group(group) => group.depth,
+            Value::Field(field) => field.depth,
+            Value::Boosted(boosted) => boosted.depth,
+            Value::Spatial(spatial) => match &**spatial {
+                SpatialValue::Shape(value) => depth_around([value]),
+                SpatialValue::Point(_) => 0,
+            },
+            _ => 0,
+        }
     }
 
     /// The object of a document, when this is one, metadata among them.

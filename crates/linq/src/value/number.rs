@@ -101,5 +101,22 @@ mod tests {
         assert_eq!(decimal_of_double(0.1 + 0.2).unwrap().to_string(), "0.3");
         assert_eq!(decimal_of_double(f64::NAN), None);
         assert_eq!(integer_of_double(9.3e18), None);
+        let long = "1234567890".repeat(200);
+        for digits in [
+            "1e300",
+            "-1.5E-300",
+            "1e-400",
+            "0e999999999999",
+            "1e99999999999",
+            long.as_str(),
+            "-0.0",
+            "1.00000000000000000000000000000000001",
+        ] {
+            let _ =
+                (decimal_of_digits(digits), integer_of_digits(digits), double_of_digits(digits));
+        }
+        for double in [f64::MAX, f64::MIN_POSITIVE, 5e-324, -0.0, 7.9e28, 8e28] {
+            let _ = decimal_of_double(double);
+        }
     }
 }

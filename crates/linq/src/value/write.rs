@@ -4,7 +4,7 @@ use std::fmt;
 
 use blittable::{Corrupt, Item, ObjectBuilder};
 
-use crate::limits::TREE_DEPTH_MAX;
+use crate::limits::VALUE_DEPTH_MAX;
 use crate::value::{Value, date_format, number::double_text};
 
 /// A value could not be written.
@@ -78,7 +78,7 @@ impl Writer<'_> {
         value: &Value<'_>,
         depth: u16,
     ) -> Result<(), ValueBuildError> {
-        if TREE_DEPTH_MAX < depth {
+        if VALUE_DEPTH_MAX < depth {
             return Err(ValueBuildError::TooDeep);
         }
         match value {

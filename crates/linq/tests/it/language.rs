@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use blittable::{BlittableBuf, ObjectBuilder, ParseLimits, parse_document};
 use linq::{
     AttachmentInput, Budget, CounterInput, CreatedFieldOptions, DefinitionErrorKind,
     EvaluationErrorKind, FieldIndexing, FieldTermVector, Map, NoHost, Reduce, SourceKind,
@@ -356,4 +357,59 @@ fn values_go_back_into_documents_with_their_digits() {
         });
         assert_eq!(shown.unwrap(), [expected], "{expression}");
     }
+}
+
+/// An index reduces in steps: parts first, then what came out of them.
+#[test]
+fn results_can_be_reduced_again() {
+    let reduce = Reduce::compile(
+        "from r in results group r by r.K into g select new { K = g.Key, Count = g.Sum(x => x.Count), \
+         Total = g.Sum(x => x.Total), Most = g.Max(x => x.Most), Least = g.Min(x => x.Least), \
+         Tags = g.SelectMany(x => x.Tags).Distinct().ToArray() }",
+    )
+    .unwrap();
+    let mapped: Vec<BlittableBuf> = (0..20)
+        .map(|n| {
+            parsed(&format!(
+                r#"{{"K":"a","Count":1,"Total":{n}.25,"Most":{n},"Least":{n},"Tags":["t{}"]}}"#,
+                n % 3
+            ))
+        })
+        .collect();
+    let whole = reduced(&reduce, &mapped);
+    for size in [1, 3, 7, 19] {
+        let parts: Vec<BlittableBuf> =
+            mapped.chunks(size).flat_map(|part| reduced(&reduce, part)).collect();
+        let again = reduced(&reduce, &parts);
+        assert_eq!(json_of(&again), json_of(&whole), "parts of {size}");
+    }
+    assert_eq!(
+        json_of(&whole),
+        [r#"{"K":"a","Count":20,"Total":195.00,"Most":19,"Least":0,"Tags":["t0","t1","t2"]}"#]
+    );
+    let count = whole[0].as_view().root().get("Count").unwrap();
+    assert!(matches!(count, Some(blittable::Value::Integer(20))), "a sum of integers stays one");
+}
+
+fn parsed(json: &str) -> BlittableBuf {
+    parse_document(json.as_bytes(), &ParseLimits::default()).unwrap()
+}
+
+fn reduced(reduce: &Reduce, items: &[BlittableBuf]) -> Vec<BlittableBuf> {
+    let mut roots = items.iter().map(|item| item.as_view().root());
+    let mut results = Vec::new();
+    reduce
+        .evaluate(&mut roots, &Budget::default(), &mut |output| {
+            let mut builder = ObjectBuilder::new();
+            for (name, value) in output.fields() {
+                linq::put_value(&mut builder, name, value).unwrap();
+            }
+            results.push(builder.finish().unwrap());
+        })
+        .unwrap();
+    results
+}
+
+fn json_of(items: &[BlittableBuf]) -> Vec<String> {
+    items.iter().map(|item| String::from_utf8(item.as_view().to_json().unwrap()).unwrap()).collect()
 }

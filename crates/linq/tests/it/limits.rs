@@ -51,6 +51,79 @@ fn what_takes_more_than_its_budget_is_stopped() {
 }
 
 #[test]
+fn values_are_not_nested_without_end() {
+    let fixture = Fixture::new();
+    let grow = |step: &str| {
+        format!(
+            "docs.Docs.Select(d => new {{ X = Enumerable.Range(0, 900).Aggregate(d.Age, (a, b) => {step}) }})"
+        )
+    };
+    let steps = [
+        "new { a }",
+        "new [] { a, b }",
+        "new Dictionary<string, object> { { \"k\", a } }",
+        "(a, b)",
+        "a.Boost(1)",
+        "CreateField(\"f\", a)",
+        "CreateSpatialField(a)",
+        "new [] { a }.GroupBy(x => x).First()",
+        "new [] { a }.Select(x => new { x }).ToDictionary(x => 1)",
+    ];
+    for step in steps {
+        let got = kind(&grow(step), &fixture.documents[0]);
+        assert_eq!(got, Some(EvaluationErrorKind::BudgetExceeded), "{step}");
+    }
+    let wrap = "docs.Docs.Select(d => new { X = Recurse(d, x => new { x }).Count() })";
+    let map = Map::compile(wrap).unwrap();
+    let result = map.evaluate(
+        &fixture.documents[0].input(),
+        &mut linq::NoHost,
+        &Budget::default(),
+        &mut |_| {},
+    );
+    assert_eq!(result.unwrap_err().kind, EvaluationErrorKind::BudgetExceeded);
+}
+
+#[test]
+fn copying_long_texts_again_and_again_is_stopped() {
+    let fixture = Fixture::new();
+    let text = "docs.Docs.Select(d => new { X = Enumerable.Range(0, 1000).Select(x => d.Name.PadLeft(9000)).Count() })";
+    assert_eq!(kind(text, &fixture.documents[0]), Some(EvaluationErrorKind::BudgetExceeded));
+}
+
+#[test]
+fn sorting_numbers_of_all_kinds_gives_some_order() {
+    let numbers = [
+        "9007199254740993",
+        "9007199254740992",
+        "9007199254740992.5",
+        "1e300",
+        "-1e300",
+        "0.1",
+        "123456789012345678901234567890",
+        "1e-300",
+        "7",
+        "-7.25",
+    ];
+    let many: Vec<&str> = numbers.iter().cycle().take(500).copied().collect();
+    let document = TestDocument::new("n/1", &format!("{{\"N\":[{}]}}", many.join(",")));
+    for key in ["x", "x % 5", "(double)x", "(x, 1).Item1", "new { x }"] {
+        let text =
+            format!("docs.Select(d => new {{ X = d.N.OrderByDescending(x => {key}).First() }})");
+        let got = kind(&text, &document);
+        let fits = matches!(
+            got,
+            None | Some(
+                EvaluationErrorKind::Overflow
+                    | EvaluationErrorKind::NotComparable
+                    | EvaluationErrorKind::BudgetExceeded
+            )
+        );
+        assert!(fits, "{key}: {got:?}");
+    }
+}
+
+#[test]
 fn a_pattern_that_goes_back_without_end_is_given_up() {
     let fixture = Fixture::new();
     let text = "docs.Docs.Select(d => new { X = Regex.IsMatch(d.Name.PadLeft(5000, 'a'), \"(?=(a+)+$)(a+)+$\") })";

@@ -11,7 +11,7 @@ use crate::run::elements::Elements;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::methods::{as_double, lambda};
 use crate::run::{Evaluated, Machine, over_budget, wrong_arguments};
-use crate::value::{CreatedField, Names, Record, SpatialValue, Text, Value};
+use crate::value::{Names, SpatialValue, Text, Value};
 
 const ATTACHMENT: &[&str] = &["Name", "Hash", "ContentType", "Size"];
 
@@ -68,7 +68,7 @@ impl<'a> Machine<'a, '_> {
                 text(attachment.content_type),
                 Value::Integer(attachment.size),
             ];
-            Value::Record(Rc::new(Record { names: Names::Fixed(ATTACHMENT), values }))
+            Value::record(Names::Fixed(ATTACHMENT), values)
         });
         Ok(Value::list(items.collect()))
     }
@@ -143,7 +143,7 @@ impl<'a> Machine<'a, '_> {
             other => Text::shared(display(other)?.into()),
         };
         let value = self.argument(&call.arguments, 1)?;
-        Ok(Value::Field(Rc::new(CreatedField { name, value, options: call.options })))
+        Ok(Value::field(name, value, call.options))
     }
 
     fn create_spatial_field(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {

@@ -10,7 +10,7 @@ use crate::compile::plan::FunctionCall;
 use crate::limits::REGEX_CACHE_MAX;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::{Evaluated, Machine};
-use crate::value::{Dictionary, List, ListKind, Names, Record, Text, Value};
+use crate::value::{ListKind, Names, Text, Value};
 
 const MATCH: &[&str] = &["Value", "Success", "Index", "Length", "Groups"];
 const GROUP: &[&str] = &["Value", "Success", "Index", "Length"];
@@ -72,7 +72,7 @@ impl<'a> Machine<'a, '_> {
 
     fn plain_list(&mut self, items: Vec<Value<'a>>) -> Evaluated<'a> {
         self.check_length(items.len())?;
-        Ok(Value::List(Rc::new(List { items, kind: ListKind::Plain })))
+        Ok(Value::list_of(ListKind::Plain, items))
     }
 
     fn pattern(&mut self, call: &'a FunctionCall) -> Result<Pattern<'a>, Fault> {
@@ -160,13 +160,13 @@ fn match_value<'a>(regex: &Regex, text: &str, captures: Option<&Captures<'_, str
     for (index, name) in regex.capture_names().enumerate() {
         let names = Names::Fixed(GROUP);
         let values = group_values(text, range(index));
-        let group = Value::Record(Rc::new(Record { names, values }));
+        let group = Value::record(names, values);
         if let Some(name) = name {
             entries.push((Value::Text(Text::shared(name.into())), group.clone()));
         }
         entries.push((Value::Integer(index as i64), group));
     }
     let mut values = group_values(text, range(0));
-    values.push(Value::Dictionary(Rc::new(Dictionary { entries })));
-    Value::Record(Rc::new(Record { names: Names::Fixed(MATCH), values }))
+    values.push(Value::dictionary(entries));
+    Value::record(Names::Fixed(MATCH), values)
 }

@@ -7,15 +7,13 @@ pub(crate) mod text;
 
 pub(crate) use sequence::empty_sequence;
 
-use std::rc::Rc;
-
 use crate::compile::names::Method;
 use crate::compile::plan::{Argument, Known, Lambda, MethodCall, Node, Op, Style};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::property::no_such;
 use crate::run::{Evaluated, Machine, compare, display, wrong_arguments};
 use crate::value::number::{double_of_decimal, double_of_digits};
-use crate::value::{Boosted, ListKind, Text, Value};
+use crate::value::{ListKind, Text, Value};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -70,7 +68,7 @@ impl<'a> Machine<'a, '_> {
     fn boosted(&mut self, call: &'a MethodCall, value: Value<'a>) -> Evaluated<'a> {
         let factor = self.argument(&call.arguments, 0)?;
         let factor = as_double(&factor).ok_or_else(wrong_arguments)?;
-        Ok(Value::Boosted(Rc::new(Boosted { value, factor })))
+        Ok(Value::boosted(value, factor))
     }
 
     /// The factor of an output.

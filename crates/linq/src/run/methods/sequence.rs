@@ -1,7 +1,5 @@
 //! Methods of sequences.
 
-use std::rc::Rc;
-
 use crate::compile::names::Method;
 use crate::compile::plan::{Argument, Lambda, MethodCall, Op, Style};
 use crate::run::compare::{Strictness, same};
@@ -9,11 +7,11 @@ use crate::run::convert::is_of;
 use crate::run::elements::Elements;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::methods::lambda;
-use crate::run::pipeline::sort_by_keys;
 use crate::run::property::{no_such, position};
 use crate::run::sets::{Groups, ValueSet, dictionary, distinct};
+use crate::run::sorting::sort_by_keys;
 use crate::run::{Evaluated, Machine, overflow_index, wrong_arguments};
-use crate::value::{Group, List, ListKind, Value};
+use crate::value::{ListKind, Value};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -83,7 +81,7 @@ impl<'a> Machine<'a, '_> {
             Method::Distinct | Method::ToHashSet => distinct(self.collect(elements)?),
             Method::ToArray | Method::ToList => {
                 let items = self.collect(elements)?;
-                return Ok(Value::List(Rc::new(List { items, kind: ListKind::Objects })));
+                return Ok(Value::list_of(ListKind::Objects, items));
             }
             Method::Reverse => {
                 let mut items = self.collect(elements)?;
@@ -392,7 +390,7 @@ impl<'a> Machine<'a, '_> {
         }
         let mut items = Vec::new();
         for (key, members) in groups.into_groups() {
-            let group = Value::Group(Rc::new(Group { key: key.clone(), items: members }));
+            let group = Value::group(key.clone(), members);
             items.push(match result {
                 Some(result) => self.call(result, [key, group])?,
                 None => group,
@@ -445,7 +443,7 @@ impl<'a> Machine<'a, '_> {
             rows.push((values, element));
         }
         let descending: Vec<bool> = keys.iter().map(|(_, descending)| *descending).collect();
-        sort_by_keys(&mut rows, &descending)?;
+        let rows = sort_by_keys(rows, &descending)?;
         self.list(rows.into_iter().map(|(_, element)| element).collect())
     }
 }

@@ -6,7 +6,7 @@ use crate::compile::plan::{Argument, Known, MethodCall, Node};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::property::no_such;
 use crate::run::{Evaluated, Machine, overflow_index, wrong_arguments};
-use crate::value::{List, ListKind, Text, Value};
+use crate::value::{ListKind, Text, Value};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -53,7 +53,7 @@ impl<'a> Machine<'a, '_> {
 
     fn plain(&mut self, items: Vec<Value<'a>>) -> Evaluated<'a> {
         self.check_length(items.len())?;
-        Ok(Value::List(std::rc::Rc::new(List { items, kind: ListKind::Plain })))
+        Ok(Value::list_of(ListKind::Plain, items))
     }
 
     /// The characters of all arguments: characters, strings, or arrays of them.

@@ -65,7 +65,12 @@ impl Parser<'_> {
     fn argument(&mut self) -> Parsed<Expr> {
         let is_word = matches!(self.token().kind, TokenKind::Word { .. });
         if is_word && self.ahead(1).is_sign(":") {
-            return Err(self.not_supported(self.token().span, "a named argument"));
+            // The options of `CreateField` may be named; they come in this order in any case.
+            if !self.token().is_word("stored") && !self.token().is_word("analyzed") {
+                return Err(self.not_supported(self.token().span, "a named argument"));
+            }
+            self.advance();
+            self.advance();
         }
         self.expression()
     }
