@@ -111,7 +111,8 @@ impl<'a> Host<'a> for FixtureHost<'a> {
     ) -> Result<Option<DocumentInput<'a>>, HostError> {
         self.asked.push(id.to_owned());
         let found = self.documents.iter().find(|document| {
-            document.id == id && document.collection().eq_ignore_ascii_case(collection)
+            document.id.eq_ignore_ascii_case(id)
+                && document.collection().eq_ignore_ascii_case(collection)
         });
         Ok(found.map(TestDocument::input))
     }

@@ -334,6 +334,18 @@ fn transparent_identifiers_are_never_made() {
     assert_eq!(shown.len(), 1);
 }
 
+/// RavenDB cuts off the fraction of a document's number beside an integer, also to compare.
+#[test]
+fn numbers_of_documents_are_compared_as_the_numbers_they_are() {
+    let fixture = Fixture::new();
+    let map = map(
+        "docs.Docs.Where(d => d.Price > 2 && 2 < d.Price && d.Price != 2 && d.Price < 3 && d.Price == 2.5)\
+         .Select(d => new { d.Price, Cast = (int)d.Price == 2, Product = d.Price * 2, Other = 2 * d.Price })",
+    );
+    let shown = outputs(&map, &fixture.documents[0], &mut NoHost, entry).unwrap();
+    assert_eq!(shown[0].as_deref(), Some("{Cast: true, Other: 5.0, Price: 2.5, Product: 4}"));
+}
+
 #[test]
 fn values_go_back_into_documents_with_their_digits() {
     let fixture = Fixture::new();

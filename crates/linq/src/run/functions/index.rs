@@ -85,7 +85,8 @@ impl<'a> Machine<'a, '_> {
                     self.step()?;
                     items.push(self.load_one(&id?, &collection)?);
                 }
-                self.list(items)
+                // No ids give no sequence, not an empty one.
+                if items.is_empty() { Ok(Value::Missing) } else { self.list(items) }
             }
             id => self.load_one(id, &collection),
         }

@@ -12,7 +12,7 @@ use crate::compile::plan::{Argument, FunctionCall};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::methods::as_text;
 use crate::run::{Evaluated, Machine, compare};
-use crate::value::Value;
+use crate::value::{ListKind, Value};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -90,7 +90,7 @@ impl<'a> Machine<'a, '_> {
     fn enumerable_function(&mut self, call: &'a FunctionCall) -> Evaluated<'a> {
         let arguments = &*call.arguments;
         if call.function == F::EnumerableEmpty {
-            return Ok(Value::list(Vec::new()));
+            return Ok(Value::list_of(ListKind::Objects, Vec::new()));
         }
         let count = usize::try_from(self.integer_argument(arguments, 1)?)
             .map_err(|_| crate::run::overflow_index())?;
@@ -103,7 +103,7 @@ impl<'a> Machine<'a, '_> {
             }
             _ => return Err(crate::run::wrong_arguments()),
         };
-        Ok(Value::list(items))
+        Ok(Value::list_of(ListKind::Objects, items))
     }
 }
 
