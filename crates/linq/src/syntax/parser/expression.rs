@@ -1,6 +1,6 @@
 //! Operators, casts and lambdas.
 
-use crate::syntax::ast::{BinaryOperator, Expr, ExprKind, Pattern, UnaryOperator};
+use crate::syntax::ast::{BinaryOperator, Expr, ExprKind, Pattern, TypeName, UnaryOperator};
 use crate::syntax::lexer::TokenKind;
 use crate::syntax::parser::{Parsed, Parser, is_reserved};
 
@@ -125,12 +125,12 @@ impl Parser<'_> {
         }
         let operand = || Box::new(left.clone());
         let kind = if self.take_word("as") {
-            ExprKind::As { to: self.type_name()?, operand: operand() }
+            ExprKind::As { to: self.tested_type()?, operand: operand() }
         } else if self.take_word("is") {
             let negated = self.take_word("not");
             let what = match self.take_word("null") {
                 true => Pattern::Null,
-                false => Pattern::Type(self.type_name()?),
+                false => Pattern::Type(self.tested_type()?),
             };
             self.refuse_pattern_variable()?;
             ExprKind::Is { operand: operand(), what, negated }
@@ -138,6 +138,16 @@ impl Parser<'_> {
             return Ok(None);
         };
         self.make(kind, left.span.to(self.last_span())).map(Some)
+    }
+
+    /// The type behind `is` or `as`; a `?` that an operand follows belongs to a choice.
+    fn tested_type(&mut self) -> Parsed<TypeName> {
+        let mut tested = self.type_name()?;
+        if tested.nullable && !tested.is_array && self.starts_operand(true) {
+            self.at -= 1;
+            tested.nullable = false;
+        }
+        Ok(tested)
     }
 
     fn refuse_pattern_variable(&self) -> Parsed<()> {

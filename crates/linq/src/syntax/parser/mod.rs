@@ -228,6 +228,7 @@ mod tests {
             "from d in docs select new { X = a < b, Y = (c > (d)), Z = a >> 2 << 3 }",
             "docs.D.Select(d => { return new { d.A }; })",
             "docs.D.Select(delegate)",
+            "from d in docs select new { X = d.A is int ? 1 : 2, Y = d.A as int? ?? 5, Z = d.B is DateTime ? (d.B) : -1 }",
             "from @from in docs select new { @from.where, value = @from.@new }",
         ];
         for text in texts {
