@@ -239,6 +239,8 @@ fn add_terms(
         Value::Bool(value) => add(&IndexValue::of_bool(*value)),
         Value::Integer(value) => add(&IndexValue::of_long(*value)),
         Value::Text(text) => add(&IndexValue::of_text(text.as_str().into())),
+        Value::Date(date) => add(&IndexValue::of_text(date.index_text().into())),
+        Value::OffsetDate(date) => add(&IndexValue::of_text(date.index_text().into())),
         Value::Span(ticks) => {
             let text = TimeSpan { ticks: *ticks }.to_string().into();
             add(&IndexValue::Number { text, long: *ticks, double: *ticks as f64 })

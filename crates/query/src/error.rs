@@ -9,6 +9,7 @@ use std::fmt;
 
 use documents::DocumentError;
 use rql::{ParseError, Position};
+use script::ScriptError;
 use search::SearchError;
 
 /// The families of failures, as clients tell them apart.
@@ -30,6 +31,8 @@ pub enum Family {
     Documents,
     /// The query is fine but the files of the index could not be read.
     Index,
+    /// A script of the query failed on a document.
+    Script,
 }
 
 /// A query that gives no result.
@@ -93,6 +96,8 @@ pub enum QueryError {
     Documents(DocumentError),
     /// The index could not be read.
     Index(SearchError),
+    /// A script of the query failed.
+    Script(ScriptError),
 }
 
 impl QueryError {
@@ -110,6 +115,7 @@ impl QueryError {
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
             QueryError::Index(_) => Family::Index,
+            QueryError::Script(_) => Family::Script,
         }
     }
 }
@@ -144,6 +150,7 @@ impl fmt::Display for QueryError {
             }
             QueryError::Documents(error) => error.fmt(out),
             QueryError::Index(error) => error.fmt(out),
+            QueryError::Script(error) => error.fmt(out),
         }
     }
 }
@@ -154,6 +161,7 @@ impl Error for QueryError {
             QueryError::Parse { error, .. } => Some(error),
             QueryError::Documents(error) => Some(error),
             QueryError::Index(error) => Some(error),
+            QueryError::Script(error) => Some(error),
             QueryError::Argument { .. }
             | QueryError::Method { .. }
             | QueryError::Invalid { .. }
@@ -168,6 +176,12 @@ impl Error for QueryError {
 impl From<DocumentError> for QueryError {
     fn from(error: DocumentError) -> QueryError {
         QueryError::Documents(error)
+    }
+}
+
+impl From<ScriptError> for QueryError {
+    fn from(error: ScriptError) -> QueryError {
+        QueryError::Script(error)
     }
 }
 

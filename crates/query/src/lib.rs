@@ -17,6 +17,7 @@
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
+//! | `row_script` | rows that a script makes, and what `load` puts beside them |
 //! | `collection_execution`, `index_execution`, `result` | the rows |
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,7 @@ mod parameters;
 mod plan;
 mod projection;
 mod result;
+mod row_script;
 mod search_words;
 mod searched_fields;
 mod sought_value;
@@ -49,4 +51,5 @@ pub use paging::{PageWindow, Paging};
 pub use plan::{Plan, PlannedInclude, RowOrder, ShownRows, SourceDocuments, parse, plan};
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
+pub use row_script::RowScript;
 pub use searched_fields::SearchedFields;

@@ -4,7 +4,7 @@
 //! not take it for the document.
 
 use blittable::write_json_string;
-use documents::{DocumentRow, FieldPath as DocumentPath, FieldStep};
+use documents::{DocumentRow, FieldPath as DocumentPath, FieldStep, Found};
 use model::date;
 use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selection};
 
@@ -12,6 +12,7 @@ use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::{Asked, place_of};
 use crate::result::Row;
+use crate::row_script::{Beside, PlannedLoad};
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,18 +43,26 @@ pub(crate) enum ProjectedValue {
         /// know this of fields that are written with the alias of the source.
         absent_when_missing: bool,
     },
+    /// A field of a document that is loaded beside the row; absent when it is missing.
+    Loaded {
+        /// Which of the loaded documents.
+        at: usize,
+        path: DocumentPath,
+    },
     /// A property of the document's metadata that the server keeps beside the document.
     LastModified,
 }
 
 impl<'a> Asked<'a> {
     /// The projection of a `select`; `None` when whole documents are selected.
-    pub(crate) fn projection(&self, select: &'a Select) -> Result<Option<Projection>, QueryError> {
+    pub(crate) fn projection(
+        &self,
+        select: &'a Select,
+        loads: &[PlannedLoad],
+    ) -> Result<Option<Projection>, QueryError> {
         let items = match &select.selection {
-            Selection::Everything => return Ok(None),
-            Selection::Script(_) => {
-                return Err(self.not_yet("a JavaScript projection", None));
-            }
+            // What a script makes is no projection of fields.
+            Selection::Everything | Selection::Script(_) => return Ok(None),
             Selection::Items(items) => items,
         };
         if let [SelectItem { value: Expression::Field(path), .. }] = items.as_slice()
@@ -63,7 +72,7 @@ impl<'a> Asked<'a> {
         }
         let mut fields: Vec<ProjectedField> = Vec::with_capacity(items.len());
         for item in items {
-            let field = self.projected_field(item)?;
+            let field = self.projected_field(item, loads)?;
             if fields.iter().any(|earlier| earlier.name == field.name) {
                 return Err(self.duplicate_alias(&field.name));
             }
@@ -72,10 +81,17 @@ impl<'a> Asked<'a> {
         Ok(Some(Projection { fields }))
     }
 
-    fn projected_field(&self, item: &'a SelectItem) -> Result<ProjectedField, QueryError> {
+    fn projected_field(
+        &self,
+        item: &'a SelectItem,
+        loads: &[PlannedLoad],
+    ) -> Result<ProjectedField, QueryError> {
         let (implied_name, value) = match &item.value {
             id if is_id(id) => ("id()".to_owned(), ProjectedValue::Id),
-            Expression::Field(path) => self.projected_path(path)?,
+            Expression::Field(path) => match self.loaded_path(path, loads)? {
+                Some(loaded) => loaded,
+                None => self.projected_path(path)?,
+            },
             Expression::Literal(Literal::Parameter(_)) => {
                 return Err(self.not_yet("a parameter in SELECT", None));
             }
@@ -87,6 +103,23 @@ impl<'a> Asked<'a> {
             other => return Err(self.not_yet("a condition in SELECT", place_of(other))),
         };
         Ok(ProjectedField { name: item.alias.clone().unwrap_or(implied_name), value })
+    }
+
+    /// A path that starts from a loaded document.
+    fn loaded_path(
+        &self,
+        path: &FieldPath,
+        loads: &[PlannedLoad],
+    ) -> Result<Option<(String, ProjectedValue)>, QueryError> {
+        let Some(PathStep::Name { name, .. }) = path.steps.first() else { return Ok(None) };
+        let Some(at) = loads.iter().position(|load| load.alias == *name) else { return Ok(None) };
+        match path.without_alias(Some(name)) {
+            None => Err(self.not_yet("a whole loaded document in SELECT", Some(path.offset))),
+            Some(inner) => {
+                let value = ProjectedValue::Loaded { at, path: document_path(&inner) };
+                Ok(Some((inner.text(), value)))
+            }
+        }
     }
 
     fn projected_path(&self, path: &FieldPath) -> Result<(String, ProjectedValue), QueryError> {
@@ -162,20 +195,17 @@ fn constant(literal: &Literal) -> (String, ProjectedValue) {
 }
 
 impl Projection {
-    /// Appends the projected row as JSON.
-    pub(crate) fn write_json(&self, row: &Row<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
-        let document = &row.document;
+    /// Appends the projected row as JSON; `beside` is what was loaded.
+    pub(crate) fn write_json(
+        &self,
+        row: &Row<'_>,
+        beside: &[Beside<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
         out.push(b'{');
-        self.write_fields(document, out)?;
-        out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
-        write_json_string(document.change_vector(), out);
-        out.extend_from_slice(b",\"@id\":");
-        write_json_string(document.id(), out);
-        out.extend_from_slice(b",\"@index-score\":");
-        out.extend_from_slice(row.score.unwrap_or_default().to_string().as_bytes());
-        out.extend_from_slice(b",\"@last-modified\":");
-        write_json_string(&date::format(document.last_modified_ticks()), out);
-        out.extend_from_slice(b"}}");
+        self.write_fields(&row.document, beside, out)?;
+        write_projection_metadata(row, out);
+        out.push(b'}');
         Ok(())
     }
 
@@ -183,15 +213,35 @@ impl Projection {
     pub(crate) fn write_fields(
         &self,
         document: &DocumentRow<'_>,
+        beside: &[Beside<'_>],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
-        self.fields.iter().try_for_each(|field| field.write_json(document, out))
+        self.fields.iter().try_for_each(|field| field.write_json(document, beside, out))
     }
+}
+
+/// Appends the property `@metadata` of a row that is no whole document.
+pub(crate) fn write_projection_metadata(row: &Row<'_>, out: &mut Vec<u8>) {
+    let document = &row.document;
+    out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
+    write_json_string(document.change_vector(), out);
+    out.extend_from_slice(b",\"@id\":");
+    write_json_string(document.id(), out);
+    out.extend_from_slice(b",\"@index-score\":");
+    out.extend_from_slice(row.score.unwrap_or_default().to_string().as_bytes());
+    out.extend_from_slice(b",\"@last-modified\":");
+    write_json_string(&date::format(document.last_modified_ticks()), out);
+    out.push(b'}');
 }
 
 impl ProjectedField {
     /// Appends name, value and a comma.
-    fn write_json(&self, document: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+    fn write_json(
+        &self,
+        document: &DocumentRow<'_>,
+        beside: &[Beside<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
         let mark = out.len();
         write_json_string(&self.name, out);
         out.push(b':');
@@ -204,6 +254,17 @@ impl ProjectedField {
             ProjectedValue::Field { path, absent_when_missing } => {
                 let found = path.find(document.body().root())?;
                 if *absent_when_missing && found.is_missing() {
+                    out.truncate(mark);
+                    return Ok(());
+                }
+                found.write_json(out)?;
+            }
+            ProjectedValue::Loaded { at, path } => {
+                let found = match beside.get(*at) {
+                    Some(Beside::One(Some(loaded))) => path.find(loaded.body().root())?,
+                    Some(Beside::One(None) | Beside::Many(_)) | None => Found::Missing,
+                };
+                if found.is_missing() {
                     out.truncate(mark);
                     return Ok(());
                 }

@@ -2,15 +2,19 @@
 //!
 //! Nothing is collected but the ids of included documents, so memory follows the page.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
+use script::BoundProjection;
 use storage::Transaction;
 
 use crate::distinct::DistinctRows;
 use crate::error::QueryError;
 use crate::plan::ShownRows;
+use crate::projection::write_projection_metadata;
+use crate::row_script::{self, Beside, RowHost, arguments_of, load_beside};
 
 /// One row on its way out.
 pub struct Row<'t> {
@@ -59,8 +63,11 @@ pub struct QueryResult<'t, T> {
     source: Box<dyn RowSource<'t> + 't>,
     rows: Rows<'t>,
     shown: ShownRows,
+    script: Option<&'t BoundProjection<'t>>,
     facts: ResultFacts,
     included: Included,
+    /// Ids that scripts wanted to be given along.
+    wanted: RefCell<Vec<String>>,
 }
 
 /// The ids that included paths found, and the ids of the rows, which are not repeated.
@@ -87,7 +94,16 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 Box::new(DistinctRows::new(rows, projection.clone()).skip(start).take(page_size))
             }
         };
-        Ok(Self { documents, source, rows, shown, facts, included: Included::default() })
+        let included = Included::default();
+        let wanted = RefCell::default();
+        Ok(Self { documents, source, rows, shown, script: None, facts, included, wanted })
+    }
+
+    /// The same result with the script that makes its rows; see [`crate::RowScript`].
+    #[must_use]
+    pub fn with_script(mut self, script: Option<&'t BoundProjection<'t>>) -> Self {
+        self.script = script;
+        self
     }
 
     /// What is told of the result beside its rows.
@@ -144,7 +160,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 
     /// Whether rows are projections instead of documents.
     pub fn is_projection(&self) -> bool {
-        self.shown.projection.is_some()
+        self.shown.projection.is_some() || self.shown.is_script
     }
 
     /// The next row.
@@ -165,19 +181,69 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// # Errors
     ///
     /// [`QueryError::Documents`] when the document is damaged; `out` then ends in the middle of it.
-    pub fn write_row(&self, row: &Row<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+    pub fn write_row(&self, row: &Row<'t>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        let loads = match self.is_projection() {
+            true => self.shown.loads.as_slice(),
+            false => &[],
+        };
+        let beside = load_beside(self.documents, loads, &row.document)?;
+        if self.shown.is_script {
+            return self.write_script_row(row, &beside, out);
+        }
         match &self.shown.projection {
-            Some(projection) => projection.write_json(row, out),
+            Some(projection) => projection.write_json(row, &beside, out),
             None => Ok(documents::write_found_document_json(&row.document, row.score, out)?),
         }
+    }
+
+    fn write_script_row(
+        &self,
+        row: &Row<'t>,
+        beside: &[Beside<'t>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let Some(script) = self.script else {
+            let message = "The rows of this query are made by a script, and nobody runs it";
+            return Err(QueryError::InvalidOperation { message: message.to_owned() });
+        };
+        let mut host = RowHost { documents: self.documents, included: &self.wanted };
+        let arguments = arguments_of(&row.document, beside)?;
+        for (number, value) in row_script::run(script, &arguments, &mut host)?.iter().enumerate() {
+            if 0 < number {
+                out.push(b',');
+            }
+            let mark = out.len();
+            value.write_json(out)?;
+            // The row's own metadata goes in front of the closing brace.
+            out.truncate(out.len() - 1);
+            if mark + 1 < out.len() {
+                out.push(b',');
+            }
+            write_projection_metadata(row, out);
+            out.push(b'}');
+        }
+        Ok(())
     }
 
     /// The documents to give along with the rows that [`QueryResult::next_row`] has given, in the
     /// order in which they were met; rows themselves and missing documents are not among them.
     pub fn includes(&self) -> impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + '_ {
+        let wanted: Vec<DocumentId> = self
+            .wanted
+            .borrow()
+            .iter()
+            .filter_map(|id| DocumentId::new(id.as_str()).ok())
+            .filter(|id| !self.included.met.contains(id))
+            .collect();
         let ids = self.included.in_order.iter().filter(|id| !self.included.rows.contains(*id));
-        ids.filter_map(|id| documents::get(self.documents, id).transpose())
+        let ids: Vec<_> = ids.cloned().chain(distinct(wanted)).collect();
+        ids.into_iter().filter_map(|id| documents::get(self.documents, &id).transpose())
     }
+}
+
+fn distinct(ids: Vec<DocumentId>) -> impl Iterator<Item = DocumentId> {
+    let mut met = HashSet::new();
+    ids.into_iter().filter(move |id| met.insert(id.clone()))
 }
 
 impl Included {

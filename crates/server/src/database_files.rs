@@ -41,6 +41,11 @@ impl DatabaseFiles {
         Arc::new(DatabaseFiles { settings, platform, memory, plan, scripts })
     }
 
+    /// Runs the scripts of all databases.
+    pub(crate) fn scripts(&self) -> &ScriptPool {
+        &self.scripts
+    }
+
     /// How the database of this record is opened.
     pub(crate) fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
         let overrides = match body_of(record).get("Settings") {

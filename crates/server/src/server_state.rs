@@ -15,6 +15,7 @@ use database::{DatabaseRegistry, MemoryLevel, Operations, ServerCatalog};
 use flate2::Compression;
 use http::{HeaderMap, HeaderValue};
 use platform::Platform;
+use script::ScriptPool;
 use settings::{GzipLevel, Settings};
 use wire::{
     ProtocolError,
@@ -99,6 +100,11 @@ impl ServerState {
             public_address,
             address: OnceLock::new(),
         }
+    }
+
+    /// Runs the scripts of queries.
+    pub(crate) fn scripts(&self) -> &ScriptPool {
+        self.files.scripts()
     }
 
     /// A number that nobody can guess.

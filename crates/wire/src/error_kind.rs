@@ -74,6 +74,8 @@ kinds! {
         "Raven.Client.Exceptions.Documents.DocumentCollectionMismatchException";
     /// A query that cannot be run.
     InvalidQuery = 500 "Raven.Client.Exceptions.InvalidQueryException";
+    /// A script that failed.
+    JavaScript = 500 "Raven.Client.Exceptions.Documents.Patching.JavaScriptException";
     /// A query that cannot be parsed.
     QueryParse = 500 "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
     /// No index of that name.

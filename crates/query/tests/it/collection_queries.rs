@@ -238,12 +238,10 @@ fn distinct_rows_are_shown_once_and_the_others_are_counted() {
 }
 
 #[test]
-fn no_index_exists() {
+fn documents_are_no_index() {
     let database = harbour();
     for text in ["from index 'no/such'", "from index X where A = $p select distinct B"] {
         let missing = database.try_ask(text, Paging::default()).unwrap_err();
         assert_eq!(missing.family(), Family::MissingIndex, "{text}");
     }
-    let invalid = database.try_ask("from index 'x' limit -1", Paging::default()).unwrap_err();
-    assert_eq!(invalid.family(), Family::InvalidQuery);
 }

@@ -11,8 +11,9 @@ use database::DatabaseLease;
 use http::StatusCode;
 use indexing::Index;
 use model::date;
-use query::{Family, IndexSnapshot, Paging, QueryError, QueryResult};
+use query::{Family, IndexSnapshot, Paging, QueryError, QueryResult, RowScript};
 use rql::Query;
+use script::BoundProjection;
 use storage::ReadTransaction;
 use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
 
@@ -144,7 +145,9 @@ fn answer(
 ) -> Result<Answer, ProtocolError> {
     let (shape, began) = (prepared.shape, prepared.began);
     let snapshot = Snapshot::take(&database, index);
-    let result = prepared.execute(&snapshot).map_err(query_error)?;
+    let script = RowScript::of(&prepared.query, call.state.scripts());
+    let script = prepared.bind(script.as_ref())?;
+    let result = prepared.execute(&snapshot).map_err(query_error)?.with_script(script.as_ref());
     if shape != Shape::Page && result.included_paths().is_some() {
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
@@ -250,10 +253,12 @@ fn stream_result(
         let mut out = Vec::new();
         let sender = PieceSender::new(sender, database);
         let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        let written = prepared
-            .execute(&snapshot)
-            .map_err(query_error)
-            .and_then(|result| prepared.write(&state, result, &mut out, &mut send));
+        let script = RowScript::of(&prepared.query, state.scripts());
+        let written = prepared.bind(script.as_ref()).and_then(|script| {
+            let result = prepared.execute(&snapshot).map_err(query_error)?;
+            let result = result.with_script(script.as_ref());
+            prepared.write(&state, result, &mut out, &mut send)
+        });
         match written {
             Ok(true) => sender.finish(Bytes::from(out)),
             Ok(false) => {}
@@ -268,6 +273,16 @@ fn stream_result(
 type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
 
 impl Prepared {
+    /// Gives the script of the query its parameters.
+    fn bind<'s>(
+        &self,
+        script: Option<&'s RowScript>,
+    ) -> Result<Option<BoundProjection<'s>>, ProtocolError> {
+        let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
+        let bound = script.map(|script| script.bind(&self.query, parameters));
+        bound.transpose().map_err(query_error)
+    }
+
     fn execute<'t>(
         &self,
         snapshot: &'t Snapshot,
@@ -430,6 +445,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Argument => ErrorKind::Argument,
         Family::Index => ErrorKind::Internal,
+        Family::Script => ErrorKind::JavaScript,
         Family::Documents => match &error {
             QueryError::Documents(error) => return document_error(error),
             _ => ErrorKind::Internal,

@@ -126,3 +126,52 @@ fn streams_begin_with_statistics() {
     assert_eq!(include.json()["Type"], "System.NotSupportedException");
     assert_eq!(server.get("/databases/db/streams/docs?startsWith=users/").ids().len(), 3);
 }
+
+#[test]
+fn scripts_make_rows_of_documents_and_of_what_is_loaded_beside_them() {
+    let server = three_users();
+    server.put("c/1", r#"{"City":"Oz"}"#);
+    let rows = |text: &str, parameters: &str| {
+        let body = json!({"Query": text}).to_string();
+        let body = body.replacen('{', &format!(r#"{{"QueryParameters":{parameters},"#), 1);
+        let reply = query(&server, &body);
+        assert_eq!(reply.status, 200, "{text}: {}", reply.text());
+        let mut answer = reply.json();
+        for row in answer["Results"].as_array_mut().unwrap() {
+            assert_eq!(row["@metadata"]["@projection"], true, "{text}");
+            row.as_object_mut().unwrap().remove("@metadata");
+        }
+        answer
+    };
+    let answer = rows(
+        "from Users as u where id() = 'users/2' select { Twice: u.N * 2, No: u.Nope.x }",
+        "{}",
+    );
+    assert_eq!(answer["Results"], json!([{"Twice": 4, "No": null}]));
+    let answer =
+        rows("from Users as u where u.N < 2 select { Sum: u.N + $more }", r#"{"more":40}"#);
+    assert_eq!(answer["Results"], json!([{"Sum": 41}]));
+    let text = "declare function f(u, c) { return { N: u.N, City: c.City }; } \
+                from Users as u load u.C as c select f(u, c)";
+    assert_eq!(
+        rows(text, "{}")["Results"],
+        json!([{"N": 1, "City": "Oz"}, {"N": 2, "City": null}, {"N": 3, "City": null}])
+    );
+    let text = "from Users as u load u.C as c select u.N, c.City as Town";
+    assert_eq!(rows(text, "{}")["Results"], json!([{"N": 1, "Town": "Oz"}, {"N": 2}, {"N": 3}]));
+    let text = "from Users as u where id() = 'users/1' select { I: include(u.C) }";
+    assert_eq!(rows(text, "{}")["Includes"]["c/1"]["City"], "Oz");
+    for (text, part) in [
+        ("from Users select { N: 1 }", "requires that aliases will be defined"),
+        ("from Users as u select { N: ! }", "Select clause contains invalid script"),
+        (
+            "declare function f(u) { return 5; } from Users as u select f(u)",
+            "must return an object",
+        ),
+        ("from Users as u load x.C as c select c.City", "Unknown alias x"),
+    ] {
+        let reply = query(&server, &json!({"Query": text}).to_string());
+        let message = reply.json()["Message"].as_str().unwrap_or_default().to_owned();
+        assert!(reply.status == 500 && message.contains(part), "{text}: {}", reply.text());
+    }
+}

@@ -1,0 +1,314 @@
+//! Rows that a script makes: `select { … }` and `select f(…)`, with the documents that `load` puts
+//! beside each row.
+//!
+//! A script is compiled once per query and called once per row, on the thread that writes the rows.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use blittable::{Edit, Item, Object, Value};
+use documents::{DocumentRow, FieldPath, Found};
+use model::DocumentId;
+use rql::{DeclarationKind, Expression, Query, Select, SelectItem, Selection};
+use script::{
+    Argument, BoundProjection, Budget, DocumentInfo, Engine, Host, HostError, ScriptDocument,
+    ScriptPool, ScriptValue,
+};
+use storage::Transaction;
+
+use crate::error::QueryError;
+use crate::parameters::Asked;
+use crate::projection::document_path;
+
+/// How deep the arrays of a parameter may lie in each other.
+const PARAMETER_DEPTH_MAX: usize = 64;
+
+/// The script of a query, ready for the thread that made it.
+pub struct RowScript {
+    engine: Rc<Engine>,
+    projection: script::Projection,
+}
+
+impl RowScript {
+    /// The script that makes the rows of `query`; `None` when none does.
+    pub fn of(query: &Query, pool: &ScriptPool) -> Option<RowScript> {
+        let text = script_text(query)?;
+        let declarations: Vec<String> = query
+            .declarations
+            .iter()
+            .filter(|declaration| declaration.kind == DeclarationKind::Function)
+            .map(|declaration| {
+                let parameters = declaration.parameters.join(", ");
+                format!("function {}({parameters}) {{{}}}", declaration.name, declaration.body)
+            })
+            .collect();
+        let declarations: Vec<&str> = declarations.iter().map(String::as_str).collect();
+        let names: Vec<&str> = names_of(query).collect();
+        let projection = script::Projection::new(&names, &declarations, &text);
+        Some(RowScript { engine: pool.engine(), projection })
+    }
+
+    /// Gives the script the values of the query's parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Invalid`] when the text is no script.
+    pub fn bind(
+        &self,
+        query: &Query,
+        parameters: Option<Object<'_>>,
+    ) -> Result<BoundProjection<'_>, QueryError> {
+        let value_of = |name: &str| {
+            let value = parameters?.get(name).ok()??;
+            script_value(&value, 0)
+        };
+        let bound = self.projection.bind(&self.engine, value_of);
+        bound.map_err(|error| {
+            let message = format!("Select clause contains invalid script\n{error}");
+            Asked { query, parameters }.invalid(message)
+        })
+    }
+}
+
+/// The names of a row's documents, in the order of the arguments: the row itself, then those loaded.
+fn names_of(query: &Query) -> impl Iterator<Item = &str> {
+    query
+        .source
+        .alias
+        .as_deref()
+        .into_iter()
+        .chain(query.load.iter().map(|item| item.alias.as_str()))
+}
+
+/// The expression that a row is, if a script makes it.
+fn script_text(query: &Query) -> Option<String> {
+    match &query.select.as_ref()?.selection {
+        Selection::Script(text) => Some(format!("{{{text}}}")),
+        Selection::Items(items) => match items.as_slice() {
+            [SelectItem { value: Expression::Method(call), .. }]
+                if is_declared(query, &call.name) =>
+            {
+                Some(call.to_string())
+            }
+            _ => None,
+        },
+        Selection::Everything => None,
+    }
+}
+
+fn is_declared(query: &Query, name: &str) -> bool {
+    query.declarations.iter().any(|declaration| {
+        declaration.kind == DeclarationKind::Function && declaration.name == name
+    })
+}
+
+/// Whether a script makes the rows of this `select`.
+pub(crate) fn is_script(query: &Query, select: &Select) -> bool {
+    matches!(select.selection, Selection::Script(_)) || script_text(query).is_some()
+}
+
+/// One document, or several, to load beside each row.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PlannedLoad {
+    /// Which of the row's documents the path starts from.
+    from: usize,
+    path: FieldPath,
+    many: bool,
+    /// The name of the loaded document.
+    pub(crate) alias: String,
+}
+
+impl Asked<'_> {
+    /// What is to be loaded beside each row. A path starts from the row or from what was loaded before.
+    pub(crate) fn loads(&self) -> Result<Vec<PlannedLoad>, QueryError> {
+        let known: Vec<&str> = names_of(self.query).collect();
+        let mut loads: Vec<PlannedLoad> = Vec::with_capacity(self.query.load.len());
+        for item in &self.query.load {
+            let path = document_path(&item.path);
+            let [first, rest @ ..] = path.steps() else { continue };
+            let documents::FieldStep::Member(first) = first else { continue };
+            let own = loads.len() + 1;
+            let Some(from) = known[..own.min(known.len())].iter().position(|name| name == first)
+            else {
+                let message = format!("Unknown alias {first} in the LOAD clause");
+                return Err(self.invalid(message));
+            };
+            let path = FieldPath::new(rest.to_vec());
+            loads.push(PlannedLoad { from, path, many: item.many, alias: item.alias.clone() });
+        }
+        Ok(loads)
+    }
+}
+
+/// The documents of one row: itself, then those loaded.
+pub(crate) enum Beside<'t> {
+    One(Option<DocumentRow<'t>>),
+    Many(Vec<DocumentRow<'t>>),
+}
+
+/// Loads what stands beside a row.
+pub(crate) fn load_beside<'t, T: Transaction>(
+    documents: &'t T,
+    loads: &[PlannedLoad],
+    row: &DocumentRow<'t>,
+) -> Result<Vec<Beside<'t>>, QueryError> {
+    let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
+    for load in loads {
+        let root = match load.from {
+            0 => Some(row.body().root()),
+            loaded => match &beside[loaded - 1] {
+                Beside::One(Some(document)) => Some(document.body().root()),
+                Beside::One(None) | Beside::Many(_) => None,
+            },
+        };
+        let mut ids = Vec::new();
+        if let Some(root) = root {
+            collect_ids(&load.path.find(root)?, &mut ids)?;
+        }
+        let mut found = Vec::new();
+        for id in ids {
+            // A text that is too long for an id names no document.
+            if let Ok(id) = DocumentId::new(id)
+                && let Some(document) = documents::get(documents, &id)?
+            {
+                found.push(document);
+            }
+        }
+        beside.push(match load.many {
+            true => Beside::Many(found),
+            false => Beside::One(found.into_iter().next()),
+        });
+    }
+    Ok(beside)
+}
+
+fn collect_ids(found: &Found<'_>, ids: &mut Vec<String>) -> Result<(), QueryError> {
+    match found {
+        Found::One(Value::String(text)) => ids.push(text.as_cow()?.into_owned()),
+        Found::One(Value::Array(array)) => {
+            for element in array.iter() {
+                collect_ids(&Found::One(element?), ids)?;
+            }
+        }
+        Found::List(list) => list.iter().try_for_each(|found| collect_ids(found, ids))?,
+        Found::Missing | Found::Length(_) | Found::One(_) => {}
+    }
+    Ok(())
+}
+
+/// A row's documents as arguments of the script.
+pub(crate) fn arguments_of(
+    row: &DocumentRow<'_>,
+    beside: &[Beside<'_>],
+) -> Result<Vec<Argument>, QueryError> {
+    let mut arguments = vec![Argument::Document(script_document(row))];
+    for documents in beside {
+        arguments.push(match documents {
+            Beside::One(Some(document)) => Argument::Document(loaded_document(document)?),
+            Beside::One(None) => Argument::Value(ScriptValue::Null),
+            Beside::Many(documents) => {
+                let documents: Result<_, QueryError> =
+                    documents.iter().map(|document| Ok(Some(loaded_document(document)?))).collect();
+                Argument::Documents(documents?)
+            }
+        });
+    }
+    Ok(arguments)
+}
+
+fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
+    DocumentInfo {
+        id: document.id().into(),
+        change_vector: document.change_vector().into(),
+        last_modified_ticks: document.last_modified_ticks(),
+    }
+}
+
+fn script_document(document: &DocumentRow<'_>) -> ScriptDocument {
+    ScriptDocument::new(document.body().to_buf(), info_of(document))
+}
+
+/// A document that is shown inside of a row says in its metadata which one it is.
+fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {
+    let edits = [Edit::Set { path: &["@metadata", "@id"], item: Item::String(document.id()) }];
+    let body = blittable::modify(&document.body(), &edits).map_err(|error| {
+        QueryError::InvalidOperation { message: format!("A loaded document is too large: {error}") }
+    })?;
+    Ok(ScriptDocument::new(body, info_of(document)))
+}
+
+/// What a row's script may ask for.
+pub(crate) struct RowHost<'h, T> {
+    pub(crate) documents: &'h T,
+    /// Ids that the script wants to be given along.
+    pub(crate) included: &'h RefCell<Vec<String>>,
+}
+
+impl<T: Transaction> Host for RowHost<'_, T> {
+    fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
+        // A text that is too long for an id names no document.
+        let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+        let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
+        Ok(Some(loaded_document(&document)?))
+    }
+
+    fn include(&mut self, id: &str) -> Result<(), HostError> {
+        self.included.borrow_mut().push(id.to_owned());
+        Ok(())
+    }
+}
+
+/// Runs the script for one row: the objects that it gives, one as a rule.
+pub(crate) fn run<T: Transaction>(
+    script: &BoundProjection<'_>,
+    arguments: &[Argument],
+    host: &mut RowHost<'_, T>,
+) -> Result<Vec<ScriptValue>, QueryError> {
+    let value = script.evaluate(arguments, Budget::default(), host)?;
+    let values = match value {
+        ScriptValue::Array(values) if !values.is_empty() => values,
+        value => vec![value],
+    };
+    for value in &values {
+        if !matches!(value, ScriptValue::Object(_) | ScriptValue::Stored(_)) {
+            let mut shown = Vec::new();
+            value.write_json(&mut shown)?;
+            let shown = String::from_utf8_lossy(&shown).into_owned();
+            let message = format!(
+                "Query returning a single function call result must return an object, but got: \
+                 {shown}"
+            );
+            return Err(QueryError::InvalidOperation { message });
+        }
+    }
+    Ok(values)
+}
+
+/// A parameter as a value of the script; `None` for what is nested too deeply.
+fn script_value(value: &Value<'_>, depth: usize) -> Option<ScriptValue> {
+    if depth == PARAMETER_DEPTH_MAX {
+        return None;
+    }
+    Some(match value {
+        Value::Null => ScriptValue::Null,
+        Value::Bool(value) => ScriptValue::Bool(*value),
+        Value::Integer(value) => ScriptValue::Integer(*value),
+        Value::Number(digits) => ScriptValue::Number((*digits).into()),
+        Value::String(text) => ScriptValue::String(text.as_cow().ok()?.into()),
+        Value::Array(array) => ScriptValue::Array(
+            array
+                .iter()
+                .map(|element| script_value(&element.ok()?, depth + 1))
+                .collect::<Option<_>>()?,
+        ),
+        Value::Object(object) => ScriptValue::Object(
+            object
+                .iter()
+                .map(|member| {
+                    let (name, value) = member.ok()?;
+                    Some((name.into(), script_value(&value, depth + 1)?))
+                })
+                .collect::<Option<_>>()?,
+        ),
+    })
+}
