@@ -5,6 +5,7 @@
 //! and leave gaps where stop words were dropped, and their offsets are those of the text as it was
 //! given, so it can be highlighted.
 
+mod characters;
 mod n_gram;
 mod names;
 mod standard;
@@ -80,10 +81,10 @@ impl Analyzer {
             Analyzer::RavenStandard | Analyzer::Standard => standard_words(text, sink),
             Analyzer::Whitespace => split(text, is_no_space, &mut |token| sink(token)),
             Analyzer::LowerCaseWhitespace => split(text, is_no_space, &mut lower_cased(sink)),
-            Analyzer::Simple => split(text, char::is_alphabetic, &mut lower_cased(sink)),
+            Analyzer::Simple => split(text, characters::is_letter, &mut lower_cased(sink)),
             Analyzer::Stop => {
                 let mut words = without_stop_words(sink);
-                split(text, char::is_alphabetic, &mut lower_cased(&mut words));
+                split(text, characters::is_letter, &mut lower_cased(&mut words));
             }
             Analyzer::NGram { min, max } => n_gram::n_grams(text, *min, *max, sink),
         }

@@ -19,7 +19,10 @@
 //! The longest match wins; of equally long ones, the first in Lucene's order, which is the one above
 //! except that DEPRECATED is last. What no rule matches stands between words.
 
-use super::{Token, WORD_CHARACTERS_MAX};
+use super::{
+    Token, WORD_CHARACTERS_MAX,
+    characters::{is_digit, is_letter},
+};
 
 /// What a character is in the grammar.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,14 +38,11 @@ fn class(character: char) -> Class {
         'a'..='z' | 'A'..='Z' => Class::Letter,
         '0'..='9' => Class::Digit,
         '\0'..='\x7f' => Class::Other,
-        // Lucene looks at UTF-16 units: of what lies beyond the basic plane it sees no letters.
-        '\u{10000}'.. => Class::Other,
         _ if is_cjk(character) => Class::Cjk,
         '\u{e00}'..='\u{e59}' => Class::Letter,
-        _ if character.is_alphabetic() => Class::Letter,
-        // Fractions, and numbers in circles and the like, are no digits.
-        '\u{b2}'..='\u{be}' | '\u{2000}'..='\u{3fff}' => Class::Other,
-        _ if character.is_numeric() => Class::Digit,
+        // Lucene looks at UTF-16 units: of what lies beyond the basic plane it sees no letters.
+        _ if is_letter(character) => Class::Letter,
+        _ if is_digit(character) => Class::Digit,
         _ => Class::Other,
     }
 }
