@@ -92,7 +92,9 @@ impl IndexBatch {
             list(self, field, TermKind::Exists, &[], false);
             section.shape()?.for_each(|kind| list(self, field, kind, &[], false));
             let has_words = section.words.is_some();
-            *self.words.entry(field).or_default() -= section.words.unwrap_or_default() as i64;
+            if let Some(words) = section.words {
+                self.count_removed_words(field, words)?;
+            }
             while let Some(term) = section.next_term()? {
                 list(self, field, term.kind, term.bytes(), has_words);
             }
@@ -100,6 +102,13 @@ impl IndexBatch {
         removals.entries += 1;
         tx.tree_mut(&trees::ENTRIES)?.delete(&key)?;
         tx.tree_mut(&trees::STORED)?.delete(&key)?;
+        Ok(())
+    }
+
+    fn count_removed_words(&mut self, field: FieldId, words: u64) -> Result<(), SearchError> {
+        let change = self.words.entry(field).or_default();
+        let words = i64::try_from(words).ok().and_then(|words| change.checked_sub(words));
+        *change = words.ok_or_else(|| SearchError::corrupt("a record has too many words"))?;
         Ok(())
     }
 

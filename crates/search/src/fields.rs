@@ -157,7 +157,7 @@ impl FieldSet {
             let (name, value) = entry?;
             let name = field_name(&name)?;
             let record = FieldRecord::read(value)?;
-            fields.next = fields.next.max(record.id.0 + 1);
+            fields.next = fields.next.max(record.id.0.saturating_add(1));
             fields.stored.insert(name.into(), record);
         }
         Ok(fields)

@@ -45,6 +45,9 @@ impl<T: Transaction> EntryFilter for PhraseFilter<'_, T> {
                 .positions()
                 .map(|position| position.map(|position| i64::from(position) - i64::from(*place)))
                 .collect::<Result<_, _>>()?;
+            if places.is_empty() {
+                return Err(SearchError::corrupt("a word stands nowhere in its text"));
+            }
             starts.push(places);
         }
         let found = match self.slop {

@@ -10,6 +10,8 @@ use crate::{error::SearchError, trees, varint::ByteReader};
 
 const KEY: &[u8] = b"state";
 const VERSION: u8 = 1;
+/// No index lives to see such a number.
+const NUMBER_MAX: u64 = 1 << 56;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexState {
@@ -34,7 +36,12 @@ impl IndexState {
         if reader.array::<8>()?[0] != VERSION {
             return Err(SearchError::corrupt("the state of an index has an unknown version"));
         }
-        Ok(Self { next_entry: reader.u64()?, next_list: reader.u64()?, live: reader.u64()? })
+        let state =
+            Self { next_entry: reader.u64()?, next_list: reader.u64()?, live: reader.u64()? };
+        if state.next_entry.max(state.next_list).max(state.live) > NUMBER_MAX {
+            return Err(SearchError::corrupt("a counter of an index is impossibly high"));
+        }
+        Ok(state)
     }
 
     pub(crate) fn save(&self, tx: &mut WriteTransaction) -> Result<(), SearchError> {

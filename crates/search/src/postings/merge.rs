@@ -149,7 +149,8 @@ fn change_large(
     count: u64,
     change: ListChange<'_>,
 ) -> Result<Option<Vec<u8>>, SearchError> {
-    let count = (count + change.added.len() as u64)
+    let count = count
+        .saturating_add(change.added.len() as u64)
         .checked_sub(change.removed.len() as u64)
         .ok_or_else(|| SearchError::corrupt("a posting list has fewer entries than are removed"))?;
     let weighted = change.weighted;

@@ -5,7 +5,8 @@ use platform::simulated::{Random, Survival};
 use super::{Bench, Fields, apply, entry};
 use crate::{IndexBatch, IndexReader, SearchError, check};
 
-const CUTS: u64 = 100;
+/// Power cuts per run of the test.
+const CUTS: u64 = 500;
 
 /// Batch `number` puts and deletes some documents.
 fn index(

@@ -1,6 +1,7 @@
 //! Tests of whole indexes, on the simulated disk.
 
 mod crashes;
+mod damage;
 mod model;
 mod stories;
 
