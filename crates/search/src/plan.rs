@@ -21,8 +21,9 @@ use crate::{
     term_match::{FuzzyText, TermMatcher, TextPattern},
 };
 
-/// More alternatives than this become a set at once when nobody asks for scores.
-const UNION_CURSORS_MAX: usize = 16;
+/// Alternatives with more entries become a set at once when nobody asks for scores. Few in tests, so
+/// that both ways are taken.
+const UNION_ENTRIES_MAX: u64 = if cfg!(test) { 8 } else { 2048 };
 
 /// Makes cursors of queries.
 pub(crate) struct Planner<'r, 't, T> {
@@ -182,9 +183,11 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             1 => return Ok(cursors.remove(0)),
             _ => {}
         }
-        if self.scoring || cursors.len() <= UNION_CURSORS_MAX {
-            return Ok(Box::new(UnionCursor::new(cursors)));
+        let union = UnionCursor::new(cursors);
+        if self.scoring || union.estimate() <= UNION_ENTRIES_MAX {
+            return Ok(Box::new(union));
         }
+        let mut cursors = union.into_cursors();
         let mut set = EntrySet::new(self.reader.state.next_entry);
         for cursor in &mut cursors {
             collect(cursor.as_mut(), &mut set)?;

@@ -73,20 +73,26 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             keys.push(ResolvedKey::resolve(self, key)?);
         }
         let by_score = keys.iter().any(|key| key.by == ResolvedBy::Score);
-        let scoring = scoring == Scoring::On || by_score;
-        let cursor = Planner::new(self, scoring).plan(query)?;
+        let scoring = scoring == Scoring::On;
         if keys.is_empty() {
-            return self.in_entry_order(cursor, query, skip, take);
+            return self.in_entry_order(query, skip, take, scoring);
         }
-        let wanted = skip.saturating_add(take);
-        if let ResolvedBy::Field { field, kind } = keys[0].by
-            && kind != FieldOrder::AlphaNumeric
-            && !by_score
-            && self.walking_is_cheaper(field, cursor.estimate(), wanted)?
-        {
-            return self.by_walking(query, cursor, &keys, skip, take, scoring);
+        // Scores that decide nothing are found afterwards, for the hits that are handed out.
+        let cursor = Planner::new(self, by_score).plan(query)?;
+        let mut hits = match keys[0].by {
+            ResolvedBy::Field { field, kind }
+                if kind != FieldOrder::AlphaNumeric
+                    && !by_score
+                    && self.walking_is_cheaper(field, cursor.estimate(), skip, take)? =>
+            {
+                self.by_walking(cursor, &keys, skip, take)?
+            }
+            _ => self.by_values(cursor, &keys, skip, take)?,
+        };
+        if scoring && !by_score {
+            self.score(query, &mut hits.rows)?;
         }
-        self.by_values(cursor, &keys, skip, take)
+        Ok(hits)
     }
 
     /// All matches in entry order, one by one, in constant memory but for the sets that ranges and
@@ -142,12 +148,12 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
 
     fn in_entry_order(
         &self,
-        mut cursor: BoxedCursor<'t>,
         query: &Query,
         skip: u64,
         take: u64,
+        scoring: bool,
     ) -> Result<Hits, SearchError> {
-        let known = self.count_at_once(query)?;
+        let mut cursor = Planner::new(self, scoring).plan(query)?;
         let mut passed = 0;
         while passed < skip && cursor.current() != END {
             cursor.advance()?;
@@ -157,72 +163,67 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         while (rows.len() as u64) < take && cursor.current() != END {
             rows.push(next_hit(&mut cursor)?);
         }
-        let total = match known {
+        passed += rows.len() as u64;
+        let total = match self.count_at_once(query)? {
             Some(total) => total,
-            None => passed + rows.len() as u64 + count_rest(&mut cursor)?,
+            None if cursor.current() == END => passed,
+            // Without scores, unions are counted as sets.
+            None if scoring => self.count(query)?,
+            None => passed + count_rest(&mut cursor)?,
         };
         Ok(Hits { total, rows })
     }
 
-    /// Whether the first `wanted` of so many matches are found sooner by walking the field's terms than
+    /// Whether the first few of so many matches are found sooner by walking the field's terms than
     /// by looking at the record of each match.
     fn walking_is_cheaper(
         &self,
         field: FieldId,
         matches: u64,
-        wanted: u64,
+        skip: u64,
+        take: u64,
     ) -> Result<bool, SearchError> {
         let entries = self.list_count(field, TermKind::Exists, &[])?;
-        let wanted = wanted.min(matches);
+        let wanted = skip.saturating_add(take).min(matches);
         let walked = u128::from(wanted) * u128::from(entries) / u128::from(matches.max(1));
         Ok(walked < u128::from(matches) * u128::from(RECORD_COST))
     }
 
     fn by_walking(
         &self,
-        query: &Query,
         mut cursor: BoxedCursor<'t>,
         keys: &[ResolvedKey],
         skip: u64,
         take: u64,
-        scoring: bool,
     ) -> Result<Hits, SearchError> {
         let mut set = EntrySet::new(self.state.next_entry);
         collect(cursor.as_mut(), &mut set)?;
         let total = set.len();
         let mut walk = GroupedWalk::new(self, Rc::new(set), keys)?;
-        let mut entries = Vec::new();
+        let mut rows = Vec::new();
         let mut passed = 0;
-        while (entries.len() as u64) < take
+        while (rows.len() as u64) < take
             && let Some(entry) = walk.next(self, keys)?
         {
             passed += 1;
             if passed > skip {
-                entries.push(entry);
+                rows.push(Hit { entry: EntryId(entry), score: 1.0 });
             }
         }
-        let rows = match scoring {
-            true => self.scored(query, &entries)?,
-            false => {
-                entries.iter().map(|entry| Hit { entry: EntryId(*entry), score: 1.0 }).collect()
-            }
-        };
         Ok(Hits { total, rows })
     }
 
-    /// The entries with their scores, in the same order.
-    fn scored(&self, query: &Query, entries: &[u64]) -> Result<Vec<Hit>, SearchError> {
+    /// Gives hits their scores.
+    fn score(&self, query: &Query, hits: &mut [Hit]) -> Result<(), SearchError> {
         let mut cursor = Planner::new(self, true).plan(query)?;
-        let mut ascending: Vec<(u64, usize)> = entries.iter().copied().zip(0..).collect();
-        ascending.sort_unstable();
-        let mut hits: Vec<Hit> =
-            entries.iter().map(|entry| Hit { entry: EntryId(*entry), score: 1.0 }).collect();
-        for (entry, place) in ascending {
-            if cursor.seek(entry)? == entry {
-                hits[place].score = cursor.score()?;
+        let mut ascending: Vec<&mut Hit> = hits.iter_mut().collect();
+        ascending.sort_unstable_by_key(|hit| hit.entry);
+        for hit in ascending {
+            if cursor.seek(hit.entry.0)? == hit.entry.0 {
+                hit.score = cursor.score()?;
             }
         }
-        Ok(hits)
+        Ok(())
     }
 
     fn by_values(

@@ -25,6 +25,11 @@ impl<'c> UnionCursor<'c> {
         Self { cursors, heap, estimate }
     }
 
+    /// What it was made of.
+    pub(crate) fn into_cursors(self) -> Vec<BoxedCursor<'c>> {
+        self.cursors
+    }
+
     /// Moves every cursor that is below `target` with `step`.
     fn move_all(
         &mut self,

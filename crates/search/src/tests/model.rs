@@ -503,7 +503,9 @@ fn compare_with_model(
         let page = expected.iter().skip(skip as usize).take(take as usize);
         prop_assert_eq!(rows(environment, &hits.rows), page.cloned().collect::<Vec<_>>());
         for hit in &hits.rows {
+            let same = streamed.iter().find(|streamed| streamed.entry == hit.entry);
             prop_assert!(hit.score.is_finite());
+            prop_assert!(scoring == Scoring::Off || same == Some(hit), "one score per entry");
         }
     }
     Ok(())
