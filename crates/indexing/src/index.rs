@@ -169,6 +169,21 @@ impl Index {
         self.core.mapper.collections()
     }
 
+    /// Whether a change in one of the collections may change its entries: it maps it or looks at it.
+    pub fn follows(&self, collections: &[CollectionName]) -> bool {
+        let followed = self.core.followed();
+        followed.is_empty() || followed.iter().any(|name| collections.contains(name))
+    }
+
+    /// How far a moment of its entries is.
+    ///
+    /// # Errors
+    ///
+    /// When its files cannot be read.
+    pub fn record_in(&self, entries: &impl Transaction) -> Result<IndexRecord, IndexError> {
+        index_record::read_record(entries)
+    }
+
     /// The names of its fields that are known without a document.
     pub fn fields(&self) -> Vec<String> {
         self.core.mapper.fields()

@@ -21,6 +21,11 @@ pub struct TimeSpan {
 pub struct InvalidTimeSpan;
 
 impl TimeSpan {
+    /// The span of a duration, cut to ticks; one that is too long is the longest.
+    pub fn of(duration: Duration) -> TimeSpan {
+        TimeSpan { ticks: i64::try_from(duration.as_nanos() / 100).unwrap_or(i64::MAX) }
+    }
+
     /// The span as a duration; a negative one counts as zero.
     pub fn to_duration(self) -> Duration {
         const NANOS_PER_TICK: u64 = 100;

@@ -48,7 +48,9 @@ pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, execute_on_index};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
-pub use plan::{Plan, PlannedInclude, RowOrder, ShownRows, SourceDocuments, parse, plan};
+pub use plan::{
+    Plan, PlannedInclude, RowOrder, ShownRows, SourceDocuments, page_window, parse, plan,
+};
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use row_script::RowScript;

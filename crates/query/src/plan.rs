@@ -138,6 +138,19 @@ pub fn plan(
     Ok(Plan { source, index_name, is_total_unknown, ids, order, shown })
 }
 
+/// Which rows the text of `query` and the request ask for together.
+///
+/// # Errors
+///
+/// [`QueryError::Invalid`] and [`QueryError::InvalidOperation`] for a page that no query may ask for.
+pub fn page_window(
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+) -> Result<PageWindow, QueryError> {
+    PageWindow::of(&Asked { query, parameters }, paging)
+}
+
 impl<'a> Asked<'a> {
     fn source(&self) -> Result<(SourceDocuments, String), QueryError> {
         let source = &self.query.source;

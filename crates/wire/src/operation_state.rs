@@ -18,12 +18,23 @@ pub enum OperationStatus {
 }
 
 /// How much a bulk operation did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BulkOperationResult {
     /// Items processed.
     pub total: u64,
     /// Documents among them.
     pub documents_processed: u64,
+    /// What was deleted, when that was asked for.
+    pub details: Vec<DeletedDetail>,
+}
+
+/// One document that a bulk operation deleted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeletedDetail {
+    /// Its id.
+    pub id: String,
+    /// The position of the deletion in the log.
+    pub etag: u64,
 }
 
 /// What compacting a database brought.
@@ -139,10 +150,17 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProg
 }
 
 fn bulk_operation_result(result: &BulkOperationResult) -> Value {
+    let of_one = |detail: &DeletedDetail| {
+        json!({
+            "$type": "Raven.Client.Documents.Operations.BulkOperationResult+DeleteDetails, Raven.Client",
+            "Id": detail.id, "Etag": detail.etag
+        })
+    };
+    let details: Vec<_> = result.details.iter().map(of_one).collect();
     json!({
         "$type": "Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client",
         "Total": result.total, "Message": format!("Processed {} items.", group_digits(result.total)),
-        "Details": [], "Query": null, "DocumentsProcessed": result.documents_processed,
+        "Details": details, "Query": null, "DocumentsProcessed": result.documents_processed,
         "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
     })
 }
@@ -226,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_completed_operation_shows_its_result_with_the_type_first() {
-        let result = BulkOperationResult { total: 2, documents_processed: 2 };
+        let result = BulkOperationResult { total: 2, documents_processed: 2, details: Vec::new() };
         let state = operation_state(&OperationStatus::Completed(result), None);
         assert_eq!(
             state.to_string(),

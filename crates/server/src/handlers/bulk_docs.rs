@@ -1,15 +1,18 @@
 //! `/bulk_docs`: several commands in one transaction.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use commands::{Batch, BatchOutcome, Command, CommandResult};
+use database::DatabaseLease;
 use documents::{ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 use http::{StatusCode, header};
-use model::{DocumentId, date};
+use indexing::Index;
+use model::{DocumentId, Etag, TimeSpan, date};
 use wire::{BatchCommand, ErrorFields, ErrorKind, ProtocolError, QueryString};
 
 use crate::{
-    answer::Answer, call::Call, json_text::JsonObject, router::Answering, submitting::submit,
+    answer::Answer, call::Call, error_mapping::document_error, index_choice::wait_until,
+    json_text::JsonObject, router::Answering, submitting::submit,
 };
 
 /// `POST /bulk_docs`.
@@ -26,8 +29,9 @@ pub(crate) fn bulk_docs(call: Call) -> Answering {
             Some(submit(&call.state, database, batch).await?)
         };
         let answer = write_answer(outcome.as_ref(), &echoes);
-        if outcome.is_some() {
-            waits.wait_for_replicas(outcome.as_ref()).await?;
+        if let Some(outcome) = &outcome {
+            waits.wait_for_indexes(&call, outcome).await?;
+            waits.wait_for_replicas(outcome).await?;
         }
         Ok(Answer::json_with(StatusCode::CREATED, answer))
     })
@@ -154,10 +158,18 @@ fn write_stored(stored: &StoredDocument, body: &mut Vec<u8>) {
     object.end();
 }
 
-/// What the client wants to wait for after the write. There are no indexes, so waiting for them is
-/// over at once; there are no other nodes, so waiting for them is never over.
+/// What the client wants to wait for after the write. There are no other nodes, so waiting for them is
+/// never over.
 struct Waits {
+    indexes: Option<IndexWait>,
     replicas: Option<ReplicaWait>,
+}
+
+struct IndexWait {
+    timeout: Duration,
+    throws: bool,
+    /// Only these; all of the changed collections when there are none.
+    names: Vec<String>,
 }
 
 struct ReplicaWait {
@@ -169,10 +181,16 @@ struct ReplicaWait {
 
 impl Waits {
     fn of(query: &QueryString<'_>) -> Result<Waits, ProtocolError> {
-        query.time_span("waitForIndexesTimeout")?;
-        query.bool("waitForIndexThrow")?;
+        let indexes = match query.time_span("waitForIndexesTimeout")? {
+            None => None,
+            Some(timeout) => Some(IndexWait {
+                timeout,
+                throws: query.bool("waitForIndexThrow")?.unwrap_or(true),
+                names: query.all("waitForSpecificIndex").map(str::to_owned).collect(),
+            }),
+        };
         let Some(timeout) = query.time_span("waitForReplicasTimeout")? else {
-            return Ok(Waits { replicas: None });
+            return Ok(Waits { indexes, replicas: None });
         };
         let count = match query.get("numberOfReplicasToWaitFor") {
             // The majority of one node is that node, which has the write already.
@@ -181,11 +199,44 @@ impl Waits {
         };
         let throws = query.bool("throwOnTimeoutInWaitForReplicas")?.unwrap_or(true);
         let timeout_text = query.get("waitForReplicasTimeout").unwrap_or("").to_owned();
-        Ok(Waits { replicas: Some(ReplicaWait { count, timeout, timeout_text, throws }) })
+        Ok(Waits { indexes, replicas: Some(ReplicaWait { count, timeout, timeout_text, throws }) })
     }
 
     /// The write is done already, so a time-out here does not take it back.
-    async fn wait_for_replicas(&self, outcome: Option<&BatchOutcome>) -> Result<(), ProtocolError> {
+    async fn wait_for_indexes(
+        &self,
+        call: &Call,
+        outcome: &BatchOutcome,
+    ) -> Result<(), ProtocolError> {
+        let Some(wait) = self.indexes.as_ref().filter(|_| !outcome.collections.is_empty()) else {
+            return Ok(());
+        };
+        let clock = &call.state.platform.clock;
+        let began = clock.monotonic();
+        let indexes = wait.relevant(call.database()?, outcome);
+        let documents = call.database()?.read();
+        // All of them are registered before the first is waited for.
+        let mut waits = Vec::with_capacity(indexes.len());
+        for index in &indexes {
+            let last = index.last_etag_in(&documents).map_err(|error| document_error(&error))?;
+            waits.push(wait_until(index, last.min(outcome.last_etag), wait.timeout));
+        }
+        drop(documents);
+        let mut stale = Vec::new();
+        for (index, wait) in indexes.iter().zip(waits) {
+            if !wait.await {
+                stale.push(index);
+            }
+        }
+        if stale.is_empty() || !wait.throws {
+            return Ok(());
+        }
+        let elapsed = TimeSpan::of(clock.monotonic().saturating_sub(began));
+        Err(indexes_are_behind(elapsed, outcome.last_etag, indexes.len(), &stale))
+    }
+
+    /// The write is done already, so a time-out here does not take it back.
+    async fn wait_for_replicas(&self, outcome: &BatchOutcome) -> Result<(), ProtocolError> {
         let Some(wait) = self.replicas.as_ref().filter(|wait| wait.count > 0) else {
             return Ok(());
         };
@@ -193,7 +244,7 @@ impl Waits {
         if !wait.throws {
             return Ok(());
         }
-        let change_vector = outcome.and_then(last_change_vector).unwrap_or_default();
+        let change_vector = last_change_vector(outcome).unwrap_or_default();
         let mut error = ProtocolError::new(
             ErrorKind::Timeout,
             format!(
@@ -205,6 +256,45 @@ impl Waits {
         error.fields = ErrorFields::FailImmediately;
         Err(error)
     }
+}
+
+impl IndexWait {
+    /// The indexes that follow what the batch changed.
+    fn relevant(&self, database: &DatabaseLease, outcome: &BatchOutcome) -> Vec<Arc<Index>> {
+        let is_named = |index: &Index| {
+            self.names.is_empty()
+                || self.names.iter().any(|name| name.eq_ignore_ascii_case(index.name()))
+        };
+        let mut indexes = database.indexes().all();
+        indexes.retain(|index| is_named(index) && index.follows(&outcome.collections));
+        indexes
+    }
+}
+
+fn indexes_are_behind(
+    elapsed: TimeSpan,
+    etag: Etag,
+    relevant: usize,
+    stale: &[&Arc<Index>],
+) -> ProtocolError {
+    let names = |indexes: &[&Arc<Index>]| {
+        indexes.iter().map(|index| index.name()).collect::<Vec<_>>().join(", ")
+    };
+    let paused: Vec<_> = stale.iter().copied().filter(|index| index.is_paused()).collect();
+    let mut message = format!(
+        "After waiting for {elapsed}, could not verify that all indexes has caught up with the \
+         changes as of etag: {}. Total relevant indexes: {relevant}, total stale indexes: {} ({})",
+        etag.0,
+        stale.len(),
+        names(stale)
+    );
+    if !paused.is_empty() {
+        let more = format!(", total paused indexes: {} ({})", paused.len(), names(&paused));
+        message.push_str(&more);
+    }
+    let mut error = ProtocolError::new(ErrorKind::Timeout, message);
+    error.fields = ErrorFields::FailImmediately;
+    error
 }
 
 fn last_change_vector(outcome: &BatchOutcome) -> Option<String> {

@@ -150,6 +150,7 @@ impl Insert {
                 let result = BulkOperationResult {
                     total: self.processed,
                     documents_processed: self.processed,
+                    details: Vec::new(),
                 };
                 self.operation.finish(OperationStatus::Completed(result), now);
                 Ok(())

@@ -120,7 +120,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
 }
 
 /// An index that has stopped answers nothing.
-fn refuse_invalid(index: &Index) -> Result<(), ProtocolError> {
+pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ProtocolError> {
     if let Some(failure) = index.failure() {
         let message = format!("Index '{}' cannot be asked: {failure}", index.name());
         return Err(ProtocolError::new(ErrorKind::IndexInvalid, message));

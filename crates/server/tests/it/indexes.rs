@@ -163,6 +163,53 @@ fn an_index_is_reset_paused_and_deleted() {
 }
 
 #[test]
+fn a_batch_waits_for_the_indexes_of_what_it_changed() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"N":1}"#);
+    found(&server, "from Users where N = 1");
+    let batch = |options: &str, collection: &str| {
+        let command = json!({"Commands": [{
+            "Type": "PUT", "Id": "x/1", "Document": {"N": 1, "@metadata": {"@collection": collection}}
+        }]});
+        let path = format!("/databases/db/bulk_docs?&waitForIndexesTimeout={options}");
+        server.send("POST", &path, command.to_string().as_bytes())
+    };
+    assert_eq!(batch("00:01:00", "Users").status, 201);
+    let body = json!({"Query": "from Users where N = 1"}).to_string();
+    let seen = server.send("POST", "/databases/db/queries", body.as_bytes()).json();
+    assert_eq!((&seen["IsStale"], &seen["TotalResults"]), (&json!(false), &json!(2)));
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    for (options, collection, status) in [
+        ("00:00:00.01", "Users", 408),
+        ("00:00:00.01&waitForIndexThrow=false", "Users", 201),
+        ("00:00:00.01&waitForSpecificIndex=nope", "Users", 201),
+        ("00:00:00.01&waitForSpecificIndex=nope&waitForSpecificIndex=auto/users/byn", "Users", 408),
+    ] {
+        assert_eq!(batch(options, collection).status, status, "{options}");
+    }
+    let reply = batch("00:00:00.01", "Users").json();
+    assert_eq!(reply["Type"], "Raven.Client.Exceptions.RavenTimeoutException");
+    assert_eq!(reply["FailImmediately"], true);
+    let message = reply["Message"].as_str().unwrap();
+    let end = "could not verify that all indexes has caught up with the changes as of etag: 7. Total \
+               relevant indexes: 1, total stale indexes: 1 (Auto/Users/ByN), total paused indexes: 1 \
+               (Auto/Users/ByN)";
+    assert!(message.ends_with(end), "{message}");
+}
+
+#[test]
+fn a_batch_does_not_wait_for_indexes_of_other_collections() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"N":1}"#);
+    found(&server, "from Users where N = 1");
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    put(&server, "users/2", r#"{"N":1}"#);
+    let command = br#"{"Commands":[{"Type":"PUT","Id":"d/1","Document":{"@metadata":{"@collection":"Dogs"}}}]}"#;
+    let path = "/databases/db/bulk_docs?waitForIndexesTimeout=01:00:00";
+    assert_eq!(server.send("POST", path, command).status, 201);
+}
+
+#[test]
 fn definitions_that_cannot_be_indexes_are_refused() {
     let server = TestServer::with_database();
     let refused = |path: &str, definition: serde_json::Value| {

@@ -82,13 +82,63 @@ fn deleting_by_a_query_that_cannot_be_answered_fails_in_its_own_way() {
         server.send("DELETE", &format!("/databases/db/queries{target}"), body.as_bytes()).json()
     };
     assert_eq!(
-        send("", r#"{"Query":"from Users where N = 1"}"#)["Type"],
-        "System.NotSupportedException"
+        send("", r#"{"Query":"from Users where id() = $p"}"#)["Type"],
+        "Raven.Client.Exceptions.InvalidQueryException"
     );
     assert_eq!(send("", "{}")["Type"], "System.InvalidOperationException");
     let slow = send("?maxOpsPerSec=0", r#"{"Query":"from Users"}"#);
     assert_eq!(slow["Message"], "MaxOpsPerSecond must be greater than 0");
     assert_eq!(count(&server), json!(4));
+}
+
+#[test]
+fn an_index_says_what_is_deleted() {
+    let server = users(3000);
+    for (query, deleted, left) in [
+        ("from Users where N < 10", 10, 2991),
+        ("from Users where N >= 2000 limit 5", 5, 2986),
+        ("from Users where N > 100 and N < 200 select distinct N", 99, 2887),
+        ("from Users where N = 5", 0, 2887),
+        ("from Users where N >= 0", 2886, 1),
+    ] {
+        let body = json!({"Query": query}).to_string();
+        let target = "/databases/db/queries?staleTimeout=00:01:00&details=true";
+        let started = server.send("DELETE", target, body.as_bytes()).json();
+        let state = wait(&server, "/databases/db", &started);
+        assert_eq!(
+            (&state["Status"], &state["Result"]["Total"]),
+            (&json!("Completed"), &json!(deleted)),
+            "{query}: {state}"
+        );
+        let details = state["Result"]["Details"].as_array().unwrap();
+        assert_eq!(details.len(), deleted, "{query}");
+        assert!(details.iter().all(|detail| detail["Id"].as_str().unwrap().starts_with("users/")));
+        assert_eq!(count(&server), json!(left), "{query}");
+    }
+    let operations = server.get("/databases/db/operations").json();
+    assert_eq!(operations["Results"][0]["Description"]["Description"], "dynamic/Users");
+}
+
+#[test]
+fn nothing_is_deleted_after_a_stale_index_unless_it_is_allowed() {
+    let server = users(3);
+    let found = json!({"Query": "from Users where N = 1"}).to_string();
+    server.send("POST", "/databases/db/queries", found.as_bytes());
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    server.put("users/9", r#"{"N":1,"@metadata":{"@collection":"Users"}}"#);
+    let delete = |options: &str| {
+        let target = format!("/databases/db/queries{options}");
+        wait(&server, "/databases/db", &server.send("DELETE", &target, found.as_bytes()).json())
+    };
+    for options in ["", "?allowStale=false&staleTimeout=00:00:00.01"] {
+        let state = delete(options);
+        assert_eq!(state["Status"], "Faulted", "{options}");
+        let message = "Cannot perform bulk operation. Index is stale.";
+        assert_eq!(state["Result"]["Message"], message, "{options}");
+    }
+    assert_eq!(count(&server), json!(5));
+    assert_eq!(delete("?allowStale=true")["Result"]["Total"], 1);
+    assert_eq!(count(&server), json!(4), "what the index does not know yet stays");
 }
 
 #[test]
