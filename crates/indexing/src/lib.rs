@@ -10,7 +10,7 @@
 //! | file | what |
 //! |---|---|
 //! | `auto_definition`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
-//! | `static_definition`, `static_fields` | what a written definition says before it is compiled |
+//! | `static_definition`, `static_fields`, `empty_values` | what a written definition says before it is compiled |
 //! | `mapper`, `auto_map`, `linq_map`, `js_map` | what turns a document into entries |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
@@ -22,6 +22,7 @@
 mod auto_definition;
 mod auto_map;
 mod auto_shape;
+mod empty_values;
 mod entry_writer;
 mod error;
 mod index;

@@ -11,6 +11,7 @@ use storage::ReadTransaction;
 use wire::{FieldStorage, IndexDefinition};
 
 use crate::{
+    empty_values::EmptyValues,
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
@@ -30,6 +31,7 @@ pub(crate) struct LinqMap {
     referenced: Vec<CollectionName>,
     options: BTreeMap<String, FieldOptions>,
     budget: Budget,
+    empty: EmptyValues,
 }
 
 impl LinqMap {
@@ -49,8 +51,9 @@ impl LinqMap {
         let collections = collections_of(&maps)?;
         let referenced = maps.iter().flat_map(linq::Map::referenced_collections);
         let referenced = names(referenced)?;
-        let definition = definition.clone();
-        Ok(Self { definition, maps, collections, referenced, options, budget: Budget::default() })
+        let empty = EmptyValues::of(definition);
+        let (definition, budget) = (definition.clone(), Budget::default());
+        Ok(Self { definition, maps, collections, referenced, options, budget, empty })
     }
 
     fn options(&self, field: &str) -> Result<FieldOptions, IndexError> {
@@ -162,14 +165,15 @@ impl LinqMap {
         output: &Output<'_, '_>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        if output.is_empty() {
+        let keeps_empty = self.empty.missing_as_null || self.empty.keeps_entries;
+        if output.is_empty() && !keeps_empty {
             return Ok(());
         }
         entries.begin_entry();
         for (name, value) in output.fields() {
             self.write_field(name, value, entries)?;
         }
-        if entries.is_entry_empty() {
+        if entries.is_entry_empty() && !keeps_empty {
             entries.drop_entry();
         }
         Ok(())
@@ -182,6 +186,10 @@ impl LinqMap {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         match value {
+            Value::Missing if self.empty.missing_as_null && name != CREATED_FIELDS => {
+                let field = entries.field(name, self.options(name)?)?;
+                add(&field, &Value::Null, entries)
+            }
             Value::Missing => Ok(()),
             Value::Field(created) => {
                 let mut options = self.options(&created.name)?;

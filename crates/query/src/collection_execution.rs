@@ -59,7 +59,7 @@ impl<'t, T: Transaction> RowSource<'t> for CollectionRows<'t, T> {
     ) -> Result<Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> + 't>, QueryError> {
         let rows = self.scope.rows(&self.plan)?.skip(first).take(count);
         Ok(Box::new(rows.map(|row| match row {
-            Ok(document) => Ok(Row { document, score: None }),
+            Ok(document) => Ok(Row { document, score: None, stored: Vec::new() }),
             Err(error) => Err(error.into()),
         })))
     }

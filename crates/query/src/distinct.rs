@@ -38,7 +38,7 @@ where
 
     fn is_new(&mut self, row: &Row<'_>) -> Result<bool, QueryError> {
         self.shown.clear();
-        self.projection.write_fields(&row.document, &[], &mut self.shown)?;
+        self.projection.write_fields(row, &[], &mut self.shown)?;
         if self.seen.len() == DIFFERENT_ROWS_MAX {
             let message = format!("'select distinct' gives more than {DIFFERENT_ROWS_MAX} rows");
             return Err(QueryError::InvalidOperation { message });

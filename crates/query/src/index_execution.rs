@@ -7,16 +7,19 @@ use std::{rc::Rc, sync::Arc};
 
 use blittable::Object;
 use indexing::{
-    AutoIndexDefinition, Index, IndexKind, exact_field_name, search_field_name,
-    static_field_options, time_field_name,
+    AutoIndexDefinition, Index, IndexError, IndexKind, IndexRecord, exact_field_name, is_stored,
+    search_field_name, static_field_options, time_field_name,
 };
 use model::DocumentId;
 use rql::Query;
-use search::{FieldOptions, Hit, Hits, IndexReader, Indexing, Scoring, SortKey};
+use search::{
+    EntryId, FieldId, FieldOptions, Hit, Hits, IndexReader, Indexing, Scoring, SearchError, SortKey,
+};
 use storage::Transaction;
 use wire::IndexDefinition;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use crate::entry_rows::FirstOfDocument;
 use crate::error::QueryError;
 use crate::index_condition::Conditions;
 use crate::paging::{Paging, as_long};
@@ -24,6 +27,7 @@ use crate::parameters::Asked;
 use crate::plan::ShownRows;
 use crate::result::{IndexFacts, QueryResult, ResultFacts, Row, RowSource, Rows};
 use crate::searched_fields::{Look, SearchedFields};
+use crate::stored_projection::{ProjectionBehavior, is_value};
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
 const PAGE_ROWS_MAX: usize = 4096;
@@ -38,6 +42,15 @@ pub struct IndexSnapshot<'t, I> {
     pub seed: u64,
 }
 
+/// How the rows of an index are shown, as the request says it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RowOptions {
+    /// Where projected values come from.
+    pub projection: ProjectionBehavior,
+    /// Whether a document is shown once for each of its entries.
+    pub repeats_documents: bool,
+}
+
 /// Answers `query` from an index.
 ///
 /// # Errors
@@ -50,6 +63,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     query: &Query,
     parameters: Option<Object<'_>>,
     paging: Paging,
+    options: RowOptions,
 ) -> Result<QueryResult<'t, D>, QueryError> {
     let asked = Asked { query, parameters };
     asked.refuse_unanswered_clauses()?;
@@ -63,21 +77,42 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         None => search::Query::All,
     };
     let order = asked.index_order(&fields, snapshot.seed)?;
-    let shown = asked.shown_rows(paging)?;
+    let mut shown = asked.shown_rows(paging)?;
+    let stored = match &mut shown.projection {
+        None => Vec::new(),
+        Some(projection) => {
+            let number = |name: &str| fields.stored(name);
+            projection.look_in_index(&asked, index.name(), options.projection, &number)?
+        }
+    };
+    let record = index.record_in(snapshot.tx).map_err(unreadable)?;
+    let shows_documents = shown.projection.is_none() && !shown.is_script;
+    let shows_each_once = 1 < record.outputs_max && shows_documents && !options.repeats_documents;
     let reader = Rc::new(reader);
-    let mut rows = IndexRows { documents, reader, condition, order, page: None };
+    let mut rows =
+        IndexRows { documents, reader, condition, order, stored, shows_each_once, page: None };
     let total = rows.prepare(&shown)?;
-    let facts = facts_of(documents, snapshot.index, total, !shown.includes.is_empty())?;
+    let facts = facts_of(documents, index, &record, total, !shown.includes.is_empty())?;
     QueryResult::new(documents, Box::new(rows), shown, facts)
+}
+
+fn unreadable(error: IndexError) -> QueryError {
+    match error {
+        IndexError::Search(error) => error.into(),
+        IndexError::Storage(error) => SearchError::Storage(error).into(),
+        IndexError::Documents(error) => error.into(),
+        IndexError::Corrupt { detail } => SearchError::Corrupt { detail }.into(),
+        other => QueryError::InvalidOperation { message: other.to_string() },
+    }
 }
 
 fn facts_of<D: Transaction>(
     documents: &D,
     index: &Index,
+    record: &IndexRecord,
     total: u64,
     depends_on_all: bool,
 ) -> Result<ResultFacts, QueryError> {
-    let record = index.record();
     let is_stale = index.is_stale(documents)?;
     let mut seed = index.name().as_bytes().to_vec();
     seed.extend_from_slice(&record.created_ticks.to_le_bytes());
@@ -104,6 +139,10 @@ struct IndexRows<'t, D, I> {
     reader: Rc<IndexReader<'t, I>>,
     condition: search::Query,
     order: Vec<SortKey>,
+    /// The stored fields behind the projected ones; empty when none is taken from the index.
+    stored: Vec<Option<FieldId>>,
+    /// Whether further entries of a document are left out.
+    shows_each_once: bool,
     page: Option<Page>,
 }
 
@@ -112,7 +151,11 @@ struct Page {
     first: usize,
     count: usize,
     hits: Vec<Hit>,
+    repeated: u64,
 }
+
+/// Entries one after the other.
+type HitStream<'t> = Box<dyn Iterator<Item = Result<Hit, QueryError>> + 't>;
 
 impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
     /// How many entries the query chooses; finds the page on the way when it is a short one.
@@ -122,8 +165,14 @@ impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
         if PAGE_ROWS_MAX < count || shown.distinct_projection().is_some() {
             return Ok(self.reader.count(&self.condition)?);
         }
-        let Hits { total, rows: hits } = self.find(first, count)?;
-        self.page = Some(Page { first, count, hits });
+        let (total, hits, repeated) = match self.shows_each_once {
+            true => self.find_once(first, count)?,
+            false => {
+                let Hits { total, rows } = self.find(first, count)?;
+                (total, rows, 0)
+            }
+        };
+        self.page = Some(Page { first, count, hits, repeated });
         Ok(total)
     }
 
@@ -131,21 +180,72 @@ impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
         let (first, count) = (first as u64, count as u64);
         Ok(self.reader.search(&self.condition, &self.order, first, count, Scoring::On)?)
     }
+
+    /// A page of different documents. Looks at more entries until it is full.
+    fn find_once(&self, first: usize, count: usize) -> Result<(u64, Vec<Hit>, u64), QueryError> {
+        let mut wanted = first.saturating_add(count);
+        loop {
+            let Hits { total, rows } = self.find(0, wanted)?;
+            let is_all = rows.len() < wanted || total <= wanted as u64;
+            let mut once = self.once(rows.into_iter().map(Ok), first);
+            let hits = once.by_ref().take(count).collect::<Result<Vec<_>, _>>()?;
+            if is_all || hits.len() == count {
+                return Ok((total, hits, once.repeated()));
+            }
+            wanted = wanted.saturating_mul(2);
+        }
+    }
+
+    fn once<E>(&self, hits: E, first: usize) -> FirstOfDocument<'t, Hit, E>
+    where
+        E: Iterator<Item = Result<Hit, QueryError>>,
+    {
+        let reader = Rc::clone(&self.reader);
+        let document_of =
+            move |hit: &Hit| Ok(reader.document_id(hit.entry)?.map(|id| xxh3_128(id.as_bytes())));
+        FirstOfDocument::new(hits, first, Box::new(document_of))
+    }
+
+    /// All entries from the one at `first`, `count` of them.
+    fn hits(&self, first: usize, count: usize) -> Result<HitStream<'t>, QueryError> {
+        if self.order.is_empty() {
+            let hits = self.reader.stream(&self.condition, Scoring::On)?;
+            return Ok(Box::new(hits.skip(first).take(count).map(|hit| Ok(hit?))));
+        }
+        Ok(Box::new(self.find(first, count)?.rows.into_iter().map(Ok)))
+    }
 }
 
 impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
     fn rows(&self, first: usize, count: usize) -> Result<Rows<'t>, QueryError> {
         let page = self.page.as_ref().filter(|page| (page.first, page.count) == (first, count));
-        let hits: Box<dyn Iterator<Item = Result<Hit, QueryError>> + 't> = match page {
+        let hits: HitStream<'t> = match page {
             Some(page) => Box::new(page.hits.clone().into_iter().map(Ok)),
-            None if self.order.is_empty() => {
-                let hits = self.reader.stream(&self.condition, Scoring::On)?;
-                Box::new(hits.skip(first).take(count).map(|hit| Ok(hit?)))
+            None if self.shows_each_once => {
+                Box::new(self.once(self.hits(0, usize::MAX)?, first).take(count))
             }
-            None => Box::new(self.find(first, count)?.rows.into_iter().map(Ok)),
+            None => self.hits(first, count)?,
         };
         let (documents, reader) = (self.documents, Rc::clone(&self.reader));
-        Ok(Box::new(hits.filter_map(move |hit| row_of(documents, &reader, hit).transpose())))
+        let stored = self.stored.clone();
+        Ok(Box::new(
+            hits.filter_map(move |hit| row_of(documents, &reader, &stored, hit).transpose()),
+        ))
+    }
+
+    fn repeated(&self, first: usize, count: usize) -> Result<u64, QueryError> {
+        if !self.shows_each_once {
+            return Ok(0);
+        }
+        if let Some(page) = &self.page {
+            return Ok(page.repeated);
+        }
+        let mut once = self.once(self.hits(0, usize::MAX)?, first);
+        let mut wanted = count;
+        while 0 < wanted && once.next().transpose()?.is_some() {
+            wanted -= 1;
+        }
+        Ok(once.repeated())
     }
 }
 
@@ -153,13 +253,31 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
 fn row_of<'t, D: Transaction, I: Transaction>(
     documents: &'t D,
     reader: &IndexReader<'t, I>,
+    stored: &[Option<FieldId>],
     hit: Result<Hit, QueryError>,
 ) -> Result<Option<Row<'t>>, QueryError> {
     let Hit { entry, score } = hit?;
     let Some(id) = reader.document_id(entry)? else { return Ok(None) };
     let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-    let document = documents::get(documents, &id)?;
-    Ok(document.map(|document| Row { document, score: Some(score) }))
+    let Some(document) = documents::get(documents, &id)? else { return Ok(None) };
+    let stored = stored_of(reader, entry, stored)?;
+    Ok(Some(Row { document, score: Some(score), stored }))
+}
+
+fn stored_of<'t, I: Transaction>(
+    reader: &IndexReader<'t, I>,
+    entry: EntryId,
+    fields: &[Option<FieldId>],
+) -> Result<Vec<Option<&'t [u8]>>, QueryError> {
+    if fields.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(values) = reader.stored(entry)? else { return Ok(Vec::new()) };
+    let of_one = |field: &Option<FieldId>| match field {
+        None => Ok(None),
+        Some(field) => Ok(values.get(*field)?.filter(|json| is_value(json))),
+    };
+    fields.iter().map(of_one).collect()
 }
 
 /// The fields of an index that a query runs on.
@@ -172,6 +290,15 @@ struct FieldsOfIndex<'t, 'r, I> {
 }
 
 impl<I: Transaction> FieldsOfIndex<'_, '_, I> {
+    /// The number of a field whose values the index keeps.
+    fn stored(&self, name: &str) -> Result<Option<FieldId>, QueryError> {
+        let is_stored = match self.kind.as_ref() {
+            IndexKind::Auto(_) => false,
+            IndexKind::Static(definition) => is_stored(definition, name),
+        };
+        Ok(if is_stored { self.reader.field(name)? } else { None })
+    }
+
     fn has_entries(&self, name: &str) -> bool {
         let entries = self.reader.count(&search::Query::exists(name));
         entries.is_ok_and(|entries| 0 < entries)

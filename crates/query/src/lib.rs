@@ -18,12 +18,15 @@
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
 //! | `row_script` | rows that a script makes, and what `load` puts beside them |
+//! | `stored_projection` | values that an index stored, in a projection |
+//! | `entry_rows` | one row of each document, where an index has several entries of it |
 //! | `collection_execution`, `index_execution`, `result` | the rows |
 #![forbid(unsafe_code)]
 
 mod collection_execution;
 mod condition;
 mod distinct;
+mod entry_rows;
 mod error;
 mod id_selection;
 mod include_path;
@@ -40,12 +43,13 @@ mod row_script;
 mod search_words;
 mod searched_fields;
 mod sought_value;
+mod stored_projection;
 
 pub use collection_execution::execute;
 pub use error::{Family, QueryError};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
-pub use index_execution::{IndexSnapshot, execute_on_index};
+pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{
@@ -55,3 +59,4 @@ pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use row_script::RowScript;
 pub use searched_fields::SearchedFields;
+pub use stored_projection::ProjectionBehavior;

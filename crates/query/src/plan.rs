@@ -125,6 +125,7 @@ pub fn plan(
     paging: Paging,
 ) -> Result<Plan, QueryError> {
     let asked = Asked { query, parameters };
+    PageWindow::of(&asked, paging)?;
     let (source, index_name) = asked.source()?;
     asked.refuse_unanswered_clauses()?;
     let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;

@@ -4,7 +4,7 @@
 //! not take it for the document.
 
 use blittable::write_json_string;
-use documents::{DocumentRow, FieldPath as DocumentPath, FieldStep, Found};
+use documents::{FieldPath as DocumentPath, FieldStep, Found};
 use model::date;
 use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selection};
 
@@ -13,12 +13,15 @@ use crate::error::QueryError;
 use crate::parameters::{Asked, place_of};
 use crate::result::Row;
 use crate::row_script::{Beside, PlannedLoad};
+use crate::stored_projection::{Lookup, Missing, write_stored};
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Projection {
     /// In the order of the query; names are unique.
     pub fields: Vec<ProjectedField>,
+    /// Where their values are looked for.
+    pub(crate) lookup: Lookup,
 }
 
 /// One value of a row.
@@ -39,6 +42,8 @@ pub(crate) enum ProjectedValue {
     /// A field of the document.
     Field {
         path: DocumentPath,
+        /// The name of the field of an index that may have it stored.
+        index_field: String,
         /// Whether a document without the field gives a row without it instead of `null`. Clients
         /// know this of fields that are written with the alias of the source.
         absent_when_missing: bool,
@@ -78,7 +83,7 @@ impl<'a> Asked<'a> {
             }
             fields.push(field);
         }
-        Ok(Some(Projection { fields }))
+        Ok(Some(Projection { fields, lookup: Lookup::default() }))
     }
 
     fn projected_field(
@@ -133,7 +138,11 @@ impl<'a> Asked<'a> {
                 return Err(self.not_yet("'@metadata' in SELECT", Some(path.offset)));
             }
             "@metadata.@last-modified" => ProjectedValue::LastModified,
-            _ => ProjectedValue::Field { path: document_path(&inner), absent_when_missing },
+            text => ProjectedValue::Field {
+                path: document_path(&inner),
+                index_field: text.to_owned(),
+                absent_when_missing,
+            },
         };
         Ok((inner.text(), value))
     }
@@ -203,61 +212,89 @@ impl Projection {
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         out.push(b'{');
-        self.write_fields(&row.document, beside, out)?;
-        write_projection_metadata(row, out);
+        let needs_document = self.write_fields(row, beside, out)?;
+        write_projection_metadata(row, needs_document, out);
         out.push(b'}');
         Ok(())
     }
 
-    /// Appends what the row of `document` shows: names and values, a comma behind each.
+    /// Appends what the row shows: names and values, a comma behind each. `false` when all of it was
+    /// stored in an index, so that nothing is said of a document.
     pub(crate) fn write_fields(
         &self,
-        document: &DocumentRow<'_>,
+        row: &Row<'_>,
         beside: &[Beside<'_>],
         out: &mut Vec<u8>,
-    ) -> Result<(), QueryError> {
-        self.fields.iter().try_for_each(|field| field.write_json(document, beside, out))
+    ) -> Result<bool, QueryError> {
+        let mut needs_document = !self.lookup.in_index;
+        for (place, field) in self.fields.iter().enumerate() {
+            let stored = row.stored.get(place).copied().flatten();
+            needs_document |= field.write_json(row, stored, beside, &self.lookup, out)?;
+        }
+        Ok(needs_document && self.lookup.in_document)
     }
 }
 
-/// Appends the property `@metadata` of a row that is no whole document.
-pub(crate) fn write_projection_metadata(row: &Row<'_>, out: &mut Vec<u8>) {
+/// Appends the property `@metadata` of a row that is no whole document; what the row has of none says
+/// nothing of one.
+pub(crate) fn write_projection_metadata(row: &Row<'_>, of_document: bool, out: &mut Vec<u8>) {
     let document = &row.document;
     out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
-    write_json_string(document.change_vector(), out);
+    match of_document {
+        true => write_json_string(document.change_vector(), out),
+        false => out.extend_from_slice(b"null"),
+    }
     out.extend_from_slice(b",\"@id\":");
     write_json_string(document.id(), out);
     out.extend_from_slice(b",\"@index-score\":");
     out.extend_from_slice(row.score.unwrap_or_default().to_string().as_bytes());
-    out.extend_from_slice(b",\"@last-modified\":");
-    write_json_string(&date::format(document.last_modified_ticks()), out);
+    if of_document {
+        out.extend_from_slice(b",\"@last-modified\":");
+        write_json_string(&date::format(document.last_modified_ticks()), out);
+    }
     out.push(b'}');
 }
 
 impl ProjectedField {
-    /// Appends name, value and a comma.
+    /// Appends name, value and a comma. Tells whether the document was looked at.
     fn write_json(
         &self,
-        document: &DocumentRow<'_>,
+        row: &Row<'_>,
+        stored: Option<&[u8]>,
         beside: &[Beside<'_>],
+        lookup: &Lookup,
         out: &mut Vec<u8>,
-    ) -> Result<(), QueryError> {
-        let mark = out.len();
+    ) -> Result<bool, QueryError> {
+        let (document, mark) = (&row.document, out.len());
         write_json_string(&self.name, out);
         out.push(b':');
+        let mut looks_at_document = true;
         match &self.value {
             ProjectedValue::Id => write_json_string(document.id(), out),
             ProjectedValue::Constant(json) => out.extend_from_slice(json),
             ProjectedValue::LastModified => {
                 write_json_string(&date::format(document.last_modified_ticks()), out);
             }
-            ProjectedValue::Field { path, absent_when_missing } => {
-                let found = path.find(document.body().root())?;
-                if *absent_when_missing && found.is_missing() {
-                    out.truncate(mark);
-                    return Ok(());
+            ProjectedValue::Field { path, index_field, absent_when_missing } => {
+                let found = match lookup.in_document {
+                    true => path.find(document.body().root())?,
+                    false => Found::Missing,
+                };
+                if let Some(stored) = stored {
+                    looks_at_document = false;
+                    write_stored(stored, out)?;
+                } else if !found.is_missing() {
+                    found.write_json(out)?;
+                } else {
+                    match lookup.missing {
+                        Missing::Null if !absent_when_missing => out.extend_from_slice(b"null"),
+                        Missing::Null | Missing::Absent => {
+                            out.truncate(mark);
+                            return Ok(looks_at_document);
+                        }
+                        Missing::Refused => return Err(lookup.refusal(index_field)),
+                    }
                 }
-                found.write_json(out)?;
             }
             ProjectedValue::Loaded { at, path } => {
                 let found = match beside.get(*at) {
@@ -266,12 +303,12 @@ impl ProjectedField {
                 };
                 if found.is_missing() {
                     out.truncate(mark);
-                    return Ok(());
+                    return Ok(looks_at_document);
                 }
                 found.write_json(out)?;
             }
         }
         out.push(b',');
-        Ok(())
+        Ok(looks_at_document)
     }
 }

@@ -22,6 +22,8 @@ pub struct Row<'t> {
     pub document: DocumentRow<'t>,
     /// What an index gave it; none without an index.
     pub score: Option<f32>,
+    /// What an index stored of it, JSON, by projected field; empty when nothing is taken from there.
+    pub(crate) stored: Vec<Option<&'t [u8]>>,
 }
 
 /// Rows one after the other.
@@ -31,6 +33,11 @@ pub(crate) type Rows<'t> = Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> 
 pub(crate) trait RowSource<'t> {
     /// The rows in the order of the query: `count` of them, the first `first` left out.
     fn rows(&self, first: usize, count: usize) -> Result<Rows<'t>, QueryError>;
+
+    /// How many rows of [`RowSource::rows`] are left out because they repeat a document.
+    fn repeated(&self, _first: usize, _count: usize) -> Result<u64, QueryError> {
+        Ok(0)
+    }
 }
 
 /// What is told of a result beside its rows.
@@ -121,17 +128,21 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.shown.window.capped_max_results(u64::try_from(self.facts.total_results).ok())
     }
 
-    /// How many rows are left out as repetitions up to the end of the page. Only `select distinct`
-    /// leaves out any; they are counted by going through the rows.
+    /// How many rows are left out as repetitions up to the end of the page: by `select distinct`, and
+    /// where an index has several entries of one document. They are counted by going through the rows.
     ///
     /// # Errors
     ///
     /// [`QueryError::Documents`], and too many different rows.
     pub fn skipped_results(&self) -> Result<u64, QueryError> {
-        let Some(projection) = self.shown.distinct_projection() else { return Ok(0) };
+        let window = &self.shown.window;
+        let Some(projection) = self.shown.distinct_projection() else {
+            let start = usize::try_from(window.start).unwrap_or(usize::MAX);
+            let page_size = usize::try_from(window.page_size).unwrap_or(usize::MAX);
+            return self.source.repeated(start, page_size);
+        };
         let rows = self.source.rows(0, usize::MAX)?;
         let mut distinct = DistinctRows::new(rows, projection.clone());
-        let window = &self.shown.window;
         let mut wanted = window.start.saturating_add(window.page_size);
         while 0 < wanted && distinct.next().transpose()?.is_some() {
             wanted -= 1;
@@ -219,7 +230,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             if mark + 1 < out.len() {
                 out.push(b',');
             }
-            write_projection_metadata(row, out);
+            write_projection_metadata(row, true, out);
             out.push(b'}');
         }
         Ok(())

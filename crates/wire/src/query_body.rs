@@ -20,6 +20,10 @@ pub struct QueryRequest {
     pub wait_for_non_stale_results: bool,
     /// For how long, as a .NET time span.
     pub wait_timeout: Option<String>,
+    /// Where the values of a projection come from, by the name that clients know.
+    pub projection_behavior: Option<String>,
+    /// Whether a document is shown once for each entry that an index has of it.
+    pub skip_duplicate_checking: bool,
 }
 
 /// Reads the whole body.
@@ -52,6 +56,12 @@ fn read_properties(
             ("WaitForNonStaleResultsTimeout", JsonKind::String) => {
                 request.wait_timeout = Some(reader.read_str()?.into_owned());
             }
+            ("ProjectionBehavior", JsonKind::String) => {
+                request.projection_behavior = Some(reader.read_str()?.into_owned());
+            }
+            ("SkipDuplicateChecking", JsonKind::Bool) => {
+                request.skip_duplicate_checking = reader.read_bool()?;
+            }
             _ => reader.skip_value()?,
         }
     }
@@ -73,9 +83,12 @@ mod tests {
         let request = read(
             br#"{"Query":"from Users","PageSize":2147483647,"Start":5,"QueryParameters":{"p0":1},
                 "WaitForNonStaleResults":true,"WaitForNonStaleResultsTimeout":"00:00:15",
-                "SkipStatistics":null}"#,
+                "SkipStatistics":null,"ProjectionBehavior":"FromIndex",
+                "SkipDuplicateChecking":true}"#,
         )
         .unwrap();
+        assert_eq!(request.projection_behavior.as_deref(), Some("FromIndex"));
+        assert!(request.skip_duplicate_checking);
         assert!(request.wait_for_non_stale_results);
         assert_eq!(request.wait_timeout.as_deref(), Some("00:00:15"));
         assert_eq!(request.text, "from Users");

@@ -10,7 +10,9 @@ use documents::{
 use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
-use query::{IndexSnapshot, Paging, QueryError, QueryResult, execute, execute_on_index, parse};
+use query::{
+    IndexSnapshot, Paging, QueryError, QueryResult, RowOptions, execute, execute_on_index, parse,
+};
 use script::ScriptPool;
 use storage::ReadTransaction;
 use storage::{Environment, EnvironmentOptions};
@@ -81,7 +83,14 @@ impl Database {
         let (entries, documents) = (index.read(), self.environment.read());
         let snapshot = IndexSnapshot { index, tx: &entries, seed: 1 };
         let query = parse(text)?;
-        Answer::read(&mut execute_on_index(&documents, &snapshot, &query, None, paging)?)
+        Answer::read(&mut execute_on_index(
+            &documents,
+            &snapshot,
+            &query,
+            None,
+            paging,
+            RowOptions::default(),
+        )?)
     }
 
     fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {

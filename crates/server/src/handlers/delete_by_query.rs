@@ -13,7 +13,7 @@ use documents::{DeletedDocument, ExpectedVersion};
 use http::StatusCode;
 use indexing::Index;
 use model::{DocumentId, Etag};
-use query::{IndexSnapshot, Paging, QueryError};
+use query::{IndexSnapshot, Paging, QueryError, RowOptions};
 use rql::SourceKind;
 use serde_json::json;
 use wire::{
@@ -156,7 +156,8 @@ impl Chosen {
             None => query::execute(&tx, &self.query, parameters, self.paging),
             Some((index, entries)) => {
                 let snapshot = IndexSnapshot { index, tx: entries, seed };
-                query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging)
+                let rows = RowOptions::default();
+                query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
             }
         };
         let mut result = result.map_err(query_error)?;

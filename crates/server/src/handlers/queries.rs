@@ -11,7 +11,10 @@ use database::DatabaseLease;
 use http::StatusCode;
 use indexing::Index;
 use model::date;
-use query::{Family, IndexSnapshot, Paging, QueryError, QueryResult, RowScript};
+use query::{
+    Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult, RowOptions,
+    RowScript,
+};
 use rql::Query;
 use script::BoundProjection;
 use storage::ReadTransaction;
@@ -71,6 +74,7 @@ struct Prepared {
     query: Query,
     parameters: Option<BlittableBuf>,
     paging: Paging,
+    rows: RowOptions,
     /// How long to wait for an index that has not caught up.
     wait: Option<Duration>,
     metadata_only: bool,
@@ -203,20 +207,38 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
                 .bool("waitForNonStaleResults")?
                 .unwrap_or_default(),
             wait_timeout: parameters.get("waitForNonStaleResultsTimeout").map(str::to_owned),
+            projection_behavior: parameters.get("projectionBehavior").map(str::to_owned),
+            skip_duplicate_checking: parameters.bool("skipDuplicateChecking")?.unwrap_or_default(),
         }
     };
     let wait = wait_of(&request)?;
+    let rows = row_options(&request)?;
     let query = query::parse(&request.text).map_err(query_error)?;
     Ok(Prepared {
         query,
         parameters: request.parameters,
         paging: Paging { start: request.start, page_size: request.page_size },
+        rows,
         wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
         shape,
         began,
         seed: call.state.random_number(),
     })
+}
+
+fn row_options(request: &wire::QueryRequest) -> Result<RowOptions, ProtocolError> {
+    let projection = match &request.projection_behavior {
+        None => ProjectionBehavior::default(),
+        Some(name) => ProjectionBehavior::parse(name).ok_or_else(|| {
+            let message = format!(
+                "Could not convert Sparrow.Json.LazyStringValue ('{name}') to \
+                 Raven.Client.Documents.Queries.ProjectionBehavior"
+            );
+            ProtocolError::new(ErrorKind::Format, message)
+        })?,
+    };
+    Ok(RowOptions { projection, repeats_documents: request.skip_duplicate_checking })
 }
 
 /// How long the request wants to wait for the index.
@@ -293,7 +315,14 @@ impl Prepared {
             return query::execute(documents, &self.query, parameters, self.paging);
         };
         let entries = IndexSnapshot { index, tx, seed: self.seed };
-        query::execute_on_index(documents, &entries, &self.query, parameters, self.paging)
+        query::execute_on_index(
+            documents,
+            &entries,
+            &self.query,
+            parameters,
+            self.paging,
+            self.rows,
+        )
     }
 
     fn paging_max(&self) -> i64 {

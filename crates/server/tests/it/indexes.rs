@@ -412,3 +412,151 @@ fn an_index_in_javascript_answers_queries() {
     assert_eq!(refused.status, 500);
     assert!(refused.json()["Message"].as_str().unwrap().starts_with("Failed to compile index Bad"));
 }
+
+fn asked(server: &TestServer, body: &serde_json::Value) -> serde_json::Value {
+    let mut body = body.clone();
+    body["WaitForNonStaleResults"] = json!(true);
+    server.send("POST", "/databases/db/queries", body.to_string().as_bytes()).json()
+}
+
+/// The rows of an answer, without their metadata.
+fn shown(answer: &serde_json::Value) -> serde_json::Value {
+    let mut rows = answer["Results"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
+    rows.iter_mut().for_each(|row| drop(row.as_object_mut().unwrap().remove("@metadata")));
+    json!(rows)
+}
+
+/// Two entries of the first user, two of the second, none of the third.
+fn boats_of_users(server: &TestServer) {
+    put(server, "users/1", r#"{"N":1,"Boats":["ada","bee"],"Born":"2020-01-02T03:04:05"}"#);
+    put(server, "users/2", r#"{"N":2,"Boats":["cat","dog"],"Old":null}"#);
+    put(server, "users/3", r#"{"N":3,"Boats":[]}"#);
+    let reply = define(
+        server,
+        &json!({
+            "Name": "Boats",
+            "Maps": ["from u in docs.Users from b in u.Boats
+                      select new { u.N, Boat = b, Twice = u.N * 2, Hidden = u.N + 1, u.Born, u.Old }"],
+            "Fields": {
+                "Twice": {"Storage": "Yes"}, "Boat": {"Storage": "Yes"}, "Born": {"Storage": "Yes"},
+                "Old": {"Storage": "Yes"}
+            },
+        }),
+    );
+    assert_eq!(reply.status, 201, "{}", reply.text());
+}
+
+#[test]
+fn a_document_with_several_entries_is_one_row() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    for (page, ids, skipped) in [
+        (json!({}), "users/1 users/2", 2),
+        (json!({"PageSize": 2}), "users/1 users/2", 1),
+        (json!({"Start": 2, "PageSize": 2}), "users/2", 1),
+        (json!({"Start": 1, "PageSize": 9}), "users/2", 2),
+        (json!({"PageSize": 2, "SkipDuplicateChecking": true}), "users/1 users/1", 0),
+    ] {
+        let mut body = page.clone();
+        body["Query"] = json!("from index Boats");
+        let answer = asked(&server, &body);
+        let rows = answer["Results"].as_array().unwrap().iter();
+        let found: Vec<_> = rows.map(|row| row["@metadata"]["@id"].as_str().unwrap()).collect();
+        assert_eq!(found.join(" "), ids, "{page}");
+        assert_eq!(
+            (&answer["TotalResults"], &answer["SkippedResults"]),
+            (&json!(4), &json!(skipped))
+        );
+    }
+    let answer = asked(&server, &json!({"Query": "from index Boats order by Twice as long desc"}));
+    assert_eq!(shown(&answer)[0]["N"], 2);
+    assert_eq!((&answer["Results"][2], &answer["SkippedResults"]), (&json!(null), &json!(2)));
+    let answer = asked(&server, &json!({"Query": "from index Boats select N"}));
+    assert_eq!(shown(&answer), json!([{"N": 1}, {"N": 1}, {"N": 2}, {"N": 2}]));
+    let stream = server.get("/databases/db/streams/queries?query=from%20index%20Boats").json();
+    assert_eq!(stream["Results"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_projection_shows_what_an_index_stored() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    let from = |behavior: &str, select: &str| {
+        let query = format!("from index Boats where Boat in ('ada', 'dog') select {select}");
+        asked(&server, &json!({"Query": query, "ProjectionBehavior": behavior}))
+    };
+    for (behavior, select, expected) in [
+        (
+            "Default",
+            "Twice, Boat",
+            json!([{"Twice": "2", "Boat": "ada"}, {"Twice": "4", "Boat": "dog"}]),
+        ),
+        (
+            "Default",
+            "Twice as T, Born, Old, N, Hidden",
+            json!([
+                {"T": "2", "Born": "2020-01-02T03:04:05.0000000", "N": 1},
+                {"T": "4", "Old": null, "N": 2}
+            ]),
+        ),
+        ("Default", "Hidden, N", json!([{"Hidden": null, "N": 1}, {"Hidden": null, "N": 2}])),
+        ("FromIndex", "Twice, N", json!([{"Twice": "2"}, {"Twice": "4"}])),
+        ("FromDocument", "Twice, N", json!([{"Twice": null, "N": 1}, {"Twice": null, "N": 2}])),
+        ("FromIndexOrThrow", "Boat", json!([{"Boat": "ada"}, {"Boat": "dog"}])),
+    ] {
+        assert_eq!(shown(&from(behavior, select)), expected, "{behavior} {select}");
+    }
+    let metadata = from("Default", "Twice")["Results"][0]["@metadata"].clone();
+    assert_eq!((&metadata["@change-vector"], &metadata["@id"]), (&json!(null), &json!("users/1")));
+    assert!(from("Default", "Twice, N")["Results"][0]["@metadata"]["@change-vector"].is_string());
+    for (behavior, kind, start) in [
+        (
+            "FromIndexOrThrow",
+            "Raven.Client.Exceptions.InvalidQueryException",
+            "Could not extract field 'N' from index 'Boats', because index does not contain",
+        ),
+        (
+            "FromDocumentOrThrow",
+            "Raven.Client.Exceptions.InvalidQueryException",
+            "Could not extract field 'Twice' from document, because document does not contain",
+        ),
+        (
+            "Nope",
+            "System.FormatException",
+            "Could not convert Sparrow.Json.LazyStringValue ('Nope')",
+        ),
+    ] {
+        let refused = from(behavior, "Twice, N");
+        assert_eq!(refused["Type"], kind, "{behavior}");
+        assert!(refused["Message"].as_str().unwrap().starts_with(start), "{refused}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_found_as_the_index_says() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann"}"#);
+    let define_with = |name: &str, configuration: serde_json::Value| {
+        let reply = define(
+            &server,
+            &json!({
+                "Name": name, "Maps": ["from u in docs.Users select new { u.Nick }"],
+                "Configuration": configuration
+            }),
+        );
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    };
+    define_with("Plain", json!({}));
+    define_with("Null", json!({"Indexing.IndexMissingFieldsAsNull": "true"}));
+    define_with("Kept", json!({"Indexing.IndexEmptyEntries": "True"}));
+    for (query, rows) in [
+        ("from index Plain", 0),
+        ("from index Plain where Nick = null", 0),
+        ("from index Null", 1),
+        ("from index Null where Nick = null", 1),
+        ("from index Kept", 1),
+        ("from index Kept where Nick = null", 0),
+    ] {
+        assert_eq!(asked(&server, &json!({"Query": query}))["TotalResults"], rows, "{query}");
+    }
+}

@@ -1,0 +1,28 @@
+//! What a written index does with what is not there: values that are missing, entries without values.
+
+use wire::IndexDefinition;
+
+const MISSING_AS_NULL: &str = "Indexing.IndexMissingFieldsAsNull";
+const KEEPS_ENTRIES: &str = "Indexing.IndexEmptyEntries";
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EmptyValues {
+    /// A missing value is found like `null`.
+    pub(crate) missing_as_null: bool,
+    /// A map that gives no value at all makes an entry all the same.
+    pub(crate) keeps_entries: bool,
+}
+
+impl EmptyValues {
+    /// What the settings of the index itself say.
+    pub(crate) fn of(definition: &IndexDefinition) -> Self {
+        let is_on = |key: &str| {
+            definition.configuration.iter().any(|(name, value)| {
+                let value = value.as_deref().unwrap_or_default();
+                name.eq_ignore_ascii_case(key) && value.eq_ignore_ascii_case("true")
+            })
+        };
+        Self { missing_as_null: is_on(MISSING_AS_NULL), keeps_entries: is_on(KEEPS_ENTRIES) }
+    }
+}

@@ -1,0 +1,216 @@
+//! Values that an index stored, in the rows of a projection: when they are taken instead of those of
+//! the document, and how they are written.
+//!
+//! Clients know what an index stored as the text that it is found by, so a number is `"5"`; arrays are
+//! arrays of such texts. A projection that takes anything from the index leaves out what is nowhere.
+
+use std::borrow::Cow;
+
+use blittable::{JsonKind, JsonReader, ParseError, write_json_string};
+use indexing::IndexValue;
+use search::{FieldId, SearchError};
+
+use crate::error::QueryError;
+use crate::parameters::Asked;
+use crate::projection::{ProjectedValue, Projection};
+
+/// How deep stored arrays may lie in arrays; what is deeper is written as it is.
+const NESTED_ARRAYS_MAX: u32 = 64;
+
+/// Where the values of a projection come from, as the request says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectionBehavior {
+    /// From the index, and what it does not store from the document.
+    #[default]
+    Default,
+    /// From the index alone.
+    FromIndex,
+    /// From the index alone; what it does not store is an error.
+    FromIndexOrThrow,
+    /// From the document alone.
+    FromDocument,
+    /// From the document alone; what it does not have is an error.
+    FromDocumentOrThrow,
+}
+
+impl ProjectionBehavior {
+    /// The behaviour of a name that clients know.
+    pub fn parse(name: &str) -> Option<Self> {
+        [
+            ("Default", Self::Default),
+            ("FromIndex", Self::FromIndex),
+            ("FromIndexOrThrow", Self::FromIndexOrThrow),
+            ("FromDocument", Self::FromDocument),
+            ("FromDocumentOrThrow", Self::FromDocumentOrThrow),
+        ]
+        .into_iter()
+        .find_map(|(known, behavior)| known.eq_ignore_ascii_case(name).then_some(behavior))
+    }
+}
+
+/// Where the values of a projection are looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lookup {
+    pub(crate) in_index: bool,
+    pub(crate) in_document: bool,
+    pub(crate) missing: Missing,
+    /// The index, for the error about what it does not store.
+    index_name: String,
+    query: String,
+}
+
+/// What becomes of a value that is nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// `null`, where the field does not say otherwise.
+    Null,
+    Absent,
+    Refused,
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Self {
+            in_index: false,
+            in_document: true,
+            missing: Missing::Null,
+            index_name: String::new(),
+            query: String::new(),
+        }
+    }
+}
+
+impl Lookup {
+    /// The error about a field that is not where it has to be.
+    pub(crate) fn refusal(&self, field: &str) -> QueryError {
+        let message = match self.in_index {
+            true => format!(
+                "Could not extract field '{field}' from index '{}', because index does not contain \
+                 such a field or field value is not stored within index.",
+                self.index_name
+            ),
+            false => format!(
+                "Could not extract field '{field}' from document, because document does not \
+                 contain such a field."
+            ),
+        };
+        QueryError::Invalid { message, query: self.query.clone(), parameters: None }
+    }
+}
+
+impl Projection {
+    /// Says where values are looked for on an index, and gives the number of the stored field behind
+    /// each projected one. `stored` knows the number of a field that is stored.
+    pub(crate) fn look_in_index(
+        &mut self,
+        asked: &Asked<'_>,
+        index_name: &str,
+        behavior: ProjectionBehavior,
+        stored: &dyn Fn(&str) -> Result<Option<FieldId>, QueryError>,
+    ) -> Result<Vec<Option<FieldId>>, QueryError> {
+        let mut numbers = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            numbers.push(match &field.value {
+                ProjectedValue::Field { index_field, .. } => stored(index_field)?,
+                _ => None,
+            });
+        }
+        let takes_from_index = numbers.iter().any(Option::is_some)
+            || self.fields.iter().any(|field| field.value == ProjectedValue::Id);
+        let (in_index, in_document, missing) = match behavior {
+            ProjectionBehavior::Default if takes_from_index => (true, true, Missing::Absent),
+            ProjectionBehavior::Default => (false, true, Missing::Null),
+            ProjectionBehavior::FromIndex => (true, false, Missing::Absent),
+            ProjectionBehavior::FromIndexOrThrow => (true, false, Missing::Refused),
+            ProjectionBehavior::FromDocument => (false, true, Missing::Null),
+            ProjectionBehavior::FromDocumentOrThrow => (false, true, Missing::Refused),
+        };
+        let (index_name, query) = (index_name.to_owned(), asked.query.text.as_str().to_owned());
+        self.lookup = Lookup { in_index, in_document, missing, index_name, query };
+        Ok(if in_index { numbers } else { Vec::new() })
+    }
+}
+
+/// Appends a stored value, which is JSON, as clients know it.
+pub(crate) fn write_stored(json: &[u8], out: &mut Vec<u8>) -> Result<(), QueryError> {
+    let mut reader = JsonReader::new(json);
+    let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
+    Ok(write_value(&mut reader, 0, out).map_err(damaged)?)
+}
+
+/// Whether a stored value counts as one: an array without elements does not.
+pub(crate) fn is_value(json: &[u8]) -> bool {
+    json != b"[]"
+}
+
+fn write_value(
+    reader: &mut JsonReader<'_>,
+    depth: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), ParseError> {
+    match reader.peek()? {
+        JsonKind::Null => out.extend_from_slice(reader.read_raw()?.as_bytes()),
+        JsonKind::Bool => write_json_string(reader.read_raw()?, out),
+        JsonKind::Number => {
+            let digits = reader.read_number()?;
+            let value = IndexValue::of_digits(digits);
+            write_json_string(value.as_ref().map_or(digits, |value| text_of(value)), out);
+        }
+        JsonKind::String => {
+            let text = reader.read_str()?;
+            let value = IndexValue::of_text(Cow::Borrowed(&text));
+            write_json_string(text_of(&value), out);
+        }
+        JsonKind::Array if depth < NESTED_ARRAYS_MAX => {
+            reader.begin_array()?;
+            out.push(b'[');
+            let mut is_first = true;
+            while reader.next_element()? {
+                if !std::mem::take(&mut is_first) {
+                    out.push(b',');
+                }
+                write_value(reader, depth + 1, out)?;
+            }
+            out.push(b']');
+        }
+        JsonKind::Array | JsonKind::Object => {
+            out.extend_from_slice(reader.read_raw()?.as_bytes());
+        }
+    }
+    Ok(())
+}
+
+fn text_of<'v>(value: &'v IndexValue<'_>) -> &'v str {
+    match value {
+        IndexValue::Null => "null",
+        IndexValue::Text(text)
+        | IndexValue::Number { text, .. }
+        | IndexValue::Time { text, .. } => text,
+        IndexValue::Word(word) => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_values_are_the_texts_that_they_are_found_by() {
+        for (stored, expected) in [
+            ("5", r#""5""#),
+            ("1.50", r#""1.5""#),
+            ("true", r#""true""#),
+            ("null", "null"),
+            (r#""""#, r#""""#),
+            (r#""Ann""#, r#""Ann""#),
+            (r#""2020-01-02T03:04:05Z""#, r#""2020-01-02T03:04:05.0000000Z""#),
+            (r#"[1,"x",null,[true]]"#, r#"["1","x",null,["true"]]"#),
+            (r#"{"A":[1,2.0]}"#, r#"{"A":[1,2.0]}"#),
+        ] {
+            let mut out = Vec::new();
+            write_stored(stored.as_bytes(), &mut out).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{stored}");
+        }
+        assert!(is_value(b"[1]") && !is_value(b"[]"));
+    }
+}
