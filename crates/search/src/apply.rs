@@ -29,7 +29,8 @@ impl IndexBatch {
     /// Writes all changes into the transaction and forgets them. `fields` are those that the entries
     /// were made with; they must have been loaded from the state that the transaction builds on.
     ///
-    /// After an error the transaction holds a part of the batch: take it back.
+    /// After an error the transaction holds a part of the batch: take it back, and gather anew, as after
+    /// a commit that failed.
     pub fn apply(
         &mut self,
         tx: &mut WriteTransaction,

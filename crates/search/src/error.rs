@@ -48,6 +48,8 @@ pub enum SearchError {
     },
     /// The caller's: a facet with more than [`crate::FACET_TERMS_MAX`] terms.
     TooManyFacetTerms,
+    /// The caller's: the flag of [`crate::IndexReader::interruptible`] was set.
+    Interrupted,
     /// The caller's: no analyzer has that name.
     UnknownAnalyzer {
         /// The name.
@@ -119,6 +121,7 @@ impl fmt::Display for SearchError {
             SearchError::TooManyFacetTerms => {
                 write!(f, "a facet has more than {} terms", crate::FACET_TERMS_MAX)
             }
+            SearchError::Interrupted => f.write_str("the query was stopped"),
             SearchError::UnknownAnalyzer { name } => {
                 write!(f, "Cannot find analyzer type '{name}'")
             }

@@ -90,7 +90,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     /// The matches of a query, in a bit of memory each.
     pub fn matches(&self, query: &Query) -> Result<Matches, SearchError> {
         let mut set = EntrySet::new(self.state.next_entry);
-        collect(Planner::new(self, false).plan(query)?.as_mut(), &mut set)?;
+        let mut cursor = Planner::new(self, false).plan(query)?;
+        collect(cursor.as_mut(), &mut set, &self.interrupt)?;
         Ok(Matches { set })
     }
 

@@ -17,7 +17,7 @@
 //! | `postings`, `record`, `stored` | the bytes in it |
 //! | `entry`, `batch`, `term_table`, `apply` | how changes get in |
 //! | `reader`, `entry_view` | fields, terms and entries |
-//! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set` | how a query finds entries |
+//! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
 //! | `search`, `sort`, `sorted_walk`, `alphanumeric`, `scoring` | in which order they come out |
 //! | `facets`, `suggest` | what else can be asked of matches and terms |
 //! | `analysis` | how texts become terms |
@@ -37,6 +37,7 @@ mod error;
 mod facets;
 mod fields;
 mod ids;
+mod interrupt;
 mod phrase;
 mod plan;
 mod postings;

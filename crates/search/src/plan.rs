@@ -13,6 +13,7 @@ use crate::{
     error::SearchError,
     fields::FieldRecord,
     ids::FieldId,
+    interrupt::Interrupt,
     phrase::PhraseFilter,
     query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::IndexReader,
@@ -190,7 +191,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
         let mut cursors = union.into_cursors();
         let mut set = EntrySet::new(self.reader.state.next_entry);
         for cursor in &mut cursors {
-            collect(cursor.as_mut(), &mut set)?;
+            collect(cursor.as_mut(), &mut set, &self.reader.interrupt)?;
         }
         Ok(Box::new(SetCursor::new(Rc::new(set), 1.0)))
     }
@@ -298,9 +299,11 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
 pub(crate) fn collect(
     cursor: &mut (impl Cursor + ?Sized),
     set: &mut EntrySet,
+    interrupt: &Interrupt,
 ) -> Result<(), SearchError> {
     let mut entry = cursor.current();
     while entry != END {
+        interrupt.check()?;
         set.insert(entry);
         entry = cursor.advance()?;
     }

@@ -1,6 +1,9 @@
 //! Reading an index: its fields, terms and entries.
 
-use std::ops::Bound;
+use std::{
+    ops::Bound,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use storage::{Transaction, TreeScan};
 
@@ -9,6 +12,7 @@ use crate::{
     error::SearchError,
     fields::{FieldRecord, field_name},
     ids::{EntryId, FieldId},
+    interrupt::Interrupt,
     postings::PostingList,
     record::RecordReader,
     state::IndexState,
@@ -43,12 +47,20 @@ pub struct TermCount {
 pub struct IndexReader<'t, T> {
     pub(crate) tx: &'t T,
     pub(crate) state: IndexState,
+    pub(crate) interrupt: Interrupt,
 }
 
 impl<'t, T: Transaction> IndexReader<'t, T> {
     /// The index in that environment; an empty one when nothing was indexed yet.
     pub fn open(tx: &'t T) -> Result<Self, SearchError> {
-        Ok(Self { tx, state: IndexState::load(tx)? })
+        Ok(Self { tx, state: IndexState::load(tx)?, interrupt: Interrupt::default() })
+    }
+
+    /// Makes everything that walks terms or matches end with [`SearchError::Interrupted`] soon after
+    /// the flag is set, by whoever kills a query or watches its time.
+    pub fn interruptible(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.interrupt = Interrupt::new(flag);
+        self
     }
 
     /// Live entries.
@@ -208,7 +220,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             Bound::Unbounded => Bound::Included(prefix.to_vec()),
         };
         let scan = self.tx.tree(&trees::TERMS)?.scan(term::as_slices(&from))?;
-        Ok(TermScan { scan, prefix })
+        Ok(TermScan { scan, prefix, interrupt: self.interrupt.clone() })
     }
 
     /// The terms of a field and kind downwards from the last.
@@ -221,7 +233,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let [high, low, kind] = prefix;
         let after = [high, low, kind + 1];
         let scan = self.tx.tree(&trees::TERMS)?.scan_back(Bound::Excluded(&after))?;
-        Ok(TermScan { scan, prefix })
+        Ok(TermScan { scan, prefix, interrupt: self.interrupt.clone() })
     }
 }
 
@@ -230,11 +242,13 @@ pub(crate) struct TermScan<'t> {
     scan: TreeScan<'t>,
     /// Field and kind.
     prefix: [u8; KEY_PREFIX_BYTES],
+    interrupt: Interrupt,
 }
 
 impl<'t> TermScan<'t> {
     /// The next term's bytes and postings. Not to be asked again after `None`.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], PostingList<'t>)>, SearchError> {
+        self.interrupt.check()?;
         if let Some((key, value)) = self.scan.next()?
             && let Some((prefix, bytes)) = key.split_first_chunk()
             && *prefix == self.prefix

@@ -55,7 +55,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             return Ok(count);
         }
         let mut cursor = Planner::new(self, false).plan(query)?;
-        count_rest(&mut cursor)
+        self.count_rest(&mut cursor)
     }
 
     /// The matches from `skip` on in the order asked for, `take` of them at most, and how many there
@@ -125,6 +125,17 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         SortedStream::new(self, query, sort)
     }
 
+    fn count_rest(&self, cursor: &mut BoxedCursor<'t>) -> Result<u64, SearchError> {
+        let mut count = 0;
+        let mut entry = cursor.current();
+        while entry != END {
+            self.interrupt.check()?;
+            count += 1;
+            entry = cursor.advance()?;
+        }
+        Ok(count)
+    }
+
     /// The count of queries that need no walk.
     fn count_at_once(&self, query: &Query) -> Result<Option<u64>, SearchError> {
         Ok(match query {
@@ -169,7 +180,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             None if cursor.current() == END => passed,
             // Without scores, unions are counted as sets.
             None if scoring => self.count(query)?,
-            None => passed + count_rest(&mut cursor)?,
+            None => passed + self.count_rest(&mut cursor)?,
         };
         Ok(Hits { total, rows })
     }
@@ -197,7 +208,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         take: u64,
     ) -> Result<Hits, SearchError> {
         let mut set = EntrySet::new(self.state.next_entry);
-        collect(cursor.as_mut(), &mut set)?;
+        collect(cursor.as_mut(), &mut set, &self.interrupt)?;
         let total = set.len();
         let mut walk = GroupedWalk::new(self, Rc::new(set), keys)?;
         let mut rows = Vec::new();
@@ -205,6 +216,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         while (rows.len() as u64) < take
             && let Some(entry) = walk.next(self, keys)?
         {
+            self.interrupt.check()?;
             passed += 1;
             if passed > skip {
                 rows.push(Hit { entry: EntryId(entry), score: 1.0 });
@@ -237,6 +249,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let mut best = BestHits::new(self, keys, wanted);
         let mut total = 0;
         while cursor.current() != END {
+            self.interrupt.check()?;
             let hit = next_hit(&mut cursor)?;
             total += 1;
             best.offer(hit)?;
@@ -244,16 +257,6 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let rows = best.into_sorted().into_iter().skip(skip as usize).collect();
         Ok(Hits { total, rows })
     }
-}
-
-fn count_rest(cursor: &mut BoxedCursor<'_>) -> Result<u64, SearchError> {
-    let mut count = 0;
-    let mut entry = cursor.current();
-    while entry != END {
-        count += 1;
-        entry = cursor.advance()?;
-    }
-    Ok(count)
 }
 
 /// The hit at the cursor, which is moved on.
@@ -432,7 +435,8 @@ impl<'r, 't, T: Transaction> SortedStream<'r, 't, T> {
             return Ok(Self { reader, keys, source: StreamSource::Sorted(rows), total });
         }
         let mut set = EntrySet::new(reader.state.next_entry);
-        collect(Planner::new(reader, false).plan(query)?.as_mut(), &mut set)?;
+        let mut cursor = Planner::new(reader, false).plan(query)?;
+        collect(cursor.as_mut(), &mut set, &reader.interrupt)?;
         let total = set.len();
         let walk = GroupedWalk::new(reader, Rc::new(set), &keys)?;
         Ok(Self { reader, keys, source: StreamSource::Walk(Box::new(walk)), total })

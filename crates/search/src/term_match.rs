@@ -226,7 +226,11 @@ impl TermMatcher for FuzzyText {
     fn check(&mut self, term: &[u8]) -> Result<Verdict, SearchError> {
         let Some(automaton) = &self.automaton else {
             let term = text_of(term)?;
-            let most = edits_below(self.similarity, self.text.len().min(term.chars().count()));
+            let characters = term.chars().count();
+            let most = edits_below(self.similarity, self.text.len().min(characters));
+            if self.text.len().abs_diff(characters) > most {
+                return Ok(Verdict::No);
+            }
             return Ok(verdict(edit_distance_within(&self.text, term, most).is_some()));
         };
         let mut state = automaton.initial_state();

@@ -1,14 +1,20 @@
 //! Small indexes whose answers can be read off.
 
-use std::ops::Bound;
+use std::{
+    ops::Bound,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use super::{Bench, Fields, apply, documents, entry, phrase, text};
 use crate::{
-    EntryId, FieldSet, IndexBatch, IndexReader, NumberSummary, Query, Scoring, SortBy, SortKey,
-    StringDistance, SuggestOptions, TermRange, TermValue, check,
+    EntryId, FieldSet, IndexBatch, IndexReader, NumberSummary, Query, Scoring, SearchError, SortBy,
+    SortKey, StringDistance, SuggestOptions, TermRange, TermValue, check,
 };
 
-fn people(bench: &Bench) -> std::sync::Arc<storage::Environment> {
+fn people(bench: &Bench) -> Arc<storage::Environment> {
     let environment = bench.open();
     let mut fields = Fields::load(&environment);
     let mut batch = IndexBatch::new();
@@ -289,4 +295,26 @@ fn suggestions_are_near_and_the_nearest_come_first() {
     let popular = SuggestOptions { by_popularity: true, ..default };
     assert_eq!(suggest("aple", popular), "apply apple maple ape apples");
     assert!(reader.suggest("Nope", "a", &default).expect("suggests").is_empty());
+}
+
+#[test]
+fn a_query_can_be_stopped() {
+    let environment = people(&Bench::new(1));
+    let tx = environment.read();
+    let flag = Arc::new(AtomicBool::new(false));
+    let reader = IndexReader::open(&tx).expect("opens").interruptible(flag.clone());
+    let pattern = Query::Contains { field: "Name".to_owned(), text: "n".to_owned() };
+    let by_random = [SortKey { by: SortBy::Random(1), descending: false }];
+    let ask = || {
+        [
+            reader.search(&pattern, &[], 0, 1, Scoring::Off).map(drop),
+            reader.search(&Query::All, &by_random, 0, 10, Scoring::Off).map(drop),
+            reader.count(&Query::Or(vec![Query::All, Query::None])).map(drop),
+            reader.matches(&Query::All).map(drop),
+            reader.suggest("Name", "a", &SuggestOptions::default()).map(drop),
+        ]
+    };
+    assert!(ask().iter().all(Result::is_ok));
+    flag.store(true, Ordering::Relaxed);
+    assert!(ask().iter().all(|result| matches!(result, Err(SearchError::Interrupted))));
 }
