@@ -64,8 +64,7 @@ fn settle(shared: &Shared, written: &Result<(), StorageError>, batches: usize) {
         }
         Err(error) => state.lost = Some(error.clone()),
     }
-    drop(state);
-    shared.wake_writer();
+    shared.wake_writer(state);
 }
 
 /// What a failure to write means to a caller whose transaction was on its way to the disk.

@@ -1,7 +1,8 @@
 //! What the callers and the two threads of a commit queue share.
 //!
 //! One mutex guards everything, held only for moving values in and out; one condition variable wakes
-//! the writer (a batch came, the journal is free, the queue closes), another the journal thread.
+//! the writer (a batch came, the journal is free, the queue closes), another the journal thread. A
+//! thread that sleeps says so under the lock, so that nobody pays a system call to wake one that works.
 
 use std::{
     collections::VecDeque,
@@ -83,6 +84,10 @@ pub(crate) struct State {
     /// Set when a transaction could not be written: what the writer has open is built on it and has
     /// to be given up. The writer takes it.
     pub(crate) lost: Option<StorageError>,
+    /// The writer sleeps and nobody has woken it yet.
+    writer_sleeps: bool,
+    /// The same of the journal thread.
+    journal_sleeps: bool,
     /// No more batches are accepted.
     pub(crate) is_closed: bool,
     /// Why no batch is accepted for the time being.
@@ -105,6 +110,8 @@ impl Shared {
             queue_bytes: 0,
             journal: Journal::Idle,
             lost: None,
+            writer_sleeps: false,
+            journal_sleeps: false,
             is_closed: false,
             refusal: None,
             writer_ended: false,
@@ -122,38 +129,51 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn wait_as_writer<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn wait_as_writer<'s>(
+        &self,
+        mut state: MutexGuard<'s, State>,
+    ) -> MutexGuard<'s, State> {
+        state.writer_sleeps = true;
+        let mut state = self.writer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.writer_sleeps = false;
+        state
     }
 
     pub(crate) fn rest_as_writer<'s>(
         &'s self,
-        state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, State>,
         rest: &mut Rest,
     ) -> MutexGuard<'s, State> {
-        self.rest(&self.writer_wakes, state, rest)
+        state.writer_sleeps = true;
+        self.rest(&self.writer_wakes, state, rest, |state| state.writer_sleeps = false)
     }
 
     pub(crate) fn rest_as_journal<'s>(
         &'s self,
-        state: MutexGuard<'s, State>,
+        mut state: MutexGuard<'s, State>,
         rest: &mut Rest,
     ) -> MutexGuard<'s, State> {
-        self.rest(&self.journal_wakes, state, rest)
+        state.journal_sleeps = true;
+        self.rest(&self.journal_wakes, state, rest, |state| state.journal_sleeps = false)
     }
 
-    /// Waits to be woken, at first only for some time, after which memory is given back.
+    /// Waits to be woken, at first only for some time, after which memory is given back. `awake` notes
+    /// that the thread sleeps no more.
     fn rest<'s>(
         &'s self,
         wakes: &Condvar,
         state: MutexGuard<'s, State>,
         rest: &mut Rest,
+        awake: impl Fn(&mut State),
     ) -> MutexGuard<'s, State> {
         if rest.pauses == 0 {
-            return wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let mut state = wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
+            awake(&mut state);
+            return state;
         }
         let waited = wakes.wait_timeout(state, REST_PAUSE);
-        let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        awake(&mut state);
         if !timeout.timed_out() {
             return state;
         }
@@ -163,12 +183,22 @@ impl Shared {
         self.lock()
     }
 
-    pub(crate) fn wake_writer(&self) {
-        self.writer_wakes.notify_all();
+    /// Lets the writer see what was changed under the lock, which is given back first.
+    pub(crate) fn wake_writer(&self, mut state: MutexGuard<'_, State>) {
+        let sleeps = std::mem::take(&mut state.writer_sleeps);
+        drop(state);
+        if sleeps {
+            self.writer_wakes.notify_all();
+        }
     }
 
-    pub(crate) fn wake_journal(&self) {
-        self.journal_wakes.notify_all();
+    /// Lets the journal thread see what was changed under the lock, which is given back first.
+    pub(crate) fn wake_journal(&self, mut state: MutexGuard<'_, State>) {
+        let sleeps = std::mem::take(&mut state.journal_sleeps);
+        drop(state);
+        if sleeps {
+            self.journal_wakes.notify_all();
+        }
     }
 
     /// Puts a batch at the end of the queue.
@@ -195,8 +225,7 @@ impl Shared {
         }
         state.queue_bytes = bytes;
         state.queue.push_back(submission);
-        drop(state);
-        self.wake_writer();
+        self.wake_writer(state);
         Ok(())
     }
 
@@ -210,9 +239,8 @@ impl Shared {
             state.queue_bytes = 0;
             std::mem::take(&mut state.queue)
         };
-        drop(state);
-        self.wake_writer();
-        self.wake_journal();
+        self.wake_writer(state);
+        self.wake_journal(self.lock());
         refused
     }
 }

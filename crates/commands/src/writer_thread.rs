@@ -64,8 +64,7 @@ impl Writer {
         }
         let mut state = self.shared.lock();
         state.writer_ended = true;
-        drop(state);
-        self.shared.wake_journal();
+        self.shared.wake_journal(state);
     }
 
     fn wait_for_work(&self, rest: &mut Rest) -> Option<Submission> {
@@ -156,8 +155,7 @@ impl Writer {
                 let pending = pending.collect();
                 let mut state = self.shared.lock();
                 state.journal = Journal::Waiting(Handover { sealed, pending });
-                drop(state);
-                self.shared.wake_journal();
+                self.shared.wake_journal(state);
             }
             Err(error) => self.abandon(executed, &error),
         }
