@@ -65,26 +65,53 @@ pub(crate) fn accept<'a>(
             collection: CollectionName::empty(),
         });
     };
-    let Some(kept) = kept_properties(&metadata)? else {
-        check_dates(|name| metadata.get(name), id, now_ticks)?;
-        let collection = collection_of(metadata.get(COLLECTION)?)?;
+    let survey = survey(&metadata)?;
+    if survey.is_clean {
+        check_dates(&survey.special, id, now_ticks)?;
+        let collection = collection_of(survey.special.collection)?;
         return Ok(AcceptedDocument { body: Cow::Borrowed(body), collection });
-    };
-    let find =
-        |wanted: &str| kept.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
-    check_dates(|name| Ok(find(name)), id, now_ticks)?;
-    let collection = collection_of(find(COLLECTION))?;
+    }
+    let kept = kept_properties(&metadata)?;
+    let mut special = Special::default();
+    kept.iter().for_each(|(name, value)| special.note(name, value));
+    check_dates(&special, id, now_ticks)?;
+    let collection = collection_of(special.collection)?;
     let body = with_metadata(&document, &kept)?;
     Ok(AcceptedDocument { body: Cow::Owned(body), collection })
 }
 
-/// The properties to store, sorted by name; `None` when they are what the metadata is already, so
-/// that the usual document is stored without being copied.
-fn kept_properties<'a>(
-    metadata: &Object<'a>,
-) -> Result<Option<Vec<(&'a str, Value<'a>)>>, DocumentError> {
+/// The properties that mean something to a put.
+#[derive(Default)]
+struct Special<'a> {
+    collection: Option<Value<'a>>,
+    expires: Option<Value<'a>>,
+    refresh: Option<Value<'a>>,
+}
+
+impl<'a> Special<'a> {
+    fn note(&mut self, name: &str, value: &Value<'a>) {
+        match name {
+            COLLECTION => self.collection = Some(*value),
+            EXPIRES => self.expires = Some(*value),
+            REFRESH => self.refresh = Some(*value),
+            _ => {}
+        }
+    }
+}
+
+/// What one look at metadata finds.
+struct Survey<'a> {
+    /// Everything is kept, and sorted by name already, so that the usual document is stored without
+    /// being copied.
+    is_clean: bool,
+    /// Counts only when it is clean.
+    special: Special<'a>,
+}
+
+fn survey<'a>(metadata: &Object<'a>) -> Result<Survey<'a>, DocumentError> {
     let mut previous = "";
     let mut is_clean = true;
+    let mut special = Special::default();
     for (position, property) in metadata.iter().enumerate() {
         let (name, value) = property?;
         match fate_of(name) {
@@ -93,11 +120,14 @@ fn kept_properties<'a>(
             Fate::DropDate => check_date(name, &value).map(|()| is_clean = false)?,
             Fate::Drop | Fate::Rename(_) => is_clean = false,
         }
+        special.note(name, &value);
         previous = name;
     }
-    if is_clean {
-        return Ok(None);
-    }
+    Ok(Survey { is_clean, special })
+}
+
+/// The properties to store, sorted by name.
+fn kept_properties<'a>(metadata: &Object<'a>) -> Result<Vec<(&'a str, Value<'a>)>, DocumentError> {
     let mut kept: Vec<(&str, Value<'_>)> = Vec::with_capacity(metadata.len());
     for property in metadata.iter() {
         let (name, value) = property?;
@@ -111,7 +141,7 @@ fn kept_properties<'a>(
         kept.push((name, value));
     }
     kept.sort_unstable_by_key(|(name, _)| *name);
-    Ok(Some(kept))
+    Ok(kept)
 }
 
 fn with_metadata(
@@ -167,13 +197,9 @@ fn check_date(name: &str, value: &Value<'_>) -> Result<(), DocumentError> {
 }
 
 /// `@expires` and `@refresh` are kept, but must be dates when they are texts or null.
-fn check_dates<'a>(
-    get: impl Fn(&str) -> Result<Option<Value<'a>>, blittable::Corrupt>,
-    id: &str,
-    now_ticks: i64,
-) -> Result<(), DocumentError> {
-    for name in [EXPIRES, REFRESH] {
-        let text = match get(name)? {
+fn check_dates(special: &Special<'_>, id: &str, now_ticks: i64) -> Result<(), DocumentError> {
+    for value in [special.expires, special.refresh] {
+        let text = match value {
             Some(Value::String(text)) => text.as_cow()?,
             Some(Value::Null) => Cow::Borrowed(""),
             _ => continue,

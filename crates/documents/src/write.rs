@@ -113,6 +113,7 @@ impl<'w> DocumentWriter<'w> {
         let collection =
             self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
         let (number, collection) = (collection.number, collection.name.clone());
+        let is_new = replaced.is_none();
         let flags = match replaced {
             Some(replaced) if replaced.collection_number != number => {
                 return Err(self.mismatch(&id, replaced.collection_number, &accepted.collection));
@@ -131,7 +132,12 @@ impl<'w> DocumentWriter<'w> {
             last_modified_ticks: self.context.now.ticks(),
         };
         row::write_document(&mut self.row, &fields, accepted.body.as_bytes())?;
-        self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
+        let mut documents = self.tx.table_mut(&DOCUMENTS);
+        if is_new {
+            documents.insert_new(&self.row)?;
+        } else {
+            documents.insert(&self.row)?;
+        }
         let last_modified_ticks = self.now_ticks();
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
     }
@@ -229,8 +235,8 @@ impl<'w> DocumentWriter<'w> {
     /// The version of a local write: all that the database contains, and this write.
     fn next_change_vector(&mut self, etag: Etag) -> ChangeVector {
         let DatabaseIdentity { database_id, node_tag } = self.identity;
-        let own = ChangeVector::single(ChangeVectorEntry { tag: node_tag, etag, database_id });
-        self.progress.change_vector = self.progress.change_vector.merge(&own);
+        let own = ChangeVectorEntry { tag: node_tag, etag, database_id };
+        self.progress.change_vector = self.progress.change_vector.with(own);
         self.progress.change_vector.clone()
     }
 

@@ -1,13 +1,12 @@
 //! The version of a document across nodes.
 
-use std::{
-    fmt::{self, Write as _},
-    str::FromStr,
-};
+use std::{fmt, str::FromStr};
 
-use crate::{DatabaseId, Etag, NodeTag};
+use crate::{DATABASE_ID_TEXT_BYTES, DatabaseId, Etag, NodeTag};
 
 const SEPARATOR: &str = ", ";
+/// Separator, tag, colon, etag, dash, database id.
+const ENTRY_TEXT_BYTES_MAX: usize = SEPARATOR.len() + 4 + 1 + 20 + 1 + DATABASE_ID_TEXT_BYTES;
 
 /// For each database that had a part in a document, how far its changes are contained. The text is
 /// `A:12-<22 characters>, B:4-<22 characters>`; this type holds that text, always well formed, and
@@ -98,6 +97,26 @@ impl ChangeVector {
         vector
     }
 
+    /// The merge with the vector of one entry, without reading more than that entry. Every write of a
+    /// document makes one of these.
+    pub fn with(&self, entry: ChangeVectorEntry) -> Self {
+        let id = entry.database_id.text();
+        let mut vector = Self(String::with_capacity(self.0.len() + ENTRY_TEXT_BYTES_MAX));
+        let mut is_in = false;
+        for part in split(&self.0) {
+            if is_in || !part.as_bytes().ends_with(&id) {
+                vector.push_text(part);
+                continue;
+            }
+            is_in = true;
+            if entry.etag <= etag_in(part) { vector.push_text(part) } else { vector.push(entry) }
+        }
+        if !is_in {
+            vector.push(entry);
+        }
+        vector
+    }
+
     /// What `self`, coming from elsewhere, means to who has `local`.
     pub fn compare(&self, local: &Self) -> Comparison {
         if self == local {
@@ -114,12 +133,42 @@ impl ChangeVector {
     }
 
     fn push(&mut self, entry: ChangeVectorEntry) {
+        self.push_text(entry.tag.as_str());
+        self.0.push(':');
+        push_decimal(&mut self.0, entry.etag.0);
+        self.0.push('-');
+        let id = entry.database_id.text();
+        self.0.push_str(std::str::from_utf8(&id).expect("the alphabet is ASCII"));
+    }
+
+    /// The text of an entry, or its beginning.
+    fn push_text(&mut self, text: &str) {
         if !self.0.is_empty() {
             self.0.push_str(SEPARATOR);
         }
-        write!(self.0, "{}:{}-{}", entry.tag, entry.etag, entry.database_id)
-            .expect("writing to a String does not fail");
+        self.0.push_str(text);
     }
+}
+
+/// The etag of the text of an entry.
+fn etag_in(part: &str) -> Etag {
+    let etag = part.split([':', '-']).nth(1).and_then(|digits| digits.parse().ok());
+    Etag(etag.expect("checked when the vector was made"))
+}
+
+/// What formatting does, at a tenth of the price.
+fn push_decimal(text: &mut String, number: u64) {
+    let mut digits = [0; u64::MAX.ilog10() as usize + 1];
+    let (mut first, mut rest) = (digits.len(), number);
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text.push_str(std::str::from_utf8(&digits[first..]).expect("digits are ASCII"));
 }
 
 fn split(text: &str) -> impl Iterator<Item = &str> {
@@ -248,6 +297,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn adding_one_entry_is_merging_the_vector_of_it(
+            vector in any_vector(), id in 0..7_u8, etag in prop_oneof![0..6_u64, any::<u64>()]
+        ) {
+            let (tag, etag) = ("RAFT".parse().unwrap(), Etag(etag));
+            let entry = ChangeVectorEntry { tag, etag, database_id: DatabaseId([id; 16]) };
+            let added = vector.with(entry);
+            prop_assert_eq!(&added, &vector.merge(&ChangeVector::single(entry)));
+            prop_assert_eq!(added.as_str().parse::<ChangeVector>(), Ok(added));
+        }
+
         #[test]
         fn merged_vectors_form_a_lattice(a in any_vector(), b in any_vector(), c in any_vector()) {
             let merged = a.merge(&b);

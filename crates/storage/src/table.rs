@@ -214,12 +214,26 @@ impl<'t> TableMut<'t> {
         let schema = self.schema;
         let key = (schema.primary)(row);
         let old = Table::new(&*self.tx, schema).get(&key)?.map(|(id, old)| (id, old.to_vec()));
+        let is_new = old.is_none();
         if let Some((id, old)) = old {
             self.remove_from_indexes(&old)?;
             self.tx.delete_row(schema, id)?;
         }
+        self.store(row, &key, is_new)
+    }
+
+    /// Stores a row whose primary key no row has, as the caller has found out in this transaction.
+    pub fn insert_new(&mut self, row: &[u8]) -> Result<RowId, StorageError> {
+        let key = (self.schema.primary)(row);
+        self.store(row, &key, true)
+    }
+
+    fn store(&mut self, row: &[u8], key: &[u8], is_new: bool) -> Result<RowId, StorageError> {
+        let schema = self.schema;
         let id = self.tx.insert_row(schema, row)?;
-        self.tx.owned_tree_put(&schema.primary_tree(), &key, &id.to_bytes())?;
+        if self.tx.owned_tree_put(&schema.primary_tree(), key, &id.to_bytes())? != is_new {
+            return Err(StorageError::structure(id.page(), "a new row has the key of another"));
+        }
         for index in schema.fixed {
             self.tx.owned_fixed_put(&index.tree.name(row), (index.key)(row), &id.to_bytes())?;
         }

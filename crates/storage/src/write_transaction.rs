@@ -220,15 +220,16 @@ impl WriteTransaction {
         Ok(index)
     }
 
+    /// True when the key is new.
     pub(crate) fn owned_tree_put(
         &mut self,
         name: &TreeName,
         key: &[u8],
         value: &[u8],
-    ) -> Result<(), StorageError> {
+    ) -> Result<bool, StorageError> {
         let index = self.owned(name, TreeKind::Variable, 0)?;
         let (pages, trees) = self.parts();
-        tree::put(pages, &mut trees[index].state, key, value).map(|_| ())
+        tree::put(pages, &mut trees[index].state, key, value)
     }
 
     pub(crate) fn owned_tree_delete(

@@ -267,6 +267,15 @@ static TABLE: TableSchema = TableSchema {
 };
 
 #[test]
+fn a_row_that_is_not_as_new_as_its_writer_says_is_refused() {
+    let environment = Bench::new(12).open();
+    let mut tx = environment.write().expect("writer");
+    tx.table_mut(&TABLE).insert_new(&row(1, 2, 3, 100)).expect("inserts");
+    let again = tx.table_mut(&TABLE).insert_new(&row(1, 2, 4, 100));
+    assert!(matches!(again, Err(crate::StorageError::Corrupt(_))), "{again:?}");
+}
+
+#[test]
 fn sequential_keys_fill_their_pages() {
     let bench = Bench::new(5);
     let environment = bench.open();
