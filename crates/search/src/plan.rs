@@ -1,6 +1,6 @@
 //! From a query to a cursor.
 
-use std::{borrow::Cow, ops::Bound, rc::Rc};
+use std::{borrow::Cow, ops::Bound, sync::Arc};
 
 use storage::Transaction;
 
@@ -62,7 +62,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             Query::Entries(entries) => {
                 let mut set = EntrySet::new(self.reader.state.next_entry);
                 entries.iter().for_each(|entry| set.insert(entry.0));
-                let set = Box::new(SetCursor::new(Rc::new(set), boost));
+                let set = Box::new(SetCursor::new(Arc::new(set), boost));
                 let all = self.constant_list(FieldId::ALL_ENTRIES, TermKind::Exists, 0.0)?;
                 Ok(Box::new(IntersectionCursor::new(vec![set, all])?))
             }
@@ -193,7 +193,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
         for cursor in &mut cursors {
             collect(cursor.as_mut(), &mut set, &self.reader.interrupt)?;
         }
-        Ok(Box::new(SetCursor::new(Rc::new(set), 1.0)))
+        Ok(Box::new(SetCursor::new(Arc::new(set), 1.0)))
     }
 
     /// All clauses; those that are negated are taken away from the rest.
@@ -243,7 +243,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             }
             list.insert_into(self.reader.tx, &mut set)?;
         }
-        Ok(Box::new(SetCursor::new(Rc::new(set), score)))
+        Ok(Box::new(SetCursor::new(Arc::new(set), score)))
     }
 
     /// Entries with a text that matches; any value at all when the pattern matches every text.
@@ -259,7 +259,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
         self.reader.for_each_match(field, &mut matcher, |_, list| {
             list.insert_into(self.reader.tx, &mut set)
         })?;
-        Ok(Box::new(SetCursor::new(Rc::new(set), score)))
+        Ok(Box::new(SetCursor::new(Arc::new(set), score)))
     }
 
     fn phrase(

@@ -1,6 +1,6 @@
 //! Running a query: the best few in an order, or all of them one by one.
 
-use std::{cmp::Ordering, rc::Rc};
+use std::{cmp::Ordering, sync::Arc};
 
 use storage::Transaction;
 
@@ -101,7 +101,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         &self,
         query: &Query,
         scoring: Scoring,
-    ) -> Result<impl Iterator<Item = Result<Hit, SearchError>> + use<'t, T>, SearchError> {
+    ) -> Result<impl Iterator<Item = Result<Hit, SearchError>> + Send + use<'t, T>, SearchError>
+    {
         let mut cursor = Planner::new(self, scoring == Scoring::On).plan(query)?;
         let mut failed = false;
         Ok(std::iter::from_fn(move || {
@@ -210,7 +211,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let mut set = EntrySet::new(self.state.next_entry);
         collect(cursor.as_mut(), &mut set, &self.interrupt)?;
         let total = set.len();
-        let mut walk = GroupedWalk::new(self, Rc::new(set), keys)?;
+        let mut walk = GroupedWalk::new(self, Arc::new(set), keys)?;
         let mut rows = Vec::new();
         let mut passed = 0;
         while (rows.len() as u64) < take
@@ -351,7 +352,7 @@ struct GroupedWalk<'r, 't, T> {
 impl<'r, 't, T: Transaction> GroupedWalk<'r, 't, T> {
     fn new(
         reader: &'r IndexReader<'t, T>,
-        matches: Rc<EntrySet>,
+        matches: Arc<EntrySet>,
         keys: &[ResolvedKey],
     ) -> Result<Self, SearchError> {
         let ResolvedBy::Field { field, kind } = keys[0].by else {
@@ -401,7 +402,8 @@ impl<'r, 't, T: Transaction> GroupedWalk<'r, 't, T> {
     }
 }
 
-/// All matches in an order; see [`IndexReader::stream_sorted`].
+/// All matches in an order; see [`IndexReader::stream_sorted`]. Like everything that reads an index, it
+/// may go on in another thread.
 pub struct SortedStream<'r, 't, T> {
     reader: &'r IndexReader<'t, T>,
     keys: Vec<ResolvedKey>,
@@ -438,7 +440,7 @@ impl<'r, 't, T: Transaction> SortedStream<'r, 't, T> {
         let mut cursor = Planner::new(reader, false).plan(query)?;
         collect(cursor.as_mut(), &mut set, &reader.interrupt)?;
         let total = set.len();
-        let walk = GroupedWalk::new(reader, Rc::new(set), &keys)?;
+        let walk = GroupedWalk::new(reader, Arc::new(set), &keys)?;
         Ok(Self { reader, keys, source: StreamSource::Walk(Box::new(walk)), total })
     }
 

@@ -4,7 +4,7 @@
 //! The walk gives *groups*: entries with the same value, in the order of values. An entry in the list
 //! Many stands under several terms; its record tells at which of them it belongs.
 
-use std::{collections::VecDeque, ops::Bound, rc::Rc};
+use std::{collections::VecDeque, ops::Bound, sync::Arc};
 
 use storage::Transaction;
 
@@ -32,7 +32,7 @@ enum Source {
 /// Walks a field.
 pub(crate) struct SortedWalk<'r, 't, T> {
     reader: &'r IndexReader<'t, T>,
-    matches: Rc<EntrySet>,
+    matches: Arc<EntrySet>,
     field: FieldId,
     order: FieldOrder,
     sources: VecDeque<Source>,
@@ -66,7 +66,7 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
     /// A walk over the matching entries by that field, which has an order that terms have.
     pub(crate) fn new(
         reader: &'r IndexReader<'t, T>,
-        matches: Rc<EntrySet>,
+        matches: Arc<EntrySet>,
         field: FieldId,
         order: FieldOrder,
         descending: bool,

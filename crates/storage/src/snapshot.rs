@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Where pages come from: a snapshot, or a write transaction on top of one.
-pub(crate) trait Pages {
+pub(crate) trait Pages: Sync {
     /// The page, or the whole run that starts there.
     fn page(&self, page: PageNumber) -> Result<&[u8], StorageError>;
 }

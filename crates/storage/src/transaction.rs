@@ -46,7 +46,7 @@ pub(crate) trait Catalog {
 
 /// A consistent view of an environment: [`ReadTransaction`] or [`crate::WriteTransaction`].
 #[expect(private_bounds, reason = "sealed: the engine's transactions are the only ones")]
-pub trait Transaction: Catalog + Sized {
+pub trait Transaction: Catalog + Sized + Sync {
     /// The tree with variable keys of that name; a missing one reads as empty.
     fn tree(&self, name: &TreeName) -> Result<Tree<'_, Self>, StorageError> {
         Ok(Tree { tx: self, state: self.tree_state_or_empty(name, TreeKind::Variable)? })
@@ -168,7 +168,7 @@ impl<'t, T: Transaction> Tree<'t, T> {
 
 /// Walks the entries of a tree. Unlike an iterator it lends its keys, so an entry costs no allocation.
 pub struct TreeScan<'t> {
-    scan: Box<dyn tree::Step<'t> + 't>,
+    scan: Box<dyn tree::Step<'t> + Send + 't>,
     key: Vec<u8>,
 }
 

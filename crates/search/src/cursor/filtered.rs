@@ -4,7 +4,7 @@ use super::{BoxedCursor, Cursor, END};
 use crate::error::SearchError;
 
 /// A test on an entry, and the score of those that pass.
-pub(crate) trait EntryFilter {
+pub(crate) trait EntryFilter: Send {
     /// The score of the entry, `None` when it does not pass.
     fn matches(&mut self, entry: u64) -> Result<Option<f32>, SearchError>;
 }

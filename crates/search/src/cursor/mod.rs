@@ -22,7 +22,7 @@ use crate::error::SearchError;
 pub(crate) const END: u64 = u64::MAX;
 
 /// Matching entries in ascending order. A new cursor stands at its first.
-pub(crate) trait Cursor {
+pub(crate) trait Cursor: Send {
     /// The entry here, [`END`] after the last.
     fn current(&self) -> u64;
 

@@ -1,19 +1,19 @@
 //! Entries of a set: what a query over very many terms comes to.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Cursor, END};
 use crate::{entry_set::EntrySet, error::SearchError};
 
 pub(crate) struct SetCursor {
-    set: Rc<EntrySet>,
+    set: Arc<EntrySet>,
     current: u64,
     estimate: u64,
     score: f32,
 }
 
 impl SetCursor {
-    pub(crate) fn new(set: Rc<EntrySet>, score: f32) -> Self {
+    pub(crate) fn new(set: Arc<EntrySet>, score: f32) -> Self {
         let (estimate, current) = (set.len(), set.next_from(0).unwrap_or(END));
         Self { set, current, estimate, score }
     }

@@ -318,3 +318,15 @@ fn a_query_can_be_stopped() {
     flag.store(true, Ordering::Relaxed);
     assert!(ask().iter().all(|result| matches!(result, Err(SearchError::Interrupted))));
 }
+
+#[test]
+fn what_reads_an_index_can_change_its_thread() {
+    fn is_send(_: &impl Send) {}
+    let environment = people(&Bench::new(1));
+    let tx = environment.read();
+    let reader = IndexReader::open(&tx).expect("opens");
+    is_send(&reader);
+    is_send(&reader.stream(&Query::All, Scoring::On).expect("streams"));
+    let sort = [SortKey { by: SortBy::Text("Name".to_owned()), descending: false }];
+    is_send(&reader.stream_sorted(&Query::All, &sort).expect("streams"));
+}
