@@ -1,6 +1,11 @@
 //! An entry as it is in the index.
 
-use crate::{error::SearchError, ids::FieldId, record::RecordReader, term::TermValue};
+use crate::{
+    error::SearchError,
+    ids::FieldId,
+    record::RecordReader,
+    term::{TermKind, TermValue},
+};
 
 /// An entry's terms, read in place.
 #[derive(Clone, Copy)]
@@ -55,5 +60,19 @@ impl<'t> EntryView<'t> {
             }
         }
         Ok(terms)
+    }
+
+    /// The texts of a field, ascending, and how often the entry has each; once in fields that are not of
+    /// words.
+    pub fn frequencies(&self, field: FieldId) -> Result<Vec<(&'t str, u64)>, SearchError> {
+        let mut frequencies = Vec::new();
+        if let Some(mut section) = self.record.field(field)? {
+            while let Some(term) = section.next_term()? {
+                if term.kind == TermKind::Text {
+                    frequencies.push((term.text()?, term.frequency));
+                }
+            }
+        }
+        Ok(frequencies)
     }
 }

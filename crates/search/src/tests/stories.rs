@@ -227,6 +227,8 @@ fn terms_entries_and_stored_values_can_be_read() {
     let age = reader.field("Age").expect("reads").expect("is there");
     let expected = [text("-5"), TermValue::Long(-5), TermValue::Double(-5.0)];
     assert_eq!(entry.terms(age).expect("reads"), expected);
+    let body = reader.field("Body").expect("reads").expect("is there");
+    assert_eq!(entry.frequencies(body).expect("reads"), [("bear", 1), ("brown", 1)]);
 }
 
 #[test]
