@@ -14,7 +14,7 @@ use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::Asked;
 use crate::search_words::words_query;
-use crate::searched_fields::{Look, SearchedField, SearchedFields};
+use crate::searched_fields::{ID_FIELD, Look, SearchedField, SearchedFields};
 use crate::sought_value::{Sought, in_the_case_of};
 
 /// A condition being planned for an index.
@@ -264,7 +264,13 @@ impl<'a> Conditions<'_, 'a> {
             self.asked.invalid("Proximity distance must be a number greater than 0")
         })?;
         let field = self.field_argument(search, Look::Words)?;
-        let words = crate::search_words::phrase_of(&field, &self.text_argument(search)?);
+        let text = self.text_argument(search)?;
+        if text.split_whitespace().any(|word| word.starts_with('*') || word.ends_with('*')) {
+            let message =
+                "Proximity search works only on simple string terms, not wildcard or prefix ones";
+            return Err(self.asked.invalid(message));
+        }
+        let words = crate::search_words::phrase_of(&field, &text);
         if words.len() < 2 {
             let message = "Proximity search works only on multiple search terms";
             return Err(self.asked.invalid(message));
@@ -277,12 +283,20 @@ impl<'a> Conditions<'_, 'a> {
             let message = "The valid intersect query must have multiple intersect clauses.";
             return Err(self.asked.invalid(message));
         }
-        if !self.fields.is_automatic() {
-            // Entries of one document may each match another part.
-            return Err(self.asked.not_yet("'intersect()'", Some(call.offset)));
-        }
         let parts = call.arguments.iter().map(|part| self.query(part, look));
-        Ok(Query::And(parts.collect::<Result<_, _>>()?))
+        let mut parts = parts.collect::<Result<Vec<_>, _>>()?;
+        if !self.fields.has_several_entries() {
+            return Ok(Query::And(parts));
+        }
+        // Entries of one document may each match another part; those of the first are shown.
+        let mut in_all = self.fields.documents_of(&parts[0])?;
+        for part in &parts[1..] {
+            let documents = self.fields.documents_of(part)?;
+            in_all.retain(|document| documents.contains(document));
+        }
+        let values = in_all.into_iter().map(TermValue::Text).collect();
+        let of_these = Query::AnyOf { field: ID_FIELD.to_owned(), values };
+        Ok(Query::And(vec![parts.swap_remove(0), of_these]))
     }
 
     fn condition_argument(

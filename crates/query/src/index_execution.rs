@@ -3,7 +3,11 @@
 //! Entries come from one snapshot of the index, documents from one of the documents that was taken
 //! after it. A document that was deleted in between is left out of its page.
 
-use std::{rc::Rc, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+    sync::Arc,
+};
 
 use blittable::Object;
 use indexing::{
@@ -13,7 +17,8 @@ use indexing::{
 use model::DocumentId;
 use rql::Query;
 use search::{
-    EntryId, FieldId, FieldOptions, Hit, Hits, IndexReader, Indexing, Scoring, SearchError, SortKey,
+    EntryId, FieldId, FieldOptions, Hit, Hits, IndexReader, Indexing, Scoring, SearchError,
+    SortKey, TermValue,
 };
 use storage::Transaction;
 use wire::IndexDefinition;
@@ -22,7 +27,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use crate::entry_rows::FirstOfDocument;
 use crate::error::QueryError;
 use crate::index_condition::Conditions;
-use crate::paging::{Paging, as_long};
+use crate::paging::{PageWindow, Paging, as_long};
 use crate::parameters::Asked;
 use crate::plan::ShownRows;
 use crate::result::{IndexFacts, QueryResult, ResultFacts, Row, RowSource, Rows};
@@ -31,6 +36,14 @@ use crate::stored_projection::{ProjectionBehavior, is_value};
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
 const PAGE_ROWS_MAX: usize = 4096;
+/// Entries whose terms are shown at once.
+pub const ENTRIES_MAX: u64 = 4096;
+/// Documents that one part of `intersect()` may choose in an index with several entries of one.
+const INTERSECTED_DOCUMENTS_MAX: usize = 1 << 20;
+/// What clients know `null` by among terms.
+const NULL_TERM: &str = "NULL_VALUE";
+/// What clients know the empty text by among terms.
+const EMPTY_TERM: &str = "EMPTY_STRING";
 
 /// An index and a moment of it.
 pub struct IndexSnapshot<'t, I> {
@@ -69,13 +82,9 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     asked.refuse_unanswered_clauses()?;
     let reader = IndexReader::open(snapshot.tx)?;
     let index = snapshot.index;
-    let fields =
-        FieldsOfIndex { index, kind: index.kind(), names: index.fields(), reader: &reader };
-    let conditions = Conditions { asked: &asked, fields: &fields };
-    let condition = match &query.condition {
-        Some(condition) => conditions.query(condition, Look::Default)?,
-        None => search::Query::All,
-    };
+    let record = index.record_in(snapshot.tx).map_err(unreadable)?;
+    let fields = FieldsOfIndex::of(index, &reader, &record);
+    let condition = asked.index_condition(&fields)?;
     let order = asked.index_order(&fields, snapshot.seed)?;
     let mut shown = asked.shown_rows(paging)?;
     let stored = match &mut shown.projection {
@@ -85,7 +94,6 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
             projection.look_in_index(&asked, index.name(), options.projection, &number)?
         }
     };
-    let record = index.record_in(snapshot.tx).map_err(unreadable)?;
     let shows_documents = shown.projection.is_none() && !shown.is_script;
     let shows_each_once = 1 < record.outputs_max && shows_documents && !options.repeats_documents;
     let reader = Rc::new(reader);
@@ -94,6 +102,81 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     let total = rows.prepare(&shown)?;
     let facts = facts_of(documents, index, &record, total, !shown.includes.is_empty())?;
     QueryResult::new(documents, Box::new(rows), shown, facts)
+}
+
+/// An entry as it is in an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownEntry {
+    /// The lower-cased id of its document.
+    pub document_id: String,
+    /// Fields by name, ascending, and their terms as clients know them.
+    pub fields: Vec<(String, Vec<String>)>,
+}
+
+/// The entries that a query chooses.
+pub struct ShownEntries {
+    /// What is told beside them.
+    pub facts: ResultFacts,
+    /// At most [`ENTRIES_MAX`] of them.
+    pub entries: Vec<ShownEntry>,
+}
+
+/// Shows the terms of the entries that `query` chooses.
+///
+/// # Errors
+///
+/// As [`execute_on_index`].
+pub fn entries_of_index<D: Transaction, I: Transaction>(
+    documents: &D,
+    snapshot: &IndexSnapshot<'_, I>,
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+) -> Result<ShownEntries, QueryError> {
+    let asked = Asked { query, parameters };
+    asked.refuse_unanswered_clauses()?;
+    let reader = IndexReader::open(snapshot.tx)?;
+    let index = snapshot.index;
+    let record = index.record_in(snapshot.tx).map_err(unreadable)?;
+    let fields = FieldsOfIndex::of(index, &reader, &record);
+    let condition = asked.index_condition(&fields)?;
+    let order = asked.index_order(&fields, snapshot.seed)?;
+    let window = PageWindow::of(&asked, paging)?;
+    let count = window.page_size.min(ENTRIES_MAX);
+    let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
+    let names = reader.fields()?.into_iter().map(|field| (field.id, field.name));
+    let names: HashMap<_, _> = names.collect();
+    let shown = hits.rows.iter().map(|hit| shown_entry(&reader, &names, hit.entry));
+    Ok(ShownEntries {
+        entries: shown.collect::<Result<_, _>>()?,
+        facts: facts_of(documents, index, &record, hits.total, false)?,
+    })
+}
+
+fn shown_entry<I: Transaction>(
+    reader: &IndexReader<'_, I>,
+    names: &HashMap<FieldId, String>,
+    entry: EntryId,
+) -> Result<ShownEntry, QueryError> {
+    let gone = SearchError::Corrupt { detail: "a listed entry is not there" };
+    let view = reader.entry(entry)?.ok_or(gone)?;
+    let text_of = |term: TermValue| match term {
+        TermValue::Null => Some(NULL_TERM.to_owned()),
+        TermValue::Text(text) if text.is_empty() => Some(EMPTY_TERM.to_owned()),
+        TermValue::Text(text) => Some(text),
+        TermValue::Long(_) | TermValue::Double(_) => None,
+    };
+    let mut fields = Vec::new();
+    for field in view.fields()? {
+        let terms: Vec<_> = field.terms.into_iter().filter_map(text_of).collect();
+        if let Some(name) = names.get(&field.field)
+            && !terms.is_empty()
+        {
+            fields.push((name.clone(), terms));
+        }
+    }
+    fields.sort_unstable();
+    Ok(ShownEntry { document_id: view.document_id()?.to_owned(), fields })
 }
 
 fn unreadable(error: IndexError) -> QueryError {
@@ -287,14 +370,35 @@ struct FieldsOfIndex<'t, 'r, I> {
     /// Those that are known without a document.
     names: Vec<String>,
     reader: &'r IndexReader<'t, I>,
+    /// Whether a document may have several entries.
+    has_several_entries: bool,
 }
 
-impl<I: Transaction> FieldsOfIndex<'_, '_, I> {
+impl<'a> Asked<'a> {
+    /// The query of the index that chooses what the condition of the query does.
+    fn index_condition(&self, fields: &dyn SearchedFields) -> Result<search::Query, QueryError> {
+        match &self.query.condition {
+            None => Ok(search::Query::All),
+            Some(condition) => Conditions { asked: self, fields }.query(condition, Look::Default),
+        }
+    }
+}
+
+impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
+    fn of(index: &'t Index, reader: &'r IndexReader<'t, I>, record: &IndexRecord) -> Self {
+        let (kind, names) = (index.kind(), index.fields());
+        let has_several_entries = 1 < record.outputs_max;
+        FieldsOfIndex { index, kind, names, reader, has_several_entries }
+    }
+
     /// The number of a field whose values the index keeps.
     fn stored(&self, name: &str) -> Result<Option<FieldId>, QueryError> {
         let is_stored = match self.kind.as_ref() {
             IndexKind::Auto(_) => false,
-            IndexKind::Static(definition) => is_stored(definition, name),
+            // What only documents name may be stored by some of them.
+            IndexKind::Static(definition) => {
+                is_stored(definition, name) || !self.names.iter().any(|known| known == name)
+            }
         };
         Ok(if is_stored { self.reader.field(name)? } else { None })
     }
@@ -349,5 +453,25 @@ impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
 
     fn index_name(&self) -> &str {
         self.index.name()
+    }
+
+    fn has_several_entries(&self) -> bool {
+        self.has_several_entries
+    }
+
+    fn documents_of(&self, query: &search::Query) -> Result<HashSet<String>, QueryError> {
+        let mut documents = HashSet::new();
+        for hit in self.reader.stream(query, Scoring::Off)? {
+            if let Some(id) = self.reader.document_id(hit?.entry)? {
+                documents.insert(id.to_owned());
+            }
+            if INTERSECTED_DOCUMENTS_MAX < documents.len() {
+                let message = format!(
+                    "A part of intersect() chooses more than {INTERSECTED_DOCUMENTS_MAX} documents"
+                );
+                return Err(QueryError::InvalidOperation { message });
+            }
+        }
+        Ok(documents)
     }
 }

@@ -49,7 +49,10 @@ pub use collection_execution::execute;
 pub use error::{Family, QueryError};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
-pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
+pub use index_execution::{
+    ENTRIES_MAX, IndexSnapshot, RowOptions, ShownEntries, ShownEntry, entries_of_index,
+    execute_on_index,
+};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{

@@ -1,6 +1,8 @@
 //! The fields of the index that a query runs on: how a path of the query is called there, and how its
 //! texts become terms.
 
+use std::collections::HashSet;
+
 use indexing::{exact_field_name, search_field_name};
 use rql::FieldPath;
 use search::{FieldOptions, Indexing, analysis::Analyzer};
@@ -21,6 +23,20 @@ pub trait SearchedFields {
 
     /// The name of the index.
     fn index_name(&self) -> &str;
+
+    /// Whether a document may have several entries.
+    fn has_several_entries(&self) -> bool {
+        false
+    }
+
+    /// The lower-cased ids of the documents whose entries a query of the index chooses.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Index`], and too many documents.
+    fn documents_of(&self, _query: &search::Query) -> Result<HashSet<String>, QueryError> {
+        Ok(HashSet::new())
+    }
 }
 
 /// The way in which a condition wants to look at a field.

@@ -322,7 +322,7 @@ mod tests {
         let expected = [
             "01000600040361 2f31".replace(' ', ""),
             "01100004023330053c06c03e000000000000".to_owned(),
-            "020c01020405717569636b020201".to_owned(),
+            "020c01020405717569636b020001".to_owned(),
         ];
         let written: String =
             batch.record(&batch.entries[0]).iter().map(|byte| format!("{byte:02x}")).collect();

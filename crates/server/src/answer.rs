@@ -100,6 +100,13 @@ impl Answer {
         self
     }
 
+    /// The same answer as something else than JSON.
+    pub(crate) fn with_content_type(mut self, content_type: &'static str) -> Answer {
+        self.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);
+        self.headers.push((header::CONTENT_TYPE, HeaderValue::from_static(content_type)));
+        self
+    }
+
     /// The same answer with an entity tag in quotes.
     pub(crate) fn with_quoted_etag(self, etag: &str) -> Answer {
         self.with_header("etag", &format!("\"{etag}\""))

@@ -73,6 +73,11 @@ pub(crate) enum TargetError {
     Refused(ProtocolError),
 }
 
+/// The error about an index that there is not.
+pub(crate) fn missing_index_error(name: &str) -> ProtocolError {
+    query_error(QueryError::MissingIndex { name: name.to_owned() })
+}
+
 async fn auto_index(
     state: &Arc<ServerState>,
     database: &DatabaseLease,

@@ -16,6 +16,7 @@ mod call;
 mod client_configuration;
 mod connection_watch;
 mod content_coding;
+mod csv_rows;
 mod database_access;
 mod database_files;
 mod document_pages;

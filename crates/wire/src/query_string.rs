@@ -84,9 +84,9 @@ impl<'a> QueryString<'a> {
         })
     }
 
-    /// A 32-bit integer, if the name occurs.
+    /// A 32-bit integer, if the name occurs with a value; an empty value counts as absent.
     pub fn int(&self, name: &str) -> Result<Option<i32>, ProtocolError> {
-        let Some(text) = self.get(name) else { return Ok(None) };
+        let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
         text.trim().parse().map(Some).map_err(|_| not_a_number(name, text, "int"))
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Not here: which analyzer a field has ([`crate::FieldOptions`]), and what null, numbers and dates
 //! become, which the caller decides. Tokens come in the order of the text, their positions count words
-//! and leave gaps where stop words were dropped, and their offsets are those of the text as it was
-//! given, so it can be highlighted.
+//! (those of [`Analyzer::RavenStandard`] without its stop words, so that words beside one are
+//! neighbours; those of the others leave gaps there), and their offsets are those of the text as it
+//! was given, so it can be highlighted.
 
 mod characters;
 mod n_gram;
@@ -48,7 +49,7 @@ pub enum Analyzer {
     /// Words by Lucene's grammar of version 2.9, lower-cased, without English stop words. The default
     /// of full-text fields.
     RavenStandard,
-    /// The same under its other name.
+    /// The same words; those on both sides of a stop word are no neighbours.
     Standard,
     /// What stands between spaces, as it is.
     Whitespace,
@@ -78,7 +79,8 @@ impl Analyzer {
         match self {
             Analyzer::LowerCaseKeyword => whole(text, &lower_case(text), sink),
             Analyzer::Keyword => whole(text, text, sink),
-            Analyzer::RavenStandard | Analyzer::Standard => standard_words(text, sink),
+            Analyzer::RavenStandard => standard_words(text, &mut without_gaps(sink)),
+            Analyzer::Standard => standard_words(text, &mut without_stop_words(sink)),
             Analyzer::Whitespace => split(text, is_no_space, &mut |token| sink(token)),
             Analyzer::LowerCaseWhitespace => split(text, is_no_space, &mut lower_cased(sink)),
             Analyzer::Simple => split(text, characters::is_letter, &mut lower_cased(sink)),
@@ -106,10 +108,9 @@ fn is_no_space(character: char) -> bool {
     !character.is_whitespace()
 }
 
-/// Words of [`standard`], lower-cased, without stop words.
+/// Words of [`standard`], lower-cased.
 fn standard_words(text: &str, sink: &mut dyn FnMut(Token<'_>)) {
-    let mut words = without_stop_words(sink);
-    let mut lower = lower_cased(&mut words);
+    let mut lower = lower_cased(sink);
     standard::words(text, &mut |token| lower(token));
 }
 
@@ -140,6 +141,18 @@ fn without_stop_words(sink: &mut dyn FnMut(Token<'_>)) -> impl FnMut(Token<'_>) 
     |token: Token<'_>| {
         if !stop_words::is_stop_word(token.text) {
             sink(token);
+        }
+    }
+}
+
+/// Drops stop words as if they had not been there.
+fn without_gaps(sink: &mut dyn FnMut(Token<'_>)) -> impl FnMut(Token<'_>) {
+    let mut dropped = 0;
+    move |token: Token<'_>| {
+        if stop_words::is_stop_word(token.text) {
+            dropped += 1;
+        } else {
+            sink(Token { position: token.position - dropped, ..token });
         }
     }
 }

@@ -273,14 +273,10 @@ impl ModelEntry {
                 next += 1;
                 continue;
             }
-            let mut after = next;
-            for (place, word) in words.iter().enumerate() {
-                if *word != "the" {
-                    after = next + place as i64 + 1;
-                    places.push((word.to_lowercase(), after - 1));
-                }
+            for word in words.iter().filter(|word| **word != "the") {
+                places.push((word.to_lowercase(), next));
+                next += 1;
             }
-            next = after;
         }
         places
     }

@@ -15,7 +15,7 @@ use query::{
     Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult, RowOptions,
     RowScript,
 };
-use rql::Query;
+use rql::{Query, SourceKind};
 use script::BoundProjection;
 use storage::ReadTransaction;
 use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
@@ -23,7 +23,9 @@ use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::RE
 use crate::{
     answer::Answer,
     call::Call,
+    csv_rows::{self, CsvRows},
     error_mapping::document_error,
+    handlers::query_debug,
     index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, target_of},
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
@@ -40,21 +42,25 @@ const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
 /// `GET` and `POST /queries`.
 pub(crate) fn query(call: Call) -> Answering {
     Box::pin(async move {
-        refuse_debug(&call)?;
-        run(call, Shape::Page).await
+        let began = call.state.platform.clock.monotonic();
+        match call.query().get("debug").filter(|operation| !operation.is_empty()) {
+            None => run(call, Shape::Page).await,
+            Some("entries") => query_debug::entries(&call, &prepare(&call, Shape::Page, began)?),
+            Some("explain") => query_debug::explain(&call, &prepare(&call, Shape::Page, began)?),
+            Some(operation) => Err(ProtocolError::new(
+                ErrorKind::NotSupported,
+                format!("Not supported query debug operation: '{operation}'"),
+            )),
+        }
     })
 }
 
 /// `GET`, `HEAD` and `POST /streams/queries`.
 pub(crate) fn stream(call: Call) -> Answering {
     Box::pin(async move {
-        refuse_debug(&call)?;
         let shape = match call.query().get("format") {
             Some(format) if format.eq_ignore_ascii_case("jsonl") => Shape::Lines,
-            Some(format) if format.eq_ignore_ascii_case("csv") => {
-                let message = "Streams in the format 'csv' are not supported by this server yet";
-                return Err(ProtocolError::new(ErrorKind::NotSupported, message));
-            }
+            Some(format) if format.eq_ignore_ascii_case("csv") => Shape::Csv,
             _ => Shape::Stream,
         };
         run(call, shape).await
@@ -67,21 +73,26 @@ enum Shape {
     Page,
     Stream,
     Lines,
+    Csv,
 }
 
 /// A query that has been read and parsed.
-struct Prepared {
-    query: Query,
+pub(crate) struct Prepared {
+    pub(crate) query: Query,
     parameters: Option<BlittableBuf>,
-    paging: Paging,
+    pub(crate) paging: Paging,
     rows: RowOptions,
     /// How long to wait for an index that has not caught up.
     wait: Option<Duration>,
     metadata_only: bool,
+    /// Whether the answer repeats the query.
+    shows_query: bool,
+    /// The columns of a text with separated values; the first row's when there are none.
+    csv_fields: Vec<String>,
     shape: Shape,
-    began: Duration,
+    pub(crate) began: Duration,
     /// Decides the order of `random()`.
-    seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// What a query runs on, as it is at one moment. The entries are older than the documents, so that
@@ -148,6 +159,7 @@ fn answer(
     index: Option<Arc<Index>>,
 ) -> Result<Answer, ProtocolError> {
     let (shape, began) = (prepared.shape, prepared.began);
+    let csv_source = whole_collection(&prepared.query);
     let snapshot = Snapshot::take(&database, index);
     let script = RowScript::of(&prepared.query, call.state.scripts());
     let script = prepared.bind(script.as_ref())?;
@@ -175,14 +187,51 @@ fn answer(
     Ok(match shape {
         Shape::Page => answer.with_header("etag", &etag),
         Shape::Stream | Shape::Lines => answer,
+        Shape::Csv => {
+            let name = file_name(call, csv_source.as_deref())?;
+            let disposition = format!("attachment; filename=\"{name}\"; filename*=UTF-8''{name}");
+            answer.with_content_type("text/csv").with_header("content-disposition", &disposition)
+        }
     })
+}
+
+/// The name under which a browser keeps the rows.
+fn file_name(call: &Call, collection: Option<&str>) -> Result<String, ProtocolError> {
+    let database = call.database()?.record().name.as_str().to_owned();
+    let what = match collection {
+        Some(name) => format!("{name}_collection"),
+        None => "query_result".to_owned(),
+    };
+    let now = date::format(call.state.platform.clock.now().ticks());
+    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
+    let name = format!("{database}_{what}_{}_{}.csv", digits(&now[..10]), digits(&now[11..16]));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    Ok(name
+        .bytes()
+        .map(|byte| match is_plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect())
+}
+
+/// The collection whose documents are all asked for.
+fn whole_collection(query: &Query) -> Option<String> {
+    if query.condition.is_some() {
+        return None;
+    }
+    match &query.source.kind {
+        SourceKind::Collection(name) => Some(name.to_string()),
+        SourceKind::AllDocuments => Some("@all_docs".to_owned()),
+        SourceKind::Index(_) | SourceKind::Graph(_) => None,
+    }
 }
 
 /// Clients know a missing index by the status; only those who stream are told the name.
 fn missing_index(name: &str, shape: Shape) -> Answer {
     let answer = match shape {
         Shape::Page => Answer::empty(StatusCode::NOT_FOUND),
-        Shape::Stream | Shape::Lines => {
+        Shape::Stream | Shape::Lines | Shape::Csv => {
             let message = format!("Index {name} does not exist");
             Answer::shape(StatusCode::NOT_FOUND, &serde_json::json!({"Error": message}))
         }
@@ -221,6 +270,8 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
         rows,
         wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
+        shows_query: parameters.bool("includeServerSideQuery")?.unwrap_or(false),
+        csv_fields: parameters.all("field").map(str::to_owned).collect(),
         shape,
         began,
         seed: call.state.random_number(),
@@ -251,16 +302,6 @@ fn wait_of(request: &wire::QueryRequest) -> Result<Option<Duration>, ProtocolErr
         ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
     })?;
     Ok(Some(span.to_duration()))
-}
-
-fn refuse_debug(call: &Call) -> Result<(), ProtocolError> {
-    match call.query().get("debug").filter(|operation| !operation.is_empty()) {
-        None => Ok(()),
-        Some(operation) => Err(ProtocolError::new(
-            ErrorKind::NotSupported,
-            format!("Not supported query debug operation: '{operation}'"),
-        )),
-    }
 }
 
 fn stream_result(
@@ -295,6 +336,11 @@ fn stream_result(
 type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
 
 impl Prepared {
+    /// The values that the text refers to.
+    pub(crate) fn parameters(&self) -> Option<blittable::Object<'_>> {
+        self.parameters.as_ref().map(|values| values.as_view().root())
+    }
+
     /// Gives the script of the query its parameters.
     fn bind<'s>(
         &self,
@@ -345,19 +391,27 @@ impl Prepared {
                 write_stream_statistics(&result, out);
                 out.extend_from_slice(b"}}\r\n");
             }
+            Shape::Csv => out.extend_from_slice(csv_rows::BYTE_ORDER_MARK),
         }
         let mut is_first = true;
+        let mut csv = CsvRows::new(&self.csv_fields);
         while let Some(row) = result.next_row().map_err(query_error)? {
+            if self.shape == Shape::Csv {
+                let mut json = Vec::new();
+                self.write_row(&mut result, &row, &mut json)?;
+                csv.write(&json, out)?;
+                if !sink(out) {
+                    return Ok(false);
+                }
+                continue;
+            }
             match self.shape {
                 Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
                 _ if is_first => {}
-                Shape::Page | Shape::Stream => out.push(b','),
+                Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
             }
             is_first = false;
-            match self.metadata_only {
-                true => write_row(&row.document, true, out)?,
-                false => result.write_row(&row, out).map_err(query_error)?,
-            }
+            self.write_row(&mut result, &row, out)?;
             if self.shape == Shape::Lines {
                 out.extend_from_slice(b"}\r\n");
             }
@@ -366,11 +420,32 @@ impl Prepared {
             }
         }
         match self.shape {
-            Shape::Page => write_page_tail(&result, out)?,
+            Shape::Page => {
+                write_page_tail(&result, out)?;
+                if self.shows_query {
+                    // It goes behind everything else.
+                    out.pop();
+                    out.extend_from_slice(b",\"ServerSideQuery\":");
+                    blittable::write_json_string(&self.query.to_string(), out);
+                    out.push(b'}');
+                }
+            }
             Shape::Stream => out.extend_from_slice(b"]}"),
-            Shape::Lines => {}
+            Shape::Lines | Shape::Csv => {}
         }
         Ok(true)
+    }
+
+    fn write_row<'t>(
+        &self,
+        result: &mut QueryResult<'t, ReadTransaction>,
+        row: &query::Row<'t>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
+        match self.metadata_only {
+            true => write_row(&row.document, true, out),
+            false => result.write_row(row, out).map_err(query_error),
+        }
     }
 
     fn write_page_head(
@@ -388,7 +463,8 @@ impl Prepared {
         }
         object.number("ScannedResults", 0);
         object.number("SkippedResults", result.skipped_results().map_err(query_error)?);
-        object.number("DurationInMs", elapsed.as_millis());
+        // Rounded up: whatever is answered took some time.
+        object.number("DurationInMs", elapsed.as_micros().div_ceil(1000));
         match result.included_paths() {
             None => object.optional_text("IncludedPaths", None),
             Some(paths) => write_texts(&paths, object.name("IncludedPaths")),
@@ -441,7 +517,7 @@ fn write_page_tail(
     Ok(())
 }
 
-fn time_or_none(ticks: i64) -> String {
+pub(crate) fn time_or_none(ticks: i64) -> String {
     if ticks == 0 { NO_TIME.to_owned() } else { date::format(ticks) }
 }
 

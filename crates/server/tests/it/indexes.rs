@@ -560,3 +560,192 @@ fn what_is_missing_is_found_as_the_index_says() {
         assert_eq!(asked(&server, &json!({"Query": query}))["TotalResults"], rows, "{query}");
     }
 }
+
+#[test]
+fn parts_of_an_intersection_may_match_other_entries_of_a_document() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    for (parts, ids) in [
+        ("Boat = 'ada', Boat = 'bee'", "users/1"),
+        ("N > 0, Boat = 'dog'", "users/2"),
+        ("Boat = 'ada', Boat = 'cat'", ""),
+        ("N > 0, Twice > 0, N < 9", "users/1 users/2"),
+    ] {
+        let query = format!("from index Boats where intersect({parts})");
+        assert_eq!(found(&server, &query).0.join(" "), ids, "{parts}");
+    }
+    let query = "from index Boats where intersect(Boat = 'bee', Boat = 'ada') select Boat";
+    assert_eq!(shown(&asked(&server, &json!({"Query": query}))), json!([{"Boat": "bee"}]));
+}
+
+#[test]
+fn the_entries_behind_a_query_can_be_seen() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    found(&server, "from index Boats");
+    let entries = |query: &str| {
+        let body = json!({"Query": query}).to_string();
+        server.send("POST", "/databases/db/queries?debug=entries", body.as_bytes()).json()
+    };
+    let answer = entries("from index Boats where N = 1 limit 1");
+    assert_eq!(answer["TotalResults"], 2);
+    assert_eq!(
+        answer["Results"],
+        json!([{
+            "Boat": "ada", "Born": "2020-01-02T03:04:05.0000000", "Hidden": "2", "N": "1",
+            "Twice": "2", "id()": "users/1"
+        }])
+    );
+    assert_eq!(entries("from index Boats where Old = null")["Results"][0]["Old"], "NULL_VALUE");
+    for (query, kind) in [
+        ("from Users", "System.NotSupportedException"),
+        (
+            "from Users where N = 1",
+            "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException",
+        ),
+        ("from index Nope", "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException"),
+    ] {
+        assert_eq!(entries(query)["Type"], kind, "{query}");
+    }
+    found(&server, "from Users where Boats = 'x'");
+    let rows = entries("from Users where Boats = 'ada'")["Results"].clone();
+    assert_eq!(rows, json!([{"Boats": ["ada", "bee"], "id()": "users/1"}]));
+}
+
+#[test]
+fn it_can_be_explained_which_index_is_taken() {
+    let server = TestServer::with_database();
+    let explained = |query: &str| {
+        let body = json!({"Query": query}).to_string();
+        server.send("POST", "/databases/db/queries?debug=explain", body.as_bytes()).json()
+    };
+    let nothing = json!({"IndexName": "Failure/None", "Results": []});
+    assert_eq!(explained("from Users where N = 1"), nothing);
+    put(&server, "users/1", r#"{"N":1}"#);
+    found(&server, "from Users where N = 1");
+    let missing = json!({
+        "IndexName": "Auto/Users/ByN",
+        "Results": [{"Index": "Auto/Users/ByN", "Reason": "The following field is missing: Name"}]
+    });
+    assert_eq!(explained("from Users where Name = 'x'"), missing);
+    found(&server, "from Users where Name = 'x'");
+    let narrow = json!({
+        "IndexName": "Auto/Users/ByNAndName",
+        "Results": [
+            {"Index": "Auto/Users/ByN", "Reason": "Wasn't the widest index matching this query"}
+        ]
+    });
+    assert_eq!(explained("from Users where N = 1"), narrow);
+    assert_eq!(explained("from users"), narrow);
+    assert_eq!(explained("from Dogs where N = 1"), nothing);
+    let refused = explained("from index 'Auto/Users/ByN'");
+    assert_eq!(refused["Message"], "Explain can only work on dynamic indexes");
+}
+
+#[test]
+fn rows_can_be_had_as_separated_values() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    found(&server, "from index Boats");
+    let csv = |query: &str| {
+        let target = format!("/databases/db/streams/queries?format=csv&query={query}");
+        let reply = server.get(&target);
+        assert_eq!((reply.status, reply.header("content-type")), (200, Some("text/csv")));
+        let disposition = reply.header("content-disposition").unwrap().to_owned();
+        (reply.text().to_owned(), disposition)
+    };
+    let (text, disposition) = csv("from%20index%20Boats%20where%20N=2%20select%20Twice,Boat");
+    let rows = "\u{feff}@id,Twice,Boat,@metadata.@projection\r\nusers/2,4,cat,True\r\n\
+                users/2,4,dog,True\r\n";
+    assert_eq!(text, rows);
+    assert!(disposition.starts_with("attachment; filename=\"db_query_result_"), "{disposition}");
+    let (text, disposition) = csv("from%20Users&field=N&field=Boats");
+    assert_eq!(
+        text,
+        "\u{feff}N,Boats\r\n1,\"[\"\"ada\"\",\"\"bee\"\"]\"\r\n2,\"[\"\"cat\"\",\"\"dog\"\"]\"\r\n3,[]\r\n"
+    );
+    assert!(disposition.starts_with("attachment; filename=\"db_Users_collection_"));
+    assert_eq!(csv("from%20Nothing").0, "\u{feff}");
+}
+
+#[test]
+fn an_answer_repeats_the_query_and_is_known_by_its_etag() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    let query = "from index 'Boats' as b where b.N = 1 order by b.N as long desc limit 1";
+    found(&server, query);
+    let body = json!({"Query": query}).to_string();
+    let target = "/databases/db/queries?includeServerSideQuery=true&metadataOnly=true";
+    let answer = server.send("POST", target, body.as_bytes()).json();
+    assert_eq!(answer["ServerSideQuery"], query);
+    assert_eq!(answer["Results"][0].as_object().unwrap().len(), 1);
+    assert_eq!(answer["Results"][0]["@metadata"]["@id"], "users/1");
+    let etag = answer["ResultEtag"].to_string();
+    let again = |etag: &str| {
+        let headers = [("If-None-Match", etag)];
+        server.send_with("POST", "/databases/db/queries", &headers, body.as_bytes()).status
+    };
+    assert_eq!(again(&etag), 304);
+    put(&server, "dogs/1", "{}");
+    put(&server, "users/4", r#"{"N":1,"Boats":["eel"]}"#);
+    found(&server, query);
+    assert_eq!(again(&etag), 200);
+}
+
+#[test]
+fn nearness_of_words_is_as_measured() {
+    let server = TestServer::with_database();
+    for (number, text) in
+        ["a quick brown fox", "the fox is quick", "fox of the quick", "quick, red and brown fox"]
+            .iter()
+            .enumerate()
+    {
+        put(&server, &format!("f/{}", number + 1), &json!({"F": text}).to_string());
+    }
+    let reply = define(
+        &server,
+        &json!({
+            "Name": "Fox", "Maps": ["from u in docs.Users select new { u.F }"],
+            "Fields": {"F": {"Indexing": "Search"}}
+        }),
+    );
+    assert_eq!(reply.status, 201);
+    let near = |text: &str| format!("from index Fox where proximity(search(F, {text})");
+    for (text, ids) in [
+        ("'quick fox'), 0", ""),
+        ("'fox quick'), 0", "f/2 f/3"),
+        ("'quick fox'), 1", "f/1"),
+        ("'quick fox'), 2", "f/1 f/2 f/3 f/4"),
+        ("'fox quick'), 2", "f/2 f/3"),
+        ("'fox quick'), 3", "f/1 f/2 f/3"),
+        ("'fox quick'), 4", "f/1 f/2 f/3 f/4"),
+        ("'quick the fox'), 1", "f/1"),
+    ] {
+        assert_eq!(found(&server, &near(text)).0.join(" "), ids, "{text}");
+    }
+    for text in ["'*uick fox'), 2", "'quick fox*'), 2", "'quick'), 2"] {
+        let refused = asked(&server, &json!({"Query": near(text)}));
+        assert_eq!(refused["Type"], "Raven.Client.Exceptions.InvalidQueryException", "{text}");
+    }
+}
+
+#[test]
+fn fields_that_documents_name_are_projected_when_they_are_stored() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann","Shown":"x"}"#);
+    let reply = define(
+        &server,
+        &json!({"Name": "Made", "Maps": [
+            "from u in docs.Users select new { u.Name, \
+             _ = CreateField(\"Nick\" , u.Name + \"ie\", true, false) }"
+        ]}),
+    );
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let rows = |query: &str| shown(&asked(&server, &json!({"Query": query})));
+    for condition in ["exact(Nick = 'Annie')", "startsWith(Name, 'a')"] {
+        let query = format!("from index Made where {condition} select Nick");
+        assert_eq!(rows(&query), json!([{"Nick": "Annie"}]), "{condition}");
+    }
+    assert_eq!(rows("from index Made where Nick = 'Annie'"), json!([]));
+    assert_eq!(rows("from index Made select Shown"), json!([{"Shown": "x"}]));
+}

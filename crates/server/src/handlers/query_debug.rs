@@ -1,0 +1,169 @@
+//! `/queries?debug=…`: which index answers a query and why others do not, and what is in its entries.
+
+use database::DatabaseLease;
+use http::StatusCode;
+use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexKind};
+use query::{IndexSnapshot, Paging, QueryError, ShownEntry};
+use rql::{Query, SourceKind};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wire::{ErrorKind, IndexState, ProtocolError, database_shapes::NODE_TAG};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    handlers::queries::{Prepared, query_error, time_or_none},
+    index_choice::missing_index_error,
+};
+
+/// What the answer says when no index would be taken.
+const NO_INDEX: &str = "Failure/None";
+
+/// Which automatic index would be taken, and why each other over the same documents would not.
+pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    if matches!(prepared.query.source.kind, SourceKind::Index(_)) {
+        let message = "Explain can only work on dynamic indexes".to_owned();
+        return Err(ProtocolError::invalid_operation(message));
+    }
+    let wanted = wanted_index(prepared)?;
+    let beside: Vec<_> = database
+        .indexes()
+        .all()
+        .into_iter()
+        .filter_map(|index| match index.kind().as_ref() {
+            IndexKind::Auto(definition) if definition.is_over_the_same_documents_as(&wanted) => {
+                Some((Arc::clone(&index), definition.clone()))
+            }
+            IndexKind::Auto(_) | IndexKind::Static(_) => None,
+        })
+        .collect();
+    let answering = match database.indexes().choose_auto(&wanted) {
+        AutoChoice::Answers(index) => Some(index),
+        AutoChoice::Wanted { .. } => None,
+    };
+    let nearest = || beside.iter().max_by_key(|(_, definition)| definition.fields().len());
+    let name = match (&answering, nearest()) {
+        (Some(index), _) | (None, Some((index, _))) => index.name().to_owned(),
+        (None, None) => NO_INDEX.to_owned(),
+    };
+    let is_answering = |index: &Index| {
+        answering.as_ref().is_some_and(|answering| answering.name() == index.name())
+    };
+    let results: Vec<_> = beside
+        .iter()
+        .filter(|(index, _)| !is_answering(index))
+        .map(|(index, definition)| {
+            let reason = why_not(index, definition, &wanted);
+            json!({"Index": index.name(), "Reason": reason})
+        })
+        .collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"IndexName": name, "Results": results})))
+}
+
+fn why_not(
+    index: &Index,
+    definition: &AutoIndexDefinition,
+    wanted: &AutoIndexDefinition,
+) -> String {
+    if index.state() != IndexState::Normal {
+        return format!(
+            "Cannot do dynamic queries on disabled index or index with errors (index name = {})",
+            index.name()
+        );
+    }
+    let missing = definition.what_is_missing(wanted);
+    missing.unwrap_or_else(|| "Wasn't the widest index matching this query".to_owned())
+}
+
+/// The automatic index that a query needs; one without fields when it needs none.
+fn wanted_index(prepared: &Prepared) -> Result<AutoIndexDefinition, ProtocolError> {
+    let parameters = prepared.parameters();
+    match query::plan(&prepared.query, parameters, Paging::default()) {
+        Ok(_) => Ok(AutoIndexDefinition::new(collection_of(&prepared.query), [])),
+        Err(QueryError::NeedsIndex { .. }) => {
+            query::needed_index(&prepared.query, parameters).map_err(query_error)
+        }
+        Err(error) => Err(query_error(error)),
+    }
+}
+
+fn collection_of(query: &Query) -> String {
+    match &query.source.kind {
+        SourceKind::Collection(name) => name.to_string(),
+        _ => "@all_docs".to_owned(),
+    }
+}
+
+/// The terms of the entries that a query chooses.
+pub(crate) fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let index = existing_index(database, prepared)?;
+    index.note_query();
+    let tx = index.read();
+    let snapshot = IndexSnapshot { index: &index, tx: &tx, seed: prepared.seed };
+    let documents = database.read();
+    let shown = query::entries_of_index(
+        &documents,
+        &snapshot,
+        &prepared.query,
+        prepared.parameters(),
+        prepared.paging,
+    )
+    .map_err(query_error)?;
+    let rows: Vec<Value> = shown.entries.into_iter().map(entry_shape).collect();
+    let (facts, etag) = (shown.facts.index, shown.facts.result_etag);
+    let elapsed = call.state.platform.clock.monotonic().saturating_sub(prepared.began);
+    let shape = json!({
+        "TotalResults": shown.facts.total_results, "SkippedResults": 0,
+        "DurationInMs": elapsed.as_millis() as u64, "IndexName": index.name(), "Results": rows,
+        "Includes": {},
+        "IndexTimestamp": time_or_none(facts.map_or(0, |facts| facts.timestamp_ticks)),
+        "LastQueryTime": time_or_none(facts.map_or(0, |facts| facts.last_query_ticks)),
+        "IsStale": facts.is_some_and(|facts| facts.is_stale),
+        "ResultEtag": etag, "NodeTag": NODE_TAG
+    });
+    Ok(Answer::shape(StatusCode::OK, &shape))
+}
+
+/// Every value is a text, or an array of them.
+fn entry_shape(entry: ShownEntry) -> Value {
+    let mut shape = Map::new();
+    for (field, mut terms) in entry.fields {
+        let value = match terms.len() {
+            1 => Value::String(terms.remove(0)),
+            _ => terms.into(),
+        };
+        shape.insert(field, value);
+    }
+    shape.insert("id()".to_owned(), entry.document_id.into());
+    Value::Object(shape)
+}
+
+/// The index that would answer; none is made to look into it.
+fn existing_index(
+    database: &DatabaseLease,
+    prepared: &Prepared,
+) -> Result<Arc<Index>, ProtocolError> {
+    if let SourceKind::Index(name) = &prepared.query.source.kind {
+        return database.indexes().get(name).ok_or_else(|| missing_index_error(name));
+    }
+    let parameters = prepared.parameters();
+    match query::plan(&prepared.query, parameters, Paging::default()) {
+        Ok(_) => {
+            let message = "Collection query is handled directly by documents storage so index \
+                           entries aren't created underneath";
+            return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        }
+        Err(QueryError::NeedsIndex { .. }) => {}
+        Err(error) => return Err(query_error(error)),
+    }
+    let wanted = query::needed_index(&prepared.query, parameters).map_err(query_error)?;
+    match database.indexes().choose_auto(&wanted) {
+        AutoChoice::Answers(index) => Ok(index),
+        AutoChoice::Wanted { .. } => {
+            let message = "No Auto Index matching the given query was found.";
+            Err(ProtocolError::new(ErrorKind::IndexDoesNotExist, message))
+        }
+    }
+}
