@@ -10,7 +10,7 @@ use std::{collections::HashSet, iter::Peekable, sync::Arc};
 use documents::{DocumentError, DocumentRow, LogEntry};
 use model::{CollectionName, DocumentId, Etag};
 use search::{FieldSet, IndexBatch};
-use storage::ReadTransaction;
+use storage::{ReadTransaction, StorageError};
 
 use crate::{
     entry_writer::{Entries, EntryWriter},
@@ -318,7 +318,11 @@ impl<'t> Iterator for Changes<'t> {
     }
 }
 
-/// Whether the disk may have room again later.
+/// Whether the same batch may be written later by the same environment: when there is room again. One
+/// that failed has to be opened again.
 fn may_be_retried(error: &IndexError) -> bool {
-    matches!(error, IndexError::Storage(error) if error.is_retryable())
+    matches!(
+        error,
+        IndexError::Storage(StorageError::DiskFull { .. } | StorageError::TooManyUnflushed { .. })
+    )
 }

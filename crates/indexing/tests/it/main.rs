@@ -1,0 +1,3 @@
+//! Indexes over documents in memory, their own files on a disk that loses power.
+
+mod power_cuts;
