@@ -31,6 +31,8 @@ pub enum Family {
     Documents,
     /// The query is fine but the files of the index could not be read.
     Index,
+    /// Somebody stopped it.
+    Interrupted,
     /// A script of the query failed on a document.
     Script,
 }
@@ -114,6 +116,7 @@ impl QueryError {
             QueryError::Argument { .. } => Family::Argument,
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
+            QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
             QueryError::Index(_) => Family::Index,
             QueryError::Script(_) => Family::Script,
         }

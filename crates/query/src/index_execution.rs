@@ -6,7 +6,7 @@
 use std::{
     collections::{HashMap, HashSet},
     rc::Rc,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use blittable::Object;
@@ -31,8 +31,8 @@ use crate::paging::{PageWindow, Paging, as_long};
 use crate::parameters::Asked;
 use crate::plan::ShownRows;
 use crate::result::{IndexFacts, QueryResult, ResultFacts, Row, RowSource, Rows};
-use crate::searched_fields::{Look, SearchedFields};
-use crate::stored_projection::{ProjectionBehavior, is_value};
+use crate::searched_fields::{ID_FIELD, Look, SearchedFields};
+use crate::stored_projection::{ProjectionBehavior, StoredField, is_value};
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
 const PAGE_ROWS_MAX: usize = 4096;
@@ -53,6 +53,8 @@ pub struct IndexSnapshot<'t, I> {
     pub tx: &'t I,
     /// Decides the order of `random()`.
     pub seed: u64,
+    /// Set when the query is to end without an answer.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// How the rows of an index are shown, as the request says it.
@@ -80,7 +82,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
 ) -> Result<QueryResult<'t, D>, QueryError> {
     let asked = Asked { query, parameters };
     asked.refuse_unanswered_clauses()?;
-    let reader = IndexReader::open(snapshot.tx)?;
+    let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
     let fields = FieldsOfIndex::of(index, &reader, &record);
@@ -135,7 +137,7 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
 ) -> Result<ShownEntries, QueryError> {
     let asked = Asked { query, parameters };
     asked.refuse_unanswered_clauses()?;
-    let reader = IndexReader::open(snapshot.tx)?;
+    let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
     let fields = FieldsOfIndex::of(index, &reader, &record);
@@ -391,16 +393,14 @@ impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
         FieldsOfIndex { index, kind, names, reader, has_several_entries }
     }
 
-    /// The number of a field whose values the index keeps.
-    fn stored(&self, name: &str) -> Result<Option<FieldId>, QueryError> {
-        let is_stored = match self.kind.as_ref() {
-            IndexKind::Auto(_) => false,
-            // What only documents name may be stored by some of them.
-            IndexKind::Static(definition) => {
-                is_stored(definition, name) || !self.names.iter().any(|known| known == name)
-            }
-        };
-        Ok(if is_stored { self.reader.field(name)? } else { None })
+    /// The number of a field whose values the index may keep.
+    fn stored(&self, name: &str) -> Result<Option<StoredField>, QueryError> {
+        let IndexKind::Static(definition) = self.kind.as_ref() else { return Ok(None) };
+        let number = self.reader.field(name)?.filter(|_| name != ID_FIELD);
+        // What its definition does not say of a field, a map may say of single values.
+        let is_declared =
+            is_stored(definition, name) || !self.names.iter().any(|known| known == name);
+        Ok(number.map(|number| StoredField { number, is_declared }))
     }
 
     fn has_entries(&self, name: &str) -> bool {

@@ -286,9 +286,13 @@ impl ProjectedField {
                 } else if !found.is_missing() {
                     found.write_json(out)?;
                 } else {
+                    let has_stored = row.stored.iter().any(Option::is_some);
                     match lookup.missing {
+                        Missing::NullUnlessStored if !has_stored && !absent_when_missing => {
+                            out.extend_from_slice(b"null");
+                        }
                         Missing::Null if !absent_when_missing => out.extend_from_slice(b"null"),
-                        Missing::Null | Missing::Absent => {
+                        Missing::Null | Missing::NullUnlessStored | Missing::Absent => {
                             out.truncate(mark);
                             return Ok(looks_at_document);
                         }

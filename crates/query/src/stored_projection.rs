@@ -59,11 +59,21 @@ pub(crate) struct Lookup {
     query: String,
 }
 
+/// A field of an index whose values it may keep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredField {
+    pub(crate) number: FieldId,
+    /// Whether it keeps them of every entry, and not only where a map says so.
+    pub(crate) is_declared: bool,
+}
+
 /// What becomes of a value that is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// `null`, where the field does not say otherwise.
     Null,
+    /// `null` in a row of which nothing is stored.
+    NullUnlessStored,
     Absent,
     Refused,
 }
@@ -106,20 +116,21 @@ impl Projection {
         asked: &Asked<'_>,
         index_name: &str,
         behavior: ProjectionBehavior,
-        stored: &dyn Fn(&str) -> Result<Option<FieldId>, QueryError>,
+        stored: &dyn Fn(&str) -> Result<Option<StoredField>, QueryError>,
     ) -> Result<Vec<Option<FieldId>>, QueryError> {
-        let mut numbers = Vec::with_capacity(self.fields.len());
+        let mut found = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
-            numbers.push(match &field.value {
+            found.push(match &field.value {
                 ProjectedValue::Field { index_field, .. } => stored(index_field)?,
                 _ => None,
             });
         }
-        let takes_from_index = numbers.iter().any(Option::is_some)
+        let takes_from_index = found.iter().flatten().any(|field| field.is_declared)
             || self.fields.iter().any(|field| field.value == ProjectedValue::Id);
+        let numbers = found.iter().map(|field| field.map(|field| field.number)).collect();
         let (in_index, in_document, missing) = match behavior {
             ProjectionBehavior::Default if takes_from_index => (true, true, Missing::Absent),
-            ProjectionBehavior::Default => (false, true, Missing::Null),
+            ProjectionBehavior::Default => (true, true, Missing::NullUnlessStored),
             ProjectionBehavior::FromIndex => (true, false, Missing::Absent),
             ProjectionBehavior::FromIndexOrThrow => (true, false, Missing::Refused),
             ProjectionBehavior::FromDocument => (false, true, Missing::Null),

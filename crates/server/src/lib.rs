@@ -36,6 +36,7 @@ mod request_body;
 mod resource_log;
 mod router;
 mod routes;
+mod running_queries;
 mod running_server;
 mod server_state;
 mod service;

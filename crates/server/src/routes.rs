@@ -4,8 +4,8 @@ use crate::{
     handlers::{
         bulk_docs, bulk_insert, compaction, configuration, database_administration, databases,
         debug, delete_by_query, documents, hilo, identities, index_changes, indexes, io_metrics,
-        logs, memory, multi_get, notifications, operations, queries, server_info, statistics,
-        storage_report, streams,
+        logs, memory, multi_get, notifications, operations, queries, query_debug, server_info,
+        statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -127,6 +127,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/collections/docs"           Read          Ignored  Inline(statistics::collection_documents);
     "GET"    "/databases/*/debug/io-metrics"           DatabaseAdmin Ignored  Inline(io_metrics::all);
     "GET"    "/databases/*/debug/io-metrics/live"      DatabaseAdmin Ignored  WebSocket(io_metrics::live);
+    "GET"    "/databases/*/debug/queries/running"      Read          Ignored  Inline(query_debug::running);
+    "POST"   "/databases/*/debug/queries/kill"         Write         Ignored  Inline(query_debug::kill);
     "GET"    "/databases/*/notifications"              Read          Ignored  Inline(notifications::list);
     "GET"    "/databases/*/debug/storage/report"       DatabaseAdmin Ignored  Inline(storage_report::totals);
     "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Inline(storage_report::all_environments);

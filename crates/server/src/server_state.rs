@@ -26,6 +26,7 @@ use wire::{
 use crate::{
     database_files::DatabaseFiles, logs_configuration::LogsConfiguration, machine::Machine,
     memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
+    running_queries::RunningQueries,
 };
 
 /// The commit of this build, when the build knew it.
@@ -53,6 +54,7 @@ pub(crate) struct ServerState {
     pub(crate) newest_client_configuration: AtomicU64,
     /// Long operations that belong to no open database.
     pub(crate) operations: Operations,
+    pub(crate) running_queries: RunningQueries,
     pub(crate) logs: Mutex<LogsConfiguration>,
     public_address: Option<String>,
     address: OnceLock<String>,
@@ -96,6 +98,7 @@ impl ServerState {
             started,
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
             operations: Operations::default(),
+            running_queries: RunningQueries::default(),
             logs: Mutex::new(logs),
             public_address,
             address: OnceLock::new(),

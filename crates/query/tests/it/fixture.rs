@@ -81,7 +81,7 @@ impl Database {
         paging: Paging,
     ) -> Result<Answer, QueryError> {
         let (entries, documents) = (index.read(), self.environment.read());
-        let snapshot = IndexSnapshot { index, tx: &entries, seed: 1 };
+        let snapshot = IndexSnapshot { index, tx: &entries, seed: 1, stop: Arc::default() };
         let query = parse(text)?;
         Answer::read(&mut execute_on_index(
             &documents,

@@ -155,7 +155,7 @@ impl Chosen {
         let result = match &entries {
             None => query::execute(&tx, &self.query, parameters, self.paging),
             Some((index, entries)) => {
-                let snapshot = IndexSnapshot { index, tx: entries, seed };
+                let snapshot = IndexSnapshot { index, tx: entries, seed, stop: Arc::default() };
                 let rows = RowOptions::default();
                 query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
             }

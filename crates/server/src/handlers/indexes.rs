@@ -331,7 +331,15 @@ pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
             fields.push("id()".to_owned());
             Ok(Answer::shape(StatusCode::OK, &json!({"Static": fields, "Dynamic": []})))
         }
-        _ => Err(ProtocolError::new(
+        Some(operation) if operation.eq_ignore_ascii_case("source-doc-ids") => {
+            let message = "Getting doc ids for map indexes is not supported";
+            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+        }
+        Some(operation) => {
+            let message = format!("{operation} is not supported");
+            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+        }
+        None => Err(ProtocolError::new(
             ErrorKind::NotSupported,
             "This view of an index is not supported by this server yet",
         )),

@@ -30,6 +30,7 @@ use crate::{
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
     router::Answering,
+    running_queries::{QueryFacts, RunningQuery},
     server_state::ServerState,
 };
 
@@ -93,6 +94,8 @@ pub(crate) struct Prepared {
     pub(crate) began: Duration,
     /// Decides the order of `random()`.
     pub(crate) seed: u64,
+    /// Its place in the list of queries that run.
+    running: Option<RunningQuery>,
 }
 
 /// What a query runs on, as it is at one moment. The entries are older than the documents, so that
@@ -114,17 +117,27 @@ impl Snapshot {
 
 async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
     let began = call.state.platform.clock.monotonic();
-    let prepared = prepare(&call, shape, began)?;
+    let mut prepared = prepare(&call, shape, began)?;
     let database = call.database()?.clone();
     let parameters = prepared.parameters.as_ref();
     let index = match target_of(&call.state, &database, &prepared.query, parameters).await {
-        Ok(Target::Collection) => None,
+        Ok(Target::Collection) => {
+            let name = whole_collection(&prepared.query).unwrap_or_default();
+            let name = format!("collection/{name}");
+            prepared.running = Some(list(&call, &prepared, &database, &name));
+            None
+        }
         Ok(Target::Index { index, is_new }) => {
             index.note_query();
+            let running = list(&call, &prepared, &database, index.name());
             let new_waits = is_new.then_some(WAIT_DEFAULT);
             if let Some(wait_max) = prepared.wait.or(new_waits) {
-                catch_up(&database, &index, wait_max).await?;
+                tokio::select! {
+                    caught_up = catch_up(&database, &index, wait_max) => drop(caught_up?),
+                    () = running.stopped() => return Err(canceled()),
+                }
             }
+            prepared.running = Some(running);
             refuse_invalid(&index)?;
             Some(index)
         }
@@ -132,6 +145,27 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Err(TargetError::Refused(error)) => return Err(error),
     };
     answer(&call, prepared, database, index)
+}
+
+/// Puts a query on the list of those that run.
+fn list(
+    call: &Call,
+    prepared: &Prepared,
+    database: &DatabaseLease,
+    index_name: &str,
+) -> RunningQuery {
+    call.state.running_queries.begin(QueryFacts {
+        database: database.record().name.as_str().to_owned(),
+        index_name: index_name.to_owned(),
+        text: prepared.query.text.as_str().to_owned(),
+        start: prepared.paging.start,
+        page_size: prepared.paging.page_size,
+        skips_duplicate_checking: prepared.rows.repeats_documents,
+        wait: prepared.wait,
+        is_streaming: prepared.shape != Shape::Page,
+        began: prepared.began,
+        began_ticks: call.state.platform.clock.now().ticks(),
+    })
 }
 
 /// An index that has stopped answers nothing.
@@ -275,6 +309,7 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
         shape,
         began,
         seed: call.state.random_number(),
+        running: None,
     })
 }
 
@@ -360,7 +395,9 @@ impl Prepared {
         let Some((index, tx)) = &snapshot.index else {
             return query::execute(documents, &self.query, parameters, self.paging);
         };
-        let entries = IndexSnapshot { index, tx, seed: self.seed };
+        let stop = self.running.as_ref().map(|running| Arc::clone(running.stop_flag()));
+        let stop = stop.unwrap_or_default();
+        let entries = IndexSnapshot { index, tx, seed: self.seed, stop };
         query::execute_on_index(
             documents,
             &entries,
@@ -396,6 +433,9 @@ impl Prepared {
         let mut is_first = true;
         let mut csv = CsvRows::new(&self.csv_fields);
         while let Some(row) = result.next_row().map_err(query_error)? {
+            if self.running.as_ref().is_some_and(RunningQuery::should_stop) {
+                return Err(canceled());
+            }
             if self.shape == Shape::Csv {
                 let mut json = Vec::new();
                 self.write_row(&mut result, &row, &mut json)?;
@@ -541,6 +581,11 @@ fn write_stream_statistics(result: &QueryResult<'_, ReadTransaction>, out: &mut 
     out.extend_from_slice(total.as_bytes());
 }
 
+/// The answer to a query that somebody stopped.
+fn canceled() -> ProtocolError {
+    ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
+}
+
 pub(crate) fn query_error(error: QueryError) -> ProtocolError {
     let kind = match error.family() {
         Family::Parse => ErrorKind::QueryParse,
@@ -550,6 +595,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Argument => ErrorKind::Argument,
         Family::Index => ErrorKind::Internal,
+        Family::Interrupted => return canceled(),
         Family::Script => ErrorKind::JavaScript,
         Family::Documents => match &error {
             QueryError::Documents(error) => return document_error(error),

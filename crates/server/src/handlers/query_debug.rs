@@ -1,8 +1,10 @@
-//! `/queries?debug=…`: which index answers a query and why others do not, and what is in its entries.
+//! What is behind queries: `/queries?debug=…` tells which index answers one and why others do not, and
+//! what is in its entries; `/debug/queries` tells which ones run, and stops them.
 
 use database::DatabaseLease;
 use http::StatusCode;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexKind};
+use model::{TimeSpan, date};
 use query::{IndexSnapshot, Paging, QueryError, ShownEntry};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value, json};
@@ -14,6 +16,7 @@ use crate::{
     call::Call,
     handlers::queries::{Prepared, query_error, time_or_none},
     index_choice::missing_index_error,
+    running_queries::QueryFacts,
 };
 
 /// What the answer says when no index would be taken.
@@ -101,7 +104,8 @@ pub(crate) fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, Protoc
     let index = existing_index(database, prepared)?;
     index.note_query();
     let tx = index.read();
-    let snapshot = IndexSnapshot { index: &index, tx: &tx, seed: prepared.seed };
+    let snapshot =
+        IndexSnapshot { index: &index, tx: &tx, seed: prepared.seed, stop: Arc::default() };
     let documents = database.read();
     let shown = query::entries_of_index(
         &documents,
@@ -138,6 +142,49 @@ fn entry_shape(entry: ShownEntry) -> Value {
     }
     shape.insert("id()".to_owned(), entry.document_id.into());
     Value::Object(shape)
+}
+
+/// `GET /debug/queries/running`: by index.
+pub(crate) fn running(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?.record().name.as_str().to_owned();
+    let now = call.state.platform.clock.monotonic();
+    let mut shape = Map::new();
+    shape.insert("@metadata".to_owned(), json!(call.state.debug_metadata()));
+    for (id, facts) in call.state.running_queries.of(&database) {
+        let elapsed = now.saturating_sub(facts.began);
+        let one = json!({
+            "DurationInMs": elapsed.as_millis() as u64,
+            "Duration": TimeSpan::of(elapsed).to_string(),
+            "IndexName": facts.index_name, "QueryId": id,
+            "StartTime": date::format(facts.began_ticks),
+            "QueryInfo": query_info(&facts), "IsStreaming": facts.is_streaming
+        });
+        let of_index = shape.entry(&facts.index_name).or_insert_with(|| json!([]));
+        if let Some(listed) = of_index.as_array_mut() {
+            listed.push(one);
+        }
+    }
+    Ok(Answer::shape(StatusCode::OK, &shape))
+}
+
+fn query_info(facts: &QueryFacts) -> Value {
+    let wait = facts.wait.map(|wait| TimeSpan::of(wait).to_string());
+    json!({
+        "PageSize": facts.page_size.unwrap_or(i64::from(i32::MAX)), "Query": facts.text,
+        "SkipDuplicateChecking": facts.skips_duplicate_checking, "Start": facts.start,
+        "WaitForNonStaleResults": wait.is_some(), "WaitForNonStaleResultsTimeout": wait
+    })
+}
+
+/// `POST /debug/queries/kill`.
+pub(crate) fn kill(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (index_name, id) = (query.required("indexName")?, query.required_long("id")?);
+    let database = call.database()?.record().name.as_str().to_owned();
+    let id = u64::try_from(id).unwrap_or(0);
+    let is_stopped = call.state.running_queries.stop(&database, index_name, id);
+    let status = if is_stopped { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
+    Ok(Answer::empty(status))
 }
 
 /// The index that would answer; none is made to look into it.

@@ -747,5 +747,49 @@ fn fields_that_documents_name_are_projected_when_they_are_stored() {
         assert_eq!(rows(&query), json!([{"Nick": "Annie"}]), "{condition}");
     }
     assert_eq!(rows("from index Made where Nick = 'Annie'"), json!([]));
+    let script = json!({"Indexes": [{"Name": "Inline", "Maps": [
+        "map('Users', u => ({ Name: u.Name, _: { $name: 'Nick', $value: u.Name + 'ie', \
+         $options: { storage: true } } }))"
+    ]}]});
+    let reply = server.send("PUT", "/databases/db/indexes", script.to_string().as_bytes());
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    assert_eq!(rows("from index Inline select Nick"), json!([{"Nick": "Annie"}]));
+    assert_eq!(rows("from index Inline select Nope"), json!([{"Nope": null}]));
     assert_eq!(rows("from index Made select Shown"), json!([{"Shown": "x"}]));
+}
+
+#[test]
+fn a_query_that_waits_is_listed_and_can_be_stopped() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    found(&server, "from index Boats");
+    let running = || server.get("/databases/db/debug/queries/running").json();
+    assert!(running().get("Boats").is_none());
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    put(&server, "users/4", r#"{"N":4}"#);
+    let body = json!({
+        "Query": "from index Boats", "WaitForNonStaleResults": true,
+        "WaitForNonStaleResultsTimeout": "01:00:00"
+    });
+    let body = body.to_string();
+    let kill = |id: &serde_json::Value| {
+        let path = format!("/databases/db/debug/queries/kill?indexName=boats&id={id}");
+        server.send("POST", &path, b"").status
+    };
+    let reply = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.send("POST", "/databases/db/queries", body.as_bytes()));
+        let listed = loop {
+            if let Some(listed) = running().get("Boats") {
+                break listed[0].clone();
+            }
+        };
+        assert_eq!(listed["QueryInfo"]["Query"], "from index Boats");
+        assert_eq!(listed["QueryInfo"]["WaitForNonStaleResultsTimeout"], "01:00:00");
+        assert_eq!(kill(&json!(0)), 404);
+        assert_eq!(kill(&listed["QueryId"]), 204);
+        waiting.join().unwrap()
+    });
+    assert_eq!(reply.status, 500);
+    assert_eq!(reply.json()["Type"], "System.OperationCanceledException");
+    assert!(running().get("Boats").is_none());
 }
