@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::index_definition::{
-    FieldStorage, IndexDefinition, IndexPriority, IndexState, IndexType,
+    FieldStorage, IndexDefinition, IndexPriority, IndexState, IndexType, or_default,
 };
 
 /// An automatic index.
@@ -96,8 +96,10 @@ impl Default for AutoIndexFieldShape {
 #[serde(rename_all = "PascalCase", default)]
 pub struct RecordedIndexes {
     /// Those that applications defined, by name.
+    #[serde(deserialize_with = "or_default")]
     pub indexes: BTreeMap<String, IndexDefinition>,
     /// Those that queries asked for, by name.
+    #[serde(deserialize_with = "or_default")]
     pub auto_indexes: BTreeMap<String, AutoIndexShape>,
 }
 
@@ -145,5 +147,12 @@ mod tests {
             "Search, Default"
         );
         assert!(read.indexes.is_empty());
+    }
+
+    #[test]
+    fn sections_that_a_client_sends_as_null_hold_nothing() {
+        let record = br#"{"DatabaseName":"x","Indexes":null,"AutoIndexes":null}"#;
+        let read = RecordedIndexes::of_record(record).unwrap();
+        assert!(read.indexes.is_empty() && read.auto_indexes.is_empty());
     }
 }
