@@ -57,6 +57,7 @@ pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{
     Plan, PlannedInclude, RowOrder, ShownRows, SourceDocuments, page_window, parse, plan,
+    wants_timings,
 };
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};

@@ -139,6 +139,16 @@ pub fn plan(
     Ok(Plan { source, index_name, is_total_unknown, ids, order, shown })
 }
 
+/// Whether the query asks how long its stages take: `include timings()`.
+pub fn wants_timings(query: &Query) -> bool {
+    query.include.iter().any(is_timings)
+}
+
+fn is_timings(item: &Expression) -> bool {
+    matches!(item, Expression::Method(call)
+        if call.name.eq_ignore_ascii_case("timings") && call.arguments.is_empty())
+}
+
 /// Which rows the text of `query` and the request ask for together.
 ///
 /// # Errors
@@ -190,7 +200,8 @@ impl<'a> Asked<'a> {
         if is_distinct && !loads.is_empty() {
             return Err(self.not_yet("'select distinct' with a LOAD clause", None));
         }
-        let includes = query.include.iter().map(|item| self.include(item, projection.as_ref()));
+        let paths = query.include.iter().filter(|item| !is_timings(item));
+        let includes = paths.map(|item| self.include(item, projection.as_ref()));
         Ok(ShownRows {
             window: PageWindow::of(self, paging)?,
             includes: includes.collect::<Result<_, _>>()?,

@@ -29,6 +29,7 @@ use crate::{
     index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, target_of},
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
+    query_timings::{QueryTimings, milliseconds},
     router::Answering,
     running_queries::{QueryFacts, RunningQuery},
     server_state::ServerState,
@@ -96,6 +97,7 @@ pub(crate) struct Prepared {
     pub(crate) seed: u64,
     /// Its place in the list of queries that run.
     running: Option<RunningQuery>,
+    timings: QueryTimings,
 }
 
 /// What a query runs on, as it is at one moment. The entries are older than the documents, so that
@@ -116,7 +118,8 @@ impl Snapshot {
 }
 
 async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
-    let began = call.state.platform.clock.monotonic();
+    let clock = &call.state.platform.clock;
+    let began = clock.monotonic();
     let mut prepared = prepare(&call, shape, began)?;
     let database = call.database()?.clone();
     let parameters = prepared.parameters.as_ref();
@@ -130,6 +133,8 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Ok(Target::Index { index, is_new }) => {
             index.note_query();
             let running = list(&call, &prepared, &database, index.name());
+            let is_named = matches!(prepared.query.source.kind, SourceKind::Index(_));
+            prepared.timings.chosen = (!is_named).then(|| clock.monotonic());
             let new_waits = is_new.then_some(WAIT_DEFAULT);
             if let Some(wait_max) = prepared.wait.or(new_waits) {
                 tokio::select! {
@@ -137,6 +142,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
                     () = running.stopped() => return Err(canceled()),
                 }
             }
+            prepared.timings.caught_up = Some(clock.monotonic());
             prepared.running = Some(running);
             refuse_invalid(&index)?;
             Some(index)
@@ -310,6 +316,7 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
         began,
         seed: call.state.random_number(),
         running: None,
+        timings: QueryTimings::default(),
     })
 }
 
@@ -420,6 +427,7 @@ impl Prepared {
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
+        let found = state.platform.clock.monotonic();
         match self.shape {
             Shape::Page => self.write_page_head(state, &result, out)?,
             Shape::Stream => write_stream_head(&result, out),
@@ -462,6 +470,15 @@ impl Prepared {
         match self.shape {
             Shape::Page => {
                 write_page_tail(&result, out)?;
+                if query::wants_timings(&self.query) {
+                    let timings = QueryTimings { found: Some(found), ..self.timings };
+                    let ended = state.platform.clock.monotonic();
+                    out.pop();
+                    out.extend_from_slice(b",\"Timings\":");
+                    let shape = timings.shape(self.began, ended).to_string();
+                    out.extend_from_slice(shape.as_bytes());
+                    out.push(b'}');
+                }
                 if self.shows_query {
                     // It goes behind everything else.
                     out.pop();
@@ -503,8 +520,7 @@ impl Prepared {
         }
         object.number("ScannedResults", 0);
         object.number("SkippedResults", result.skipped_results().map_err(query_error)?);
-        // Rounded up: whatever is answered took some time.
-        object.number("DurationInMs", elapsed.as_micros().div_ceil(1000));
+        object.number("DurationInMs", milliseconds(Duration::ZERO, elapsed));
         match result.included_paths() {
             None => object.optional_text("IncludedPaths", None),
             Some(paths) => write_texts(&paths, object.name("IncludedPaths")),

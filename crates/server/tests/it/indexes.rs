@@ -793,3 +793,25 @@ fn a_query_that_waits_is_listed_and_can_be_stopped() {
     assert_eq!(reply.json()["Type"], "System.OperationCanceledException");
     assert!(running().get("Boats").is_none());
 }
+
+#[test]
+fn a_query_tells_how_long_its_stages_take() {
+    let server = TestServer::with_database();
+    boats_of_users(&server);
+    for (query, stages, parts) in [
+        ("from index Boats where N > 0", "Query Staleness", "Retriever Search"),
+        ("from Users where N > 0 select N", "Optimizer Query Staleness", "Retriever Search"),
+        ("from Users", "Query", "Retriever"),
+    ] {
+        let answer = asked(&server, &json!({"Query": format!("{query} include timings()")}));
+        let names = |timings: &serde_json::Value| {
+            let stages = timings["Timings"].as_object().unwrap().keys();
+            stages.cloned().collect::<Vec<_>>().join(" ")
+        };
+        let timings = &answer["Timings"];
+        assert!(0 < timings["DurationInMs"].as_i64().unwrap(), "{query}");
+        assert_eq!(names(timings), stages, "{query}");
+        assert_eq!(names(&timings["Timings"]["Query"]), parts, "{query}");
+        assert_eq!(answer["IncludedPaths"], json!(null), "{query}");
+    }
+}
