@@ -3,7 +3,7 @@
 //! Names are part of the protocol: clients and people know an automatic index by its name, so the rules
 //! follow the measured ones to the letter.
 
-use std::fmt::Write as _;
+use std::{cmp::Ordering, fmt::Write as _};
 
 use xxhash_rust::xxh64::xxh64;
 
@@ -17,7 +17,7 @@ const ALL_DOCUMENTS: (&str, &str) = ("@all_docs", "AllDocs");
 pub struct AutoIndexDefinition {
     /// The collection in the spelling of the query that made the index, or `@all_docs`.
     pub collection: String,
-    /// Ordered by [`AutoField::sort_key`]; no two have the same.
+    /// In the order in which the name has them; no two have the same source.
     fields: Vec<AutoField>,
 }
 
@@ -114,20 +114,11 @@ impl AutoField {
         }
     }
 
-    /// Fields come in this order, compared byte by byte. The quotes count, the ways do not.
-    fn sort_key(&self) -> String {
-        match &self.source {
-            AutoFieldSource::Path { path, is_quoted: true } => format!("'{path}'"),
-            AutoFieldSource::Path { .. }
-            | AutoFieldSource::Point { .. }
-            | AutoFieldSource::Shape { .. } => self.name(),
-        }
-    }
-
     /// The part of the index's name that tells of this field.
     fn name_part(&self) -> String {
         let key = match &self.source {
-            AutoFieldSource::Path { .. } => self.sort_key(),
+            AutoFieldSource::Path { path, is_quoted: true } => format!("'{path}'"),
+            AutoFieldSource::Path { path, is_quoted: false } => path.clone(),
             AutoFieldSource::Point { latitude, longitude } => {
                 format!("Spatial.point({latitude}|{longitude})")
             }
@@ -146,14 +137,17 @@ impl AutoIndexDefinition {
         for field in fields {
             definition.add(field);
         }
+        let before = |left: &AutoField, right: &AutoField| {
+            in_the_order_of_names(&left.name_part(), &right.name_part())
+        };
+        definition.fields.sort_by(before);
         definition
     }
 
     fn add(&mut self, field: AutoField) {
-        let key = field.sort_key();
-        match self.fields.binary_search_by(|known| known.sort_key().as_str().cmp(key.as_str())) {
-            Ok(at) => self.fields[at].ways = self.fields[at].ways.union(field.ways),
-            Err(at) => self.fields.insert(at, field),
+        match self.fields.iter_mut().find(|known| known.source == field.source) {
+            Some(known) => known.ways = known.ways.union(field.ways),
+            None => self.fields.push(field),
         }
     }
 
@@ -210,6 +204,25 @@ impl AutoIndexDefinition {
             let ways: Vec<_> = field.ways.decorations().collect();
             Some(format!("The field {} is not indexed as {}", field.name(), ways.join(", ")))
         })
+    }
+}
+
+/// Signs come before digits and digits before letters, signs in this order.
+const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+
+/// How the parts of a name are ordered: as .NET compares texts without a culture, so letters first
+/// without regard to case, then small ones before large ones.
+fn in_the_order_of_names(left: &str, right: &str) -> Ordering {
+    let without_case = |text: &str| text.chars().map(weight).collect::<Vec<_>>();
+    let case = |text: &str| text.chars().map(char::is_uppercase).collect::<Vec<_>>();
+    without_case(left).cmp(&without_case(right)).then_with(|| case(left).cmp(&case(right)))
+}
+
+fn weight(character: char) -> (u8, u32) {
+    match SIGNS.find(character) {
+        Some(at) => (0, at as u32),
+        None if character.is_numeric() => (1, u32::from(character)),
+        None => (2, character.to_lowercase().next().map_or(0, u32::from)),
     }
 }
 
@@ -272,9 +285,52 @@ mod tests {
             ("U", vec![path("Address.Street Name")], "Auto/U/ByAddress.Street Name"),
             ("U", vec![path("Lines[].Product")], "Auto/U/ByLines[].Product"),
             (
-                "U",
+                "C",
                 vec![path("a-b"), path("Count"), with(path("Name"), &["search"]), path("Age")],
-                "Auto/U/ByAgeAndCountAndSearch(Name)Anda-b",
+                "Auto/C/Bya-bAndAgeAndCountAndSearch(Name)",
+            ),
+            (
+                "C",
+                vec![
+                    path("twins"),
+                    with(path("name"), &["search"]),
+                    path("country"),
+                    path("population"),
+                ],
+                "Auto/C/BycountryAndpopulationAndSearch(name)Andtwins",
+            ),
+            ("C", vec![path("a"), path("B"), path("c"), path("A")], "Auto/C/ByaAndAAndBAndc"),
+            (
+                "C",
+                vec![with(path("b"), &["search", "exact"]), path("t"), path("m")],
+                "Auto/C/BymAndSearch(b)AndExact(b)Andt",
+            ),
+            (
+                "C",
+                vec![path("a_b"), path("aB"), path("ac"), path("a.b")],
+                "Auto/C/Bya_bAnda.bAndaBAndac",
+            ),
+            (
+                "C",
+                vec![
+                    path("@metadata.Foo"),
+                    path("a"),
+                    path("_x"),
+                    path("z1"),
+                    path("z10"),
+                    path("z2"),
+                ],
+                "Auto/C/By_xAnd@metadata.FooAndaAndz1Andz10Andz2",
+            ),
+            (
+                "C",
+                vec![path("lines[].P"), path("lines.P"), path("lines")],
+                "Auto/C/BylinesAndlines.PAndlines[].P",
+            ),
+            (
+                "C",
+                vec![quoted("Some Name"), path("Name"), path("Zoo"), path("apple")],
+                "Auto/C/By'Some Name'AndappleAndNameAndZoo",
             ),
             ("U", vec![point("Lat", "Lng")], "Auto/U/BySpatial.point(Lat|Lng)"),
             (
