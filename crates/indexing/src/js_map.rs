@@ -21,6 +21,7 @@ use crate::{
     error::IndexError,
     index_value::{IndexValue, for_each_value},
     mapper::{Follows, MapError, Mapper},
+    static_definition::collection_names,
     static_fields::{check_fields, static_field_options},
 };
 
@@ -71,18 +72,10 @@ impl JsMap {
 }
 
 fn collections_of(script: &MapScript) -> Result<Vec<CollectionName>, IndexError> {
-    let mut names: Vec<CollectionName> = Vec::new();
-    for map in script.maps() {
-        if map.collection == ALL_DOCUMENTS {
-            return Ok(Vec::new());
-        }
-        let name = CollectionName::new(map.collection.as_str())
-            .map_err(|error| IndexError::Definition { message: error.to_string() })?;
-        if !names.contains(&name) {
-            names.push(name);
-        }
+    if script.maps().iter().any(|map| map.collection == ALL_DOCUMENTS) {
+        return Ok(Vec::new());
     }
-    Ok(names)
+    collection_names(script.maps().iter().map(|map| map.collection.as_str()))
 }
 
 impl Mapper for JsMap {

@@ -16,6 +16,7 @@ use crate::{
     error::IndexError,
     index_value::{IndexValue, for_each_value},
     mapper::{Follows, MapError, Mapper},
+    static_definition::collection_names,
     static_fields::{check_fields, static_field_options},
 };
 
@@ -50,7 +51,7 @@ impl LinqMap {
         }
         let collections = collections_of(&maps)?;
         let referenced = maps.iter().flat_map(linq::Map::referenced_collections);
-        let referenced = names(referenced)?;
+        let referenced = collection_names(referenced)?;
         let empty = EmptyValues::of(definition);
         let (definition, budget) = (definition.clone(), Budget::default());
         Ok(Self { definition, maps, collections, referenced, options, budget, empty })
@@ -87,19 +88,7 @@ fn collections_of(maps: &[linq::Map]) -> Result<Vec<CollectionName>, IndexError>
     if maps.iter().any(|map| map.collections().is_empty()) {
         return Ok(Vec::new());
     }
-    names(maps.iter().flat_map(|map| map.collections().iter().map(String::as_str)))
-}
-
-fn names<'n>(texts: impl Iterator<Item = &'n str>) -> Result<Vec<CollectionName>, IndexError> {
-    let mut names: Vec<CollectionName> = Vec::new();
-    for text in texts {
-        let name = CollectionName::new(text)
-            .map_err(|error| IndexError::Definition { message: error.to_string() })?;
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    Ok(names)
+    collection_names(maps.iter().flat_map(|map| map.collections().iter().map(String::as_str)))
 }
 
 impl Mapper for LinqMap {

@@ -1,10 +1,33 @@
 //! What a definition that an application wrote says before anything is compiled.
 
+use model::CollectionName;
+
+use crate::error::IndexError;
+
 /// Names of indexes that are to take another one's place begin so.
 pub const REPLACEMENT_PREFIX: &str = "ReplacementOf/";
 
 /// The words that a map in C# begins with; any other text is JavaScript.
 const BEGINNINGS: [&str; 4] = ["from", "docs", "timeSeries", "counters"];
+
+/// The collections of these names, each once.
+///
+/// # Errors
+///
+/// [`IndexError::Definition`] when a name is none of a collection.
+pub(crate) fn collection_names<'n>(
+    texts: impl Iterator<Item = &'n str>,
+) -> Result<Vec<CollectionName>, IndexError> {
+    let mut names: Vec<CollectionName> = Vec::new();
+    for text in texts {
+        let name = CollectionName::new(text)
+            .map_err(|error| IndexError::Definition { message: error.to_string() })?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
 
 /// Whether the text of a map is JavaScript.
 pub fn is_javascript(map: &str) -> bool {
