@@ -6,11 +6,7 @@ use rql::{Comparison, Expression, Literal, MethodCall};
 
 use crate::error::QueryError;
 use crate::id_selection::IdSelection;
-use crate::parameters::{Asked, Worth, place_of, shown};
-
-/// How many ids one `in (…)` may list. A parameter may stand in it many times, so the size of the
-/// request alone does not bound them.
-const LISTED_IDS_MAX: usize = 1_000_000;
+use crate::parameters::{Asked, Elements, Worth, place_of};
 
 /// What a condition chooses.
 pub(crate) struct Chosen {
@@ -85,15 +81,6 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// As [`Asked::worth`], but refuses an array where one value is compared.
-    fn single_worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
-        let worth = self.worth(literal)?;
-        let Worth::Parameter(value @ Value::Array(_)) = worth else { return Ok(worth) };
-        let json = shown(&value);
-        let kind = "Sparrow.Json.BlittableJsonReaderArray";
-        Err(self.invalid(format!("Parameter value '{json}' of type {kind} is not supported")))
-    }
-
     fn one_of(&self, list: &'a [Expression], all: bool) -> Result<IdSelection, QueryError> {
         self.require_one_type(list)?;
         let mut ids = Vec::new();
@@ -105,10 +92,7 @@ impl<'a> Asked<'a> {
                 Worth::Parameter(value) => self.add_ids(value, &mut ids)?,
                 worth => ids.extend(id_text(&worth)?),
             }
-            if LISTED_IDS_MAX < ids.len() {
-                let message = format!("A list of more than {LISTED_IDS_MAX} ids is not looked up");
-                return Err(self.invalid(message));
-            }
+            self.require_listable(ids.len(), "ids")?;
         }
         ids.sort();
         ids.dedup();
@@ -158,16 +142,8 @@ impl<'a> Asked<'a> {
     /// type of the first.
     fn add_ids(&self, parameter: Value<'_>, ids: &mut Vec<String>) -> Result<(), QueryError> {
         let mut expected = None;
-        let mut pending = vec![parameter];
-        while let Some(value) = pending.pop() {
-            if let Value::Array(array) = value {
-                let first = pending.len();
-                for element in array.iter() {
-                    pending.push(element?);
-                }
-                pending[first..].reverse();
-                continue;
-            }
+        for value in Elements::of(parameter) {
+            let value = value?;
             let Some(name) = type_name_of(&value) else { continue };
             let expected = *expected.get_or_insert(name);
             if name != expected {
@@ -176,20 +152,6 @@ impl<'a> Asked<'a> {
             ids.extend(id_text(&Worth::Parameter(value))?);
         }
         Ok(())
-    }
-
-    fn unexpected_type(
-        &self,
-        value: &Value<'_>,
-        expected: &str,
-        found: &str,
-    ) -> Result<QueryError, QueryError> {
-        let value = match value.as_text() {
-            Some(text) => text.as_cow()?.into_owned(),
-            None => shown(value),
-        };
-        let message = format!("Expected query parameter to be {expected} but was {found}: {value}");
-        Ok(self.invalid(message))
     }
 }
 

@@ -1,9 +1,13 @@
 //! The parameters of a query, and the refusals that repeat its text and parameters.
 
-use blittable::{Object, Value, write_json};
+use blittable::{Corrupt, Object, Value, write_json};
 use rql::{Expression, Literal, NumberValue, Offset, Query};
 
 use crate::error::QueryError;
+
+/// How many values one `in (…)` may list. A parameter may stand in it many times, so the size of the
+/// request alone does not bound them.
+pub(crate) const LISTED_VALUES_MAX: usize = 1_000_000;
 
 /// A query together with what was sent along; the place where planning asks for values.
 #[derive(Clone, Copy)]
@@ -57,6 +61,38 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// As [`Asked::worth`], but refuses an array where one value is compared.
+    pub(crate) fn single_worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
+        let worth = self.worth(literal)?;
+        let Worth::Parameter(value @ Value::Array(_)) = worth else { return Ok(worth) };
+        let (json, kind) = (shown(&value), "Sparrow.Json.BlittableJsonReaderArray");
+        Err(self.invalid(format!("Parameter value '{json}' of type {kind} is not supported")))
+    }
+
+    /// Refuses a list that has grown too long.
+    pub(crate) fn require_listable(&self, count: usize, of: &str) -> Result<(), QueryError> {
+        match count <= LISTED_VALUES_MAX {
+            true => Ok(()),
+            false => Err(self
+                .invalid(format!("A list of more than {LISTED_VALUES_MAX} {of} is not looked up"))),
+        }
+    }
+
+    /// The refusal of a value of another type than the first one of the same parameter.
+    pub(crate) fn unexpected_type(
+        &self,
+        value: &Value<'_>,
+        expected: &str,
+        found: &str,
+    ) -> Result<QueryError, QueryError> {
+        let value = match value.as_text() {
+            Some(text) => text.as_cow()?.into_owned(),
+            None => shown(value),
+        };
+        let message = format!("Expected query parameter to be {expected} but was {found}: {value}");
+        Ok(self.invalid(message))
+    }
+
     pub(crate) fn invalid(&self, message: impl Into<String>) -> QueryError {
         let parameters = self.parameters.map(|parameters| shown(&Value::Object(parameters)));
         QueryError::Invalid { message: message.into(), query: self.text(), parameters }
@@ -74,6 +110,38 @@ impl<'a> Asked<'a> {
 
     fn text(&self) -> String {
         self.query.text.as_str().to_owned()
+    }
+}
+
+/// The values of a parameter that stands in a list: those of an array, however deep, in order; else
+/// the value itself.
+pub(crate) struct Elements<'v> {
+    /// What is still to come, the next one last.
+    pending: Vec<Value<'v>>,
+}
+
+impl<'v> Elements<'v> {
+    pub(crate) fn of(parameter: Value<'v>) -> Self {
+        Self { pending: vec![parameter] }
+    }
+}
+
+impl<'v> Iterator for Elements<'v> {
+    type Item = Result<Value<'v>, Corrupt>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(value) = self.pending.pop() {
+            let Value::Array(array) = value else { return Some(Ok(value)) };
+            let first = self.pending.len();
+            for element in array.iter() {
+                match element {
+                    Ok(element) => self.pending.push(element),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+            self.pending[first..].reverse();
+        }
+        None
     }
 }
 

@@ -9,7 +9,7 @@ use rql::{Expression, Literal, NumberValue};
 use search::TermValue;
 
 use crate::error::QueryError;
-use crate::parameters::{Asked, Worth, shown};
+use crate::parameters::{Asked, Elements, Worth};
 use crate::searched_fields::{Look, SearchedField};
 
 /// One value of a query.
@@ -127,7 +127,7 @@ impl<'a> Asked<'a> {
     /// The value that stands on the right side of a comparison.
     pub(crate) fn sought(&self, expression: &'a Expression) -> Result<Sought, QueryError> {
         match expression {
-            Expression::Literal(literal) => Ok(Sought::of_worth(&self.single(literal)?)?),
+            Expression::Literal(literal) => Ok(Sought::of_worth(&self.single_worth(literal)?)?),
             Expression::Field(path) => {
                 Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
             }
@@ -137,14 +137,6 @@ impl<'a> Asked<'a> {
             }
             _ => Err(self.invalid(format!("Expected value, but got: {expression}"))),
         }
-    }
-
-    /// As [`Asked::worth`], but refuses an array where one value is compared.
-    fn single(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
-        let worth = self.worth(literal)?;
-        let Worth::Parameter(value @ Value::Array(_)) = worth else { return Ok(worth) };
-        let (json, kind) = (shown(&value), "Sparrow.Json.BlittableJsonReaderArray");
-        Err(self.invalid(format!("Parameter value '{json}' of type {kind} is not supported")))
     }
 
     /// The values of a list; an array in a parameter stands for its elements, however deep. Literals
@@ -171,6 +163,7 @@ impl<'a> Asked<'a> {
                     values.push(value);
                 }
             }
+            self.require_listable(values.len(), "values")?;
         }
         Ok(values)
     }
@@ -184,30 +177,36 @@ impl<'a> Asked<'a> {
 
     fn add_elements(&self, value: Value<'_>, values: &mut Vec<Sought>) -> Result<(), QueryError> {
         let mut expected = None;
-        let mut pending = vec![value];
-        while let Some(value) = pending.pop() {
-            if let Value::Array(array) = value {
-                let first = pending.len();
-                for element in array.iter() {
-                    pending.push(element?);
-                }
-                pending[first..].reverse();
-                continue;
-            }
+        for value in Elements::of(value) {
+            let value = value?;
             let element = Sought::of_value(&value)?;
             let kind = element.type_name();
             let expected = *expected.get_or_insert(kind);
             if element != Sought::Null && kind != expected {
-                let text = match &element {
-                    Sought::Text(text) => text.clone(),
-                    _ => shown(&value),
-                };
-                return Err(self.invalid(format!(
-                    "Expected query parameter to be {expected} but was {kind}: {text}"
-                )));
+                return Err(self.unexpected_type(&value, expected, kind)?);
             }
             values.push(element);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::{ParseLimits, parse_document};
+
+    use super::*;
+
+    #[test]
+    fn a_parameter_cannot_multiply_without_end() {
+        let list = vec!["$p"; 201].join(",");
+        let query = rql::parse(&format!("from B where Name in ({list})")).unwrap();
+        let parameters = format!(r#"{{"p":[{}]}}"#, vec!["[1]"; 5_000].join(","));
+        let parameters = parse_document(parameters.as_bytes(), &ParseLimits::default()).unwrap();
+        let asked = Asked { query: &query, parameters: Some(parameters.as_view().root()) };
+        let Some(Expression::In { list, .. }) = &query.condition else { panic!("no list") };
+        let refused = asked.sought_list(list, "Name").unwrap_err().to_string();
+        let expected = "A list of more than 1000000 values is not looked up";
+        assert!(refused.starts_with(expected), "{refused}");
     }
 }
