@@ -17,6 +17,16 @@ use crate::search_words::words_query;
 use crate::searched_fields::{ID_FIELD, Look, SearchedField, SearchedFields};
 use crate::sought_value::{Sought, in_the_case_of};
 
+impl<'a> Asked<'a> {
+    /// The query of the index that chooses what the condition of the query does.
+    pub(crate) fn index_condition(&self, fields: &dyn SearchedFields) -> Result<Query, QueryError> {
+        match &self.query.condition {
+            None => Ok(Query::All),
+            Some(condition) => Conditions { asked: self, fields }.query(condition, Look::Default),
+        }
+    }
+}
+
 /// A condition being planned for an index.
 pub(crate) struct Conditions<'s, 'a> {
     pub(crate) asked: &'s Asked<'a>,

@@ -12,15 +12,16 @@
 //! | `plan` | a tree and its parameters to a [`Plan`] that needs no more decisions |
 //! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
 //! | `needed_index` | the automatic index that a query needs |
-//! | `index_condition`, `search_words`, `sought_value`, `searched_fields` | a condition to a query of an index |
+//! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to a query of an index |
 //! | `index_order` | `order by` on an index |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
 //! | `row_script` | rows that a script makes, and what `load` puts beside them |
 //! | `stored_projection` | values that an index stored, in a projection |
+//! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
-//! | `collection_execution`, `index_execution`, `result` | the rows |
+//! | `collection_execution`, `index_execution`, `index_rows`, `result` | the rows |
 #![forbid(unsafe_code)]
 
 mod collection_execution;
@@ -32,7 +33,9 @@ mod id_selection;
 mod include_path;
 mod index_condition;
 mod index_execution;
+mod index_fields;
 mod index_order;
+mod index_rows;
 mod needed_index;
 mod paging;
 mod parameters;
@@ -42,17 +45,16 @@ mod result;
 mod row_script;
 mod search_words;
 mod searched_fields;
+mod shown_entries;
 mod sought_value;
 mod stored_projection;
+mod term_text;
 
 pub use collection_execution::execute;
 pub use error::{Family, QueryError};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
-pub use index_execution::{
-    ENTRIES_MAX, IndexSnapshot, RowOptions, ShownEntries, ShownEntry, entries_of_index,
-    execute_on_index,
-};
+pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{
@@ -63,4 +65,6 @@ pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use row_script::RowScript;
 pub use searched_fields::SearchedFields;
+pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};
 pub use stored_projection::ProjectionBehavior;
+pub use term_text::{term_of_text, term_text};

@@ -7,7 +7,7 @@ use documents::CollectionStatistics;
 use http::StatusCode;
 use indexing::{Index, IndexError, IndexingAction};
 use model::{CollectionName, Etag, date};
-use search::{IndexReader, TermValue};
+use search::IndexReader;
 use serde_json::{Value, json};
 use storage::{ReadTransaction, Transaction};
 use wire::{
@@ -19,10 +19,6 @@ use crate::{answer::Answer, call::Call, error_mapping::document_error, index_cho
 
 /// Terms that are given at once when nobody says how many.
 const TERMS_MAX: usize = 1024;
-/// How the answers call a null among terms.
-const NULL_TERM: &str = "NULL_VALUE";
-/// How the answers call an empty text among terms.
-const EMPTY_TERM: &str = "EMPTY_STRING";
 const ALL_DOCUMENTS: &str = "@all_docs";
 
 /// The refusal of who names an index that there is not.
@@ -301,21 +297,9 @@ fn terms_of(
     let failed = |error| index_error(&IndexError::from(error));
     let reader = IndexReader::open(tx).map_err(failed)?;
     let Some(field) = reader.field(field).map_err(failed)? else { return Ok(Vec::new()) };
-    let after = after.map(|text| match text {
-        NULL_TERM => TermValue::Null,
-        EMPTY_TERM => TermValue::Text(String::new()),
-        other => TermValue::Text(other.to_owned()),
-    });
+    let after = after.map(query::term_of_text);
     let terms = reader.terms(field, after.as_ref(), limit).map_err(failed)?;
-    Ok(terms
-        .into_iter()
-        .filter_map(|term| match term.value {
-            TermValue::Null => Some(NULL_TERM.to_owned()),
-            TermValue::Text(text) if text.is_empty() => Some(EMPTY_TERM.to_owned()),
-            TermValue::Text(text) => Some(text),
-            TermValue::Long(_) | TermValue::Double(_) => None,
-        })
-        .collect())
+    Ok(terms.into_iter().filter_map(|term| query::term_text(term.value)).collect())
 }
 
 /// `GET /indexes/source` and `GET /indexes/debug`: not there yet; a missing index is no error.

@@ -1,0 +1,123 @@
+//! The fields of an index as the planning of a query sees them.
+
+use std::{collections::HashSet, sync::Arc};
+
+use indexing::{
+    AutoIndexDefinition, Index, IndexKind, IndexRecord, exact_field_name, is_stored,
+    search_field_name, static_field_options, time_field_name,
+};
+use search::{FieldOptions, IndexReader, Indexing, Scoring};
+use storage::Transaction;
+use wire::IndexDefinition;
+
+use crate::error::QueryError;
+use crate::searched_fields::{ID_FIELD, SearchedFields};
+use crate::stored_projection::StoredField;
+
+/// Documents that one part of `intersect()` may choose in an index with several entries of one.
+const INTERSECTED_DOCUMENTS_MAX: usize = 1 << 20;
+
+/// The fields of an index that a query runs on.
+pub(crate) struct FieldsOfIndex<'t, 'r, I> {
+    index: &'t Index,
+    kind: Arc<IndexKind>,
+    /// Those that are known without a document.
+    names: Vec<String>,
+    reader: &'r IndexReader<'t, I>,
+    /// Whether a document may have several entries.
+    has_several_entries: bool,
+}
+
+impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
+    pub(crate) fn of(
+        index: &'t Index,
+        reader: &'r IndexReader<'t, I>,
+        record: &IndexRecord,
+    ) -> Self {
+        let (kind, names) = (index.kind(), index.fields());
+        let has_several_entries = 1 < record.outputs_max;
+        FieldsOfIndex { index, kind, names, reader, has_several_entries }
+    }
+
+    /// The number of a field whose values the index may keep.
+    pub(crate) fn stored(&self, name: &str) -> Result<Option<StoredField>, QueryError> {
+        let IndexKind::Static(definition) = self.kind.as_ref() else { return Ok(None) };
+        let number = self.reader.field(name)?.filter(|_| name != ID_FIELD);
+        // What its definition does not say of a field, a map may say of single values.
+        let is_declared =
+            is_stored(definition, name) || !self.names.iter().any(|known| known == name);
+        Ok(number.map(|number| StoredField { number, is_declared }))
+    }
+
+    fn has_entries(&self, name: &str) -> bool {
+        let entries = self.reader.count(&search::Query::exists(name));
+        entries.is_ok_and(|entries| 0 < entries)
+    }
+
+    /// Whether the field is one that only documents name.
+    fn is_made_by_a_document(&self, definition: &IndexDefinition, name: &str) -> bool {
+        let is_moments_of_another = name
+            .strip_suffix(&time_field_name(""))
+            .is_some_and(|field| self.names.iter().any(|known| known == field));
+        !is_moments_of_another && (definition.fields.contains_key(name) || self.has_entries(name))
+    }
+}
+
+fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<FieldOptions> {
+    definition.fields().iter().find_map(|field| {
+        let plain = field.name();
+        let indexing = if name == plain {
+            Indexing::Default
+        } else if name == search_field_name(&plain) {
+            Indexing::Search
+        } else if name == exact_field_name(&plain) {
+            Indexing::Exact
+        } else {
+            return None;
+        };
+        Some(FieldOptions::new(indexing))
+    })
+}
+
+impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
+    fn is_automatic(&self) -> bool {
+        matches!(self.kind.as_ref(), IndexKind::Auto(_))
+    }
+
+    fn options(&self, name: &str) -> Option<FieldOptions> {
+        let known = match self.kind.as_ref() {
+            IndexKind::Auto(definition) => automatic_options(definition, name),
+            IndexKind::Static(definition) => {
+                let is_known = self.names.iter().any(|known| known == name);
+                let options = || static_field_options(definition, name).ok();
+                (is_known || self.is_made_by_a_document(definition, name)).then(options).flatten()
+            }
+        };
+        // Fields of moments are there while a document has a date.
+        known.or_else(|| self.has_entries(name).then(|| FieldOptions::new(Indexing::Exact)))
+    }
+
+    fn index_name(&self) -> &str {
+        self.index.name()
+    }
+
+    fn has_several_entries(&self) -> bool {
+        self.has_several_entries
+    }
+
+    fn documents_of(&self, query: &search::Query) -> Result<HashSet<String>, QueryError> {
+        let mut documents = HashSet::new();
+        for hit in self.reader.stream(query, Scoring::Off)? {
+            if let Some(id) = self.reader.document_id(hit?.entry)? {
+                documents.insert(id.to_owned());
+            }
+            if INTERSECTED_DOCUMENTS_MAX < documents.len() {
+                let message = format!(
+                    "A part of intersect() chooses more than {INTERSECTED_DOCUMENTS_MAX} documents"
+                );
+                return Err(QueryError::InvalidOperation { message });
+            }
+        }
+        Ok(documents)
+    }
+}

@@ -1,0 +1,166 @@
+//! The rows of a query on an index: entries found a page at a time or walked through, each with its
+//! document.
+
+use std::rc::Rc;
+
+use model::DocumentId;
+use search::{EntryId, FieldId, Hit, Hits, IndexReader, Scoring, SortKey};
+use storage::Transaction;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::entry_rows::FirstOfDocument;
+use crate::error::QueryError;
+use crate::plan::ShownRows;
+use crate::result::{Row, RowSource, Rows};
+use crate::stored_projection::is_value;
+
+/// Pages of at most so many rows are found at once; longer ones are walked through.
+const PAGE_ROWS_MAX: usize = 4096;
+
+/// The rows of a query on an index.
+pub(crate) struct IndexRows<'t, D, I> {
+    pub(crate) documents: &'t D,
+    pub(crate) reader: Rc<IndexReader<'t, I>>,
+    pub(crate) condition: search::Query,
+    pub(crate) order: Vec<SortKey>,
+    /// The stored fields behind the projected ones; empty when none is taken from the index.
+    pub(crate) stored: Vec<Option<FieldId>>,
+    /// Whether further entries of a document are left out.
+    pub(crate) shows_each_once: bool,
+    /// The page that is wanted, once it is found.
+    pub(crate) page: Option<Page>,
+}
+
+/// Rows that are found already.
+pub(crate) struct Page {
+    first: usize,
+    count: usize,
+    hits: Vec<Hit>,
+    repeated: u64,
+}
+
+/// Entries one after the other.
+type HitStream<'t> = Box<dyn Iterator<Item = Result<Hit, QueryError>> + 't>;
+
+impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
+    /// How many entries the query chooses; finds the page on the way when it is a short one.
+    pub(crate) fn prepare(&mut self, shown: &ShownRows) -> Result<u64, QueryError> {
+        let first = usize::try_from(shown.window.start).unwrap_or(usize::MAX);
+        let count = usize::try_from(shown.window.page_size).unwrap_or(usize::MAX);
+        if PAGE_ROWS_MAX < count || shown.distinct_projection().is_some() {
+            return Ok(self.reader.count(&self.condition)?);
+        }
+        let (total, hits, repeated) = match self.shows_each_once {
+            true => self.find_once(first, count)?,
+            false => {
+                let Hits { total, rows } = self.find(first, count)?;
+                (total, rows, 0)
+            }
+        };
+        self.page = Some(Page { first, count, hits, repeated });
+        Ok(total)
+    }
+
+    fn find(&self, first: usize, count: usize) -> Result<Hits, QueryError> {
+        let (first, count) = (first as u64, count as u64);
+        Ok(self.reader.search(&self.condition, &self.order, first, count, Scoring::On)?)
+    }
+
+    /// A page of different documents. Looks at more entries until it is full.
+    fn find_once(&self, first: usize, count: usize) -> Result<(u64, Vec<Hit>, u64), QueryError> {
+        let mut wanted = first.saturating_add(count);
+        loop {
+            let Hits { total, rows } = self.find(0, wanted)?;
+            let is_all = rows.len() < wanted || total <= wanted as u64;
+            let mut once = self.once(rows.into_iter().map(Ok), first);
+            let hits = once.by_ref().take(count).collect::<Result<Vec<_>, _>>()?;
+            if is_all || hits.len() == count {
+                return Ok((total, hits, once.repeated()));
+            }
+            wanted = wanted.saturating_mul(2);
+        }
+    }
+
+    fn once<E>(&self, hits: E, first: usize) -> FirstOfDocument<'t, Hit, E>
+    where
+        E: Iterator<Item = Result<Hit, QueryError>>,
+    {
+        let reader = Rc::clone(&self.reader);
+        let document_of =
+            move |hit: &Hit| Ok(reader.document_id(hit.entry)?.map(|id| xxh3_128(id.as_bytes())));
+        FirstOfDocument::new(hits, first, Box::new(document_of))
+    }
+
+    /// All entries from the one at `first`, `count` of them.
+    fn hits(&self, first: usize, count: usize) -> Result<HitStream<'t>, QueryError> {
+        if self.order.is_empty() {
+            let hits = self.reader.stream(&self.condition, Scoring::On)?;
+            return Ok(Box::new(hits.skip(first).take(count).map(|hit| Ok(hit?))));
+        }
+        Ok(Box::new(self.find(first, count)?.rows.into_iter().map(Ok)))
+    }
+}
+
+impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
+    fn rows(&self, first: usize, count: usize) -> Result<Rows<'t>, QueryError> {
+        let page = self.page.as_ref().filter(|page| (page.first, page.count) == (first, count));
+        let hits: HitStream<'t> = match page {
+            Some(page) => Box::new(page.hits.clone().into_iter().map(Ok)),
+            None if self.shows_each_once => {
+                Box::new(self.once(self.hits(0, usize::MAX)?, first).take(count))
+            }
+            None => self.hits(first, count)?,
+        };
+        let (documents, reader) = (self.documents, Rc::clone(&self.reader));
+        let stored = self.stored.clone();
+        Ok(Box::new(
+            hits.filter_map(move |hit| row_of(documents, &reader, &stored, hit).transpose()),
+        ))
+    }
+
+    fn repeated(&self, first: usize, count: usize) -> Result<u64, QueryError> {
+        if !self.shows_each_once {
+            return Ok(0);
+        }
+        if let Some(page) = &self.page {
+            return Ok(page.repeated);
+        }
+        let mut once = self.once(self.hits(0, usize::MAX)?, first);
+        let mut wanted = count;
+        while 0 < wanted && once.next().transpose()?.is_some() {
+            wanted -= 1;
+        }
+        Ok(once.repeated())
+    }
+}
+
+/// The document behind an entry; `None` when it was deleted after the entry was made.
+fn row_of<'t, D: Transaction, I: Transaction>(
+    documents: &'t D,
+    reader: &IndexReader<'t, I>,
+    stored: &[Option<FieldId>],
+    hit: Result<Hit, QueryError>,
+) -> Result<Option<Row<'t>>, QueryError> {
+    let Hit { entry, score } = hit?;
+    let Some(id) = reader.document_id(entry)? else { return Ok(None) };
+    let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+    let Some(document) = documents::get(documents, &id)? else { return Ok(None) };
+    let stored = stored_of(reader, entry, stored)?;
+    Ok(Some(Row { document, score: Some(score), stored }))
+}
+
+fn stored_of<'t, I: Transaction>(
+    reader: &IndexReader<'t, I>,
+    entry: EntryId,
+    fields: &[Option<FieldId>],
+) -> Result<Vec<Option<&'t [u8]>>, QueryError> {
+    if fields.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Some(values) = reader.stored(entry)? else { return Ok(Vec::new()) };
+    let of_one = |field: &Option<FieldId>| match field {
+        None => Ok(None),
+        Some(field) => Ok(values.get(*field)?.filter(|json| is_value(json))),
+    };
+    fields.iter().map(of_one).collect()
+}

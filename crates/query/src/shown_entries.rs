@@ -1,0 +1,88 @@
+//! The terms of the entries that a query chooses: `debug=entries`.
+
+use std::{collections::HashMap, sync::Arc};
+
+use blittable::Object;
+use rql::Query;
+use search::{EntryId, FieldId, IndexReader, Scoring, SearchError};
+use storage::Transaction;
+
+use crate::error::QueryError;
+use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
+use crate::index_fields::FieldsOfIndex;
+use crate::paging::{PageWindow, Paging};
+use crate::parameters::Asked;
+use crate::result::ResultFacts;
+use crate::term_text::term_text;
+
+/// Entries whose terms are shown at once.
+pub const ENTRIES_MAX: u64 = 4096;
+
+/// An entry as it is in an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownEntry {
+    /// The lower-cased id of its document.
+    pub document_id: String,
+    /// Fields by name, ascending, and their terms as clients know them.
+    pub fields: Vec<(String, Vec<String>)>,
+}
+
+/// The entries that a query chooses.
+pub struct ShownEntries {
+    /// What is told beside them.
+    pub facts: ResultFacts,
+    /// At most [`ENTRIES_MAX`] of them.
+    pub entries: Vec<ShownEntry>,
+}
+
+/// Shows the terms of the entries that `query` chooses.
+///
+/// # Errors
+///
+/// As [`crate::execute_on_index`].
+pub fn entries_of_index<D: Transaction, I: Transaction>(
+    documents: &D,
+    snapshot: &IndexSnapshot<'_, I>,
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+) -> Result<ShownEntries, QueryError> {
+    let asked = Asked { query, parameters };
+    asked.refuse_unanswered_clauses()?;
+    let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
+    let index = snapshot.index;
+    let record = index.record_in(snapshot.tx).map_err(unreadable)?;
+    let fields = FieldsOfIndex::of(index, &reader, &record);
+    let condition = asked.index_condition(&fields)?;
+    let order = asked.index_order(&fields, snapshot.seed)?;
+    let window = PageWindow::of(&asked, paging)?;
+    let count = window.page_size.min(ENTRIES_MAX);
+    let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
+    let names = reader.fields()?.into_iter().map(|field| (field.id, field.name));
+    let names: HashMap<_, _> = names.collect();
+    let shown = hits.rows.iter().map(|hit| shown_entry(&reader, &names, hit.entry));
+    Ok(ShownEntries {
+        entries: shown.collect::<Result<_, _>>()?,
+        facts: facts_of(documents, index, &record, hits.total, false)?,
+    })
+}
+
+fn shown_entry<I: Transaction>(
+    reader: &IndexReader<'_, I>,
+    names: &HashMap<FieldId, String>,
+    entry: EntryId,
+) -> Result<ShownEntry, QueryError> {
+    let gone = SearchError::Corrupt { detail: "a listed entry is not there" };
+    let view = reader.entry(entry)?.ok_or(gone)?;
+    let mut fields = Vec::new();
+    for field in view.fields()? {
+        let terms: Vec<_> = field.terms.into_iter().filter_map(term_text).collect();
+        if let Some(name) = names.get(&field.field)
+            && !terms.is_empty()
+        {
+            fields.push((name.clone(), terms));
+        }
+    }
+    fields.sort_unstable();
+    Ok(ShownEntry { document_id: view.document_id()?.to_owned(), fields })
+}
