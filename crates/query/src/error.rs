@@ -27,6 +27,8 @@ pub enum Family {
     NotSupported,
     /// An argument is not what a method or an index takes.
     Argument,
+    /// The text of `lucene()` does not follow its syntax.
+    Lucene,
     /// The query is fine but the stored documents could not be read.
     Documents,
     /// The query is fine but the files of the index could not be read.
@@ -64,6 +66,11 @@ pub enum QueryError {
     /// An argument that a method or an index does not take.
     Argument {
         /// What is wrong.
+        message: String,
+    },
+    /// The text of `lucene()` does not follow its syntax.
+    Lucene {
+        /// Where and why.
         message: String,
     },
     /// A method that there is not.
@@ -114,6 +121,7 @@ impl QueryError {
                 Family::NotSupported
             }
             QueryError::Argument { .. } => Family::Argument,
+            QueryError::Lucene { .. } => Family::Lucene,
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
             QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
@@ -136,6 +144,7 @@ impl fmt::Display for QueryError {
             }
             QueryError::InvalidOperation { message }
             | QueryError::Argument { message }
+            | QueryError::Lucene { message }
             | QueryError::Method { message } => out.write_str(message),
             QueryError::MissingIndex { name } => {
                 write!(out, "There is no index with '{name}' name.")
@@ -166,6 +175,7 @@ impl Error for QueryError {
             QueryError::Index(error) => Some(error),
             QueryError::Script(error) => Some(error),
             QueryError::Argument { .. }
+            | QueryError::Lucene { .. }
             | QueryError::Method { .. }
             | QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }

@@ -186,7 +186,8 @@ impl<'a> Conditions<'_, 'a> {
             "fuzzy" => self.fuzzy(call, look),
             "proximity" => self.proximity(call),
             "intersect" => self.intersect(call, look),
-            "lucene" | "morelikethis" => {
+            "lucene" => self.lucene(call),
+            "morelikethis" => {
                 Err(self.asked.not_yet(format!("'{}()'", call.name), Some(call.offset)))
             }
             name if name.starts_with("spatial.") => {
@@ -318,7 +319,11 @@ impl<'a> Conditions<'_, 'a> {
     }
 
     /// The first argument: a field, or a text that names one.
-    fn field_argument(&self, call: &MethodCall, look: Look) -> Result<SearchedField, QueryError> {
+    pub(crate) fn field_argument(
+        &self,
+        call: &MethodCall,
+        look: Look,
+    ) -> Result<SearchedField, QueryError> {
         match call.arguments.first() {
             Some(Expression::Field(path)) => self.asked.searched_field(self.fields, path, look),
             Some(id) if is_id(id) => Ok(SearchedField::id()),
@@ -348,7 +353,7 @@ impl<'a> Conditions<'_, 'a> {
     }
 
     /// The second argument, which must be a text.
-    fn text_argument(&self, call: &'a MethodCall) -> Result<String, QueryError> {
+    pub(crate) fn text_argument(&self, call: &'a MethodCall) -> Result<String, QueryError> {
         let Some(value) = call.arguments.get(1) else {
             let message = format!("Method {}() expects second argument to be provided", call.name);
             return Err(self.asked.invalid(message));

@@ -13,6 +13,7 @@
 //! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
 //! | `needed_index` | the automatic index that a query needs |
 //! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to a query of an index |
+//! | `lucene_condition` | the text of `lucene()` to a query of an index |
 //! | `index_order` | `order by` on an index |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
@@ -36,6 +37,7 @@ mod index_execution;
 mod index_fields;
 mod index_order;
 mod index_rows;
+mod lucene_condition;
 mod needed_index;
 mod paging;
 mod parameters;

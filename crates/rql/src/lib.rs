@@ -5,13 +5,14 @@
 //!
 //! Invariants: parsing is total (any text gives a tree or an error, never a panic), bounded by
 //! [`QUERY_BYTES_MAX`] and [`NESTING_DEPTH_MAX`], and printing a tree gives a text that parses to
-//! an equal tree.
+//! an equal tree. [`lucene`] is the language inside of `lucene(…)`, with the same promises.
 #![forbid(unsafe_code)]
 
 mod ast;
 mod error;
 mod keyword;
 mod lexer;
+pub mod lucene;
 mod parser;
 mod position;
 mod printer;

@@ -59,6 +59,9 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             Query::Or(clauses) => self.or(clauses, boost, depth),
             Query::Not(_) => self.and(std::slice::from_ref(query), boost, depth),
             Query::Boost(inner, factor) => self.node(inner, boost * factor, depth + 1),
+            Query::Preferring(required, preferred) => {
+                self.preferring(required, preferred, boost, depth + 1)
+            }
             Query::Entries(entries) => {
                 let mut set = EntrySet::new(self.reader.state.next_entry);
                 entries.iter().for_each(|entry| set.insert(entry.0));
@@ -119,6 +122,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             | Query::Or(_)
             | Query::Not(_)
             | Query::Boost(..)
+            | Query::Preferring(..)
             | Query::Entries(_) => unreachable!("only queries about one field come here"),
         }
     }
@@ -226,6 +230,27 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             .map(|clause| self.node(clause, boost, depth + 1))
             .collect::<Result<_, _>>()?;
         self.union(cursors)
+    }
+
+    /// What is preferred decides nothing but scores.
+    fn preferring(
+        &self,
+        required: &Query,
+        preferred: &[Query],
+        boost: f32,
+        depth: usize,
+    ) -> Planned<'t> {
+        let required = self.node(required, boost, depth)?;
+        if !self.scoring {
+            return Ok(required);
+        }
+        let mut alternatives =
+            vec![self.constant_list(FieldId::ALL_ENTRIES, TermKind::Exists, 0.0)?];
+        for query in preferred {
+            alternatives.push(self.node(query, boost, depth)?);
+        }
+        let preferred = self.union(alternatives)?;
+        Ok(Box::new(IntersectionCursor::new(vec![required, preferred])?))
     }
 
     fn range(&self, field: FieldId, range: &TermRange, score: f32) -> Planned<'t> {

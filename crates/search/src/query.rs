@@ -109,6 +109,8 @@ pub enum Query {
     Or(Vec<Query>),
     /// Entries that do not match; score 1.
     Not(Box<Query>),
+    /// Entries that match the first. Those that match any of the others too have their scores added.
+    Preferring(Box<Query>, Vec<Query>),
     /// The same with all scores multiplied.
     Boost(Box<Query>, f32),
     /// These entries, in any order; score 1.

@@ -5,7 +5,10 @@ use indexing::{AutoField, AutoFieldWays, AutoIndexDefinition, Index};
 use query::Paging;
 
 use crate::fixture::Database;
-use crate::naive::{By, Comparison, Condition, Document, Facts, Literal, SortValue, Value};
+use crate::naive::{
+    By, Comparison, Condition, Document, Facts, Literal, LuceneClause, LuceneGroup, SortValue,
+    Value,
+};
 
 /// Histories; each has [`STEPS`] times [`QUERIES`] queries.
 const HISTORIES: u64 = 170;
@@ -141,7 +144,7 @@ impl Dice {
     fn condition(&mut self, depth: usize) -> Condition {
         let field = self.field();
         let nested = |dice: &mut Dice| Box::new(dice.condition(depth + 1));
-        match self.below(if depth < DEPTH_MAX { 18 } else { 13 }) {
+        match self.below(if depth < DEPTH_MAX { 19 } else { 14 }) {
             0 | 1 => Condition::Equal(field, self.literal()),
             2 => Condition::NotEqual(field, self.literal()),
             3 | 4 => {
@@ -171,10 +174,36 @@ impl Dice {
                 let words = (0..count).map(|_| self.pick(&words)).collect();
                 Condition::Search(words, self.below(2) == 0)
             }
-            13 | 14 => Condition::And(nested(self), nested(self)),
-            15 | 16 => Condition::Or(nested(self), nested(self)),
+            13 => Condition::Lucene(self.lucene(0)),
+            14 | 15 => Condition::And(nested(self), nested(self)),
+            16 | 17 => Condition::Or(nested(self), nested(self)),
             _ => Condition::Not(nested(self)),
         }
+    }
+}
+
+impl Dice {
+    fn lucene(&mut self, depth: usize) -> LuceneGroup {
+        let words = ["alpha", "BETA", "gamma", "abc", "zoë"];
+        let count = 1 + self.below(3);
+        let clauses = (0..count).map(|_| {
+            let sign = self.pick(&["", "", "+", "-"]);
+            let clause = match self.below(if depth < 2 { 9 } else { 7 }) {
+                0..=2 => LuceneClause::Word(self.pick(&words)),
+                3 => LuceneClause::Prefix(self.pick(&["a", "AB", "z", "1"])),
+                4 => LuceneClause::Wildcard(self.pick(&["a", "B"]), self.pick(&["a", "c", "ta"])),
+                5 => match (self.pick(&["abc", "b", "1"]), self.pick(&["beta", "c", "zoë"])) {
+                    (low, high) => LuceneClause::Range(low, high),
+                },
+                6 => match self.below(2) {
+                    0 => LuceneClause::Pair(self.pick(&words), self.pick(&words)),
+                    _ => LuceneClause::Anything,
+                },
+                _ => LuceneClause::Group(self.lucene(depth + 1)),
+            };
+            (sign, clause)
+        });
+        LuceneGroup(clauses.collect())
     }
 }
 

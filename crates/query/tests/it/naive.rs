@@ -52,9 +52,26 @@ pub(crate) enum Condition {
     Exact(&'static str),
     /// `search(A, …)`.
     Search(Vec<&'static str>, bool),
+    /// `lucene(A, …)`.
+    Lucene(LuceneGroup),
     And(Box<Condition>, Box<Condition>),
     Or(Box<Condition>, Box<Condition>),
     Not(Box<Condition>),
+}
+
+/// Clauses of a `lucene()` text, each with `+`, `-` or nothing in front.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LuceneGroup(pub(crate) Vec<(&'static str, LuceneClause)>);
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LuceneClause {
+    Word(&'static str),
+    Prefix(&'static str),
+    Wildcard(&'static str, &'static str),
+    Range(&'static str, &'static str),
+    Pair(&'static str, &'static str),
+    Anything,
+    Group(LuceneGroup),
 }
 
 /// A document: the values of its fields, none for a missing one.
@@ -177,9 +194,64 @@ impl Condition {
                 let operator = if *all { ", and" } else { "" };
                 format!("search(A, '{}'{operator})", words.join(" "))
             }
+            Condition::Lucene(group) => format!("lucene(A, '{}')", group.text()),
             Condition::And(left, right) => format!("({} and {})", left.rql(), right.rql()),
             Condition::Or(left, right) => format!("({} or {})", left.rql(), right.rql()),
             Condition::Not(inner) => format!("(true and not ({}))", inner.rql()),
+        }
+    }
+}
+
+impl LuceneGroup {
+    fn text(&self) -> String {
+        let clause = |(sign, clause): &(&str, LuceneClause)| {
+            let text = match clause {
+                LuceneClause::Word(word) => (*word).to_owned(),
+                LuceneClause::Prefix(start) => format!("{start}*"),
+                LuceneClause::Wildcard(start, end) => format!("{start}*{end}"),
+                LuceneClause::Range(low, high) => format!("[{low} TO {high}]"),
+                LuceneClause::Pair(left, right) => format!("\"{left} {right}\""),
+                LuceneClause::Anything => "*".to_owned(),
+                LuceneClause::Group(group) => format!("({})", group.text()),
+            };
+            format!("{sign}{text}")
+        };
+        self.0.iter().map(clause).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a field with these words, or with something that is no word, is found.
+    fn matches(&self, words: &[String], has_anything: bool) -> bool {
+        let found = |sign: &str| {
+            let of_sign = self.0.iter().filter(move |(own, _)| *own == sign);
+            of_sign.map(|(_, clause)| clause.matches(words, has_anything)).collect::<Vec<_>>()
+        };
+        let (wanted, unwanted, others) = (found("+"), found("-"), found(""));
+        let is_found = match wanted.as_slice() {
+            [] => others.contains(&true),
+            wanted => !wanted.contains(&false),
+        };
+        is_found && !unwanted.contains(&true)
+    }
+}
+
+impl LuceneClause {
+    fn matches(&self, words: &[String], has_anything: bool) -> bool {
+        let any = |test: &dyn Fn(&str) -> bool| words.iter().any(|word| test(word));
+        match self {
+            LuceneClause::Word(word) => any(&|own| own == word.to_lowercase()),
+            LuceneClause::Prefix(start) => any(&|own| own.starts_with(&start.to_lowercase())),
+            LuceneClause::Wildcard(start, end) => any(&|own| {
+                let (start, end) = (start.to_lowercase(), end.to_lowercase());
+                start.len() + end.len() <= own.len()
+                    && own.starts_with(&start)
+                    && own.ends_with(&end)
+            }),
+            LuceneClause::Range(low, high) => any(&|own| *low <= own && own <= *high),
+            LuceneClause::Pair(left, right) => words
+                .windows(2)
+                .any(|pair| pair[0] == left.to_lowercase() && pair[1] == right.to_lowercase()),
+            LuceneClause::Anything => has_anything,
+            LuceneClause::Group(group) => group.matches(words, has_anything),
         }
     }
 }
@@ -276,6 +348,15 @@ impl Document {
                 let own = words_of(&self.leaves('A'));
                 let has = |word: &&str| own.contains(&word.to_lowercase());
                 if *all { words.iter().all(has) } else { words.iter().any(has) }
+            }
+            Condition::Lucene(group) => {
+                let leaves = self.leaves('A');
+                let mut words = words_of(&leaves);
+                // English stop words are not indexed.
+                words.retain(|word| word != "a");
+                let is_term = |leaf: &&&Value| matches!(leaf, Value::Null | Value::Text(""));
+                let has_anything = !words.is_empty() || leaves.iter().any(|leaf| is_term(&leaf));
+                group.matches(&words, has_anything)
             }
             Condition::And(left, right) => self.matches(left, facts) && self.matches(right, facts),
             Condition::Or(left, right) => self.matches(left, facts) || self.matches(right, facts),

@@ -149,6 +149,8 @@ fn query() -> impl Strategy<Value = Query> {
             prop::collection::vec(inner.clone(), 0..4).prop_map(Query::And),
             prop::collection::vec(inner.clone(), 0..4).prop_map(Query::Or),
             inner.clone().prop_map(Query::not),
+            (inner.clone(), prop::collection::vec(inner.clone(), 0..3))
+                .prop_map(|(required, preferred)| Query::Preferring(Box::new(required), preferred)),
             inner.prop_map(|query| Query::Boost(Box::new(query), 2.0)),
         ]
     })
@@ -327,7 +329,7 @@ impl ModelEntry {
             Query::And(queries) => queries.iter().all(|query| self.matches(query)),
             Query::Or(queries) => queries.iter().any(|query| self.matches(query)),
             Query::Not(query) => !self.matches(query),
-            Query::Boost(query, _) => self.matches(query),
+            Query::Boost(query, _) | Query::Preferring(query, _) => self.matches(query),
         }
     }
 

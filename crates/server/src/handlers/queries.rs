@@ -610,6 +610,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::MissingIndex => ErrorKind::IndexDoesNotExist,
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Argument => ErrorKind::Argument,
+        Family::Lucene => ErrorKind::LuceneParse,
         Family::Index => ErrorKind::Internal,
         Family::Interrupted => return canceled(),
         Family::Script => ErrorKind::JavaScript,

@@ -13,6 +13,7 @@ mod hostile;
 mod http_client;
 mod indexes;
 mod lifecycle;
+mod lucene_queries;
 mod operations;
 mod queries;
 mod resources;
