@@ -162,6 +162,38 @@ pub fn by_prefix<'t, T: Transaction>(
     }))
 }
 
+/// As [`by_prefix`], from the last id to the first.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn by_prefix_descending<'t, T: Transaction>(
+    tx: &'t T,
+    prefix: &str,
+) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let prefix = row::document_key(&lower_case(prefix));
+    let behind = key_behind(&prefix);
+    let to = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let rows = tx.table(&DOCUMENTS).range_back(to)?;
+    let mut is_done = false;
+    Ok(rows.map_while(move |entry| match entry {
+        _ if is_done => None,
+        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read_document(bytes)),
+        Err(error) => {
+            is_done = true;
+            Some(Err(error.into()))
+        }
+    }))
+}
+
+/// The least key behind all that start with `prefix`; `None` when nothing is behind them.
+fn key_behind(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut key = prefix[..=last].to_vec();
+    key[last] += 1;
+    Some(key)
+}
+
 /// The name of a collection's log; of one that never has entries when there is no such collection.
 fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, DocumentError> {
     // Numbers begin with 1.

@@ -1,9 +1,6 @@
 //! Collection queries: rows one after the other, straight out of the transaction.
 //!
-//! Nothing is collected but, for a descending order, the rows of the page, so memory follows the page
-//! and not the collection.
-
-use std::collections::VecDeque;
+//! Nothing is collected: memory follows neither the page nor the collection.
 
 use blittable::Object;
 use documents::{DocumentError, DocumentRow, LogEntry};
@@ -59,7 +56,7 @@ impl<'t, T: Transaction> RowSource<'t> for CollectionRows<'t, T> {
     ) -> Result<Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> + 't>, QueryError> {
         let rows = self.scope.rows(&self.plan)?.skip(first).take(count);
         Ok(Box::new(rows.map(|row| match row {
-            Ok(document) => Ok(Row { document, score: None, stored: Vec::new() }),
+            Ok(document) => Ok(Row::of_document(document)),
             Err(error) => Err(error.into()),
         })))
     }
@@ -95,27 +92,24 @@ impl<'t, T: Transaction> Scope<'t, T> {
             IdSelection::Everything => Ok(Some(self.documents)),
             IdSelection::Listed(_) if plan.is_total_unknown => Ok(None),
             IdSelection::Listed(list) => {
-                let counted =
-                    self.listed(list.clone()).try_fold(0, |count, row| row.map(|_| count + 1));
+                let counted = self
+                    .listed(list.clone(), false)
+                    .try_fold(0, |count, row| row.map(|_| count + 1));
                 Ok(Some(counted?))
             }
         }
     }
 
     fn rows(&self, plan: &Plan) -> Result<Documents<'t>, QueryError> {
-        let listed = match (plan.order, &plan.ids) {
-            _ if self.documents == 0 => return Ok(Box::new(std::iter::empty())),
+        let descending = plan.order == (RowOrder::Id { descending: true });
+        Ok(match (plan.order, &plan.ids) {
+            _ if self.documents == 0 => Box::new(std::iter::empty()),
             (RowOrder::Log, IdSelection::Everything) => return self.log(),
-            (_, IdSelection::Listed(list)) => self.listed(list.clone()),
-            (RowOrder::Id { .. }, IdSelection::Everything) => self.every_id(),
-        };
-        match plan.order {
-            RowOrder::Log | RowOrder::Id { descending: false } => Ok(listed),
-            RowOrder::Id { descending: true } => {
-                let window = &plan.shown.window;
-                Ok(last_first(listed, window.start.saturating_add(window.page_size))?)
+            (_, IdSelection::Listed(list)) => self.listed(list.clone(), descending),
+            (RowOrder::Id { .. }, IdSelection::Everything) => {
+                self.selected(vec![IdSelector::Prefix(String::new())], descending)
             }
-        }
+        })
     }
 
     fn log(&self) -> Result<Documents<'t>, QueryError> {
@@ -132,18 +126,18 @@ impl<'t, T: Transaction> Scope<'t, T> {
         })
     }
 
-    fn every_id(&self) -> Documents<'t> {
-        self.selected(vec![IdSelector::Prefix(String::new())])
-    }
-
     /// The listed documents in id order.
-    fn listed(&self, list: IdList) -> Documents<'t> {
-        self.selected(list.into_selectors())
+    fn listed(&self, list: IdList, descending: bool) -> Documents<'t> {
+        self.selected(list.into_selectors(), descending)
     }
 
-    fn selected(&self, selectors: Vec<IdSelector>) -> Documents<'t> {
+    fn selected(&self, mut selectors: Vec<IdSelector>, descending: bool) -> Documents<'t> {
+        if descending {
+            selectors.reverse();
+        }
         let (tx, collection_number) = (self.tx, self.collection_number);
-        let rows = selectors.into_iter().flat_map(move |selector| rows_of(tx, &selector));
+        let rows =
+            selectors.into_iter().flat_map(move |selector| rows_of(tx, &selector, descending));
         Box::new(rows.filter(move |row| match (row, collection_number) {
             (Ok(row), Some(number)) => row.collection_number() == number,
             (Ok(_), None) | (Err(_), _) => true,
@@ -172,30 +166,28 @@ impl<'t, T: Transaction> Scope<'t, T> {
     }
 }
 
-fn rows_of<'t, T: Transaction>(tx: &'t T, selector: &IdSelector) -> Documents<'t> {
+fn rows_of<'t, T: Transaction>(
+    tx: &'t T,
+    selector: &IdSelector,
+    descending: bool,
+) -> Documents<'t> {
+    fn boxed<'t>(
+        rows: Result<impl Iterator<Item = DocumentResult<'t>> + 't, DocumentError>,
+    ) -> Documents<'t> {
+        match rows {
+            Ok(rows) => Box::new(rows),
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        }
+    }
     match selector {
         IdSelector::Id(id) => match DocumentId::new(id.as_str()) {
             Ok(id) => Box::new(documents::get(tx, &id).transpose().into_iter()),
             // A text that is too long for an id names no document.
             Err(_) => Box::new(std::iter::empty()),
         },
-        IdSelector::Prefix(prefix) => match documents::by_prefix(tx, prefix, None) {
-            Ok(rows) => Box::new(rows),
-            Err(error) => Box::new(std::iter::once(Err(error))),
+        IdSelector::Prefix(prefix) => match descending {
+            false => boxed(documents::by_prefix(tx, prefix, None)),
+            true => boxed(documents::by_prefix_descending(tx, prefix)),
         },
     }
-}
-
-/// The last `length` rows, the last one first. Ids are read upwards only, so the rows of the page
-/// are kept until the end is reached.
-fn last_first(rows: Documents<'_>, length: u64) -> Result<Documents<'_>, DocumentError> {
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
-    let mut last = VecDeque::new();
-    for row in rows {
-        last.push_back(row?);
-        if length < last.len() {
-            last.pop_front();
-        }
-    }
-    Ok(Box::new(last.into_iter().rev().map(Ok)))
 }

@@ -4,50 +4,73 @@
 //! and not their size.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::QueryError;
-use crate::projection::Projection;
 use crate::result::Row;
+use crate::row_counts::RowCounts;
 
 /// Different rows that one query may show; each costs some tens of bytes.
 const DIFFERENT_ROWS_MAX: usize = 4 << 20;
 
-/// The rows that show something new.
-pub(crate) struct DistinctRows<R> {
-    rows: R,
-    projection: Projection,
-    seen: HashSet<u128>,
-    shown: Vec<u8>,
-    skipped: u64,
+/// What a row shows: one text, or one for each object that a script made of it.
+pub(crate) enum Content {
+    /// Printed again when the row is.
+    Fields(Vec<u8>),
+    /// Kept with the row.
+    Made(Vec<Vec<u8>>),
 }
 
-impl<'t, R> DistinctRows<R>
-where
-    R: Iterator<Item = Result<Row<'t>, QueryError>>,
-{
-    pub(crate) fn new(rows: R, projection: Projection) -> DistinctRows<R> {
-        DistinctRows { rows, projection, seen: HashSet::new(), shown: Vec::new(), skipped: 0 }
+/// Tells what a row shows.
+pub(crate) type ContentOf<'t> = Box<dyn Fn(&Row<'t>) -> Result<Content, QueryError> + 't>;
+
+/// The rows that show something new.
+pub(crate) struct DistinctRows<'t, R> {
+    rows: R,
+    content_of: ContentOf<'t>,
+    seen: HashSet<u128>,
+    counts: Rc<RowCounts>,
+}
+
+impl<'t, R> DistinctRows<'t, R> {
+    pub(crate) fn new(rows: R, content_of: ContentOf<'t>, counts: &Rc<RowCounts>) -> Self {
+        Self { rows, content_of, seen: HashSet::new(), counts: Rc::clone(counts) }
     }
 
-    /// How many rows were left out so far.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
+    /// Whether the row shows something new; what of it is not is taken away from it.
+    fn is_new(&mut self, row: &mut Row<'t>) -> Result<bool, QueryError> {
+        let made = match (self.content_of)(row)? {
+            Content::Fields(shown) => {
+                let is_new = self.is_first(&shown)?;
+                self.counts.note_repeated(u64::from(!is_new));
+                return Ok(is_new);
+            }
+            Content::Made(made) => made,
+        };
+        let mut kept = Vec::with_capacity(made.len());
+        for object in made {
+            match self.is_first(&object)? {
+                true => kept.push(object),
+                false => self.counts.note_repeated(1),
+            }
+        }
+        let is_new = !kept.is_empty();
+        row.made = Some(kept);
+        Ok(is_new)
     }
 
-    fn is_new(&mut self, row: &Row<'_>) -> Result<bool, QueryError> {
-        self.shown.clear();
-        self.projection.write_fields(row, &[], &mut self.shown)?;
+    fn is_first(&mut self, shown: &[u8]) -> Result<bool, QueryError> {
         if self.seen.len() == DIFFERENT_ROWS_MAX {
             let message = format!("'select distinct' gives more than {DIFFERENT_ROWS_MAX} rows");
             return Err(QueryError::InvalidOperation { message });
         }
-        Ok(self.seen.insert(xxh3_128(&self.shown)))
+        Ok(self.seen.insert(xxh3_128(shown)))
     }
 }
 
-impl<'t, R> Iterator for DistinctRows<R>
+impl<'t, R> Iterator for DistinctRows<'t, R>
 where
     R: Iterator<Item = Result<Row<'t>, QueryError>>,
 {
@@ -55,13 +78,13 @@ where
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let row = match self.rows.next()? {
+            let mut row = match self.rows.next()? {
                 Ok(row) => row,
                 Err(error) => return Some(Err(error)),
             };
-            match self.is_new(&row) {
+            match self.is_new(&mut row) {
                 Ok(true) => return Some(Ok(row)),
-                Ok(false) => self.skipped += 1,
+                Ok(false) => {}
                 Err(error) => return Some(Err(error)),
             }
         }

@@ -47,7 +47,7 @@ impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
     pub(crate) fn prepare(&mut self, shown: &ShownRows) -> Result<u64, QueryError> {
         let first = usize::try_from(shown.window.start).unwrap_or(usize::MAX);
         let count = usize::try_from(shown.window.page_size).unwrap_or(usize::MAX);
-        if PAGE_ROWS_MAX < count || shown.distinct_projection().is_some() {
+        if PAGE_ROWS_MAX < count || shown.walks_rows() {
             return Ok(self.reader.count(&self.condition)?);
         }
         let (total, hits, repeated) = match self.shows_each_once {
@@ -146,7 +146,7 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     let Ok(id) = DocumentId::new(id) else { return Ok(None) };
     let Some(document) = documents::get(documents, &id)? else { return Ok(None) };
     let stored = stored_of(reader, entry, stored)?;
-    Ok(Some(Row { document, score: Some(score), stored }))
+    Ok(Some(Row { document, score: Some(score), stored, made: None }))
 }
 
 fn stored_of<'t, I: Transaction>(

@@ -18,7 +18,8 @@
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
-//! | `row_script` | rows that a script makes, and what `load` puts beside them |
+//! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
+//! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
 //! | `stored_projection` | values that an index stored, in a projection |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
@@ -30,6 +31,8 @@ mod condition;
 mod distinct;
 mod entry_rows;
 mod error;
+mod filter_script;
+mod filtered_rows;
 mod id_selection;
 mod include_path;
 mod index_condition;
@@ -44,6 +47,7 @@ mod parameters;
 mod plan;
 mod projection;
 mod result;
+mod row_counts;
 mod row_script;
 mod search_words;
 mod searched_fields;
@@ -65,7 +69,7 @@ pub use plan::{
 };
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
-pub use row_script::RowScript;
+pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
 pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};
 pub use stored_projection::ProjectionBehavior;

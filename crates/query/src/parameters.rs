@@ -44,7 +44,16 @@ impl<'a> Asked<'a> {
         literal: &'a Literal,
         name: &str,
     ) -> Result<Option<u64>, QueryError> {
-        let number = match self.worth(literal)? {
+        let Some(number) = self.long(literal)? else { return Ok(None) };
+        match u64::try_from(number) {
+            Ok(count) => Ok(Some(count)),
+            Err(_) => Err(self.invalid(format!("{name} cannot be negative, but was {number}."))),
+        }
+    }
+
+    /// Resolves a whole number; `null` stands for none.
+    pub(crate) fn long(&self, literal: &'a Literal) -> Result<Option<i64>, QueryError> {
+        Ok(Some(match self.worth(literal)? {
             Worth::Literal(Literal::Null) | Worth::Parameter(Value::Null) => return Ok(None),
             Worth::Literal(Literal::Number(number)) => match number.value() {
                 NumberValue::Long(value) => value,
@@ -54,11 +63,7 @@ impl<'a> Asked<'a> {
             Worth::Parameter(Value::Integer(value)) => value,
             Worth::Parameter(Value::Number(_)) => return Err(not_a_long("Double")),
             Worth::Literal(_) | Worth::Parameter(_) => return Err(not_a_long("String")),
-        };
-        match u64::try_from(number) {
-            Ok(count) => Ok(Some(count)),
-            Err(_) => Err(self.invalid(format!("{name} cannot be negative, but was {number}."))),
-        }
+        }))
     }
 
     /// As [`Asked::worth`], but refuses an array where one value is compared.

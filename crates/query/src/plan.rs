@@ -52,12 +52,19 @@ pub struct ShownRows {
     pub(crate) loads: Vec<PlannedLoad>,
     /// Whether a script makes the rows.
     pub(crate) is_script: bool,
+    /// How many rows the filter may look at; `None` without a filter.
+    pub(crate) filter_limit: Option<u64>,
 }
 
 impl ShownRows {
-    /// The projection whose rows are to be different.
-    pub(crate) fn distinct_projection(&self) -> Option<&Projection> {
-        self.projection.as_ref().filter(|_| self.is_distinct)
+    /// Whether the page is found by going through all rows from the first on.
+    pub(crate) fn walks_rows(&self) -> bool {
+        self.is_distinct || self.filter_limit.is_some()
+    }
+
+    /// Whether the rows are not known without running a script.
+    pub(crate) fn needs_scripts(&self) -> bool {
+        self.filter_limit.is_some() || (self.is_distinct && self.is_script)
     }
 }
 
@@ -131,9 +138,6 @@ pub fn plan(
     let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;
     let order = asked.order(&ids)?;
     let shown = asked.shown_rows(paging)?;
-    if shown.is_distinct && order == (RowOrder::Id { descending: true }) {
-        return Err(asked.not_yet("'select distinct' in descending order of ids", None));
-    }
     let is_counted = !query.order_by.is_empty() || shown.window.page_size == 0;
     let is_total_unknown = is_single_prefix && !is_counted;
     Ok(Plan { source, index_name, is_total_unknown, ids, order, shown })
@@ -192,14 +196,9 @@ impl<'a> Asked<'a> {
             Some(select) if !is_script => self.projection(select, &loads)?,
             Some(_) | None => None,
         };
-        if is_script && query.select.as_ref().is_some_and(|select| select.distinct) {
-            return Err(self.not_yet("'select distinct' of what a script makes", None));
-        }
+        let shows_values = projection.is_some() || is_script;
         let is_distinct =
-            projection.is_some() && query.select.as_ref().is_some_and(|select| select.distinct);
-        if is_distinct && !loads.is_empty() {
-            return Err(self.not_yet("'select distinct' with a LOAD clause", None));
-        }
+            shows_values && query.select.as_ref().is_some_and(|select| select.distinct);
         let paths = query.include.iter().filter(|item| !is_timings(item));
         let includes = paths.map(|item| self.include(item, projection.as_ref()));
         Ok(ShownRows {
@@ -209,6 +208,7 @@ impl<'a> Asked<'a> {
             is_distinct,
             loads,
             is_script,
+            filter_limit: self.filter_limit()?,
         })
     }
 
@@ -224,13 +224,28 @@ impl<'a> Asked<'a> {
         {
             return Err(self.not_yet("'declare timeseries'", None));
         }
-        if let Some(filter) = &query.filter {
-            return Err(self.not_yet("a FILTER clause", place_of(filter)));
-        }
         if query.update.is_some() {
             return Err(self.not_yet("an UPDATE clause", None));
         }
         Ok(())
+    }
+
+    /// How many rows the filter may look at.
+    fn filter_limit(&self) -> Result<Option<u64>, QueryError> {
+        if self.query.filter.is_none() {
+            return Ok(None);
+        }
+        let Some(limit) = &self.query.filter_limit else { return Ok(Some(u64::MAX)) };
+        let refused = |count: i64| {
+            self.invalid(format!("FilterLimit cannot be negative or zero, but was {count}."))
+        };
+        match self.long(limit)? {
+            None => Ok(Some(u64::MAX)),
+            Some(count) => match u64::try_from(count) {
+                Ok(1..) => Ok(Some(count.unsigned_abs())),
+                Ok(0) | Err(_) => Err(refused(count)),
+            },
+        }
     }
 
     /// Ids are unique, so keys behind `id()` decide nothing.
@@ -447,11 +462,6 @@ mod tests {
             (
                 "from B where startsWith(Name, 'x')",
                 format!("1:14 {}", needs("'startsWith(Name, 'x')'")),
-            ),
-            ("from B filter A = 1", format!("1:15 {}", not_yet("a FILTER clause"))),
-            (
-                "from B order by id() desc select distinct A",
-                not_yet("'select distinct' in descending order of ids"),
             ),
             ("from B include counters('x')", format!("1:16 {}", not_yet("'include counters()'"))),
             ("match (B as b)", format!("1:1 {}", not_yet("graph patterns"))),

@@ -2,19 +2,30 @@
 //!
 //! Nothing is collected but the ids of included documents, so memory follows the page.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::BoundProjection;
+use search::SearchError;
 use storage::Transaction;
 
-use crate::distinct::DistinctRows;
+use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
+use crate::filtered_rows::FilteredRows;
+use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
 use crate::projection::write_projection_metadata;
-use crate::row_script::{self, Beside, RowHost, arguments_of, load_beside};
+use crate::row_counts::RowCounts;
+use crate::row_script::{self, Beside, BoundScripts, RowHost, arguments_of, load_beside};
+
+/// Filtered rows that are kept until they are written; more are filtered again.
+const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
 
 /// One row on its way out.
 pub struct Row<'t> {
@@ -24,6 +35,14 @@ pub struct Row<'t> {
     pub score: Option<f32>,
     /// What an index stored of it, JSON, by projected field; empty when nothing is taken from there.
     pub(crate) stored: Vec<Option<&'t [u8]>>,
+    /// The objects that a script made of it, JSON, when they were looked at already.
+    pub(crate) made: Option<Vec<Vec<u8>>>,
+}
+
+impl<'t> Row<'t> {
+    pub(crate) fn of_document(document: DocumentRow<'t>) -> Self {
+        Self { document, score: None, stored: Vec::new(), made: None }
+    }
 }
 
 /// Rows one after the other.
@@ -68,13 +87,25 @@ pub struct IndexFacts {
 pub struct QueryResult<'t, T> {
     documents: &'t T,
     source: Box<dyn RowSource<'t> + 't>,
-    rows: Rows<'t>,
+    /// `None` until the first one is asked for.
+    rows: Option<Rows<'t>>,
     shown: ShownRows,
-    script: Option<&'t BoundProjection<'t>>,
+    scripts: Option<&'t BoundScripts<'t>>,
+    /// Set when the query is to end without an answer.
+    stop: Arc<AtomicBool>,
+    /// What the filter did with the rows of the page, once it was counted.
+    filtered: Option<Filtered>,
     facts: ResultFacts,
     included: Included,
     /// Ids that scripts wanted to be given along.
-    wanted: RefCell<Vec<String>>,
+    wanted: Rc<RefCell<Vec<String>>>,
+}
+
+/// What a filter did on the way to the rows of a page.
+#[derive(Clone, Copy, Debug)]
+struct Filtered {
+    scanned: u64,
+    skipped: u64,
 }
 
 /// The ids that included paths found, and the ids of the rows, which are not repeated.
@@ -92,25 +123,141 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         shown: ShownRows,
         facts: ResultFacts,
     ) -> Result<Self, QueryError> {
-        let start = usize::try_from(shown.window.start).unwrap_or(usize::MAX);
-        let page_size = usize::try_from(shown.window.page_size).unwrap_or(usize::MAX);
-        let rows: Rows<'t> = match shown.distinct_projection() {
-            None => source.rows(start, page_size)?,
-            Some(projection) => {
-                let rows = source.rows(0, usize::MAX)?;
-                Box::new(DistinctRows::new(rows, projection.clone()).skip(start).take(page_size))
-            }
+        let mut result = Self {
+            documents,
+            source,
+            rows: None,
+            shown,
+            scripts: None,
+            stop: Arc::default(),
+            filtered: None,
+            facts,
+            included: Included::default(),
+            wanted: Rc::default(),
         };
-        let included = Included::default();
-        let wanted = RefCell::default();
-        Ok(Self { documents, source, rows, shown, script: None, facts, included, wanted })
+        if !result.shown.needs_scripts() {
+            result.rows = Some(result.page_rows(&Rc::default())?);
+        }
+        Ok(result)
     }
 
-    /// The same result with the script that makes its rows; see [`crate::RowScript`].
+    /// The same result with the scripts that choose its rows and make them.
     #[must_use]
-    pub fn with_script(mut self, script: Option<&'t BoundProjection<'t>>) -> Self {
-        self.script = script;
+    pub fn with_scripts(mut self, scripts: Option<&'t BoundScripts<'t>>) -> Self {
+        self.scripts = scripts;
         self
+    }
+
+    /// The same result, ending with [`QueryError::Index`] soon after the flag is set while a filter looks
+    /// at rows.
+    #[must_use]
+    pub fn stopped_by(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Runs the filter of the query, if there is one, so that it is known what it leaves out. Without
+    /// that the rows are filtered as they are asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryResult::next_row`].
+    pub fn count_filtered(&mut self) -> Result<(), QueryError> {
+        if self.shown.filter_limit.is_none() {
+            return Ok(());
+        }
+        let counts = Rc::new(RowCounts::default());
+        let mut rows = self.page_rows(&counts)?;
+        let (mut kept, mut found) = (Vec::new(), 0);
+        while let Some(row) = rows.next().transpose()? {
+            found += 1;
+            if found <= FILTERED_ROWS_KEPT_MAX {
+                kept.push(row);
+            }
+        }
+        let is_collection = self.facts.index.is_none();
+        if is_collection && self.shown.window.page_size == 0 {
+            // Whoever asks for no rows wants to know how many there are.
+            for row in self.filtered_rows(&counts)? {
+                row?;
+            }
+            found = counts.passed();
+        }
+        if is_collection && self.facts.total_results != UNKNOWN_TOTAL {
+            self.facts.total_results = as_long(counts.passed());
+        }
+        let scanned = counts.scanned();
+        self.filtered = Some(Filtered { scanned, skipped: scanned.saturating_sub(found) });
+        self.rows = match found <= FILTERED_ROWS_KEPT_MAX {
+            true => Some(Box::new(kept.into_iter().map(Ok))),
+            false => None,
+        };
+        Ok(())
+    }
+
+    /// The rows of the page.
+    fn page_rows(&self, counts: &Rc<RowCounts>) -> Result<Rows<'t>, QueryError> {
+        let start = usize::try_from(self.shown.window.start).unwrap_or(usize::MAX);
+        let page_size = usize::try_from(self.shown.window.page_size).unwrap_or(usize::MAX);
+        let is_filtered = self.shown.filter_limit.is_some();
+        if !is_filtered && !self.shown.is_distinct {
+            return self.source.rows(start, page_size);
+        }
+        let rows = match is_filtered {
+            true => self.filtered_rows(counts)?,
+            false => self.source.rows(0, usize::MAX)?,
+        };
+        if !self.shown.is_distinct {
+            return Ok(Box::new(rows.take(page_size)));
+        }
+        let distinct = DistinctRows::new(rows, self.content_of()?, counts);
+        // The beginning of a filtered page is counted in rows that the filter looks at.
+        let start = if is_filtered { 0 } else { start };
+        Ok(Box::new(distinct.skip(start).take(page_size)))
+    }
+
+    /// The rows that the filter lets through, from the beginning of the page on.
+    fn filtered_rows(&self, counts: &Rc<RowCounts>) -> Result<Rows<'t>, QueryError> {
+        let Some(filter) = self.scripts.and_then(BoundScripts::filter) else {
+            return Err(without_scripts());
+        };
+        let start = usize::try_from(self.shown.window.start).unwrap_or(usize::MAX);
+        let rows = self.source.rows(start, usize::MAX)?;
+        let (documents, wanted) = (self.documents, Rc::clone(&self.wanted));
+        let (loads, stop) = (self.shown.loads.clone(), Arc::clone(&self.stop));
+        let passes = move |row: &Row<'t>| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(SearchError::Interrupted.into());
+            }
+            let beside = load_beside(documents, &loads, &row.document)?;
+            let arguments = arguments_of(&row.document, &beside)?;
+            let mut host = RowHost { documents, included: &wanted };
+            row_script::passes(filter, &arguments, &mut host)
+        };
+        let scanned_max = self.shown.filter_limit.unwrap_or(u64::MAX);
+        Ok(Box::new(FilteredRows::new(rows, Box::new(passes), scanned_max, counts)))
+    }
+
+    /// What rows show, for telling them apart.
+    fn content_of(&self) -> Result<ContentOf<'t>, QueryError> {
+        let (documents, loads) = (self.documents, self.shown.loads.clone());
+        if let Some(projection) = self.shown.projection.clone() {
+            return Ok(Box::new(move |row| {
+                let beside = load_beside(documents, &loads, &row.document)?;
+                let mut shown = Vec::new();
+                projection.write_fields(row, &beside, &mut shown)?;
+                Ok(Content::Fields(shown))
+            }));
+        }
+        let Some(script) = self.scripts.and_then(BoundScripts::rows) else {
+            return Err(without_scripts());
+        };
+        let wanted = Rc::clone(&self.wanted);
+        Ok(Box::new(move |row| {
+            let beside = load_beside(documents, &loads, &row.document)?;
+            let mut host = RowHost { documents, included: &wanted };
+            Ok(Content::Made(made_by(script, row, &beside, &mut host)?))
+        }))
     }
 
     /// What is told of the result beside its rows.
@@ -128,26 +275,33 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.shown.window.capped_max_results(u64::try_from(self.facts.total_results).ok())
     }
 
-    /// How many rows are left out as repetitions up to the end of the page: by `select distinct`, and
-    /// where an index has several entries of one document. They are counted by going through the rows.
+    /// How many rows the filter looked at; none without a filter.
+    pub fn scanned_results(&self) -> u64 {
+        self.filtered.map_or(0, |filtered| filtered.scanned)
+    }
+
+    /// How many rows are left out up to the end of the page: by a filter, by `select distinct`, and as
+    /// repetitions where an index has several entries of one document. They are counted by going
+    /// through the rows.
     ///
     /// # Errors
     ///
     /// [`QueryError::Documents`], and too many different rows.
     pub fn skipped_results(&self) -> Result<u64, QueryError> {
+        if let Some(filtered) = self.filtered {
+            return Ok(filtered.skipped);
+        }
         let window = &self.shown.window;
-        let Some(projection) = self.shown.distinct_projection() else {
+        if !self.shown.is_distinct {
             let start = usize::try_from(window.start).unwrap_or(usize::MAX);
             let page_size = usize::try_from(window.page_size).unwrap_or(usize::MAX);
             return self.source.repeated(start, page_size);
-        };
-        let rows = self.source.rows(0, usize::MAX)?;
-        let mut distinct = DistinctRows::new(rows, projection.clone());
-        let mut wanted = window.start.saturating_add(window.page_size);
-        while 0 < wanted && distinct.next().transpose()?.is_some() {
-            wanted -= 1;
         }
-        Ok(distinct.skipped())
+        let counts = Rc::new(RowCounts::default());
+        for row in self.page_rows(&counts)? {
+            row?;
+        }
+        Ok(counts.repeated())
     }
 
     /// The name under which the answer says it was found.
@@ -180,7 +334,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     ///
     /// [`QueryError::Documents`]; the answer ends there.
     pub fn next_row(&mut self) -> Result<Option<Row<'t>>, QueryError> {
-        let Some(row) = self.rows.next().transpose()? else { return Ok(None) };
+        if self.rows.is_none() {
+            self.rows = Some(self.page_rows(&Rc::default())?);
+        }
+        let next = self.rows.as_mut().and_then(Iterator::next).transpose()?;
+        let Some(row) = next else { return Ok(None) };
         if !self.shown.includes.is_empty() {
             self.included.add(&row.document, &self.shown)?;
         }
@@ -213,21 +371,22 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         beside: &[Beside<'t>],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
-        let Some(script) = self.script else {
-            let message = "The rows of this query are made by a script, and nobody runs it";
-            return Err(QueryError::InvalidOperation { message: message.to_owned() });
+        let objects: Cow<'_, [Vec<u8>]> = match &row.made {
+            Some(made) => Cow::Borrowed(made),
+            None => {
+                let script = self.scripts.and_then(BoundScripts::rows);
+                let script = script.ok_or_else(without_scripts)?;
+                let mut host = RowHost { documents: self.documents, included: &self.wanted };
+                Cow::Owned(made_by(script, row, beside, &mut host)?)
+            }
         };
-        let mut host = RowHost { documents: self.documents, included: &self.wanted };
-        let arguments = arguments_of(&row.document, beside)?;
-        for (number, value) in row_script::run(script, &arguments, &mut host)?.iter().enumerate() {
+        for (number, object) in objects.iter().enumerate() {
             if 0 < number {
                 out.push(b',');
             }
-            let mark = out.len();
-            value.write_json(out)?;
             // The row's own metadata goes in front of the closing brace.
-            out.truncate(out.len() - 1);
-            if mark + 1 < out.len() {
+            out.extend_from_slice(&object[..object.len() - 1]);
+            if 2 < object.len() {
                 out.push(b',');
             }
             write_projection_metadata(row, true, out);
@@ -250,6 +409,28 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let ids: Vec<_> = ids.cloned().chain(distinct(wanted)).collect();
         ids.into_iter().filter_map(|id| documents::get(self.documents, &id).transpose())
     }
+}
+
+fn without_scripts() -> QueryError {
+    let message = "A part of this query is a script, and nobody runs it";
+    QueryError::InvalidOperation { message: message.to_owned() }
+}
+
+/// The objects that a script makes of a row, as JSON.
+fn made_by<T: Transaction>(
+    script: &BoundProjection<'_>,
+    row: &Row<'_>,
+    beside: &[Beside<'_>],
+    host: &mut RowHost<'_, T>,
+) -> Result<Vec<Vec<u8>>, QueryError> {
+    let arguments = arguments_of(&row.document, beside)?;
+    let values = row_script::run(script, &arguments, host)?;
+    let json = values.iter().map(|value| {
+        let mut json = Vec::new();
+        value.write_json(&mut json)?;
+        Ok(json)
+    });
+    json.collect()
 }
 
 fn distinct(ids: Vec<DocumentId>) -> impl Iterator<Item = DocumentId> {

@@ -1,5 +1,5 @@
-//! Rows that a script makes: `select { … }` and `select f(…)`, with the documents that `load` puts
-//! beside each row.
+//! The scripts of a query: `select { … }` and `select f(…)`, which make rows, and the filter, which
+//! chooses them; and the documents that `load` puts beside each row.
 //!
 //! A script is compiled once per query and called once per row, on the thread that writes the rows.
 
@@ -17,23 +17,55 @@ use script::{
 use storage::Transaction;
 
 use crate::error::QueryError;
+use crate::filter_script::{FUNCTIONS, document_name};
 use crate::parameters::Asked;
 use crate::projection::document_path;
 
 /// How deep the arrays of a parameter may lie in each other.
 const PARAMETER_DEPTH_MAX: usize = 64;
 
-/// The script of a query, ready for the thread that made it.
-pub struct RowScript {
+/// The scripts of a query, ready for the thread that made them.
+pub struct QueryScripts {
     engine: Rc<Engine>,
-    projection: script::Projection,
+    /// What makes the rows.
+    rows: Option<script::Projection>,
+    /// What chooses them.
+    filter: Option<script::Projection>,
 }
 
-impl RowScript {
-    /// The script that makes the rows of `query`; `None` when none does.
-    pub fn of(query: &Query, pool: &ScriptPool) -> Option<RowScript> {
-        let text = script_text(query)?;
-        let declarations: Vec<String> = query
+/// The scripts of a query with the values of its parameters.
+pub struct BoundScripts<'s> {
+    rows: Option<BoundProjection<'s>>,
+    filter: Option<BoundProjection<'s>>,
+}
+
+impl<'s> BoundScripts<'s> {
+    pub(crate) fn rows(&self) -> Option<&BoundProjection<'s>> {
+        self.rows.as_ref()
+    }
+
+    pub(crate) fn filter(&self) -> Option<&BoundProjection<'s>> {
+        self.filter.as_ref()
+    }
+}
+
+impl QueryScripts {
+    /// The scripts of `query`; `None` when it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Invalid`] and [`QueryError::Method`] for a filter that cannot be tried.
+    pub fn of(
+        query: &Query,
+        parameters: Option<Object<'_>>,
+        pool: &ScriptPool,
+    ) -> Result<Option<QueryScripts>, QueryError> {
+        let rows = script_text(query);
+        let filter = Asked { query, parameters }.filter_text()?;
+        if rows.is_none() && filter.is_none() {
+            return Ok(None);
+        }
+        let declared: Vec<String> = query
             .declarations
             .iter()
             .filter(|declaration| declaration.kind == DeclarationKind::Function)
@@ -42,30 +74,49 @@ impl RowScript {
                 format!("function {}({parameters}) {{{}}}", declaration.name, declaration.body)
             })
             .collect();
-        let declarations: Vec<&str> = declarations.iter().map(String::as_str).collect();
-        let names: Vec<&str> = names_of(query).collect();
-        let projection = script::Projection::new(&names, &declarations, &text);
-        Some(RowScript { engine: pool.engine(), projection })
+        let declared: Vec<&str> = declared.iter().map(String::as_str).collect();
+        let rows = rows.map(|text| {
+            let names: Vec<&str> = names_of(query).collect();
+            script::Projection::new(&names, &declared, &text)
+        });
+        let filter = filter.map(|text| {
+            let names: Vec<String> = (0..=query.load.len()).map(document_name).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            script::Projection::new(&names, &[&declared, FUNCTIONS.as_slice()].concat(), &text)
+        });
+        Ok(Some(QueryScripts { engine: pool.engine(), rows, filter }))
     }
 
-    /// Gives the script the values of the query's parameters.
+    /// Gives the scripts the values of the query's parameters.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Invalid`] when the text is no script.
+    /// [`QueryError::Invalid`] when a text is no script.
     pub fn bind(
         &self,
         query: &Query,
         parameters: Option<Object<'_>>,
-    ) -> Result<BoundProjection<'_>, QueryError> {
+    ) -> Result<BoundScripts<'_>, QueryError> {
+        let asked = Asked { query, parameters };
+        Ok(BoundScripts {
+            rows: self.bind_one(self.rows.as_ref(), "Select", &asked)?,
+            filter: self.bind_one(self.filter.as_ref(), "Filter", &asked)?,
+        })
+    }
+
+    fn bind_one<'s>(
+        &'s self,
+        script: Option<&'s script::Projection>,
+        clause: &str,
+        asked: &Asked<'_>,
+    ) -> Result<Option<BoundProjection<'s>>, QueryError> {
         let value_of = |name: &str| {
-            let value = parameters?.get(name).ok()??;
+            let value = asked.parameters?.get(name).ok()??;
             script_value(&value, 0)
         };
-        let bound = self.projection.bind(&self.engine, value_of);
-        bound.map_err(|error| {
-            let message = format!("Select clause contains invalid script\n{error}");
-            Asked { query, parameters }.invalid(message)
+        let bound = script.map(|script| script.bind(&self.engine, value_of));
+        bound.transpose().map_err(|error| {
+            asked.invalid(format!("{clause} clause contains invalid script\n{error}"))
         })
     }
 }
@@ -282,6 +333,16 @@ pub(crate) fn run<T: Transaction>(
         }
     }
     Ok(values)
+}
+
+/// Whether the script of a filter lets a row through.
+pub(crate) fn passes<T: Transaction>(
+    script: &BoundProjection<'_>,
+    arguments: &[Argument],
+    host: &mut RowHost<'_, T>,
+) -> Result<bool, QueryError> {
+    let value = script.evaluate(arguments, Budget::default(), host)?;
+    Ok(matches!(value, ScriptValue::Bool(true)))
 }
 
 /// A parameter as a value of the script; `None` for what is nested too deeply.

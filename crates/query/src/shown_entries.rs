@@ -49,6 +49,10 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
 ) -> Result<ShownEntries, QueryError> {
     let asked = Asked { query, parameters };
     asked.refuse_unanswered_clauses()?;
+    if query.filter.is_some() {
+        let message = "A FILTER clause is not supported where entries are shown".to_owned();
+        return Err(QueryError::Method { message });
+    }
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;

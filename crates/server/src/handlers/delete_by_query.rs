@@ -13,8 +13,9 @@ use documents::{DeletedDocument, ExpectedVersion};
 use http::StatusCode;
 use indexing::Index;
 use model::{DocumentId, Etag};
-use query::{IndexSnapshot, Paging, QueryError, RowOptions};
+use query::{IndexSnapshot, Paging, QueryError, QueryScripts, RowOptions};
 use rql::SourceKind;
+use script::ScriptPool;
 use serde_json::json;
 use wire::{
     ErrorKind, ProtocolError,
@@ -148,10 +149,19 @@ struct Ids {
 
 impl Chosen {
     /// Reads ids from the newest snapshot, up to the limit, of documents written up to `newest`.
-    fn ids(&self, database: &DatabaseLease, newest: Etag, seed: u64) -> Result<Ids, ProtocolError> {
+    fn ids(
+        &self,
+        database: &DatabaseLease,
+        newest: Etag,
+        seed: u64,
+        pool: &ScriptPool,
+    ) -> Result<Ids, ProtocolError> {
         let entries = self.index.as_ref().map(|index| (index, index.read()));
         let tx = database.read();
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
+        let scripts = QueryScripts::of(&self.query, parameters, pool).map_err(query_error)?;
+        let bound = scripts.as_ref().map(|scripts| scripts.bind(&self.query, parameters));
+        let bound = bound.transpose().map_err(query_error)?;
         let result = match &entries {
             None => query::execute(&tx, &self.query, parameters, self.paging),
             Some((index, entries)) => {
@@ -160,7 +170,7 @@ impl Chosen {
                 query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
             }
         };
-        let mut result = result.map_err(query_error)?;
+        let mut result = result.map_err(query_error)?.with_scripts(bound.as_ref());
         let total = u64::try_from(result.total_results()).unwrap_or(0);
         let (mut ids, mut bytes) = (Vec::new(), 0);
         while let Some(row) = result.next_row().map_err(query_error)? {
@@ -241,8 +251,9 @@ impl Deletion {
         let newest = progress.map_err(|error| document_error(&error))?.last_etag;
         loop {
             let (database, seed) = (self.database.clone(), self.state.random_number());
+            let state = Arc::clone(&self.state);
             let (found, read) = blocking(move || {
-                let found = chosen.ids(&database, newest, seed)?;
+                let found = chosen.ids(&database, newest, seed, state.scripts())?;
                 Ok((found, chosen))
             })
             .await?;

@@ -12,16 +12,17 @@ use http::StatusCode;
 use indexing::Index;
 use model::date;
 use query::{
-    Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult, RowOptions,
-    RowScript,
+    BoundScripts, Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult,
+    QueryScripts, RowOptions,
 };
 use rql::{Query, SourceKind};
-use script::BoundProjection;
+use script::ScriptPool;
 use storage::ReadTransaction;
 use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
 
 use crate::{
     answer::Answer,
+    blocking::blocking,
     call::Call,
     csv_rows::{self, CsvRows},
     error_mapping::document_error,
@@ -150,6 +151,10 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Err(TargetError::MissingIndex(name)) => return Ok(missing_index(&name, shape)),
         Err(TargetError::Refused(error)) => return Err(error),
     };
+    if prepared.query.filter.is_some() {
+        // A filter may look at all documents.
+        return blocking(move || answer(&call, prepared, database, index)).await;
+    }
     answer(&call, prepared, database, index)
 }
 
@@ -201,9 +206,13 @@ fn answer(
     let (shape, began) = (prepared.shape, prepared.began);
     let csv_source = whole_collection(&prepared.query);
     let snapshot = Snapshot::take(&database, index);
-    let script = RowScript::of(&prepared.query, call.state.scripts());
-    let script = prepared.bind(script.as_ref())?;
-    let result = prepared.execute(&snapshot).map_err(query_error)?.with_script(script.as_ref());
+    let scripts = prepared.scripts(call.state.scripts())?;
+    let scripts = prepared.bind(scripts.as_ref())?;
+    let mut result =
+        prepared.execute(&snapshot).map_err(query_error)?.with_scripts(scripts.as_ref());
+    if shape == Shape::Page {
+        result.count_filtered().map_err(query_error)?;
+    }
     if shape != Shape::Page && result.included_paths().is_some() {
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
@@ -358,10 +367,13 @@ fn stream_result(
         let mut out = Vec::new();
         let sender = PieceSender::new(sender, database);
         let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        let script = RowScript::of(&prepared.query, state.scripts());
-        let written = prepared.bind(script.as_ref()).and_then(|script| {
+        let written = prepared.scripts(state.scripts()).and_then(|scripts| {
+            let scripts = prepared.bind(scripts.as_ref())?;
             let result = prepared.execute(&snapshot).map_err(query_error)?;
-            let result = result.with_script(script.as_ref());
+            let mut result = result.with_scripts(scripts.as_ref());
+            if prepared.shape == Shape::Page {
+                result.count_filtered().map_err(query_error)?;
+            }
             prepared.write(&state, result, &mut out, &mut send)
         });
         match written {
@@ -383,13 +395,16 @@ impl Prepared {
         self.parameters.as_ref().map(|values| values.as_view().root())
     }
 
-    /// Gives the script of the query its parameters.
+    fn scripts(&self, pool: &ScriptPool) -> Result<Option<QueryScripts>, ProtocolError> {
+        QueryScripts::of(&self.query, self.parameters(), pool).map_err(query_error)
+    }
+
+    /// Gives the scripts of the query its parameters.
     fn bind<'s>(
         &self,
-        script: Option<&'s RowScript>,
-    ) -> Result<Option<BoundProjection<'s>>, ProtocolError> {
-        let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
-        let bound = script.map(|script| script.bind(&self.query, parameters));
+        scripts: Option<&'s QueryScripts>,
+    ) -> Result<Option<BoundScripts<'s>>, ProtocolError> {
+        let bound = scripts.map(|scripts| scripts.bind(&self.query, self.parameters()));
         bound.transpose().map_err(query_error)
     }
 
@@ -399,20 +414,22 @@ impl Prepared {
     ) -> Result<QueryResult<'t, ReadTransaction>, QueryError> {
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
         let documents = &snapshot.documents;
-        let Some((index, tx)) = &snapshot.index else {
-            return query::execute(documents, &self.query, parameters, self.paging);
-        };
         let stop = self.running.as_ref().map(|running| Arc::clone(running.stop_flag()));
         let stop = stop.unwrap_or_default();
-        let entries = IndexSnapshot { index, tx, seed: self.seed, stop };
-        query::execute_on_index(
+        let Some((index, tx)) = &snapshot.index else {
+            let result = query::execute(documents, &self.query, parameters, self.paging)?;
+            return Ok(result.stopped_by(stop));
+        };
+        let entries = IndexSnapshot { index, tx, seed: self.seed, stop: Arc::clone(&stop) };
+        let result = query::execute_on_index(
             documents,
             &entries,
             &self.query,
             parameters,
             self.paging,
             self.rows,
-        )
+        )?;
+        Ok(result.stopped_by(stop))
     }
 
     fn paging_max(&self) -> i64 {
@@ -518,7 +535,7 @@ impl Prepared {
         if let Some(capped) = result.capped_max_results() {
             object.number("CappedMaxResults", capped);
         }
-        object.number("ScannedResults", 0);
+        object.number("ScannedResults", result.scanned_results());
         object.number("SkippedResults", result.skipped_results().map_err(query_error)?);
         object.number("DurationInMs", milliseconds(Duration::ZERO, elapsed));
         match result.included_paths() {

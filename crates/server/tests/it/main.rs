@@ -9,6 +9,7 @@ mod bulk_insert;
 mod connections;
 mod databases;
 mod documents;
+mod filtered_queries;
 mod hostile;
 mod http_client;
 mod indexes;

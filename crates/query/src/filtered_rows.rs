@@ -1,0 +1,57 @@
+//! The rows that a filter lets through.
+
+use std::rc::Rc;
+
+use crate::error::QueryError;
+use crate::result::Row;
+use crate::row_counts::RowCounts;
+
+/// Decides about a row.
+pub(crate) type Passes<'t> = Box<dyn Fn(&Row<'t>) -> Result<bool, QueryError> + 't>;
+
+/// The rows that a filter lets through. It looks at no more than it is asked for.
+pub(crate) struct FilteredRows<'t, R> {
+    rows: R,
+    passes: Passes<'t>,
+    /// How many rows it may still look at.
+    left: u64,
+    counts: Rc<RowCounts>,
+}
+
+impl<'t, R> FilteredRows<'t, R> {
+    /// `scanned_max` is the most rows to look at.
+    pub(crate) fn new(
+        rows: R,
+        passes: Passes<'t>,
+        scanned_max: u64,
+        counts: &Rc<RowCounts>,
+    ) -> Self {
+        Self { rows, passes, left: scanned_max, counts: Rc::clone(counts) }
+    }
+}
+
+impl<'t, R> Iterator for FilteredRows<'t, R>
+where
+    R: Iterator<Item = Result<Row<'t>, QueryError>>,
+{
+    type Item = Result<Row<'t>, QueryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while 0 < self.left {
+            let row = match self.rows.next()? {
+                Ok(row) => row,
+                Err(error) => return Some(Err(error)),
+            };
+            self.left -= 1;
+            let passes = match (self.passes)(&row) {
+                Ok(passes) => passes,
+                Err(error) => return Some(Err(error)),
+            };
+            self.counts.note_scanned(passes);
+            if passes {
+                return Some(Ok(row));
+            }
+        }
+        None
+    }
+}
