@@ -11,7 +11,8 @@ use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use query::{
-    IndexSnapshot, Paging, QueryError, QueryResult, RowOptions, execute, execute_on_index, parse,
+    IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, RowOptions, execute,
+    execute_on_index, parse,
 };
 use script::ScriptPool;
 use storage::ReadTransaction;
@@ -21,6 +22,7 @@ use storage::{Environment, EnvironmentOptions};
 pub(crate) struct Database {
     platform: Platform,
     environment: Arc<Environment>,
+    scripts: ScriptPool,
 }
 
 /// An answer, read to its end.
@@ -51,7 +53,8 @@ impl Database {
             DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
         initialize(&mut tx, identity).unwrap();
         tx.commit().unwrap();
-        Database { platform, environment }
+        let scripts = ScriptPool::new(Arc::clone(&platform.clock));
+        Database { platform, environment, scripts }
     }
 
     /// An index over this database, in files of that name.
@@ -83,14 +86,11 @@ impl Database {
         let (entries, documents) = (index.read(), self.environment.read());
         let snapshot = IndexSnapshot { index, tx: &entries, seed: 1, stop: Arc::default() };
         let query = parse(text)?;
-        Answer::read(&mut execute_on_index(
-            &documents,
-            &snapshot,
-            &query,
-            None,
-            paging,
-            RowOptions::default(),
-        )?)
+        let scripts = QueryScripts::of(&query, None, &self.scripts)?;
+        let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
+        let options = RowOptions::default();
+        let result = execute_on_index(&documents, &snapshot, &query, None, paging, options)?;
+        Answer::read(&mut result.with_scripts(scripts.as_ref()))
     }
 
     fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
@@ -135,12 +135,16 @@ impl Database {
     pub(crate) fn try_ask(&self, text: &str, paging: Paging) -> Result<Answer, QueryError> {
         let tx = self.environment.read();
         let query = parse(text)?;
-        Answer::read(&mut execute(&tx, &query, None, paging)?)
+        let scripts = QueryScripts::of(&query, None, &self.scripts)?;
+        let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
+        let result = execute(&tx, &query, None, paging)?;
+        Answer::read(&mut result.with_scripts(scripts.as_ref()))
     }
 }
 
 impl Answer {
     fn read(result: &mut QueryResult<'_, ReadTransaction>) -> Result<Answer, QueryError> {
+        result.count_filtered()?;
         let mut answer = Answer {
             total: result.total_results(),
             capped: result.capped_max_results(),

@@ -9,6 +9,7 @@ use crate::naive::{
     By, Comparison, Condition, Document, Facts, Literal, LuceneClause, LuceneGroup, SortValue,
     Value,
 };
+use crate::naive_filter::Filter;
 
 /// Histories; each has [`STEPS`] times [`QUERIES`] queries.
 const HISTORIES: u64 = 170;
@@ -183,6 +184,29 @@ impl Dice {
 }
 
 impl Dice {
+    fn filter(&mut self, depth: usize) -> Filter {
+        let field = self.field();
+        let nested = |dice: &mut Dice| Box::new(dice.filter(depth + 1));
+        match self.below(if depth < 2 { 12 } else { 8 }) {
+            0..=3 => {
+                let sign = self.pick(&["=", "!=", "<", "<=", ">", ">="]);
+                Filter::Compare(field, sign, self.literal())
+            }
+            4 => Filter::In(field, self.list()),
+            5 => {
+                let (low, high) = (self.bound(), self.bound());
+                let alike = std::mem::discriminant(&low) == std::mem::discriminant(&high);
+                let high = if alike { high } else { low.clone() };
+                Filter::Between(field, low, high)
+            }
+            6 => Filter::StartsWith(field, self.pick(&["", "a", "AB", "1", "é", "2020-"])),
+            7 => Filter::Exists(field),
+            8 | 9 => Filter::And(nested(self), nested(self)),
+            10 => Filter::Or(nested(self), nested(self)),
+            _ => Filter::Not(nested(self)),
+        }
+    }
+
     fn lucene(&mut self, depth: usize) -> LuceneGroup {
         let words = ["alpha", "BETA", "gamma", "abc", "zoë"];
         let count = 1 + self.below(3);
@@ -255,11 +279,19 @@ fn compare(
             if descending { order.reverse() } else { order }
         });
     }
-    let expected: Vec<&str> = expected.into_iter().map(|(id, _)| id.as_str()).collect();
+    let filter = (dice.below(8) == 0).then(|| dice.filter(0));
     let start = if dice.below(4) == 0 { dice.below(5) } else { 0 };
     let page_size = if dice.below(4) == 0 { dice.below(6) } else { usize::MAX };
     let paging = Paging { start: start as i64, page_size: i64::try_from(page_size).ok() };
-    let page: Vec<&str> = expected.iter().copied().skip(start).take(page_size).collect();
+    if let Some(filter) = &filter {
+        text.push_str(&format!(" filter {}", filter.rql()));
+    }
+    // A filter looks at rows from the beginning of the page on.
+    let passing = expected
+        .iter()
+        .skip(start)
+        .filter(|(_, document)| filter.as_ref().is_none_or(|filter| filter.passes(document)));
+    let page: Vec<&str> = passing.take(page_size).map(|(id, _)| id.as_str()).collect();
     for index in indexes {
         let answer = database.ask_index(index, &text, paging);
         let answer = answer.unwrap_or_else(|error| panic!("seed {seed}, {text}: {error}"));

@@ -4,3 +4,4 @@ mod collection_queries;
 mod fixture;
 mod generated_queries;
 mod naive;
+mod naive_filter;

@@ -292,10 +292,13 @@ impl Facts {
 }
 
 impl Document {
+    pub(crate) fn value(&self, field: char) -> Option<&Value> {
+        if field == 'A' { self.a.as_ref() } else { self.b.as_ref() }
+    }
+
     fn leaves(&self, field: char) -> Vec<&Value> {
-        let value = if field == 'A' { &self.a } else { &self.b };
         let mut leaves = Vec::new();
-        if let Some(value) = value {
+        if let Some(value) = self.value(field) {
             value.flatten(&mut leaves);
         }
         leaves
@@ -354,8 +357,10 @@ impl Document {
                 let mut words = words_of(&leaves);
                 // English stop words are not indexed.
                 words.retain(|word| word != "a");
-                let is_term = |leaf: &&&Value| matches!(leaf, Value::Null | Value::Text(""));
-                let has_anything = !words.is_empty() || leaves.iter().any(|leaf| is_term(&leaf));
+                // Among words null is no word.
+                let has_anything = leaves == [&Value::Null]
+                    || !words.is_empty()
+                    || leaves.contains(&&Value::Text(""));
                 group.matches(&words, has_anything)
             }
             Condition::And(left, right) => self.matches(left, facts) && self.matches(right, facts),
