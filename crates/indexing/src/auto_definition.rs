@@ -7,6 +7,8 @@ use std::{cmp::Ordering, fmt::Write as _};
 
 use xxhash_rust::xxh64::xxh64;
 
+use crate::auto_grouping::AutoGrouping;
+
 /// Longer names are cut here and end with a hash of the whole.
 const NAME_CHARACTERS_MAX: usize = 256;
 /// How queries over all documents name their source, and how names of indexes do.
@@ -19,6 +21,8 @@ pub struct AutoIndexDefinition {
     pub collection: String,
     /// In the order in which the name has them; no two have the same source.
     fields: Vec<AutoField>,
+    /// Of an index of groups, which has no fields beside those of its groups.
+    grouping: Option<AutoGrouping>,
 }
 
 /// One field of an automatic index.
@@ -69,7 +73,7 @@ pub struct AutoFieldWays {
 
 impl AutoFieldWays {
     /// Everything that either has.
-    fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self {
             search: self.search || other.search,
             exact: self.exact || other.exact,
@@ -79,8 +83,14 @@ impl AutoFieldWays {
     }
 
     /// Whether it can do what `wanted` asks.
-    fn covers(self, wanted: Self) -> bool {
+    pub(crate) fn covers(self, wanted: Self) -> bool {
         self.union(wanted) == self
+    }
+
+    /// A field as names of indexes have it: `Search(Name)AndExact(Name)`.
+    pub(crate) fn decorated(self, key: &str) -> String {
+        let decorated: Vec<_> = self.decorations().map(|way| format!("{way}({key})")).collect();
+        if decorated.is_empty() { key.to_owned() } else { decorated.join("And") }
     }
 
     /// The names of the ways, in the order in which names of indexes have them.
@@ -124,16 +134,15 @@ impl AutoField {
             }
             AutoFieldSource::Shape { path } => format!("Spatial.wkt({path})"),
         };
-        let decorated: Vec<_> =
-            self.ways.decorations().map(|way| format!("{way}({key})")).collect();
-        if decorated.is_empty() { key } else { decorated.join("And") }
+        self.ways.decorated(&key)
     }
 }
 
 impl AutoIndexDefinition {
     /// The definition that has these fields; those of the same source become one.
     pub fn new(collection: impl Into<String>, fields: impl IntoIterator<Item = AutoField>) -> Self {
-        let mut definition = Self { collection: collection.into(), fields: Vec::new() };
+        let collection = collection.into();
+        let mut definition = Self { collection, fields: Vec::new(), grouping: None };
         for field in fields {
             definition.add(field);
         }
@@ -142,6 +151,11 @@ impl AutoIndexDefinition {
         };
         definition.fields.sort_by(before);
         definition
+    }
+
+    /// The definition of an index of groups.
+    pub fn grouped(collection: impl Into<String>, grouping: AutoGrouping) -> Self {
+        Self { grouping: Some(grouping), ..Self::new(collection, []) }
     }
 
     fn add(&mut self, field: AutoField) {
@@ -156,10 +170,23 @@ impl AutoIndexDefinition {
         &self.fields
     }
 
+    /// What it groups by; `None` when an entry is a document.
+    pub fn grouping(&self) -> Option<&AutoGrouping> {
+        self.grouping.as_ref()
+    }
+
+    /// How many fields it has.
+    pub(crate) fn width(&self) -> usize {
+        self.fields.len() + self.grouping.as_ref().map_or(0, |groups| groups.aggregates().len())
+    }
+
     /// The name: `Auto/Users/ByAgeAndSearch(Name)`.
     pub fn name(&self) -> String {
         let collection =
             if self.collection == ALL_DOCUMENTS.0 { ALL_DOCUMENTS.1 } else { &self.collection };
+        if let Some(grouping) = &self.grouping {
+            return shortened(format!("Auto/{collection}{}", grouping.name_part()));
+        }
         let mut name = format!("Auto/{collection}/By");
         if self.fields.is_empty() {
             name.push_str("Id()");
@@ -174,6 +201,9 @@ impl AutoIndexDefinition {
 
     /// Whether an index of this definition answers queries that need `wanted`.
     pub fn covers(&self, wanted: &Self) -> bool {
+        if let (Some(own), Some(wanted_groups)) = (&self.grouping, &wanted.grouping) {
+            return self.is_over_the_same_documents_as(wanted) && own.covers(wanted_groups);
+        }
         self.is_over_the_same_documents_as(wanted)
             && wanted.fields.iter().all(|field| {
                 self.fields
@@ -184,16 +214,31 @@ impl AutoIndexDefinition {
 
     /// The definition that answers what either answers.
     pub fn extended_by(&self, wanted: &Self) -> Self {
+        if let (Some(own), Some(wanted)) = (&self.grouping, &wanted.grouping) {
+            return Self::grouped(self.collection.clone(), own.extended_by(wanted));
+        }
         Self::new(self.collection.clone(), self.fields.iter().chain(&wanted.fields).cloned())
     }
 
-    /// Collections are compared in any case.
+    /// Whether both have entries of the same documents, or of the same groups of them. Collections are
+    /// compared in any case.
     pub fn is_over_the_same_documents_as(&self, other: &Self) -> bool {
-        self.collection.eq_ignore_ascii_case(&other.collection)
+        let has_the_same_groups = match (&self.grouping, &other.grouping) {
+            (None, None) => true,
+            (Some(own), Some(other)) => own.has_the_groups_of(other),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        has_the_same_groups && self.collection.eq_ignore_ascii_case(&other.collection)
     }
 
     /// What of `wanted` is not there, for people: `The following field is missing: Age`.
     pub fn what_is_missing(&self, wanted: &Self) -> Option<String> {
+        match (&self.grouping, &wanted.grouping) {
+            (None, None) => {}
+            (Some(own), Some(wanted)) => return own.what_is_missing(wanted),
+            (Some(_), None) => return Some("Its entries are groups of documents".to_owned()),
+            (None, Some(_)) => return Some("It does not group documents".to_owned()),
+        }
         wanted.fields.iter().find_map(|field| {
             let Some(own) = self.fields.iter().find(|own| own.source == field.source) else {
                 return Some(format!("The following field is missing: {}", field.name()));
@@ -212,7 +257,7 @@ const SIGNS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
 /// How the parts of a name are ordered: as .NET compares texts without a culture, so letters first
 /// without regard to case, then small ones before large ones.
-fn in_the_order_of_names(left: &str, right: &str) -> Ordering {
+pub(crate) fn in_the_order_of_names(left: &str, right: &str) -> Ordering {
     let without_case = |text: &str| text.chars().map(weight).collect::<Vec<_>>();
     let case = |text: &str| text.chars().map(char::is_uppercase).collect::<Vec<_>>();
     without_case(left).cmp(&without_case(right)).then_with(|| case(left).cmp(&case(right)))

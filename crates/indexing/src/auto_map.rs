@@ -44,15 +44,19 @@ impl AutoMap {
     ///
     /// When the definition names no collection, or asks for what automatic indexes do not do yet.
     pub(crate) fn new(definition: &AutoIndexDefinition) -> Result<Self, IndexError> {
-        let collections = if definition.collection == ALL_DOCUMENTS {
-            Vec::new()
-        } else {
-            let name = CollectionName::new(definition.collection.as_str());
-            vec![name.map_err(|error| IndexError::Definition { message: error.to_string() })?]
-        };
+        let collections = collections_of(&definition.collection)?;
         let fields = definition.fields().iter().map(mapped).collect::<Result<_, _>>()?;
         Ok(Self { collections, fields })
     }
+}
+
+/// The collection as the maps of an index know it; none is all documents.
+pub(crate) fn collections_of(collection: &str) -> Result<Vec<CollectionName>, IndexError> {
+    if collection == ALL_DOCUMENTS {
+        return Ok(Vec::new());
+    }
+    let name = CollectionName::new(collection);
+    Ok(vec![name.map_err(|error| IndexError::Definition { message: error.to_string() })?])
 }
 
 fn mapped(field: &AutoField) -> Result<MappedField, IndexError> {
@@ -157,7 +161,7 @@ fn values_of<'d>(
 }
 
 /// The metadata that is kept beside the body.
-fn kept_metadata<'d>(
+pub(crate) fn kept_metadata<'d>(
     document: &DocumentRow<'d>,
     path: &FieldPath,
 ) -> Result<Option<IndexValue<'d>>, IndexError> {

@@ -30,6 +30,7 @@ use crate::{
     js_map::JsMap,
     linq_map::LinqMap,
     mapper::{Follows, Mapper},
+    reduce::{AutoReduce, JsReduce, LinqReduce},
     static_definition::is_javascript,
 };
 
@@ -360,15 +361,36 @@ impl Drop for Index {
 }
 
 fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexDefinition {
-    let names: Vec<_> = definition.fields().iter().map(|field| field.name()).collect();
-    let listed: Vec<_> = names.iter().map(|name| format!("<Name:{name}>")).collect();
-    let fields = names.iter().map(|name| (name.clone(), IndexFieldOptions::default()));
+    let listed = |parts: Vec<String>| format!("{}:[{}]", definition.collection, parts.join(";"));
+    let (names, maps, reduce): (Vec<_>, _, _) = match definition.grouping() {
+        None => {
+            let names: Vec<_> = definition.fields().iter().map(|field| field.name()).collect();
+            let map = names.iter().map(|name| format!("<Name:{name}>")).collect();
+            (names, listed(map), None)
+        }
+        Some(grouping) => {
+            let (aggregates, keys) = (grouping.aggregates(), grouping.keys());
+            let map = aggregates.iter().map(|aggregate| {
+                format!("<Name:{}#Operation:{}>", aggregate.name(), aggregate.operation())
+            });
+            let reduce = keys.iter().map(|key| format!("<Name:{}>", key.path)).collect();
+            let names = aggregates.iter().map(|aggregate| aggregate.name().to_owned());
+            let names = names.chain(keys.iter().map(|key| key.path.clone())).collect();
+            (names, listed(map.collect()), Some(listed(reduce)))
+        }
+    };
+    let index_type = match reduce {
+        None => IndexType::AutoMap,
+        Some(_) => IndexType::AutoMapReduce,
+    };
+    let fields = names.into_iter().map(|name| (name, IndexFieldOptions::default()));
     IndexDefinition {
         name: name.to_owned(),
-        index_type: Some(IndexType::AutoMap),
+        index_type: Some(index_type),
         source_type: Some(IndexSourceType::Documents),
         priority: Some(IndexPriority::Normal),
-        maps: vec![format!("{}:[{}]", definition.collection, listed.join(";"))],
+        maps: vec![maps],
+        reduce,
         fields: fields.collect(),
         ..IndexDefinition::default()
     }
@@ -380,7 +402,10 @@ pub(crate) fn mapper_of(
     scripts: &ScriptPool,
 ) -> Result<Box<dyn Mapper>, IndexError> {
     match kind {
-        IndexKind::Auto(definition) => Ok(Box::new(AutoMap::new(definition)?)),
+        IndexKind::Auto(definition) => Ok(match definition.grouping() {
+            Some(grouping) => Box::new(AutoReduce::new(&definition.collection, grouping)?),
+            None => Box::new(AutoMap::new(definition)?),
+        }),
         IndexKind::Static(definition) => static_mapper(definition, scripts),
     }
 }
@@ -393,19 +418,26 @@ fn static_mapper(
         let message = format!("Failed to compile index {}: {what}", definition.name);
         Err(IndexError::Definition { message })
     };
-    if definition.reduce.is_some() {
-        return refused("a reduce is not supported yet");
+    let outputs = [
+        &definition.output_reduce_to_collection,
+        &definition.pattern_for_output_reduce_to_collection_references,
+    ];
+    if outputs.into_iter().flatten().any(|name| !name.is_empty()) {
+        return refused("the output of a reduce to a collection is not supported yet");
     }
     if !definition.additional_assemblies.is_empty() {
         return refused("libraries of .NET cannot be used");
     }
-    match definition.maps.iter().any(|map| is_javascript(map)) {
-        true => Ok(Box::new(JsMap::new(definition, scripts)?)),
-        false if !definition.additional_sources.is_empty() => {
-            refused("additional sources in C# cannot be used")
-        }
-        false => Ok(Box::new(LinqMap::new(definition)?)),
+    let is_script = definition.maps.iter().any(|map| is_javascript(map));
+    if !is_script && !definition.additional_sources.is_empty() {
+        return refused("additional sources in C# cannot be used");
     }
+    Ok(match (is_script, &definition.reduce) {
+        (true, None) => Box::new(JsMap::new(definition, scripts)?),
+        (true, Some(_)) => Box::new(JsReduce::new(definition, scripts)?),
+        (false, None) => Box::new(LinqMap::new(definition)?),
+        (false, Some(reduce)) => Box::new(LinqReduce::new(definition, reduce)?),
+    })
 }
 
 /// Opens the files of an index. Those of another definition, or of none, are deleted first.

@@ -8,15 +8,20 @@
 //!
 //! record                                   error
 //! offset bytes what                        offset bytes what
-//!      0     1 version, 1                       0     8 when, ticks
-//!      1     1 state: 0 normal, 1 error         8     1 action: 0 map, 1 write
-//!      2     8 last etag that is indexed        9     2 length of the document's id
-//!     10     8 documents mapped                11     - id, UTF-8, then the message to the end
+//!      0     1 version, 2                       0     8 when, ticks
+//!      1     1 state: 0 normal, 1 error         8     1 action: 0 map, 1 write, 2 reduce
+//!      2     8 last etag that is indexed        9     2 length of what it is about
+//!     10     8 documents mapped                11     - document's id or reduce key, UTF-8, then the
+//!                                                      message to the end
 //!     18     8 documents that failed
 //!     26     8 most entries of one document
 //!     34     8 when it was created, ticks
 //!     42     8 when it last indexed, ticks
+//!     50     8 rows reduced
+//!     58     8 rows whose reduce failed
 //! ```
+//!
+//! A record of version 1 ends before the rows.
 //!
 //! Integers are little-endian. Record, errors and entries change in one transaction, so what is said
 //! here is true of the entries after any crash.
@@ -31,8 +36,11 @@ const INDEX: &[u8] = b"Index";
 const ERRORS: &[u8] = b"Index/Errors";
 const DEFINITION: &[u8] = b"Definition";
 const RECORD: &[u8] = b"Record";
-const VERSION: u8 = 1;
-const RECORD_BYTES: usize = 50;
+const VERSION: u8 = 2;
+const RECORD_BYTES: usize = 66;
+/// What a record without rows has.
+const VERSION_WITHOUT_ROWS: u8 = 1;
+const BYTES_WITHOUT_ROWS: usize = 50;
 const ERROR_HEADER_BYTES: usize = 11;
 
 /// Older errors make room for newer ones.
@@ -57,6 +65,10 @@ pub struct IndexRecord {
     pub created_ticks: i64,
     /// When it last indexed something, in ticks; 0 is never.
     pub last_indexing_ticks: i64,
+    /// How many rows were reduced, those that failed included.
+    pub reduce_attempts: u64,
+    /// How many of them failed.
+    pub reduce_errors: u64,
 }
 
 /// What went wrong while indexing.
@@ -66,6 +78,8 @@ pub enum IndexingAction {
     Map,
     /// Entries could not be written.
     Write,
+    /// The reduce failed on rows of a key.
+    Reduce,
 }
 
 /// One thing that went wrong.
@@ -75,7 +89,7 @@ pub struct IndexingError {
     pub ticks: i64,
     /// What was being done.
     pub action: IndexingAction,
-    /// The id of the document; empty when it is not about one.
+    /// The id of the document, or the reduce key in words; empty when it is about neither.
     pub document: String,
     /// What happened.
     pub message: String,
@@ -128,6 +142,8 @@ impl IndexRecord {
             self.outputs_max,
             self.created_ticks.cast_unsigned(),
             self.last_indexing_ticks.cast_unsigned(),
+            self.reduce_attempts,
+            self.reduce_errors,
         ];
         for (place, number) in bytes[2..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -136,10 +152,13 @@ impl IndexRecord {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; RECORD_BYTES] = bytes.try_into().ok()?;
-        if bytes[0] != VERSION || 1 < bytes[1] {
+        let known = [(VERSION, RECORD_BYTES), (VERSION_WITHOUT_ROWS, BYTES_WITHOUT_ROWS)];
+        if !known.contains(&(*bytes.first()?, bytes.len())) || 1 < bytes[1] {
             return None;
         }
+        let mut whole = [0; RECORD_BYTES];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        let bytes = whole;
         let number = |at: usize| {
             let at = 2 + at * 8;
             u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
@@ -152,6 +171,8 @@ impl IndexRecord {
             outputs_max: number(3),
             created_ticks: number(4).cast_signed(),
             last_indexing_ticks: number(5).cast_signed(),
+            reduce_attempts: number(6),
+            reduce_errors: number(7),
         })
     }
 }
@@ -166,6 +187,7 @@ impl IndexingError {
         bytes.push(match self.action {
             IndexingAction::Map => 0,
             IndexingAction::Write => 1,
+            IndexingAction::Reduce => 2,
         });
         bytes.extend_from_slice(&id_bytes.to_le_bytes());
         bytes.extend_from_slice(self.document.as_bytes());
@@ -178,6 +200,7 @@ impl IndexingError {
         let action = match header[8] {
             0 => IndexingAction::Map,
             1 => IndexingAction::Write,
+            2 => IndexingAction::Reduce,
             _ => return None,
         };
         let id_bytes = usize::from(u16::from_le_bytes([header[9], header[10]]));
@@ -269,6 +292,8 @@ mod tests {
             outputs_max: 4,
             created_ticks: 5,
             last_indexing_ticks: 6,
+            reduce_attempts: 7,
+            reduce_errors: 8,
         };
         let mut tx = environment.write().unwrap();
         write_record(&mut tx, &record).unwrap();
@@ -277,6 +302,10 @@ mod tests {
         assert_eq!(read_record(&environment.read()).unwrap(), record);
         assert_eq!(read_definition(&environment.read()).unwrap().unwrap(), b"{}");
         assert_eq!(IndexRecord::read(&[0; RECORD_BYTES]), None, "there is no version 0");
+        let mut older = record.write()[..BYTES_WITHOUT_ROWS].to_vec();
+        older[0] = VERSION_WITHOUT_ROWS;
+        let expected = IndexRecord { reduce_attempts: 0, reduce_errors: 0, ..record };
+        assert_eq!(IndexRecord::read(&older), Some(expected));
     }
 
     #[test]

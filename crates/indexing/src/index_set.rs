@@ -278,12 +278,12 @@ impl IndexSet {
             .collect();
         let answering = over_the_same.iter().filter(|(_, definition)| definition.covers(wanted));
         // The one that is furthest, then the one with the most fields.
-        let best = answering
-            .max_by_key(|(index, definition)| (index.progress(), definition.fields().len()));
+        let best =
+            answering.max_by_key(|(index, definition)| (index.progress(), definition.width()));
         if let Some((index, _)) = best {
             return AutoChoice::Answers(Arc::clone(index));
         }
-        let widest = over_the_same.iter().max_by_key(|(_, definition)| definition.fields().len());
+        let widest = over_the_same.iter().max_by_key(|(_, definition)| definition.width());
         match widest {
             None => AutoChoice::Wanted { definition: wanted.clone(), supersedes: None },
             Some((index, definition)) => AutoChoice::Wanted {

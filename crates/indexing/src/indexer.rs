@@ -10,7 +10,7 @@ use std::{collections::HashSet, iter::Peekable, sync::Arc};
 use documents::{DocumentError, DocumentRow, LogEntry};
 use model::{CollectionName, DocumentId, Etag};
 use search::{FieldSet, IndexBatch};
-use storage::{ReadTransaction, StorageError};
+use storage::{ReadTransaction, StorageError, WriteTransaction};
 
 use crate::{
     entry_writer::{Entries, EntryWriter},
@@ -18,6 +18,7 @@ use crate::{
     index::{IndexCore, Turn},
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
     mapper::{Follows, MapError},
+    reduce::{MappedRows, ReduceStage, Reducer},
     references::{self, Looked},
 };
 
@@ -43,6 +44,9 @@ pub(crate) struct Indexer {
     fields: FieldSet,
     batch: IndexBatch,
     entries: Entries,
+    /// Rows on their way to the reduce, if the index has one.
+    stage: ReduceStage,
+    rows: MappedRows,
     /// Whether maps look at other documents.
     has_references: bool,
     /// Where to go on when one change leads to more documents than a batch takes.
@@ -71,7 +75,8 @@ impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
         let has_references = core.mapper.looks_at() != Follows::Collections(&[]);
         let (batch, entries) = (IndexBatch::new(), Entries::default());
-        Self { core, fields, batch, entries, has_references, resume: None }
+        let (stage, rows) = (ReduceStage::default(), MappedRows::default());
+        Self { core, fields, batch, entries, stage, rows, has_references, resume: None }
     }
 
     pub(crate) fn run(mut self) {
@@ -90,8 +95,8 @@ impl Indexer {
         if self.core.last_etag_in(&documents)?.0 <= before.last_etag {
             return Ok(());
         }
-        let outcome = self.gather(&documents, before)?;
-        self.write(&outcome)?;
+        let mut outcome = self.gather(&documents, before)?;
+        self.write(&mut outcome)?;
         self.core.advance(outcome.record, outcome.has_more);
         Ok(())
     }
@@ -103,6 +108,7 @@ impl Indexer {
         before: IndexRecord,
     ) -> Result<BatchOutcome, IndexError> {
         self.batch.clear();
+        self.stage.clear();
         let mut outcome = BatchOutcome::after(before);
         let core = Arc::clone(&self.core);
         let mut changes = Changes::after(documents, &core.followed(), Etag(before.last_etag))?;
@@ -121,12 +127,12 @@ impl Indexer {
             }
         }
         outcome.record.last_indexing_ticks = core.now_ticks();
-        outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.has_more);
         Ok(outcome)
     }
 
     fn is_full(&self, outcome: &BatchOutcome) -> bool {
-        BATCH_CHANGES_MAX <= outcome.changes || BATCH_BYTES_MAX <= self.batch.memory_bytes()
+        let bytes = self.batch.memory_bytes() + self.stage.memory_bytes();
+        BATCH_CHANGES_MAX <= outcome.changes || BATCH_BYTES_MAX <= bytes
     }
 
     /// Takes one change into the batch, if it is one of a document that is mapped.
@@ -144,7 +150,10 @@ impl Indexer {
                 }
             }
             LogEntry::Tombstone(tombstone) => {
-                self.batch.delete(tombstone.lower_id())?;
+                match self.core.mapper.reducer() {
+                    Some(_) => self.stage.put(tombstone.lower_id(), &mut MappedRows::default()),
+                    None => self.batch.delete(tombstone.lower_id())?,
+                }
                 if self.has_references {
                     outcome.forget(tombstone.lower_id());
                 }
@@ -204,6 +213,10 @@ impl Indexer {
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
+        let core = Arc::clone(&self.core);
+        if let Some(reducer) = core.mapper.reducer() {
+            return self.map_rows(reducer, document, documents, outcome);
+        }
         self.entries.clear();
         let mut writer = EntryWriter::new(&mut self.fields, &mut self.entries);
         outcome.record.map_attempts += 1;
@@ -226,8 +239,58 @@ impl Indexer {
         Ok(self.batch.put(document.lower_id(), entries)?)
     }
 
-    fn write(&mut self, outcome: &BatchOutcome) -> Result<(), IndexError> {
+    /// As [`Indexer::map`], for an index with a reduce.
+    fn map_rows(
+        &mut self,
+        reducer: &dyn Reducer,
+        document: &DocumentRow<'_>,
+        documents: &ReadTransaction,
+        outcome: &mut BatchOutcome,
+    ) -> Result<(), IndexError> {
+        outcome.record.map_attempts += 1;
+        let mapped = reducer.map_rows(document, documents, &mut self.rows);
+        let at = self.rows.take_references();
+        if self.has_references {
+            let id = document.lower_id().to_owned();
+            outcome.mapped.insert(id.clone());
+            outcome.looked.push(Looked { document: id, at });
+        }
+        match mapped {
+            Ok(()) => {}
+            Err(MapError::Index(error)) => return Err(error),
+            Err(MapError::Document { message }) => {
+                self.rows.forget_rows();
+                outcome.record.map_errors += 1;
+                outcome.note(self.core.now_ticks(), document.id(), message);
+            }
+        }
+        let rows = self.rows.len() as u64;
+        outcome.record.outputs_max = outcome.record.outputs_max.max(rows);
+        self.stage.put(document.lower_id(), &mut self.rows);
+        Ok(())
+    }
+
+    /// Brings rows to results and entries.
+    fn reduce(
+        &mut self,
+        tx: &mut WriteTransaction,
+        outcome: &mut BatchOutcome,
+    ) -> Result<(), IndexError> {
+        let Some(reducer) = self.core.mapper.reducer() else { return Ok(()) };
+        let reduced = self.stage.apply(reducer, tx, &mut self.fields, &mut self.batch)?;
+        outcome.record.reduce_attempts += reduced.attempts;
+        outcome.record.reduce_errors += reduced.errors;
+        let ticks = self.core.now_ticks();
+        for (key, message) in reduced.failures {
+            outcome.note_failure(IndexingAction::Reduce, ticks, &key, message);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, outcome: &mut BatchOutcome) -> Result<(), IndexError> {
         let mut tx = self.core.environment.write()?;
+        self.reduce(&mut tx, outcome)?;
+        outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.has_more);
         self.batch.apply(&mut tx, &mut self.fields)?;
         for looked in &outcome.looked {
             references::replace(&mut tx, looked)?;
@@ -258,19 +321,31 @@ impl BatchOutcome {
     }
 
     fn note(&mut self, ticks: i64, document: &str, message: String) {
+        self.note_failure(IndexingAction::Map, ticks, document, message);
+    }
+
+    /// Notes what went wrong with a document, or with a reduce key in its place.
+    fn note_failure(
+        &mut self,
+        action: IndexingAction,
+        ticks: i64,
+        document: &str,
+        message: String,
+    ) {
         if self.errors.len() < BATCH_ERRORS_MAX {
-            let (action, document) = (IndexingAction::Map, document.to_owned());
+            let document = document.to_owned();
             self.errors.push(IndexingError { ticks, action, document, message });
         }
     }
 }
 
 fn is_too_often_wrong(record: &IndexRecord, is_behind: bool) -> bool {
-    let IndexRecord { map_attempts, map_errors, .. } = *record;
+    let attempts = record.map_attempts + record.reduce_attempts;
+    let errors = record.map_errors + record.reduce_errors;
     let attempts_min = if is_behind { ATTEMPTS_MIN_WHILE_BEHIND } else { ATTEMPTS_MIN };
-    let is_all = !is_behind && 0 < map_errors && map_errors == map_attempts;
-    let is_often = ERRORS_PERCENT_MAX * map_attempts < 100 * map_errors;
-    is_all || (attempts_min <= map_attempts && is_often)
+    let is_all = !is_behind && 0 < errors && errors == attempts;
+    let is_often = ERRORS_PERCENT_MAX * attempts < 100 * errors;
+    is_all || (attempts_min <= attempts && is_often)
 }
 
 type Change<'t> = Result<LogEntry<'t>, DocumentError>;

@@ -55,7 +55,8 @@ impl JsMap {
         let texts: Vec<&str> = definition.maps.iter().map(String::as_str).collect();
         let sources: Vec<&str> =
             definition.additional_sources.values().map(String::as_str).collect();
-        let script = MapScript::compile(&pool.engine(), &texts, None, &sources)
+        let reduce = definition.reduce.as_deref();
+        let script = MapScript::compile(&pool.engine(), &texts, reduce, &sources)
             .map_err(|error| refused(&error))?;
         if script.maps().iter().any(|map| map.kind != MapKind::Documents) {
             return Err(refused(&"only documents can be indexed for now"));
@@ -97,6 +98,22 @@ impl Mapper for JsMap {
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
+        let mut references = Vec::new();
+        let mapped = self.results_of(document, documents, &mut references);
+        references.iter().for_each(|id| entries.note_reference(id));
+        mapped?.iter().try_for_each(|entry| self.write(entry, entries))
+    }
+}
+
+impl JsMap {
+    /// What the maps make of a document; the ids of the documents that they looked at go to
+    /// `references`.
+    pub(crate) fn results_of(
+        &self,
+        document: &DocumentRow<'_>,
+        documents: &ReadTransaction,
+        references: &mut Vec<String>,
+    ) -> Result<Vec<IndexEntry>, MapError> {
         let collection = document.collection()?;
         let engine = self.pool.engine();
         let given = script_document(document);
@@ -109,10 +126,20 @@ impl Mapper for JsMap {
             let mut host = DocumentsBeside { documents, loaded: Vec::new() };
             let budget = Budget::default();
             let run = self.script.map(&engine, number, &given, budget, &mut host, &mut results);
-            host.loaded.iter().for_each(|id| entries.note_reference(id));
+            references.append(&mut host.loaded);
             run.map_err(|error| failure_of(document.id(), error))?;
         }
-        results.iter().try_for_each(|entry| self.write(entry, entries))
+        Ok(results)
+    }
+
+    /// The maps, and the reduce if there is one.
+    pub(crate) fn script(&self) -> &MapScript {
+        &self.script
+    }
+
+    /// The engines that run them.
+    pub(crate) fn pool(&self) -> &ScriptPool {
+        &self.pool
     }
 }
 
@@ -187,7 +214,8 @@ fn document_of(value: &ScriptValue) -> Result<BlittableBuf, MapError> {
     builder.finish().map_err(|error| refused(&error))
 }
 
-fn add(
+/// Adds a value to a field, and keeps it when the field is stored.
+pub(crate) fn add(
     field: &Field,
     value: &blittable::Value<'_>,
     entries: &mut EntryWriter<'_>,

@@ -9,9 +9,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `auto_definition`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
+//! | `auto_definition`, `auto_grouping`, `auto_shape` | automatic indexes: names, growth, how a record keeps them |
 //! | `static_definition`, `static_fields`, `empty_values` | what a written definition says before it is compiled |
 //! | `mapper`, `auto_map`, `linq_map`, `js_map` | what turns a document into entries |
+//! | `reduce` | map-reduce: rows by key, results kept current |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record` | what an index keeps of itself |
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod auto_definition;
+mod auto_grouping;
 mod auto_map;
 mod auto_shape;
 mod empty_values;
@@ -33,11 +35,13 @@ mod indexer;
 mod js_map;
 mod linq_map;
 mod mapper;
+mod reduce;
 mod references;
 mod static_definition;
 mod static_fields;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
+pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
 pub use auto_map::{exact_field_name, search_field_name};
 pub use entry_writer::{EntryWriter, time_field_name};
 pub use error::IndexError;
@@ -47,5 +51,6 @@ pub use index_set::{AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetCont
 pub use index_value::{IndexValue, for_each_value};
 pub use linq_map::is_stored;
 pub use mapper::{Follows, MapError, Mapper};
+pub use reduce::{MappedRows, RESULT_FIELD, Reducer};
 pub use static_definition::{REPLACEMENT_PREFIX, is_javascript};
 pub use static_fields::static_field_options;

@@ -110,6 +110,25 @@ impl Mapper for LinqMap {
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
+        let mut references = Vec::new();
+        let mapped = self.for_each_output(document, documents, &mut references, &mut |output| {
+            self.write(output, entries)
+        });
+        references.iter().for_each(|id| entries.note_reference(id));
+        mapped
+    }
+}
+
+impl LinqMap {
+    /// Gives what the maps make of a document to `each`, and the ids of the documents that they looked
+    /// at to `references`.
+    pub(crate) fn for_each_output<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        references: &mut Vec<String>,
+        each: &mut dyn FnMut(&Output<'_, 'a>) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
         let collection = document.collection()?;
         let input = input_of(document);
         for map in &self.maps {
@@ -121,10 +140,10 @@ impl Mapper for LinqMap {
             let mut failure = None;
             let evaluated = map.evaluate(&input, &mut host, &self.budget, &mut |output| {
                 if failure.is_none() {
-                    failure = self.write(&output, entries).err();
+                    failure = each(&output).err();
                 }
             });
-            host.loaded.iter().for_each(|id| entries.note_reference(id));
+            references.append(&mut host.loaded);
             if let Some(failure) = failure {
                 return Err(failure);
             }
@@ -136,6 +155,11 @@ impl Mapper for LinqMap {
             })?;
         }
         Ok(())
+    }
+
+    /// The maps.
+    pub(crate) fn maps(&self) -> &[linq::Map] {
+        &self.maps
     }
 }
 

@@ -6,7 +6,7 @@ use documents::DocumentRow;
 use model::CollectionName;
 use storage::ReadTransaction;
 
-use crate::{entry_writer::EntryWriter, error::IndexError};
+use crate::{entry_writer::EntryWriter, error::IndexError, reduce::Reducer};
 
 /// A map. It knows documents and the fields of its index, never etags or batches.
 pub trait Mapper: Send + Sync {
@@ -34,6 +34,11 @@ pub trait Mapper: Send + Sync {
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
+
+    /// What the maps give goes through this, if there is anything: entries are its results.
+    fn reducer(&self) -> Option<&dyn Reducer> {
+        None
+    }
 }
 
 /// Documents whose changes an index follows.
@@ -48,7 +53,7 @@ pub enum Follows<'a> {
 /// Why a document has no entries.
 #[derive(Debug)]
 pub enum MapError {
-    /// The map fails on this document. Other documents go on.
+    /// The map fails on this document, or the reduce on these items. Others go on.
     Document {
         /// What happened, where in the map.
         message: String,

@@ -1,3 +1,8 @@
 //! Indexes over documents in memory, their own files on a disk that loses power.
 
+mod fixture;
+mod group_by;
+mod map_reduce;
+mod map_reduce_histories;
 mod power_cuts;
+mod results;

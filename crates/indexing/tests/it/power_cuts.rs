@@ -2,22 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
 
-use blittable::{ParseLimits, parse_document};
-use documents::{
-    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
-};
-use indexing::{Index, IndexContext, IndexKind};
-use model::{DatabaseId, DocumentId};
+use indexing::{Index, IndexKind};
 use platform::simulated::{Random, Survival};
 use platform::{Platform, simulated::Simulation};
-use script::ScriptPool;
 use search::{IndexReader, TermValue};
-use storage::{Environment, EnvironmentOptions};
 use wire::IndexDefinition;
+
+use crate::fixture::Documents;
 
 const HISTORIES: u64 = 50;
 /// Power cuts of one history.
@@ -26,8 +18,6 @@ const USERS: u64 = 30;
 const COMPANIES: u64 = 5;
 /// Operations of the disk after which the power goes, at most.
 const OPERATIONS_MAX: u64 = 40;
-/// How long an index waits for room before somebody makes some.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 /// Terms of a field, more than there can be.
 const TERMS_MAX: usize = 10_000;
 
@@ -36,35 +26,7 @@ const MAP: &str = "from u in docs.Users \
                    from t in u.Tags \
                    select new { u.Name, Tag = t, c.City }";
 
-/// The documents; they are never lost.
-struct Documents {
-    platform: Platform,
-    environment: Arc<Environment>,
-}
-
 impl Documents {
-    fn new() -> Self {
-        let platform = Platform::memory();
-        let options = EnvironmentOptions::new("database");
-        let environment = Environment::open(&platform, options).unwrap();
-        let mut tx = environment.write().unwrap();
-        let identity =
-            DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
-        initialize(&mut tx, identity).unwrap();
-        tx.commit().unwrap();
-        Self { platform, environment }
-    }
-
-    fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
-        let mut tx = self.environment.write().unwrap();
-        let entropy = self.platform.entropy.as_ref();
-        let context = WriteContext { now: self.platform.clock.now(), entropy };
-        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
-        work(&mut writer);
-        writer.finish().unwrap();
-        tx.commit().unwrap();
-    }
-
     fn change(&self, random: &mut Random) {
         let mut below = |limit: u64| random.next_u64() % limit;
         let is_company = below(4) == 0;
@@ -74,9 +36,7 @@ impl Documents {
         };
         let id = format!("{collection}/{number}");
         if below(6) == 0 {
-            let id = DocumentId::new(id).unwrap();
-            self.write(|writer| drop(writer.delete(&id, &ExpectedVersion::Any).unwrap()));
-            return;
+            return self.delete(&id);
         }
         let tags: Vec<_> = (0..below(4)).map(|tag| format!("\"t{}\"", tag * 7 % 5)).collect();
         let (name, company, city) = (below(9), below(COMPANIES + 1), below(4));
@@ -85,9 +45,7 @@ impl Documents {
                 "Tags":[{}],"@metadata":{{"@collection":"{collection}"}}}}"#,
             tags.join(",")
         );
-        let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
-        let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
-        self.write(|writer| drop(writer.put(&id, &ExpectedVersion::Any, &body).unwrap()));
+        self.put(&id, &json);
     }
 
     fn open_index(&self, platform: &Platform) -> Option<Index> {
@@ -96,32 +54,7 @@ impl Documents {
             maps: vec![MAP.to_owned()],
             ..IndexDefinition::default()
         };
-        let context = IndexContext {
-            platform: platform.clone(),
-            documents: Arc::clone(&self.environment),
-            environment: EnvironmentOptions {
-                journal_bytes_max: 256 << 10,
-                ..EnvironmentOptions::new("/index")
-            },
-            scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
-        };
-        Index::open("I", IndexKind::Static(Box::new(definition)), context).ok()
-    }
-
-    /// Waits until the index has everything, or has failed.
-    fn follow(&self, index: &Index) -> bool {
-        index.notice_changes();
-        let last = index.last_etag_in(&self.environment.read()).unwrap();
-        let (sender, receiver) = mpsc::channel();
-        index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
-        loop {
-            match receiver.recv_timeout(FLUSH_INTERVAL) {
-                Ok(reached) => return reached,
-                Err(RecvTimeoutError::Disconnected) => return false,
-                // Nobody else flushes here; a disk without power is told by the next commit.
-                Err(RecvTimeoutError::Timeout) => drop(index.environment().flush()),
-            }
-        }
+        self.open(platform, &IndexKind::Static(Box::new(definition)))
     }
 }
 

@@ -1,0 +1,91 @@
+//! A result as an entry: its properties are found by their values, and the whole of it is kept.
+
+use std::collections::BTreeMap;
+
+use blittable::Document;
+use documents::DocumentError;
+use search::{FieldOptions, Indexing};
+use wire::IndexDefinition;
+
+use crate::{
+    entry_writer::EntryWriter, error::IndexError, js_map::add, mapper::MapError,
+    static_fields::static_field_options,
+};
+
+/// The field that keeps the result; it has no terms.
+pub const RESULT_FIELD: &str = "@result";
+
+/// The fields of an index to which a property goes.
+type Targets = Vec<(String, FieldOptions)>;
+
+/// Which fields of the index the properties of a result go to.
+pub(super) struct EntryFields {
+    /// By property.
+    known: BTreeMap<String, Targets>,
+    /// Says how the properties are indexed that are not known; those of none are not indexed.
+    definition: Option<IndexDefinition>,
+}
+
+impl EntryFields {
+    /// Those of a definition whose reduce gives these properties, and perhaps others.
+    pub(super) fn of_definition<'n>(
+        definition: &IndexDefinition,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Self, IndexError> {
+        let mut known = BTreeMap::new();
+        for name in names {
+            let options = static_field_options(definition, name)?;
+            known.insert(name.to_owned(), vec![(name.to_owned(), options)]);
+        }
+        Ok(Self { known, definition: Some(definition.clone()) })
+    }
+
+    /// These and no others.
+    pub(super) fn of_targets(known: BTreeMap<String, Targets>) -> Self {
+        Self { known, definition: None }
+    }
+
+    /// The fields that are known without a result.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.known.values().flatten().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Adds a result to the entry that was begun last.
+    pub(super) fn write(
+        &self,
+        result: &Document<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        self.write_terms(result, entries)?;
+        let options = FieldOptions { stored: true, ..FieldOptions::new(Indexing::No) };
+        let field = entries.field(RESULT_FIELD, options)?;
+        entries.store(&field, result.as_bytes());
+        Ok(())
+    }
+
+    /// Adds what a result is found by.
+    pub(super) fn write_terms(
+        &self,
+        result: &Document<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        for property in result.root().iter() {
+            let (name, value) = property.map_err(DocumentError::from)?;
+            let of_unknown;
+            let targets = match (self.known.get(name), &self.definition) {
+                (Some(targets), _) => targets,
+                (None, Some(definition)) => {
+                    let options = static_field_options(definition, name)?;
+                    of_unknown = vec![(name.to_owned(), options)];
+                    &of_unknown
+                }
+                (None, None) => continue,
+            };
+            for (field, options) in targets {
+                let field = entries.field(field, options.clone())?;
+                add(&field, &value, entries)?;
+            }
+        }
+        Ok(())
+    }
+}

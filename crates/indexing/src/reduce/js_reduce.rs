@@ -1,0 +1,164 @@
+//! Maps and a reduce that an application wrote in JavaScript.
+
+use blittable::{BlittableBuf, Document, ObjectBuilder};
+use documents::{DocumentError, DocumentRow};
+use model::CollectionName;
+use script::{Budget, FieldValue, IndexEntry, NoHost, ScriptDocument, ScriptPool, ScriptValue};
+use storage::ReadTransaction;
+use wire::IndexDefinition;
+
+use super::{
+    MappedRows, Reducer,
+    entry::EntryFields,
+    key::{ReduceKey, key_text},
+};
+use crate::{
+    entry_writer::EntryWriter,
+    error::IndexError,
+    js_map::JsMap,
+    mapper::{Follows, MapError, Mapper},
+};
+
+/// The property that a key is written under to be read again.
+const KEY: &str = "Key";
+
+/// See the module.
+pub(crate) struct JsReduce {
+    map: JsMap,
+    fields: EntryFields,
+}
+
+impl JsReduce {
+    /// Compiles the maps and the reduce of a definition.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Definition`] when a text is no map or reduce.
+    pub(crate) fn new(definition: &IndexDefinition, pool: &ScriptPool) -> Result<Self, IndexError> {
+        let map = JsMap::new(definition, pool)?;
+        let script = map.script();
+        let reduced = script.reduced_fields().cloned().unwrap_or_default();
+        let mapped = script.fields().iter().flat_map(|fields| &fields.names);
+        // What a reduce gives that cannot be read from its text is mostly what the maps gave.
+        let more = mapped.filter(|_| reduced.has_others);
+        let names = reduced.names.iter().chain(more).map(String::as_str);
+        let fields = EntryFields::of_definition(definition, names)?;
+        Ok(Self { map, fields })
+    }
+
+    /// The key of a row, as a document.
+    fn key_of(&self, row: &ScriptDocument) -> Result<(ScriptValue, BlittableBuf), MapError> {
+        let engine = self.map.pool().engine();
+        let key = self.map.script().group_key(&engine, row, Budget::default());
+        let key = key.map_err(|error| refused(&error))?;
+        let mut builder = ObjectBuilder::new();
+        key.put_into(KEY, &mut builder).map_err(|error| refused(&error))?;
+        Ok((key, builder.finish().map_err(|error| refused(&error))?))
+    }
+}
+
+impl Mapper for JsReduce {
+    fn collections(&self) -> &[CollectionName] {
+        self.map.collections()
+    }
+
+    fn looks_at(&self) -> Follows<'_> {
+        self.map.looks_at()
+    }
+
+    fn fields(&self) -> Vec<String> {
+        self.fields.names()
+    }
+
+    fn map<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        self.map.map(document, documents, entries)
+    }
+
+    fn reducer(&self) -> Option<&dyn Reducer> {
+        Some(self)
+    }
+}
+
+impl Reducer for JsReduce {
+    fn map_rows<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        rows: &mut MappedRows,
+    ) -> Result<(), MapError> {
+        for entry in self.map.results_of(document, documents, rows.references())? {
+            let row = document_of(&entry)?;
+            let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;
+            let value = key.as_view().root().get(KEY).map_err(DocumentError::from)?;
+            let key = ReduceKey::of([value]).map_err(DocumentError::from)?;
+            rows.push(key, row);
+        }
+        Ok(())
+    }
+
+    fn reduce<'a>(
+        &'a self,
+        sample: &Document<'a>,
+        items: &[Document<'a>],
+        results: &mut Vec<BlittableBuf>,
+    ) -> Result<(), MapError> {
+        let (key, _) = self.key_of(&ScriptDocument::unstored(sample.to_buf()))?;
+        let items: Vec<_> =
+            items.iter().map(|item| ScriptDocument::unstored(item.to_buf())).collect();
+        let engine = self.map.pool().engine();
+        let (budget, mut given) = (Budget::default(), Vec::new());
+        let script = self.map.script();
+        let run = script.aggregate(&engine, &key, &items, budget, &mut NoHost, &mut given);
+        run.map_err(|error| refused(&error))?;
+        for entry in &given {
+            results.push(document_of(entry)?);
+        }
+        Ok(())
+    }
+
+    fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError> {
+        let (_, key) = self.key_of(&ScriptDocument::unstored(sample.to_buf()))?;
+        let root = key.as_view().root();
+        let value = root.get(KEY).map_err(DocumentError::from)?;
+        let values = match &value {
+            Some(blittable::Value::Object(members)) => members
+                .iter()
+                .map(|member| member.map(|(name, value)| (name.to_owned(), Some(value))))
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(DocumentError::from)?,
+            Some(_) | None => vec![(KEY.to_owned(), value)],
+        };
+        Ok(key_text(values).map_err(DocumentError::from)?)
+    }
+
+    fn write_entry(
+        &self,
+        result: &Document<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        self.fields.write(result, entries)
+    }
+}
+
+fn refused(error: &dyn std::fmt::Display) -> MapError {
+    MapError::Document { message: format!("Failed to execute reduce function. Exception: {error}") }
+}
+
+/// What a function gave, as it is kept.
+fn document_of(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
+    let mut builder = ObjectBuilder::new();
+    for field in &entry.fields {
+        let FieldValue::Plain(value) = &field.value else {
+            let name = &field.name;
+            let message = format!("The field '{name}' is spatial, which a reduce does not support");
+            return Err(MapError::Document { message });
+        };
+        value.put_into(&field.name, &mut builder).map_err(|error| refused(&error))?;
+    }
+    builder.finish().map_err(|error| refused(&error))
+}

@@ -1,0 +1,165 @@
+//! Maps and a reduce that an application wrote in C#.
+
+use blittable::{BlittableBuf, Document, Object, ObjectBuilder};
+use documents::{DocumentError, DocumentRow};
+use linq::{Budget, Output, Value};
+use model::CollectionName;
+use storage::ReadTransaction;
+use wire::IndexDefinition;
+
+use super::{
+    MappedRows, Reducer,
+    entry::EntryFields,
+    key::{ReduceKey, key_text},
+};
+use crate::{
+    entry_writer::EntryWriter,
+    error::IndexError,
+    linq_map::LinqMap,
+    mapper::{Follows, MapError, Mapper},
+};
+
+/// Stands among the fields of a map for those that only a document names.
+const CREATED_FIELDS: &str = "_";
+
+/// See the module.
+pub(crate) struct LinqReduce {
+    map: LinqMap,
+    reduce: linq::Reduce,
+    fields: EntryFields,
+    budget: Budget,
+}
+
+impl LinqReduce {
+    /// Compiles the maps and the reduce of a definition.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Definition`] when a text is no map or reduce, or they do not fit together.
+    pub(crate) fn new(definition: &IndexDefinition, reduce: &str) -> Result<Self, IndexError> {
+        let refused = |what: &dyn std::fmt::Display| IndexError::Definition {
+            message: format!("Failed to compile index {}: {what}", definition.name),
+        };
+        let map = LinqMap::new(definition)?;
+        let reduce = linq::Reduce::compile(reduce).map_err(|error| refused(&error))?;
+        reduce.check_maps(map.maps()).map_err(|error| refused(&error))?;
+        if reduce.fields().any(|name| name == CREATED_FIELDS) {
+            return Err(refused(&"CreateField in a reduce is not supported yet"));
+        }
+        let fields = EntryFields::of_definition(definition, reduce.fields())?;
+        Ok(Self { map, reduce, fields, budget: Budget::default() })
+    }
+
+    fn key_of(&self, row: &Object<'_>) -> Result<ReduceKey, DocumentError> {
+        let fields = self.reduce.group_by().iter();
+        let values = fields.map(|field| row.get(field)).collect::<Result<Vec<_>, _>>()?;
+        Ok(ReduceKey::of(values)?)
+    }
+
+    /// The values by which a row is grouped.
+    fn key_values<'a>(
+        &self,
+        row: &Object<'a>,
+    ) -> Result<Vec<(String, Option<blittable::Value<'a>>)>, DocumentError> {
+        let fields = self.reduce.group_by().iter();
+        fields.map(|field| Ok((field.clone(), row.get(field)?))).collect()
+    }
+}
+
+impl Mapper for LinqReduce {
+    fn collections(&self) -> &[CollectionName] {
+        self.map.collections()
+    }
+
+    fn looks_at(&self) -> Follows<'_> {
+        self.map.looks_at()
+    }
+
+    fn fields(&self) -> Vec<String> {
+        self.fields.names()
+    }
+
+    fn map<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        self.map.map(document, documents, entries)
+    }
+
+    fn reducer(&self) -> Option<&dyn Reducer> {
+        Some(self)
+    }
+}
+
+impl Reducer for LinqReduce {
+    fn map_rows<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        rows: &mut MappedRows,
+    ) -> Result<(), MapError> {
+        let mut references = Vec::new();
+        let mapped =
+            self.map.for_each_output(document, documents, &mut references, &mut |output| {
+                let row = document_of(output)?;
+                let key = self.key_of(&row.as_view().root())?;
+                rows.push(key, row);
+                Ok(())
+            });
+        rows.references().append(&mut references);
+        mapped
+    }
+
+    fn reduce<'a>(
+        &'a self,
+        _: &Document<'a>,
+        items: &[Document<'a>],
+        results: &mut Vec<BlittableBuf>,
+    ) -> Result<(), MapError> {
+        let mut failure = None;
+        let mut items = items.iter().map(Document::root);
+        let evaluated =
+            self.reduce.evaluate(
+                &mut items,
+                &self.budget,
+                &mut |output| match document_of(&output) {
+                    Ok(result) => results.push(result),
+                    Err(error) => failure = failure.take().or(Some(error)),
+                },
+            );
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        evaluated.map_err(|error| MapError::Document {
+            message: format!("Failed to execute reduce function. Exception: {error}"),
+        })
+    }
+
+    fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError> {
+        Ok(key_text(self.key_values(&sample.root())?).map_err(DocumentError::from)?)
+    }
+
+    fn write_entry(
+        &self,
+        result: &Document<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        self.fields.write(result, entries)
+    }
+}
+
+/// An output as it is kept.
+fn document_of(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
+    let refused = |what: &dyn std::fmt::Display| MapError::Document { message: what.to_string() };
+    let mut builder = ObjectBuilder::new();
+    for (name, value) in output.fields() {
+        if matches!(value, Value::Spatial(_)) {
+            let what = format!("The field '{name}' is spatial, which a reduce does not support");
+            return Err(refused(&what));
+        }
+        linq::put_value(&mut builder, name, value).map_err(|error| refused(&error))?;
+    }
+    builder.finish().map_err(|error| refused(&error))
+}

@@ -1,0 +1,127 @@
+//! Map-reduce: rows by reduce key, and one result for each key that is kept current at the cost of what
+//! changed. The formats are on `docs/internals/map-reduce.md`.
+//!
+//! Invariant: after every transaction the result of a key is what the reduce gives for its rows, applied
+//! to groups of them and to what it gave for those; a key without rows has neither result nor entry.
+//!
+//! | file | what |
+//! |---|---|
+//! | `key`, `format` | what names a key, and the bytes of everything |
+//! | `stage` | a batch: from rows of documents to entries of keys |
+//! | `key_tree` | the nodes of one key |
+//! | `entry` | a result as an entry |
+//! | `linq_reduce`, `js_reduce` | the reduce of a definition |
+//! | `auto_reduce`, `auto_rows`, `auto_sum` | the reduce of an automatic index |
+
+mod auto_reduce;
+mod auto_rows;
+mod auto_sum;
+mod entry;
+mod format;
+mod js_reduce;
+mod key;
+mod key_tree;
+mod linq_reduce;
+mod stage;
+
+use blittable::{BlittableBuf, Document};
+use documents::DocumentRow;
+use storage::ReadTransaction;
+
+pub(crate) use auto_reduce::AutoReduce;
+pub(crate) use js_reduce::JsReduce;
+pub(crate) use linq_reduce::LinqReduce;
+pub(crate) use stage::ReduceStage;
+
+pub use entry::RESULT_FIELD;
+
+use crate::{entry_writer::EntryWriter, mapper::MapError, reduce::key::ReduceKey};
+
+/// The maps and the reduce of an index.
+pub trait Reducer: Send + Sync {
+    /// Gives the rows of a document to `rows`. Other documents are seen as `documents` sees them.
+    ///
+    /// # Errors
+    ///
+    /// See [`MapError`]; rows that were given before the error are not used.
+    fn map_rows<'a>(
+        &'a self,
+        document: &DocumentRow<'a>,
+        documents: &'a ReadTransaction,
+        rows: &mut MappedRows,
+    ) -> Result<(), MapError>;
+
+    /// Gives what the reduce makes of `items`, which are rows of one key or what the reduce gave for
+    /// such rows. `sample` is one of its rows.
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Document`] when the reduce fails on these items.
+    fn reduce<'a>(
+        &'a self,
+        sample: &Document<'a>,
+        items: &[Document<'a>],
+        results: &mut Vec<BlittableBuf>,
+    ) -> Result<(), MapError>;
+
+    /// Names the key of a row for people.
+    ///
+    /// # Errors
+    ///
+    /// When the row is damaged.
+    fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError>;
+
+    /// Adds a result to the entry that was begun last.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be an entry.
+    fn write_entry(
+        &self,
+        result: &Document<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError>;
+}
+
+/// What the maps gave for one document.
+#[derive(Default)]
+pub struct MappedRows {
+    rows: Vec<MappedRow>,
+    /// Lower-cased ids of the documents that the maps looked at.
+    references: Vec<String>,
+}
+
+/// One row, and the key that it belongs to.
+pub(crate) struct MappedRow {
+    pub(crate) key: ReduceKey,
+    pub(crate) row: Vec<u8>,
+}
+
+impl MappedRows {
+    /// Adds a row.
+    pub(crate) fn push(&mut self, key: ReduceKey, row: BlittableBuf) {
+        self.rows.push(MappedRow { key, row: row.into_bytes() });
+    }
+
+    /// Where the ids of documents go that a map looks at.
+    pub(crate) fn references(&mut self) -> &mut Vec<String> {
+        &mut self.references
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Forgets the rows, not what was looked at: the maps failed.
+    pub(crate) fn forget_rows(&mut self) {
+        self.rows.clear();
+    }
+
+    /// The documents that the maps looked at, each once.
+    pub(crate) fn take_references(&mut self) -> Vec<String> {
+        let mut references = std::mem::take(&mut self.references);
+        references.sort_unstable();
+        references.dedup();
+        references
+    }
+}

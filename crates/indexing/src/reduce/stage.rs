@@ -1,0 +1,365 @@
+//! A batch of a map-reduce index: rows are gathered by document while the log is read, and become
+//! results and entries of their keys in the transaction of the batch.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use search::{FieldSet, IndexBatch, SearchError};
+use storage::{StorageError, Transaction, WriteTransaction};
+
+use super::{
+    MappedRow, MappedRows, Reducer,
+    format::{Given, KeyRows, KeyState, RowPlace, documents_tree, keys_tree, row_key, rows_tree},
+    key::ReduceKey,
+    key_tree::{Counts, FANOUT, KeyResult, KeyTree, reduce_inline},
+};
+use crate::{
+    entry_writer::{Entries, EntryWriter},
+    error::IndexError,
+    mapper::MapError,
+};
+
+/// Entries of results are written when they take that much memory.
+const ENTRIES_BYTES_MAX: usize = 32 << 20;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct ReduceStage {
+    /// The newest rows of each document, in the order in which it was first met.
+    documents: Vec<GatheredDocument>,
+    by_id: HashMap<String, usize>,
+    bytes: usize,
+}
+
+struct GatheredDocument {
+    id: String,
+    rows: Vec<MappedRow>,
+}
+
+/// What a batch came to.
+#[derive(Default)]
+pub(crate) struct Reduced {
+    /// Rows that were reduced.
+    pub(crate) attempts: u64,
+    /// Those for which the reduce failed.
+    pub(crate) errors: u64,
+    /// The keys whose reduce failed, and why.
+    pub(crate) failures: Vec<(String, String)>,
+}
+
+impl ReduceStage {
+    pub(crate) fn clear(&mut self) {
+        self.documents.clear();
+        self.by_id.clear();
+        self.bytes = 0;
+    }
+
+    /// Bytes of memory that the gathered rows take, nearly.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// These are the rows of the document from now on; none when it is gone.
+    pub(crate) fn put(&mut self, lower_id: &str, rows: &mut MappedRows) {
+        let rows = std::mem::take(&mut rows.rows);
+        let of_rows: usize = rows.iter().map(|row| size_of::<MappedRow>() + row.row.len()).sum();
+        self.bytes += of_rows + 2 * lower_id.len() + size_of::<GatheredDocument>();
+        match self.by_id.get(lower_id) {
+            Some(at) => self.documents[*at].rows = rows,
+            None => {
+                self.by_id.insert(lower_id.to_owned(), self.documents.len());
+                self.documents.push(GatheredDocument { id: lower_id.to_owned(), rows });
+            }
+        }
+    }
+
+    /// Writes what was gathered, reduces the keys that it touches, and puts their entries into `batch`,
+    /// which is applied on the way when it grows large.
+    pub(crate) fn apply(
+        &mut self,
+        reducer: &dyn Reducer,
+        tx: &mut WriteTransaction,
+        fields: &mut FieldSet,
+        batch: &mut IndexBatch,
+    ) -> Result<Reduced, IndexError> {
+        let mut touched = TouchedKeys::default();
+        let mut places = BTreeMap::new();
+        for document in self.documents.drain(..) {
+            let before = match tx.tree(&documents_tree())?.get(document.id.as_bytes())? {
+                Some(bytes) => RowPlace::read_all(bytes)?,
+                None => Vec::new(),
+            };
+            if before.is_empty() && document.rows.is_empty() {
+                continue;
+            }
+            let now = touched.replace(tx, &before, document.rows)?;
+            if now != before {
+                places.insert(document.id, now);
+            }
+        }
+        self.clear();
+        write_places(tx, &places)?;
+        touched.write(tx)?;
+        let mut output = Output { reducer, fields, batch, reduced: Reduced::default() };
+        for key in touched.keys {
+            output.reduce_key(tx, key)?;
+        }
+        Ok(output.reduced)
+    }
+}
+
+fn write_places(
+    tx: &mut WriteTransaction,
+    places: &BTreeMap<String, Vec<RowPlace>>,
+) -> Result<(), StorageError> {
+    let mut tree = tx.tree_mut(&documents_tree())?;
+    for (id, places) in places {
+        match places.as_slice() {
+            [] => tree.delete(id.as_bytes())?,
+            places => tree.put(id.as_bytes(), &RowPlace::write_all(places))?,
+        };
+    }
+    Ok(())
+}
+
+/// The keys that a batch touches.
+#[derive(Default)]
+struct TouchedKeys {
+    /// In the order in which they were first touched.
+    keys: Vec<TouchedKey>,
+    places: HashMap<ReduceKey, usize>,
+}
+
+struct TouchedKey {
+    key: ReduceKey,
+    state: KeyState,
+    /// Nodes of level 0 that are to be computed again.
+    changed: BTreeSet<u64>,
+    /// Rows of a spread key to put, or to delete.
+    rows: BTreeMap<u64, Option<Vec<u8>>>,
+}
+
+impl TouchedKeys {
+    /// Replaces the rows of a document; gives the places of the new ones. A row takes the place of an
+    /// old one of the same key, so that a document that changes moves nothing.
+    fn replace(
+        &mut self,
+        tx: &WriteTransaction,
+        before: &[RowPlace],
+        rows: Vec<MappedRow>,
+    ) -> Result<Vec<RowPlace>, IndexError> {
+        let mut old: HashMap<ReduceKey, Vec<u64>> = HashMap::new();
+        for place in before.iter().rev() {
+            old.entry(place.key).or_default().push(place.number);
+        }
+        let mut now = Vec::with_capacity(rows.len());
+        for MappedRow { key, row } in rows {
+            let number = old.get_mut(&key).and_then(Vec::pop);
+            let touched = self.key(tx, key)?;
+            let number = match number {
+                Some(number) => touched.put(number, row),
+                None => touched.add(row),
+            };
+            now.push(RowPlace { key, number });
+        }
+        // In the order of the old rows, so that the same batch does the same thing.
+        for place in before {
+            if old.get(&place.key).is_some_and(|numbers| numbers.contains(&place.number)) {
+                self.key(tx, place.key)?.delete(place.number);
+            }
+        }
+        Ok(now)
+    }
+
+    fn key(
+        &mut self,
+        tx: &WriteTransaction,
+        key: ReduceKey,
+    ) -> Result<&mut TouchedKey, IndexError> {
+        let at = match self.places.get(&key) {
+            Some(at) => *at,
+            None => {
+                let state = match tx.tree(&keys_tree())?.get(key.bytes())? {
+                    Some(bytes) => KeyState::read(bytes)?,
+                    None => KeyState::default(),
+                };
+                let (changed, rows) = Default::default();
+                self.keys.push(TouchedKey { key, state, changed, rows });
+                self.places.insert(key, self.keys.len() - 1);
+                self.keys.len() - 1
+            }
+        };
+        Ok(&mut self.keys[at])
+    }
+
+    /// Writes rows and states, in the order of keys.
+    fn write(&mut self, tx: &mut WriteTransaction) -> Result<(), IndexError> {
+        let mut order: Vec<&mut TouchedKey> = self.keys.iter_mut().collect();
+        order.sort_unstable_by_key(|touched| touched.key);
+        let mut tree = tx.tree_mut(&rows_tree())?;
+        for touched in &mut order {
+            for (number, row) in std::mem::take(&mut touched.rows) {
+                let place = row_key(&touched.key, number);
+                match row {
+                    Some(row) => tree.put(&place, &row)?,
+                    None => tree.delete(&place)?,
+                };
+            }
+        }
+        let mut tree = tx.tree_mut(&keys_tree())?;
+        for touched in &order {
+            match touched.state.count {
+                0 => tree.delete(touched.key.bytes())?,
+                _ => tree.put(touched.key.bytes(), &touched.state.write())?,
+            };
+        }
+        Ok(())
+    }
+}
+
+impl TouchedKey {
+    fn add(&mut self, row: Vec<u8>) -> u64 {
+        let number = self.state.next;
+        self.state.next += 1;
+        self.state.count += 1;
+        self.put(number, row)
+    }
+
+    fn put(&mut self, number: u64, row: Vec<u8>) -> u64 {
+        match &mut self.state.rows {
+            KeyRows::Inline(rows) => {
+                rows.insert(number, row);
+                if self.state.rows.is_too_long() {
+                    self.spread();
+                }
+            }
+            KeyRows::Spread => {
+                self.rows.insert(number, Some(row));
+                self.changed.insert(number / FANOUT);
+            }
+        }
+        number
+    }
+
+    fn delete(&mut self, number: u64) {
+        self.state.count = self.state.count.saturating_sub(1);
+        match &mut self.state.rows {
+            KeyRows::Inline(rows) => drop(rows.remove(&number)),
+            KeyRows::Spread => {
+                self.rows.insert(number, None);
+                self.changed.insert(number / FANOUT);
+            }
+        }
+    }
+
+    /// Gives rows that were inline a tree of their own.
+    fn spread(&mut self) {
+        let KeyRows::Inline(rows) = std::mem::replace(&mut self.state.rows, KeyRows::Spread) else {
+            return;
+        };
+        for (number, row) in rows {
+            self.rows.insert(number, Some(row));
+            self.changed.insert(number / FANOUT);
+        }
+    }
+}
+
+/// Where results go.
+struct Output<'a> {
+    reducer: &'a dyn Reducer,
+    fields: &'a mut FieldSet,
+    batch: &'a mut IndexBatch,
+    reduced: Reduced,
+}
+
+impl Output<'_> {
+    fn reduce_key(
+        &mut self,
+        tx: &mut WriteTransaction,
+        touched: TouchedKey,
+    ) -> Result<(), IndexError> {
+        let TouchedKey { key, state, changed, .. } = touched;
+        let mut counts = Counts::default();
+        let result = match &state.rows {
+            KeyRows::Inline(rows) => reduce_inline(self.reducer, rows, &mut counts)?,
+            KeyRows::Spread => {
+                let mut tree = KeyTree { tx, reducer: self.reducer, key, next: state.next };
+                tree.reduce(changed, &mut counts)?
+            }
+        };
+        self.put_entries(key, &result, &mut counts)?;
+        self.reduced.attempts += counts.attempts;
+        self.reduced.errors += counts.errors;
+        if let Some(failure) = counts.failure {
+            let text = self.text_of(tx, key, &state)?;
+            self.reduced.failures.push((text, failure));
+        }
+        if ENTRIES_BYTES_MAX < self.batch.memory_bytes() {
+            self.batch.apply(tx, self.fields)?;
+            self.batch.clear();
+        }
+        Ok(())
+    }
+
+    fn put_entries(
+        &mut self,
+        key: ReduceKey,
+        result: &KeyResult,
+        counts: &mut Counts,
+    ) -> Result<(), IndexError> {
+        let results = match result {
+            Given::Failed => return Ok(self.batch.delete(&key.name())?),
+            Given::Results(results) => results,
+        };
+        let mut entries = Entries::default();
+        let mut writer = EntryWriter::new(self.fields, &mut entries);
+        let written = results.iter().try_for_each(|result| {
+            let result = blittable::Document::new(result);
+            let result = result.map_err(documents::DocumentError::from)?;
+            writer.begin_entry();
+            self.reducer.write_entry(&result, &mut writer)
+        });
+        let put = written.and_then(|()| {
+            self.batch.put(&key.name(), entries.as_slice()).map_err(|error| match error {
+                error @ SearchError::EntryTooLong { .. } => {
+                    MapError::Document { message: error.to_string() }
+                }
+                error => MapError::Index(error.into()),
+            })
+        });
+        match put {
+            Ok(()) => Ok(()),
+            Err(MapError::Index(error)) => Err(error),
+            Err(MapError::Document { message }) => {
+                counts.errors += 1;
+                counts.failure = Some(message);
+                Ok(self.batch.delete(&key.name())?)
+            }
+        }
+    }
+
+    /// Names a key for people.
+    fn text_of(
+        &self,
+        tx: &mut WriteTransaction,
+        key: ReduceKey,
+        state: &KeyState,
+    ) -> Result<String, IndexError> {
+        let sample = match &state.rows {
+            KeyRows::Inline(rows) => match rows.values().next() {
+                Some(row) => Some(
+                    blittable::BlittableBuf::from_bytes(row.clone())
+                        .map_err(documents::DocumentError::from)?,
+                ),
+                None => None,
+            },
+            KeyRows::Spread => {
+                KeyTree { tx, reducer: self.reducer, key, next: state.next }.sample()?
+            }
+        };
+        let Some(sample) = sample else { return Ok(String::new()) };
+        self.reducer.key_text(&sample.as_view()).map_err(|error| match error {
+            MapError::Index(error) => error,
+            MapError::Document { message } => IndexError::Definition { message },
+        })
+    }
+}

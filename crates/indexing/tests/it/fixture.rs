@@ -1,0 +1,93 @@
+//! Documents that indexes of tests follow. They are never lost; what is tested are the indexes.
+#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use blittable::{ParseLimits, parse_document};
+use documents::{
+    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
+};
+use indexing::{Index, IndexContext, IndexKind};
+use model::{DatabaseId, DocumentId};
+use platform::Platform;
+use script::ScriptPool;
+use storage::{Environment, EnvironmentOptions};
+
+/// How long an index waits for room before somebody makes some.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// See the module.
+pub(crate) struct Documents {
+    pub(crate) platform: Platform,
+    pub(crate) environment: Arc<Environment>,
+}
+
+impl Documents {
+    pub(crate) fn new() -> Self {
+        let platform = Platform::memory();
+        let options = EnvironmentOptions::new("database");
+        let environment = Environment::open(&platform, options).unwrap();
+        let mut tx = environment.write().unwrap();
+        let identity =
+            DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
+        initialize(&mut tx, identity).unwrap();
+        tx.commit().unwrap();
+        Self { platform, environment }
+    }
+
+    pub(crate) fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
+        let mut tx = self.environment.write().unwrap();
+        let entropy = self.platform.entropy.as_ref();
+        let context = WriteContext { now: self.platform.clock.now(), entropy };
+        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        work(&mut writer);
+        writer.finish().unwrap();
+        tx.commit().unwrap();
+    }
+
+    pub(crate) fn put(&self, id: &str, json: &str) {
+        let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+        let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
+        self.write(|writer| drop(writer.put(&id, &ExpectedVersion::Any, &body).unwrap()));
+    }
+
+    pub(crate) fn delete(&self, id: &str) {
+        let id = DocumentId::new(id).unwrap();
+        self.write(|writer| drop(writer.delete(&id, &ExpectedVersion::Any).unwrap()));
+    }
+
+    /// Opens an index in files of `platform`.
+    pub(crate) fn open(&self, platform: &Platform, kind: &IndexKind) -> Option<Index> {
+        Index::open("I", kind.clone(), self.context(platform)).ok()
+    }
+
+    pub(crate) fn context(&self, platform: &Platform) -> IndexContext {
+        IndexContext {
+            platform: platform.clone(),
+            documents: Arc::clone(&self.environment),
+            environment: EnvironmentOptions {
+                journal_bytes_max: 256 << 10,
+                ..EnvironmentOptions::new("/index")
+            },
+            scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
+        }
+    }
+
+    /// Waits until the index has everything, or has failed.
+    pub(crate) fn follow(&self, index: &Index) -> bool {
+        index.notice_changes();
+        let last = index.last_etag_in(&self.environment.read()).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
+        loop {
+            match receiver.recv_timeout(FLUSH_INTERVAL) {
+                Ok(reached) => return reached,
+                Err(RecvTimeoutError::Disconnected) => return false,
+                // Nobody else flushes here; a disk without power is told by the next commit.
+                Err(RecvTimeoutError::Timeout) => drop(index.environment().flush()),
+            }
+        }
+    }
+}

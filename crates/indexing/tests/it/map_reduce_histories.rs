@@ -1,0 +1,146 @@
+//! Whatever happens to documents, disks and processes: results are what a computation from scratch
+//! gives.
+//!
+//! `REDUCE_HISTORIES=5000 cargo test -p indexing --release --test it histories` runs more of them.
+#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
+
+use std::collections::BTreeMap;
+
+use indexing::{
+    Aggregate, ArrayGroups, AutoFieldWays, AutoGrouping, AutoIndexDefinition, GroupKey, Index,
+    IndexKind,
+};
+use platform::simulated::{Random, Survival};
+use platform::{Platform, simulated::Simulation};
+
+use crate::fixture::Documents;
+use crate::results::{definition, kept_by, sorted_results_of};
+
+const HISTORIES: u64 = 120;
+/// Power cuts of one history.
+const CUTS: u64 = 4;
+const DOCUMENTS: u64 = 12;
+const KEYS: u64 = 4;
+/// Rows of one document, at most: two levels of nodes come of a few documents.
+const LINES_MAX: u64 = 160;
+/// Operations of the disk after which the power goes, at most.
+const OPERATIONS_MAX: u64 = 60;
+
+/// What an index should say: the rows of each document, keys and numbers.
+type Model = BTreeMap<String, Vec<(u64, i64)>>;
+
+/// The kinds of indexes, all of which say the same in other words.
+fn kinds() -> Vec<(IndexKind, fn(&[i64], u64) -> String)> {
+    let in_linq = definition(
+        &["from d in docs.D from l in d.L select new { K = l.K, Count = 1, N = l.N, Max = l.N }"],
+        "from r in results group r by r.K into g select new { K = g.Key, \
+         Count = g.Sum(x => x.Count), N = g.Sum(x => x.N), Max = g.Max(x => x.Max) }",
+    );
+    let in_script = definition(
+        &["map('D', d => d.L.map(l => ({ K: l.K, Count: 1, N: l.N, Max: l.N })))"],
+        "groupBy(r => r.K).aggregate(g => ({ K: g.key, \
+         Count: g.values.reduce((a, v) => a + v.Count, 0), \
+         N: g.values.reduce((a, v) => a + v.N, 0), Max: Math.max(...g.values.map(v => v.Max)) }))",
+    );
+    let path = "L[].K".to_owned();
+    let (arrays, ways) = (ArrayGroups::Elements, AutoFieldWays::default());
+    let key = GroupKey { path, is_quoted: false, arrays, ways };
+    let grouping = AutoGrouping::new([key], [Aggregate::Count, Aggregate::Sum("L[].N".to_owned())]);
+    let automatic = IndexKind::Auto(AutoIndexDefinition::grouped("D", grouping));
+    let written = |numbers: &[i64], key: u64| {
+        let (sum, max) = (numbers.iter().sum::<i64>(), numbers.iter().max().unwrap());
+        format!(r#"{{"K":"k{key}","Count":{},"N":{sum},"Max":{max}}}"#, numbers.len())
+    };
+    let of_group = |numbers: &[i64], key: u64| {
+        let (count, sum) = (numbers.len(), numbers.iter().sum::<i64>());
+        format!(r#"{{"L[].K":"k{key}","Count":{count},"L[].N":{sum}}}"#)
+    };
+    vec![(in_linq, written), (automatic, of_group), (in_script, written)]
+}
+
+/// Changes one document, and the model with it.
+fn change(documents: &Documents, model: &mut Model, random: &mut Random) {
+    let mut below = |limit: u64| random.next_u64() % limit;
+    let id = format!("d/{}", below(DOCUMENTS));
+    if below(5) == 0 {
+        documents.delete(&id);
+        model.remove(&id);
+        return;
+    }
+    // Most documents have few rows; some make keys grow and shrink by levels.
+    let lines = match below(6) {
+        0 => below(LINES_MAX),
+        1 => 0,
+        _ => below(4),
+    };
+    let own = below(KEYS);
+    let mut rows: Vec<(u64, i64)> = Vec::new();
+    for number in 0..lines {
+        let key = if below(3) == 0 { below(KEYS) } else { own };
+        rows.push((key, (below(2000) as i64) - 1000 + number as i64));
+    }
+    let json: Vec<_> = rows.iter().map(|(key, n)| format!(r#"{{"K":"k{key}","N":{n}}}"#)).collect();
+    let json = format!(r#"{{"L":[{}],"@metadata":{{"@collection":"D"}}}}"#, json.join(","));
+    documents.put(&id, &json);
+    model.insert(id, rows);
+}
+
+fn expected_of(model: &Model, show: fn(&[i64], u64) -> String) -> Vec<String> {
+    let mut groups: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
+    for (key, n) in model.values().flatten() {
+        groups.entry(*key).or_default().push(*n);
+    }
+    let mut expected: Vec<_> = groups.iter().map(|(key, numbers)| show(numbers, *key)).collect();
+    expected.sort();
+    expected
+}
+
+fn histories() -> u64 {
+    std::env::var("REDUCE_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(HISTORIES)
+}
+
+#[test]
+fn histories_with_power_cuts_come_to_the_results_of_a_computation_from_scratch() {
+    let kinds = kinds();
+    for seed in 1..=histories() {
+        let mut random = Random::new(seed);
+        let (kind, show) = &kinds[(seed % kinds.len() as u64) as usize];
+        let simulation: Simulation = Platform::simulated(seed);
+        let (documents, mut model) = (Documents::new(), Model::new());
+        for _ in 0..CUTS {
+            (0..10).for_each(|_| change(&documents, &mut model, &mut random));
+            let survivals = [
+                Survival::Nothing,
+                Survival::Everything,
+                Survival::Prefix,
+                Survival::RandomSubset,
+                Survival::Garbled,
+            ];
+            let survival = survivals[(random.next_u64() % 5) as usize];
+            let operations = 1 + random.next_u64() % OPERATIONS_MAX;
+            simulation.disk.cut_power_at_operation(operations, survival);
+            if let Some(index) = documents.open(&simulation.platform, kind) {
+                while documents.follow(&index) && !simulation.disk.is_power_lost() {
+                    change(&documents, &mut model, &mut random);
+                }
+                index.close();
+            }
+            simulation.disk.restart().unwrap();
+        }
+        let resumed = documents.open(&simulation.platform, kind).unwrap();
+        assert!(documents.follow(&resumed), "seed {seed}: {:?}", resumed.failure());
+        let expected = expected_of(&model, *show);
+        assert_eq!(sorted_results_of(&resumed), expected, "seed {seed}");
+        let scratch = documents.open(&Platform::memory(), kind).unwrap();
+        assert!(documents.follow(&scratch));
+        assert_eq!(sorted_results_of(&scratch), expected, "seed {seed}, from scratch");
+        check_that_nothing_stays_behind(&documents, &resumed, seed);
+    }
+}
+
+fn check_that_nothing_stays_behind(documents: &Documents, index: &Index, seed: u64) {
+    (0..DOCUMENTS).for_each(|number| documents.delete(&format!("d/{number}")));
+    assert!(documents.follow(index));
+    assert_eq!(sorted_results_of(index), [""; 0], "seed {seed}");
+    assert_eq!(kept_by(index), [0; 4], "seed {seed}");
+}
