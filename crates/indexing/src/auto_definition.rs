@@ -73,7 +73,8 @@ pub struct AutoFieldWays {
 
 impl AutoFieldWays {
     /// Everything that either has.
-    pub(crate) fn union(self, other: Self) -> Self {
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
         Self {
             search: self.search || other.search,
             exact: self.exact || other.exact,
@@ -176,7 +177,7 @@ impl AutoIndexDefinition {
     }
 
     /// How many fields it has.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.fields.len() + self.grouping.as_ref().map_or(0, |groups| groups.aggregates().len())
     }
 

@@ -185,6 +185,11 @@ impl Index {
         index_record::read_record(entries)
     }
 
+    /// Whether its entries are results of a reduce, and not of documents.
+    pub fn has_reduce(&self) -> bool {
+        self.core.mapper.reducer().is_some()
+    }
+
     /// The names of its fields that are known without a document.
     pub fn fields(&self) -> Vec<String> {
         self.core.mapper.fields()

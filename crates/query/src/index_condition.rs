@@ -71,8 +71,11 @@ impl<'a> Conditions<'_, 'a> {
     fn field_of(&self, value: &Expression, look: Look) -> Result<SearchedField, QueryError> {
         match value {
             Expression::Field(path) => self.asked.searched_field(self.fields, path, look),
-            id if is_id(id) => Ok(SearchedField::id()),
-            Expression::Method(call) => Err(self.unknown_method(call)),
+            id if is_id(id) => self.asked.id_field(self.fields),
+            Expression::Method(call) => match self.asked.aggregate_path(call)? {
+                Some(path) => self.asked.searched_field(self.fields, &path, look),
+                None => Err(self.unknown_method(call)),
+            },
             other => Err(self.asked.invalid(format!("Expected a field, but got: {other}"))),
         }
     }
@@ -326,7 +329,7 @@ impl<'a> Conditions<'_, 'a> {
     ) -> Result<SearchedField, QueryError> {
         match call.arguments.first() {
             Some(Expression::Field(path)) => self.asked.searched_field(self.fields, path, look),
-            Some(id) if is_id(id) => Ok(SearchedField::id()),
+            Some(id) if is_id(id) => self.asked.id_field(self.fields),
             Some(Expression::Literal(Literal::String(name))) => {
                 let step = rql::PathStep::Name { name: name.clone(), quoted: true };
                 let path = rql::FieldPath { steps: vec![step], offset: call.offset };

@@ -9,7 +9,7 @@ use std::{
 };
 
 use blittable::Object;
-use indexing::{Index, IndexError, IndexRecord};
+use indexing::{Index, IndexError, IndexRecord, RESULT_FIELD};
 use rql::Query;
 use search::{IndexReader, SearchError};
 use storage::Transaction;
@@ -71,14 +71,34 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         None => Vec::new(),
         Some(projection) => {
             let number = |name: &str| fields.stored(name);
-            projection.look_in_index(&asked, index.name(), options.projection, &number)?
+            if index.has_reduce() {
+                options.projection.refuse_on_results(&asked)?;
+            }
+            let numbers =
+                projection.look_in_index(&asked, index.name(), options.projection, &number)?;
+            // A result is kept in the index.
+            projection.lookup.in_document |= index.has_reduce();
+            numbers
         }
     };
     let shows_documents = shown.projection.is_none() && !shown.is_script;
-    let shows_each_once = 1 < record.outputs_max && shows_documents && !options.repeats_documents;
-    let reader = Rc::new(reader);
-    let mut rows =
-        IndexRows { documents, reader, condition, order, stored, shows_each_once, page: None };
+    let has_repetitions = 1 < record.outputs_max && !index.has_reduce();
+    let shows_each_once = has_repetitions && shows_documents && !options.repeats_documents;
+    let result = match index.has_reduce() {
+        true => reader.field(RESULT_FIELD)?,
+        false => None,
+    };
+    let (reader, page) = (Rc::new(reader), None);
+    let mut rows = IndexRows {
+        documents,
+        reader,
+        condition,
+        order,
+        stored,
+        result,
+        shows_each_once,
+        page,
+    };
     let total = rows.prepare(&shown)?;
     let facts = facts_of(documents, index, &record, total, !shown.includes.is_empty())?;
     QueryResult::new(documents, Box::new(rows), shown, facts)

@@ -35,7 +35,7 @@ impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
         record: &IndexRecord,
     ) -> Self {
         let (kind, names) = (index.kind(), index.fields());
-        let has_several_entries = 1 < record.outputs_max;
+        let has_several_entries = 1 < record.outputs_max && !index.has_reduce();
         FieldsOfIndex { index, kind, names, reader, has_several_entries }
     }
 
@@ -64,19 +64,27 @@ impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
 }
 
 fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<FieldOptions> {
-    definition.fields().iter().find_map(|field| {
-        let plain = field.name();
-        let indexing = if name == plain {
-            Indexing::Default
-        } else if name == search_field_name(&plain) {
-            Indexing::Search
-        } else if name == exact_field_name(&plain) {
-            Indexing::Exact
-        } else {
-            return None;
-        };
-        Some(FieldOptions::new(indexing))
-    })
+    if let Some(grouping) = definition.grouping() {
+        let is_told = grouping.aggregates().iter().any(|aggregate| aggregate.name() == name);
+        let of_keys = || grouping.keys().iter().find_map(|key| indexing_of(&key.path, name));
+        let indexing = if is_told { Some(Indexing::Default) } else { of_keys() };
+        return indexing.map(FieldOptions::new);
+    }
+    let mut fields = definition.fields().iter();
+    fields.find_map(|field| indexing_of(&field.name(), name)).map(FieldOptions::new)
+}
+
+/// How the field `name` of an automatic index has the values of `field`.
+fn indexing_of(field: &str, name: &str) -> Option<Indexing> {
+    if name == field {
+        Some(Indexing::Default)
+    } else if name == search_field_name(field) {
+        Some(Indexing::Search)
+    } else if name == exact_field_name(field) {
+        Some(Indexing::Exact)
+    } else {
+        None
+    }
 }
 
 impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
@@ -99,6 +107,10 @@ impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
 
     fn index_name(&self) -> &str {
         self.index.name()
+    }
+
+    fn has_ids(&self) -> bool {
+        !self.index.has_reduce()
     }
 
     fn has_several_entries(&self) -> bool {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::Asked;
-use crate::searched_fields::{ID_FIELD, Look, SearchedFields};
+use crate::searched_fields::{Look, SearchedFields};
 
 impl<'a> Asked<'a> {
     /// The keys of the order, the first one first. `random()` without a seed takes `seed`.
@@ -31,8 +31,11 @@ impl<'a> Asked<'a> {
     ) -> Result<SortBy, QueryError> {
         let name = match &item.key {
             Expression::Field(path) => self.searched_field(fields, path, Look::Default)?.name,
-            id if is_id(id) => ID_FIELD.to_owned(),
-            Expression::Method(call) => return self.sort_by_method(call, seed),
+            id if is_id(id) => self.id_field(fields)?.name,
+            Expression::Method(call) => match self.aggregate_path(call)? {
+                Some(path) => self.searched_field(fields, &path, Look::Default)?.name,
+                None => return self.sort_by_method(call, seed),
+            },
             other => return Err(self.invalid(format!("Unable to sort by '{other}'"))),
         };
         Ok(match item.ordering {

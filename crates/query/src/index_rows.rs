@@ -3,8 +3,9 @@
 
 use std::rc::Rc;
 
+use blittable::Document;
 use model::DocumentId;
-use search::{EntryId, FieldId, Hit, Hits, IndexReader, Scoring, SortKey};
+use search::{EntryId, FieldId, Hit, Hits, IndexReader, Scoring, SearchError, SortKey};
 use storage::Transaction;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -12,6 +13,7 @@ use crate::entry_rows::FirstOfDocument;
 use crate::error::QueryError;
 use crate::plan::ShownRows;
 use crate::result::{Row, RowSource, Rows};
+use crate::row_document::RowDocument;
 use crate::stored_projection::is_value;
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
@@ -25,6 +27,8 @@ pub(crate) struct IndexRows<'t, D, I> {
     pub(crate) order: Vec<SortKey>,
     /// The stored fields behind the projected ones; empty when none is taken from the index.
     pub(crate) stored: Vec<Option<FieldId>>,
+    /// Where results are kept, when entries are of those.
+    pub(crate) result: Option<FieldId>,
     /// Whether further entries of a document are left out.
     pub(crate) shows_each_once: bool,
     /// The page that is wanted, once it is found.
@@ -112,10 +116,14 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
             None => self.hits(first, count)?,
         };
         let (documents, reader) = (self.documents, Rc::clone(&self.reader));
-        let stored = self.stored.clone();
-        Ok(Box::new(
-            hits.filter_map(move |hit| row_of(documents, &reader, &stored, hit).transpose()),
-        ))
+        let (stored, result) = (self.stored.clone(), self.result);
+        Ok(Box::new(hits.filter_map(move |hit| {
+            let row = match result {
+                Some(result) => row_of_result(&reader, &stored, result, hit),
+                None => row_of(documents, &reader, &stored, hit),
+            };
+            row.transpose()
+        })))
     }
 
     fn repeated(&self, first: usize, count: usize) -> Result<u64, QueryError> {
@@ -145,6 +153,22 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     let Some(id) = reader.document_id(entry)? else { return Ok(None) };
     let Ok(id) = DocumentId::new(id) else { return Ok(None) };
     let Some(document) = documents::get(documents, &id)? else { return Ok(None) };
+    let stored = stored_of(reader, entry, stored)?;
+    let document = RowDocument::Stored(document);
+    Ok(Some(Row { document, score: Some(score), stored, made: None }))
+}
+
+/// The result behind an entry of a reduce.
+fn row_of_result<'t, I: Transaction>(
+    reader: &IndexReader<'t, I>,
+    stored: &[Option<FieldId>],
+    result: FieldId,
+    hit: Result<Hit, QueryError>,
+) -> Result<Option<Row<'t>>, QueryError> {
+    let Hit { entry, score } = hit?;
+    let gone = SearchError::Corrupt { detail: "an entry of a reduce has no result" };
+    let values = reader.stored(entry)?.ok_or_else(|| gone.clone())?;
+    let document = RowDocument::Result(Document::new(values.get(result)?.ok_or(gone)?)?);
     let stored = stored_of(reader, entry, stored)?;
     Ok(Some(Row { document, score: Some(score), stored, made: None }))
 }

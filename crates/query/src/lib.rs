@@ -11,13 +11,14 @@
 //! |---|---|
 //! | `plan` | a tree and its parameters to a [`Plan`] that needs no more decisions |
 //! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
-//! | `needed_index` | the automatic index that a query needs |
+//! | `needed_index`, `group_by` | the automatic index that a query needs |
 //! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to a query of an index |
 //! | `lucene_condition` | the text of `lucene()` to a query of an index |
 //! | `index_order` | `order by` on an index |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
+//! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
 //! | `stored_projection` | values that an index stored, in a projection |
@@ -33,6 +34,7 @@ mod entry_rows;
 mod error;
 mod filter_script;
 mod filtered_rows;
+mod group_by;
 mod id_selection;
 mod include_path;
 mod index_condition;
@@ -48,6 +50,7 @@ mod plan;
 mod projection;
 mod result;
 mod row_counts;
+mod row_document;
 mod row_script;
 mod search_words;
 mod searched_fields;
@@ -70,6 +73,8 @@ pub use plan::{
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use row_script::{BoundScripts, QueryScripts};
+pub use row_document::RowDocument;
+pub use row_script::RowScript;
 pub use searched_fields::SearchedFields;
 pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};
 pub use stored_projection::ProjectionBehavior;

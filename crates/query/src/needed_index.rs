@@ -52,6 +52,10 @@ impl<'a> Asked<'a> {
             items.iter().try_for_each(|item| needed.add_selected(&item.value))?;
         }
         query.include.iter().try_for_each(|item| needed.add_included(item))?;
+        if self.is_grouped() {
+            let grouping = self.grouping(&|path| needed.ways_of(path))?;
+            return Ok(AutoIndexDefinition::grouped(collection, grouping));
+        }
         Ok(AutoIndexDefinition::new(collection, needed.fields))
     }
 }
@@ -69,6 +73,12 @@ struct Needed<'s, 'a> {
 }
 
 impl Needed<'_, '_> {
+    /// In which ways a field is looked at.
+    fn ways_of(&self, path: &str) -> AutoFieldWays {
+        let of_path = self.fields.iter().filter(|field| field.name() == path);
+        of_path.fold(AutoFieldWays::default(), |ways, field| ways.union(field.ways))
+    }
+
     /// Recursion is bounded by the nesting that the parser allows.
     fn add_condition(
         &mut self,

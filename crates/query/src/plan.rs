@@ -135,6 +135,10 @@ pub fn plan(
     PageWindow::of(&asked, paging)?;
     let (source, index_name) = asked.source()?;
     asked.refuse_unanswered_clauses()?;
+    if let Some(item) = query.group_by.first() {
+        let offset = place_of(&item.key).unwrap_or(query.source.offset);
+        return Err(asked.needs_index("'group by'", offset));
+    }
     let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;
     let order = asked.order(&ids)?;
     let shown = asked.shown_rows(paging)?;
@@ -215,10 +219,7 @@ impl<'a> Asked<'a> {
     /// Refuses the clauses that no query answers yet, naming the first one.
     pub(crate) fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
         let query = self.query;
-        if let Some(item) = query.group_by.first() {
-            let offset = place_of(&item.key).unwrap_or(query.source.offset);
-            return Err(self.not_yet("'group by'", Some(offset)));
-        }
+        self.refuse_group_by_on_index()?;
         if let Some(Declaration { kind: DeclarationKind::TimeSeries, .. }) =
             query.declarations.first()
         {

@@ -3,7 +3,7 @@
 //! A projected row carries `@metadata` of its own that marks it as a projection, so that clients do
 //! not take it for the document.
 
-use blittable::write_json_string;
+use blittable::{write_json, write_json_string};
 use documents::{FieldPath as DocumentPath, FieldStep, Found};
 use model::date;
 use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selection};
@@ -12,6 +12,7 @@ use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::{Asked, place_of};
 use crate::result::Row;
+use crate::row_document::{Marked, RowDocument};
 use crate::row_script::{Beside, PlannedLoad};
 use crate::stored_projection::{Lookup, Missing, write_stored};
 
@@ -54,6 +55,8 @@ pub(crate) enum ProjectedValue {
         at: usize,
         path: DocumentPath,
     },
+    /// The key of a group of several fields: these.
+    GroupKey(Vec<String>),
     /// A property of the document's metadata that the server keeps beside the document.
     LastModified,
 }
@@ -92,7 +95,7 @@ impl<'a> Asked<'a> {
         loads: &[PlannedLoad],
     ) -> Result<ProjectedField, QueryError> {
         let (implied_name, value) = match &item.value {
-            id if is_id(id) => ("id()".to_owned(), ProjectedValue::Id),
+            id if is_id(id) && !self.is_grouped() => ("id()".to_owned(), ProjectedValue::Id),
             Expression::Field(path) => match self.loaded_path(path, loads)? {
                 Some(loaded) => loaded,
                 None => self.projected_path(path)?,
@@ -101,10 +104,13 @@ impl<'a> Asked<'a> {
                 return Err(self.not_yet("a parameter in SELECT", None));
             }
             Expression::Literal(literal) => constant(literal),
-            Expression::Method(call) => {
-                let part = format!("'{}()' in SELECT", call.name);
-                return Err(self.not_yet(part, Some(call.offset)));
-            }
+            Expression::Method(call) => match self.selected_of_group(call)? {
+                Some(of_group) => of_group,
+                None => {
+                    let part = format!("'{}()' in SELECT", call.name);
+                    return Err(self.not_yet(part, Some(call.offset)));
+                }
+            },
             other => return Err(self.not_yet("a condition in SELECT", place_of(other))),
         };
         Ok(ProjectedField { name: item.alias.clone().unwrap_or(implied_name), value })
@@ -174,6 +180,15 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// A field of the index by its whole name, also when that is a path.
+pub(crate) fn field_value(name: &str) -> ProjectedValue {
+    ProjectedValue::Field {
+        path: DocumentPath::new(vec![FieldStep::Member(name.to_owned())]),
+        index_field: name.to_owned(),
+        absent_when_missing: false,
+    }
+}
+
 /// The path as documents know it, which tell no index of an array from the name of a member.
 pub(crate) fn document_path(path: &FieldPath) -> DocumentPath {
     let step = |step: &PathStep| match step {
@@ -212,8 +227,11 @@ impl Projection {
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         out.push(b'{');
-        let needs_document = self.write_fields(row, beside, out)?;
-        write_projection_metadata(row, needs_document, out);
+        let marked = match self.write_fields(row, beside, out)? {
+            true => Marked::FromDocument,
+            false => Marked::FromIndexAlone,
+        };
+        row.document.write_metadata(row.score, marked, out);
         out.push(b'}');
         Ok(())
     }
@@ -235,24 +253,36 @@ impl Projection {
     }
 }
 
-/// Appends the property `@metadata` of a row that is no whole document; what the row has of none says
-/// nothing of one.
-pub(crate) fn write_projection_metadata(row: &Row<'_>, of_document: bool, out: &mut Vec<u8>) {
-    let document = &row.document;
-    out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,\"@change-vector\":");
-    match of_document {
-        true => write_json_string(document.change_vector(), out),
-        false => out.extend_from_slice(b"null"),
+/// The value of a field. A result of a reduce may have one that is called like a path: `Address.City`.
+fn find_in<'t>(
+    row: &RowDocument<'t>,
+    name: &str,
+    path: &DocumentPath,
+) -> Result<Found<'t>, QueryError> {
+    if let RowDocument::Result(result) = row
+        && let Some(value) = result.root().get(name)?
+    {
+        return Ok(Found::One(value));
     }
-    out.extend_from_slice(b",\"@id\":");
-    write_json_string(document.id(), out);
-    out.extend_from_slice(b",\"@index-score\":");
-    out.extend_from_slice(row.score.unwrap_or_default().to_string().as_bytes());
-    if of_document {
-        out.extend_from_slice(b",\"@last-modified\":");
-        write_json_string(&date::format(document.last_modified_ticks()), out);
+    Ok(path.find(row.root())?)
+}
+
+fn write_group_key(
+    row: &RowDocument<'_>,
+    fields: &[String],
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    for (number, field) in fields.iter().enumerate() {
+        out.push(if number == 0 { b'{' } else { b',' });
+        write_json_string(field, out);
+        out.push(b':');
+        match row.root().get(field)? {
+            Some(value) => write_json(&value, out)?,
+            None => out.extend_from_slice(b"null"),
+        }
     }
     out.push(b'}');
+    Ok(())
 }
 
 impl ProjectedField {
@@ -270,14 +300,21 @@ impl ProjectedField {
         out.push(b':');
         let mut looks_at_document = true;
         match &self.value {
-            ProjectedValue::Id => write_json_string(document.id(), out),
+            ProjectedValue::Id => match document.id() {
+                Some(id) => write_json_string(id, out),
+                None => out.extend_from_slice(b"null"),
+            },
             ProjectedValue::Constant(json) => out.extend_from_slice(json),
-            ProjectedValue::LastModified => {
-                write_json_string(&date::format(document.last_modified_ticks()), out);
-            }
+            ProjectedValue::LastModified => match document.stored() {
+                Some(document) => {
+                    write_json_string(&date::format(document.last_modified_ticks()), out);
+                }
+                None => out.extend_from_slice(b"null"),
+            },
+            ProjectedValue::GroupKey(fields) => write_group_key(&row.document, fields, out)?,
             ProjectedValue::Field { path, index_field, absent_when_missing } => {
                 let found = match lookup.in_document {
-                    true => path.find(document.body().root())?,
+                    true => find_in(document, index_field, path)?,
                     false => Found::Missing,
                 };
                 if let Some(stored) = stored {

@@ -20,8 +20,8 @@ use crate::error::QueryError;
 use crate::filtered_rows::FilteredRows;
 use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
-use crate::projection::write_projection_metadata;
 use crate::row_counts::RowCounts;
+use crate::row_document::{Marked, RowDocument};
 use crate::row_script::{self, Beside, BoundScripts, RowHost, arguments_of, load_beside};
 
 /// Filtered rows that are kept until they are written; more are filtered again.
@@ -29,8 +29,8 @@ const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
 
 /// One row on its way out.
 pub struct Row<'t> {
-    /// The document that it shows, or shows something of.
-    pub document: DocumentRow<'t>,
+    /// What it shows, or shows something of.
+    pub document: RowDocument<'t>,
     /// What an index gave it; none without an index.
     pub score: Option<f32>,
     /// What an index stored of it, JSON, by projected field; empty when nothing is taken from there.
@@ -41,6 +41,7 @@ pub struct Row<'t> {
 
 impl<'t> Row<'t> {
     pub(crate) fn of_document(document: DocumentRow<'t>) -> Self {
+        let document = RowDocument::Stored(document);
         Self { document, score: None, stored: Vec::new(), made: None }
     }
 }
@@ -361,8 +362,17 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         match &self.shown.projection {
             Some(projection) => projection.write_json(row, &beside, out),
-            None => Ok(documents::write_found_document_json(&row.document, row.score, out)?),
+            None => row.document.write_json(row.score, out),
         }
+    }
+
+    /// Appends nothing but the metadata of a row.
+    ///
+    /// # Errors
+    ///
+    /// As [`QueryResult::write_row`].
+    pub fn write_row_metadata(&self, row: &Row<'t>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        row.document.write_metadata_json(row.score, out)
     }
 
     fn write_script_row(
@@ -389,7 +399,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             if 2 < object.len() {
                 out.push(b',');
             }
-            write_projection_metadata(row, true, out);
+            row.document.write_metadata(row.score, Marked::FromDocument, out);
             out.push(b'}');
         }
         Ok(())
@@ -439,12 +449,12 @@ fn distinct(ids: Vec<DocumentId>) -> impl Iterator<Item = DocumentId> {
 }
 
 impl Included {
-    fn add(&mut self, row: &DocumentRow<'_>, shown: &ShownRows) -> Result<(), QueryError> {
+    fn add(&mut self, row: &RowDocument<'_>, shown: &ShownRows) -> Result<(), QueryError> {
         if shown.projection.is_none() {
-            self.rows.extend(DocumentId::new(row.id()).ok());
+            self.rows.extend(row.id().and_then(|id| DocumentId::new(id).ok()));
         }
         for path in shown.includes.iter().filter_map(|include| include.in_document.as_ref()) {
-            path.ids(row.body().root(), &mut |id| {
+            path.ids(row.root(), &mut |id| {
                 // A text that is too long for an id names no document.
                 if let Ok(id) = DocumentId::new(id)
                     && self.met.insert(id.clone())

@@ -20,6 +20,7 @@ use crate::error::QueryError;
 use crate::filter_script::{FUNCTIONS, document_name};
 use crate::parameters::Asked;
 use crate::projection::document_path;
+use crate::row_document::RowDocument;
 
 /// How deep the arrays of a parameter may lie in each other.
 const PARAMETER_DEPTH_MAX: usize = 64;
@@ -201,12 +202,12 @@ pub(crate) enum Beside<'t> {
 pub(crate) fn load_beside<'t, T: Transaction>(
     documents: &'t T,
     loads: &[PlannedLoad],
-    row: &DocumentRow<'t>,
+    row: &RowDocument<'t>,
 ) -> Result<Vec<Beside<'t>>, QueryError> {
     let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
         let root = match load.from {
-            0 => Some(row.body().root()),
+            0 => Some(row.root()),
             loaded => match &beside[loaded - 1] {
                 Beside::One(Some(document)) => Some(document.body().root()),
                 Beside::One(None) | Beside::Many(_) => None,
@@ -249,7 +250,7 @@ fn collect_ids(found: &Found<'_>, ids: &mut Vec<String>) -> Result<(), QueryErro
 
 /// A row's documents as arguments of the script.
 pub(crate) fn arguments_of(
-    row: &DocumentRow<'_>,
+    row: &RowDocument<'_>,
     beside: &[Beside<'_>],
 ) -> Result<Vec<Argument>, QueryError> {
     let mut arguments = vec![Argument::Document(script_document(row))];
@@ -275,8 +276,11 @@ fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
-fn script_document(document: &DocumentRow<'_>) -> ScriptDocument {
-    ScriptDocument::new(document.body().to_buf(), info_of(document))
+fn script_document(row: &RowDocument<'_>) -> ScriptDocument {
+    match row.stored() {
+        Some(document) => ScriptDocument::new(row.to_buf(), info_of(document)),
+        None => ScriptDocument::unstored(row.to_buf()),
+    }
 }
 
 /// A document that is shown inside of a row says in its metadata which one it is.

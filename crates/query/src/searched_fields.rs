@@ -24,6 +24,11 @@ pub trait SearchedFields {
     /// The name of the index.
     fn index_name(&self) -> &str;
 
+    /// Whether entries are of documents, which have ids, and not of groups of them.
+    fn has_ids(&self) -> bool {
+        true
+    }
+
     /// Whether a document may have several entries.
     fn has_several_entries(&self) -> bool {
         false
@@ -70,6 +75,17 @@ impl SearchedField {
 }
 
 impl Asked<'_> {
+    /// The field of document ids.
+    pub(crate) fn id_field(
+        &self,
+        fields: &dyn SearchedFields,
+    ) -> Result<SearchedField, QueryError> {
+        match fields.has_ids() {
+            true => Ok(SearchedField::id()),
+            false => Err(not_indexed(ID_FIELD, fields)),
+        }
+    }
+
     /// The field of the index that `path` means.
     pub(crate) fn searched_field(
         &self,
@@ -79,6 +95,7 @@ impl Asked<'_> {
     ) -> Result<SearchedField, QueryError> {
         self.require_known_alias(path)?;
         let path = path.without_alias(self.alias()).unwrap_or_else(|| path.clone()).text();
+        self.require_field_of_groups(&path)?;
         let name = match look {
             _ if !fields.is_automatic() => path,
             Look::Default => path,
@@ -87,15 +104,17 @@ impl Asked<'_> {
         };
         match fields.options(&name) {
             Some(options) => Ok(SearchedField { name, options }),
-            None => {
-                let index = fields.index_name();
-                Err(QueryError::Argument {
-                    message: format!(
-                        "The field '{name}' is not indexed for index '{index}', cannot query/sort \
-                         on fields that are not indexed"
-                    ),
-                })
-            }
+            None => Err(not_indexed(&name, fields)),
         }
+    }
+}
+
+fn not_indexed(name: &str, fields: &dyn SearchedFields) -> QueryError {
+    let index = fields.index_name();
+    QueryError::Argument {
+        message: format!(
+            "The field '{name}' is not indexed for index '{index}', cannot query/sort on fields that \
+             are not indexed"
+        ),
     }
 }

@@ -13,16 +13,20 @@ use crate::index_fields::FieldsOfIndex;
 use crate::paging::{PageWindow, Paging};
 use crate::parameters::Asked;
 use crate::result::ResultFacts;
+use crate::searched_fields::ID_FIELD;
 use crate::term_text::term_text;
 
 /// Entries whose terms are shown at once.
 pub const ENTRIES_MAX: u64 = 4096;
+/// What clients know the name of a group's entry by.
+const KEY_HASH_FIELD: &str = "hash(key())";
 
 /// An entry as it is in an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownEntry {
-    /// The lower-cased id of its document.
-    pub document_id: String,
+    /// What it is known by: the lower-cased id of its document; of the entry of a group, the hash of its
+    /// key.
+    pub name: (&'static str, String),
     /// Fields by name, ascending, and their terms as clients know them.
     pub fields: Vec<(String, Vec<String>)>,
 }
@@ -64,7 +68,8 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
     let names = reader.fields()?.into_iter().map(|field| (field.id, field.name));
     let names: HashMap<_, _> = names.collect();
-    let shown = hits.rows.iter().map(|hit| shown_entry(&reader, &names, hit.entry));
+    let has_reduce = index.has_reduce();
+    let shown = hits.rows.iter().map(|hit| shown_entry(&reader, &names, has_reduce, hit.entry));
     Ok(ShownEntries {
         entries: shown.collect::<Result<_, _>>()?,
         facts: facts_of(documents, index, &record, hits.total, false)?,
@@ -74,6 +79,7 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
 fn shown_entry<I: Transaction>(
     reader: &IndexReader<'_, I>,
     names: &HashMap<FieldId, String>,
+    has_reduce: bool,
     entry: EntryId,
 ) -> Result<ShownEntry, QueryError> {
     let gone = SearchError::Corrupt { detail: "a listed entry is not there" };
@@ -88,5 +94,12 @@ fn shown_entry<I: Transaction>(
         }
     }
     fields.sort_unstable();
-    Ok(ShownEntry { document_id: view.document_id()?.to_owned(), fields })
+    Ok(ShownEntry { name: name_of(view.document_id()?, has_reduce), fields })
+}
+
+fn name_of(document_id: &str, has_reduce: bool) -> (&'static str, String) {
+    match u128::from_str_radix(document_id, 16) {
+        Ok(key) if has_reduce => (KEY_HASH_FIELD, (key as u64).to_string()),
+        Ok(_) | Err(_) => (ID_FIELD, document_id.to_owned()),
+    }
 }

@@ -48,6 +48,18 @@ impl ProjectionBehavior {
     }
 }
 
+impl ProjectionBehavior {
+    /// Refuses to look into documents where there are none.
+    pub(crate) fn refuse_on_results(self, asked: &Asked<'_>) -> Result<(), QueryError> {
+        match self {
+            Self::Default | Self::FromIndex | Self::FromIndexOrThrow => Ok(()),
+            Self::FromDocument | Self::FromDocumentOrThrow => Err(asked.invalid(format!(
+                "Invalid projection behavior '{self:?}'. You can only extract values from index."
+            ))),
+        }
+    }
+}
+
 /// Where the values of a projection are looked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lookup {

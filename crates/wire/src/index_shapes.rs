@@ -27,6 +27,10 @@ pub struct IndexStatistics {
     pub map_attempts: u64,
     /// Documents that failed.
     pub map_errors: u64,
+    /// Rows that were reduced, those that failed included.
+    pub reduce_attempts: u64,
+    /// Rows that failed.
+    pub reduce_errors: u64,
     /// The most entries of one document.
     pub outputs_max: u64,
     /// By collection.
@@ -64,15 +68,18 @@ pub struct IndexStatistics {
 impl IndexStatistics {
     /// An element of `/indexes/stats`.
     pub fn to_json(&self) -> Value {
-        let is_reduce =
-            matches!(self.index_type, IndexType::MapReduce | IndexType::JavaScriptMapReduce);
+        let is_reduce = matches!(
+            self.index_type,
+            IndexType::MapReduce | IndexType::JavaScriptMapReduce | IndexType::AutoMapReduce
+        );
         let of_reduce = |number: u64| if is_reduce { json!(number) } else { Value::Null };
         json!({
             "Name": self.name, "MapAttempts": self.map_attempts,
             "MapSuccesses": self.map_attempts - self.map_errors, "MapErrors": self.map_errors,
             "MapReferenceAttempts": null, "MapReferenceSuccesses": null,
-            "MapReferenceErrors": null, "ReduceAttempts": of_reduce(0),
-            "ReduceSuccesses": of_reduce(0), "ReduceErrors": of_reduce(0),
+            "MapReferenceErrors": null, "ReduceAttempts": of_reduce(self.reduce_attempts),
+            "ReduceSuccesses": of_reduce(self.reduce_attempts - self.reduce_errors),
+            "ReduceErrors": of_reduce(self.reduce_errors),
             "ReduceOutputCollection": null, "ReduceOutputReferencePattern": null,
             "PatternReferencesCollectionName": null, "MappedPerSecondRate": 0.0,
             "ReducedPerSecondRate": 0.0, "MaxNumberOfOutputsPerDocument": self.outputs_max,

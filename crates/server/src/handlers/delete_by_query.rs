@@ -174,7 +174,7 @@ impl Chosen {
         let total = u64::try_from(result.total_results()).unwrap_or(0);
         let (mut ids, mut bytes) = (Vec::new(), 0);
         while let Some(row) = result.next_row().map_err(query_error)? {
-            let row = row.document;
+            let Some(row) = row.document.stored() else { continue };
             if newest < row.etag() {
                 continue;
             }
@@ -231,6 +231,10 @@ impl Deletion {
                 return Err(query_error(QueryError::MissingIndex { name }));
             }
         };
+        if index.has_reduce() {
+            let message = "Cannot execute bulk operation on Map-Reduce indexes.".to_owned();
+            return Err(ProtocolError::invalid_operation(message));
+        }
         let wait_max = self.options.stale_wait.or(is_new.then_some(WAIT_DEFAULT));
         self.follow(&index, wait_max.unwrap_or_default()).await?;
         Ok(Some(index))

@@ -102,6 +102,8 @@ pub(crate) fn statistics_of(
         name: index.name().to_owned(),
         map_attempts: record.map_attempts,
         map_errors: record.map_errors,
+        reduce_attempts: record.reduce_attempts,
+        reduce_errors: record.reduce_errors,
         outputs_max: record.outputs_max,
         collections: progress_of(&documents, index)?,
         last_querying_time: time(index.last_query_ticks()),
@@ -189,6 +191,7 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
                 let action = match error.action {
                     IndexingAction::Map => "Map",
                     IndexingAction::Write => "Write",
+                    IndexingAction::Reduce => "Reduce",
                 };
                 json!({
                     "Timestamp": date::format(error.ticks), "Document": error.document,
@@ -312,7 +315,9 @@ pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
     match query.get("op") {
         Some(operation) if operation.eq_ignore_ascii_case("entries-fields") => {
             let mut fields = index.fields();
-            fields.push("id()".to_owned());
+            if !index.has_reduce() {
+                fields.push("id()".to_owned());
+            }
             Ok(Answer::shape(StatusCode::OK, &json!({"Static": fields, "Dynamic": []})))
         }
         Some(operation) if operation.eq_ignore_ascii_case("source-doc-ids") => {

@@ -517,7 +517,7 @@ impl Prepared {
         out: &mut Vec<u8>,
     ) -> Result<(), ProtocolError> {
         match self.metadata_only {
-            true => write_row(&row.document, true, out),
+            true => result.write_row_metadata(row, out).map_err(query_error),
             false => result.write_row(row, out).map_err(query_error),
         }
     }

@@ -45,7 +45,7 @@ pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, Protoc
         AutoChoice::Answers(index) => Some(index),
         AutoChoice::Wanted { .. } => None,
     };
-    let nearest = || beside.iter().max_by_key(|(_, definition)| definition.fields().len());
+    let nearest = || beside.iter().max_by_key(|(_, definition)| definition.width());
     let name = match (&answering, nearest()) {
         (Some(index), _) | (None, Some((index, _))) => index.name().to_owned(),
         (None, None) => NO_INDEX.to_owned(),
@@ -140,7 +140,8 @@ fn entry_shape(entry: ShownEntry) -> Value {
         };
         shape.insert(field, value);
     }
-    shape.insert("id()".to_owned(), entry.document_id.into());
+    let (field, name) = entry.name;
+    shape.insert(field.to_owned(), name.into());
     Value::Object(shape)
 }
 

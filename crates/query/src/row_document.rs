@@ -1,0 +1,122 @@
+//! What a row is made of: a document, or a result of a reduce, which has neither an id nor a history.
+
+use blittable::{BlittableBuf, Document, Object, write_json_string};
+use documents::DocumentRow;
+use model::date;
+
+use crate::error::QueryError;
+
+/// See the module.
+#[derive(Clone, Copy)]
+pub enum RowDocument<'t> {
+    /// A stored document.
+    Stored(DocumentRow<'t>),
+    /// A result that an index keeps.
+    Result(Document<'t>),
+}
+
+impl<'t> RowDocument<'t> {
+    /// The stored document; `None` for a result.
+    pub fn stored(&self) -> Option<&DocumentRow<'t>> {
+        match self {
+            Self::Stored(document) => Some(document),
+            Self::Result(_) => None,
+        }
+    }
+
+    /// The id; `None` for a result.
+    pub fn id(&self) -> Option<&str> {
+        self.stored().map(DocumentRow::id)
+    }
+
+    pub(crate) fn root(&self) -> Object<'t> {
+        match self {
+            Self::Stored(document) => document.body().root(),
+            Self::Result(result) => result.root(),
+        }
+    }
+
+    pub(crate) fn to_buf(self) -> BlittableBuf {
+        match self {
+            Self::Stored(document) => document.body().to_buf(),
+            Self::Result(result) => result.to_buf(),
+        }
+    }
+
+    /// Appends the whole of it as JSON.
+    pub(crate) fn write_json(
+        &self,
+        score: Option<f32>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        match self {
+            Self::Stored(document) => {
+                Ok(documents::write_found_document_json(document, score, out)?)
+            }
+            Self::Result(result) => {
+                result.write_json(out)?;
+                // The metadata goes in front of the closing brace.
+                out.truncate(out.len() - 1);
+                if !result.root().is_empty() {
+                    out.push(b',');
+                }
+                self.write_metadata(score, Marked::No, out);
+                out.push(b'}');
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends an object with nothing but the metadata.
+    pub(crate) fn write_metadata_json(
+        &self,
+        score: Option<f32>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        match self {
+            Self::Stored(document) => Ok(documents::write_metadata_json(document, out)?),
+            Self::Result(_) => {
+                out.push(b'{');
+                self.write_metadata(score, Marked::No, out);
+                out.push(b'}');
+                Ok(())
+            }
+        }
+    }
+
+    /// Appends the property `@metadata` of a row that shows something of a document or result.
+    pub(crate) fn write_metadata(&self, score: Option<f32>, marked: Marked, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"@metadata\":{");
+        if marked != Marked::No {
+            out.extend_from_slice(b"\"@projection\":true,");
+        }
+        out.extend_from_slice(b"\"@change-vector\":");
+        let shown = self.stored().filter(|_| marked != Marked::FromIndexAlone);
+        match shown {
+            Some(document) => write_json_string(document.change_vector(), out),
+            None => out.extend_from_slice(b"null"),
+        }
+        if let Some(id) = self.id() {
+            out.extend_from_slice(b",\"@id\":");
+            write_json_string(id, out);
+        }
+        out.extend_from_slice(b",\"@index-score\":");
+        out.extend_from_slice(score.unwrap_or_default().to_string().as_bytes());
+        if let Some(document) = shown {
+            out.extend_from_slice(b",\"@last-modified\":");
+            write_json_string(&date::format(document.last_modified_ticks()), out);
+        }
+        out.push(b'}');
+    }
+}
+
+/// Whether a row says that it is a projection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marked {
+    /// It is none.
+    No,
+    /// It shows something of the document.
+    FromDocument,
+    /// All that it shows was stored in an index, so it says nothing of the document.
+    FromIndexAlone,
+}
