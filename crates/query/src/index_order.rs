@@ -60,7 +60,7 @@ impl<'a> Asked<'a> {
             ("spatial.distance" | "custom" | "count" | "sum", _) => {
                 Err(self.not_yet(format!("'order by {}()'", call.name), Some(call.offset)))
             }
-            _ => Err(self.invalid(format!("Invalid ORDER BY method call: '{call}'"))),
+            _ => Err(self.invalid(format!("Invalid ORDER BY method call {}", call.name))),
         }
     }
 }

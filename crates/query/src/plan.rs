@@ -457,7 +457,7 @@ mod tests {
                 "from B where true and not id() = 'x'",
                 format!("1:27 {}", needs("the condition 'not id() = 'x''")),
             ),
-            ("from B group by A", format!("1:17 {}", not_yet("'group by'"))),
+            ("from B group by A", format!("1:17 {}", needs("'group by'"))),
             ("from B order by A as long", format!("1:17 {}", needs("'order by A as long'"))),
             ("from B order by random()", format!("1:17 {}", needs("'order by random()'"))),
             (

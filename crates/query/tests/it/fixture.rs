@@ -160,7 +160,7 @@ impl Answer {
             let mut json = Vec::new();
             result.write_row(&row, &mut json)?;
             answer.rows.push(String::from_utf8(json).unwrap());
-            answer.ids.push(row.document.id().to_owned());
+            answer.ids.push(row.document.id().unwrap().to_owned());
         }
         answer.includes = result.includes().map(|row| row.unwrap().id().to_owned()).collect();
         Ok(answer)

@@ -15,6 +15,7 @@ mod http_client;
 mod indexes;
 mod lifecycle;
 mod lucene_queries;
+mod map_reduce;
 mod operations;
 mod queries;
 mod resources;
