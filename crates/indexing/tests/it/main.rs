@@ -4,5 +4,6 @@ mod fixture;
 mod group_by;
 mod map_reduce;
 mod map_reduce_histories;
+mod measured_definitions;
 mod power_cuts;
 mod results;
