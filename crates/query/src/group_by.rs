@@ -57,6 +57,26 @@ impl<'a> Asked<'a> {
         Ok(AutoGrouping::new(keys, aggregates))
     }
 
+    /// Refuses a script that asks for what only fields say yet.
+    pub(crate) fn refuse_methods_of_groups_in_script(&self) -> Result<(), QueryError> {
+        let Some(Selection::Script(text)) =
+            self.query.select.as_ref().map(|select| &select.selection)
+        else {
+            return Ok(());
+        };
+        let is_declared =
+            |name: &str| self.query.declarations.iter().any(|function| function.name == name);
+        let asked = ["key", "count", "sum"]
+            .into_iter()
+            .find(|name| !is_declared(name) && calls(text, name));
+        match asked {
+            Some(name) if self.is_grouped() => {
+                Err(self.not_yet(format!("'{name}()' in a script that shows groups"), None))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn group_key(&self, key: &Expression) -> Result<GroupKey, QueryError> {
         let of = |path: String, is_quoted, arrays| {
             Ok(GroupKey { path, is_quoted, arrays, ways: AutoFieldWays::default() })
@@ -186,6 +206,16 @@ impl<'a> Asked<'a> {
             _ => (KEY.to_owned(), ProjectedValue::GroupKey(keys)),
         }))
     }
+}
+
+/// Whether a script calls a function of that name, which is no method of something.
+fn calls(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let is_part_of_a_name =
+            |character: char| character.is_alphanumeric() || "_$.".contains(character);
+        let begins = !text[..at].ends_with(is_part_of_a_name);
+        begins && text[at + name.len()..].trim_start().starts_with('(')
+    })
 }
 
 fn call_of(value: &Expression) -> Option<&MethodCall> {

@@ -200,6 +200,7 @@ impl<'a> Asked<'a> {
             Some(select) if !is_script => self.projection(select, &loads)?,
             Some(_) | None => None,
         };
+        self.refuse_methods_of_groups_in_script()?;
         let shows_values = projection.is_some() || is_script;
         let is_distinct =
             shows_values && query.select.as_ref().is_some_and(|select| select.distinct);
