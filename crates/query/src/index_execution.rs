@@ -89,16 +89,8 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         false => None,
     };
     let (reader, page) = (Rc::new(reader), None);
-    let mut rows = IndexRows {
-        documents,
-        reader,
-        condition,
-        order,
-        stored,
-        result,
-        shows_each_once,
-        page,
-    };
+    let mut rows =
+        IndexRows { documents, reader, condition, order, stored, result, shows_each_once, page };
     let total = rows.prepare(&shown)?;
     let facts = facts_of(documents, index, &record, total, !shown.includes.is_empty())?;
     QueryResult::new(documents, Box::new(rows), shown, facts)

@@ -72,9 +72,8 @@ pub use plan::{
 };
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
-pub use row_script::{BoundScripts, QueryScripts};
 pub use row_document::RowDocument;
-pub use row_script::RowScript;
+pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
 pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};
 pub use stored_projection::ProjectionBehavior;
