@@ -116,7 +116,7 @@ def test_raw_queries_declare_functions_load_documents_and_filter(store):
     assert raw(store, "from Huts where region = 'bern' filter beds > 120 select name") == [{"name": "Blüemlisalp"}]
 
 
-@pytest.mark.parametrize("include", ["club", lambda builder: builder.include_documents("club")], ids=["path", "builder"])
+@pytest.mark.parametrize("include", ["club", lambda b: b.include_documents("club")], ids=["path", "builder"])
 def test_an_include_saves_the_second_request(store, include):
     with store.open_session() as session:
         assert len(list(huts(session).include(include).where_equals("region", "valais"))) == 3
@@ -143,8 +143,8 @@ def test_a_stream_gives_whole_documents_and_projections(store):
         streamed = [(row.key, row.document.name) for row in session.advanced.stream(bern)]
         assert streamed == [("huts/lake", "Blüemlisalp"), ("huts/ice", "Finsteraar")]
         seen = []
-        projected = session.advanced.stream_with_statistics(bern.select_fields(Row, "name", "beds"), seen.append)
-        assert [(row.document.name, row.document.beds) for row in projected] == [("Blüemlisalp", 138), ("Finsteraar", 115)]
+        streamed = session.advanced.stream_with_statistics(bern.select_fields(Row, "name", "beds"), seen.append)
+        assert rows(row.document for row in streamed) == [("Blüemlisalp", 138), ("Finsteraar", 115)]
         assert seen[0].total_results == 2
         assert not seen[0].is_stale
 

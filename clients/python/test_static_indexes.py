@@ -4,6 +4,7 @@ import pytest
 from ravendb import AbstractIndexCreationTask, AbstractJavaScriptIndexCreationTask
 from ravendb.documents.indexes.abstract_index_creation_tasks import AbstractMultiMapIndexCreationTask
 from ravendb.documents.indexes.definitions import FieldIndexing, FieldStorage, IndexFieldOptions
+from ravendb.documents.queries.query import ProjectionBehavior
 
 from entities import save
 from huts import CLUBS, Club, Hut, names, save_huts
@@ -32,8 +33,8 @@ class HutsInJavaScript(AbstractJavaScriptIndexCreationTask):
     def __init__(self):
         super().__init__()
         self.maps = [
-            "map('Huts', function (h) { return {"
-            " name: h.name, owner: load(h.club, 'Clubs').name, about: h.about, beds: h.beds > 100 ? 'large' : 'small' }; })"
+            "map('Huts', function (h) { return { name: h.name, about: h.about,"
+            " owner: load(h.club, 'Clubs').name, size: h.beds > 100 ? 'large' : 'small' }; })"
         ]
         about = IndexFieldOptions()
         about.indexing = FieldIndexing.SEARCH
@@ -69,11 +70,21 @@ def test_a_loaded_document_is_part_of_the_entry_and_followed(store, index):
     assert owned_by("renamed") == []
 
 
-def test_a_stored_field_is_projected_from_the_index(store):
+@pytest.mark.parametrize(
+    "behavior, expected",
+    [
+        (ProjectionBehavior.DEFAULT, ("small", 80)),
+        (ProjectionBehavior.FROM_INDEX, ("small", None)),
+        (ProjectionBehavior.FROM_DOCUMENT, (None, 80)),
+    ],
+)
+def test_a_projection_takes_its_fields_from_the_index_or_the_document(store, behavior, expected):
     with store.open_session() as session:
-        query = session.query_index_type(HutsInCSharp, Hut).wait_for_non_stale_results()
-        (row,) = query.where_equals("name", "Coaz").select_fields(dict, "size", "beds")
-    assert (row["size"], row["beds"]) == ("small", 80)
+        # Not cached: the client keeps answers by query text, and the behavior is no part of it.
+        query = session.query_index_type(HutsInCSharp, Hut).wait_for_non_stale_results().no_caching()
+        coaz = query.where_equals("name", "Coaz")
+        (row,) = coaz.select_fields(dict, "size", "beds", projection_behavior=behavior)
+    assert (row.get("size"), row.get("beds")) == expected
 
 
 def test_an_exact_field_keeps_its_case_and_an_analyzed_one_its_words(store):
@@ -88,8 +99,8 @@ def test_fields_may_take_their_names_from_the_document(store):
 
 
 def test_fields_of_an_index_in_javascript_follow_its_options(store):
-    found = find(store, HutsInJavaScript, lambda q: q.search("about", "matterhorn").and_also().where_equals("beds", "large"))
-    assert found == ["Hörnli", "Monte Rosa"]
+    words = lambda q: q.search("about", "matterhorn").and_also().where_equals("size", "large")
+    assert find(store, HutsInJavaScript, words) == ["Hörnli", "Monte Rosa"]
 
 
 def test_an_index_over_two_collections_answers_with_both(store):
