@@ -130,7 +130,7 @@ fn add_all(
     }
     if field.options().stored {
         let texts: Vec<&str> = values.iter().filter_map(text_of).collect();
-        entries.store(field, texts.join("\n").as_bytes());
+        entries.store(field, texts.join(" ").as_bytes());
     }
     Ok(())
 }

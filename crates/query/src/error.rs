@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 
 use documents::DocumentError;
-use rql::{ParseError, Position};
+use rql::{ParseError, Position, nearest};
 use script::ScriptError;
 use search::SearchError;
 
@@ -129,6 +129,13 @@ impl QueryError {
             QueryError::Script(_) => Family::Script,
         }
     }
+}
+
+/// A method that there is not, with the one of `known` that was probably meant.
+pub(crate) fn unknown_method(name: &str, known: &[&str]) -> QueryError {
+    let hint = nearest(name, known).map(|known| format!(" Did you mean '{known}'?"));
+    let message = format!("Method '{name}' is not supported.{}", hint.unwrap_or_default());
+    QueryError::Method { message }
 }
 
 impl fmt::Display for QueryError {

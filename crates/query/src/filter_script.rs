@@ -9,11 +9,10 @@ use std::fmt::Write;
 use blittable::write_json_string;
 use rql::{
     Comparison, DeclarationKind, Expression, FieldPath, Literal, MethodCall, NumberValue, PathStep,
-    nearest,
 };
 
 use crate::condition::is_id;
-use crate::error::QueryError;
+use crate::error::{QueryError, unknown_method};
 use crate::parameters::Asked;
 
 /// What the condition calls beside the functions of the query.
@@ -303,8 +302,6 @@ impl<'a> FilterText<'_, 'a> {
         }
         let declared = self.asked.query.declarations.iter().map(|declared| declared.name.as_str());
         let known: Vec<&str> = METHODS.into_iter().chain(declared).collect();
-        let hint = nearest(name, &known).map(|known| format!(" Did you mean '{known}'?"));
-        let message = format!("Method '{name}' is not supported.{}", hint.unwrap_or_default());
-        QueryError::Method { message }
+        unknown_method(name, &known)
     }
 }

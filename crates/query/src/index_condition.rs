@@ -11,7 +11,7 @@ use rql::{Comparison, Expression, Literal, MethodCall};
 use search::{Query, TermRange, TermValue};
 
 use crate::condition::is_id;
-use crate::error::QueryError;
+use crate::error::{QueryError, unknown_method};
 use crate::parameters::Asked;
 use crate::search_words::words_query;
 use crate::searched_fields::{ID_FIELD, Look, SearchedField, SearchedFields};
@@ -26,6 +26,30 @@ impl<'a> Asked<'a> {
         }
     }
 }
+
+/// Methods of conditions, for suggestions.
+const METHODS: [&str; 20] = [
+    "id",
+    "exact",
+    "boost",
+    "search",
+    "lucene",
+    "startsWith",
+    "endsWith",
+    "regex",
+    "exists",
+    "fuzzy",
+    "proximity",
+    "intersect",
+    "moreLikeThis",
+    "cmpxchg",
+    "spatial.within",
+    "spatial.contains",
+    "spatial.disjoint",
+    "spatial.intersects",
+    "spatial.point",
+    "spatial.wkt",
+];
 
 /// A condition being planned for an index.
 pub(crate) struct Conditions<'s, 'a> {
@@ -81,7 +105,7 @@ impl<'a> Conditions<'_, 'a> {
     }
 
     fn unknown_method(&self, call: &MethodCall) -> QueryError {
-        QueryError::Method { message: format!("Method '{}' is not supported.", call.name) }
+        unknown_method(&call.name, &METHODS)
     }
 
     fn compare(

@@ -21,6 +21,7 @@ use crate::index_rows::IndexRows;
 use crate::paging::{Paging, as_long};
 use crate::parameters::Asked;
 use crate::result::{IndexFacts, QueryResult, ResultFacts};
+use crate::row_notes::RowNotes;
 use crate::stored_projection::ProjectionBehavior;
 
 /// An index and a moment of it.
@@ -88,9 +89,21 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         true => reader.field(RESULT_FIELD)?,
         false => None,
     };
-    let (reader, page) = (Rc::new(reader), None);
-    let mut rows =
-        IndexRows { documents, reader, condition, order, stored, result, shows_each_once, page };
+    let notes =
+        RowNotes::new(&shown.notes, &condition, &|name| fields.highlighted(name), &|name| {
+            Ok(fields.stored(name)?.map(|field| field.number))
+        })?;
+    let mut rows = IndexRows {
+        documents,
+        reader: Rc::new(reader),
+        condition,
+        order,
+        stored,
+        result,
+        shows_each_once,
+        notes,
+        page: None,
+    };
     let total = rows.prepare(&shown)?;
     let facts = facts_of(documents, index, &record, total, !shown.includes.is_empty())?;
     QueryResult::new(documents, Box::new(rows), shown, facts)

@@ -8,9 +8,10 @@ use indexing::{
 };
 use search::{FieldOptions, IndexReader, Indexing, Scoring};
 use storage::Transaction;
-use wire::IndexDefinition;
+use wire::{IndexDefinition, TermVector};
 
 use crate::error::QueryError;
+use crate::row_notes::HighlightedField;
 use crate::searched_fields::{ID_FIELD, SearchedFields};
 use crate::stored_projection::StoredField;
 
@@ -47,6 +48,35 @@ impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
         let is_declared =
             is_stored(definition, name) || !self.names.iter().any(|known| known == name);
         Ok(number.map(|number| StoredField { number, is_declared }))
+    }
+
+    /// The field whose values are highlighted under that name; `None` when the index does not keep what
+    /// it takes.
+    pub(crate) fn highlighted(&self, name: &str) -> Result<Option<HighlightedField>, QueryError> {
+        let (field, is_json) = match self.kind.as_ref() {
+            IndexKind::Auto(definition) => {
+                let is_kept = definition
+                    .fields()
+                    .iter()
+                    .any(|field| field.ways.highlight && field.name() == name);
+                (is_kept.then(|| search_field_name(name)), false)
+            }
+            IndexKind::Static(definition) => {
+                let vector = definition.field(name).term_vector;
+                let is_kept = is_stored(definition, name)
+                    && vector == Some(TermVector::WithPositionsAndOffsets);
+                (is_kept.then(|| name.to_owned()), true)
+            }
+        };
+        let Some(name) = field else { return Ok(None) };
+        let analyzer = self.options(&name).and_then(|options| options.effective_analyzer());
+        let number = self.reader.field(&name)?;
+        Ok(analyzer.zip(number).map(|(analyzer, number)| HighlightedField {
+            number,
+            name,
+            analyzer,
+            is_json,
+        }))
     }
 
     fn has_entries(&self, name: &str) -> bool {

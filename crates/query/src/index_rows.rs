@@ -14,6 +14,7 @@ use crate::error::QueryError;
 use crate::plan::ShownRows;
 use crate::result::{Row, RowSource, Rows};
 use crate::row_document::RowDocument;
+use crate::row_notes::{NotesOfRow, RowNotes};
 use crate::stored_projection::is_value;
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
@@ -31,6 +32,8 @@ pub(crate) struct IndexRows<'t, D, I> {
     pub(crate) result: Option<FieldId>,
     /// Whether further entries of a document are left out.
     pub(crate) shows_each_once: bool,
+    /// What is told of the rows beside them.
+    pub(crate) notes: RowNotes,
     /// The page that is wanted, once it is found.
     pub(crate) page: Option<Page>,
 }
@@ -140,6 +143,20 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
         }
         Ok(once.repeated())
     }
+
+    fn notes(&self, row: &Row<'t>) -> Result<NotesOfRow, QueryError> {
+        match row.entry {
+            Some(entry) if !self.notes.is_empty() => {
+                // A result has no id; its entry is called by the hash of its key.
+                let id = match row.document.id() {
+                    Some(id) => id,
+                    None => self.reader.document_id(entry)?.unwrap_or_default(),
+                };
+                self.notes.of_entry(&self.reader, &self.condition, entry, id)
+            }
+            Some(_) | None => Ok(NotesOfRow::default()),
+        }
+    }
 }
 
 /// The document behind an entry; `None` when it was deleted after the entry was made.
@@ -155,7 +172,7 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     let Some(document) = documents::get(documents, &id)? else { return Ok(None) };
     let stored = stored_of(reader, entry, stored)?;
     let document = RowDocument::Stored(document);
-    Ok(Some(Row { document, score: Some(score), stored, made: None }))
+    Ok(Some(Row { document, score: Some(score), stored, entry: Some(entry), made: None }))
 }
 
 /// The result behind an entry of a reduce.
@@ -170,7 +187,7 @@ fn row_of_result<'t, I: Transaction>(
     let values = reader.stored(entry)?.ok_or_else(|| gone.clone())?;
     let document = RowDocument::Result(Document::new(values.get(result)?.ok_or(gone)?)?);
     let stored = stored_of(reader, entry, stored)?;
-    Ok(Some(Row { document, score: Some(score), stored, made: None }))
+    Ok(Some(Row { document, score: Some(score), stored, entry: Some(entry), made: None }))
 }
 
 fn stored_of<'t, I: Transaction>(

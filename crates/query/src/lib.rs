@@ -20,6 +20,7 @@
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
+//! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
 //! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
 //! | `stored_projection` | values that an index stored, in a projection |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
@@ -27,6 +28,7 @@
 //! | `collection_execution`, `index_execution`, `index_rows`, `result` | the rows |
 #![forbid(unsafe_code)]
 
+mod asked_notes;
 mod collection_execution;
 mod condition;
 mod distinct;
@@ -35,6 +37,7 @@ mod error;
 mod filter_script;
 mod filtered_rows;
 mod group_by;
+mod highlight;
 mod id_selection;
 mod include_path;
 mod index_condition;
@@ -51,6 +54,7 @@ mod projection;
 mod result;
 mod row_counts;
 mod row_document;
+mod row_notes;
 mod row_script;
 mod search_words;
 mod searched_fields;
@@ -73,6 +77,7 @@ pub use plan::{
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use row_document::RowDocument;
+pub use row_notes::Notes;
 pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
 pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};

@@ -7,8 +7,9 @@ use rql::{
     ParseErrorKind, Query, SourceKind,
 };
 
+use crate::asked_notes::{AskedNotes, is_note};
 use crate::condition::{Chosen, is_id};
-use crate::error::QueryError;
+use crate::error::{QueryError, unknown_method};
 use crate::id_selection::IdSelection;
 use crate::include_path::IncludePath;
 use crate::paging::{PageWindow, Paging};
@@ -16,6 +17,9 @@ use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
 use crate::row_script::{PlannedLoad, is_script};
 
+/// Methods of INCLUDE.
+const INCLUDED_METHODS: [&str; 7] =
+    ["timings", "explanations", "highlight", "counters", "timeseries", "cmpxchg", "revisions"];
 /// The name of the pseudo index that answers queries over all documents.
 const ALL_DOCUMENTS_INDEX: &str = "AllDocs";
 
@@ -54,6 +58,8 @@ pub struct ShownRows {
     pub(crate) is_script: bool,
     /// How many rows the filter may look at; `None` without a filter.
     pub(crate) filter_limit: Option<u64>,
+    /// What is told of each row beside it.
+    pub(crate) notes: AskedNotes,
 }
 
 impl ShownRows {
@@ -141,7 +147,12 @@ pub fn plan(
     }
     let Chosen { ids, is_single_prefix } = asked.chosen(query.condition.as_ref())?;
     let order = asked.order(&ids)?;
-    let shown = asked.shown_rows(paging)?;
+    let mut shown = asked.shown_rows(paging)?;
+    if shown.notes.explanations.is_some() {
+        return Err(asked.invalid("Collection queries cannot return explanations."));
+    }
+    // Documents that no index found have nothing to highlight.
+    shown.notes = AskedNotes::default();
     let is_counted = !query.order_by.is_empty() || shown.window.page_size == 0;
     let is_total_unknown = is_single_prefix && !is_counted;
     Ok(Plan { source, index_name, is_total_unknown, ids, order, shown })
@@ -204,7 +215,8 @@ impl<'a> Asked<'a> {
         let shows_values = projection.is_some() || is_script;
         let is_distinct =
             shows_values && query.select.as_ref().is_some_and(|select| select.distinct);
-        let paths = query.include.iter().filter(|item| !is_timings(item));
+        self.refuse_unknown_includes()?;
+        let paths = query.include.iter().filter(|item| !is_timings(item) && !is_note(item));
         let includes = paths.map(|item| self.include(item, projection.as_ref()));
         Ok(ShownRows {
             window: PageWindow::of(self, paging)?,
@@ -214,6 +226,7 @@ impl<'a> Asked<'a> {
             loads,
             is_script,
             filter_limit: self.filter_limit()?,
+            notes: self.notes()?,
         })
     }
 
@@ -228,6 +241,22 @@ impl<'a> Asked<'a> {
         }
         if query.update.is_some() {
             return Err(self.not_yet("an UPDATE clause", None));
+        }
+        Ok(())
+    }
+
+    /// Refuses methods of INCLUDE that there are not, and arguments that they do not take.
+    fn refuse_unknown_includes(&self) -> Result<(), QueryError> {
+        for item in &self.query.include {
+            let Expression::Method(call) = item else { continue };
+            if !INCLUDED_METHODS.iter().any(|known| call.is(known)) {
+                return Err(unknown_method(&call.name, &INCLUDED_METHODS));
+            }
+            if call.is("timings") && !call.arguments.is_empty() {
+                return Err(
+                    self.invalid("Method 'timings()' expects zero arguments to be provided")
+                );
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::BoundProjection;
-use search::SearchError;
+use search::{EntryId, SearchError};
 use storage::Transaction;
 
 use crate::distinct::{Content, ContentOf, DistinctRows};
@@ -22,6 +22,7 @@ use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
 use crate::row_counts::RowCounts;
 use crate::row_document::{Marked, RowDocument};
+use crate::row_notes::{Notes, NotesOfRow};
 use crate::row_script::{self, Beside, BoundScripts, RowHost, arguments_of, load_beside};
 
 /// Filtered rows that are kept until they are written; more are filtered again.
@@ -35,6 +36,8 @@ pub struct Row<'t> {
     pub score: Option<f32>,
     /// What an index stored of it, JSON, by projected field; empty when nothing is taken from there.
     pub(crate) stored: Vec<Option<&'t [u8]>>,
+    /// The entry of an index behind it.
+    pub(crate) entry: Option<EntryId>,
     /// The objects that a script made of it, JSON, when they were looked at already.
     pub(crate) made: Option<Vec<Vec<u8>>>,
 }
@@ -42,7 +45,7 @@ pub struct Row<'t> {
 impl<'t> Row<'t> {
     pub(crate) fn of_document(document: DocumentRow<'t>) -> Self {
         let document = RowDocument::Stored(document);
-        Self { document, score: None, stored: Vec::new(), made: None }
+        Self { document, score: None, stored: Vec::new(), entry: None, made: None }
     }
 }
 
@@ -57,6 +60,11 @@ pub(crate) trait RowSource<'t> {
     /// How many rows of [`RowSource::rows`] are left out because they repeat a document.
     fn repeated(&self, _first: usize, _count: usize) -> Result<u64, QueryError> {
         Ok(0)
+    }
+
+    /// What is told of a row beside it.
+    fn notes(&self, _row: &Row<'t>) -> Result<NotesOfRow, QueryError> {
+        Ok(NotesOfRow::default())
     }
 }
 
@@ -98,6 +106,7 @@ pub struct QueryResult<'t, T> {
     filtered: Option<Filtered>,
     facts: ResultFacts,
     included: Included,
+    notes: Notes,
     /// Ids that scripts wanted to be given along.
     wanted: Rc<RefCell<Vec<String>>>,
 }
@@ -134,6 +143,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             filtered: None,
             facts,
             included: Included::default(),
+            notes: Notes::default(),
             wanted: Rc::default(),
         };
         if !result.shown.needs_scripts() {
@@ -343,7 +353,25 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if !self.shown.includes.is_empty() {
             self.included.add(&row.document, &self.shown)?;
         }
+        if !self.shown.notes.is_empty() {
+            self.notes.add(&self.shown.notes, self.source.notes(&row)?)?;
+        }
         Ok(Some(row))
+    }
+
+    /// What is told of the rows that [`QueryResult::next_row`] has given, beside them.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// Whether fragments of the rows are asked for.
+    pub fn wants_highlights(&self) -> bool {
+        !self.shown.notes.highlights.is_empty()
+    }
+
+    /// Whether the scores of the rows are to be explained.
+    pub fn wants_explanations(&self) -> bool {
+        self.shown.notes.explanations.is_some()
     }
 
     /// Appends a row as JSON: the whole document or its projection.

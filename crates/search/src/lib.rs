@@ -19,6 +19,7 @@
 //! | `reader`, `entry_view` | fields, terms and entries |
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
 //! | `search`, `sort`, `sorted_walk`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `explain` | why an entry has its score |
 //! | `facets`, `suggest` | what else can be asked of matches and terms |
 //! | `analysis` | how texts become terms |
 //! | `check` | whether everything agrees with itself |
@@ -34,6 +35,7 @@ mod entry;
 mod entry_set;
 mod entry_view;
 mod error;
+mod explain;
 mod facets;
 mod fields;
 mod ids;
@@ -67,6 +69,7 @@ pub use crate::{
     entry::{ENTRY_BYTES_MAX, EntryBuilder},
     entry_view::{EntryView, FieldTerms},
     error::SearchError,
+    explain::Explanation,
     facets::{FACET_TERMS_MAX, Facet, Matches, NumberSummary},
     fields::{
         DOCUMENT_ID_FIELD, FIELD_NAME_BYTES_MAX, FIELDS_MAX, Field, FieldOptions, FieldSet,

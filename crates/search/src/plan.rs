@@ -41,7 +41,12 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
     }
 
     pub(crate) fn plan(&self, query: &Query) -> Planned<'t> {
-        self.node(query, 1.0, 0)
+        self.plan_boosted(query, 1.0)
+    }
+
+    /// As [`Planner::plan`], with all scores multiplied.
+    pub(crate) fn plan_boosted(&self, query: &Query, boost: f32) -> Planned<'t> {
+        self.node(query, boost, 0)
     }
 
     fn node(&self, query: &Query, boost: f32, depth: usize) -> Planned<'t> {

@@ -6,7 +6,7 @@ const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
 /// How much rarer terms count, for a term in `matching` of `entries`.
-fn inverse_frequency(entries: u64, matching: u64) -> f32 {
+pub(crate) fn inverse_frequency(entries: u64, matching: u64) -> f32 {
     let (entries, matching) = (entries.max(matching) as f64, matching as f64);
     (1.0 + (entries - matching + 0.5) / (matching + 0.5)).ln() as f32
 }

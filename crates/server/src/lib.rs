@@ -32,6 +32,7 @@ mod machine;
 mod memory_plan;
 mod node_address;
 mod piece_sender;
+mod query_notes;
 mod query_timings;
 mod request_body;
 mod resource_log;

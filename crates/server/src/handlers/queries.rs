@@ -30,6 +30,7 @@ use crate::{
     index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, target_of},
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
+    query_notes,
     query_timings::{QueryTimings, milliseconds},
     router::Answering,
     running_queries::{QueryFacts, RunningQuery},
@@ -217,6 +218,7 @@ fn answer(
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
     }
+    refuse_notes_of_a_stream(shape, &result)?;
     let etag = result.result_etag().to_string();
     if shape == Shape::Page && call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
@@ -242,6 +244,20 @@ fn answer(
             answer.with_content_type("text/csv").with_header("content-disposition", &disposition)
         }
     })
+}
+
+/// Only pages have a place for what is told of rows beside them.
+fn refuse_notes_of_a_stream(
+    shape: Shape,
+    result: &QueryResult<'_, ReadTransaction>,
+) -> Result<(), ProtocolError> {
+    let message = match shape {
+        Shape::Page => return Ok(()),
+        _ if result.wants_highlights() => "Highlighting is not supported by this type of query.",
+        _ if result.wants_explanations() => "Explanations are not supported by this type of query.",
+        Shape::Stream | Shape::Lines | Shape::Csv => return Ok(()),
+    };
+    Err(ProtocolError::new(ErrorKind::NotSupported, message))
 }
 
 /// The name under which a browser keeps the rows.
@@ -496,6 +512,7 @@ impl Prepared {
                     out.extend_from_slice(shape.as_bytes());
                     out.push(b'}');
                 }
+                query_notes::write(result.notes(), out);
                 if self.shows_query {
                     // It goes behind everything else.
                     out.pop();

@@ -18,6 +18,7 @@ mod lucene_queries;
 mod map_reduce;
 mod operations;
 mod queries;
+mod query_notes;
 mod resources;
 mod storage_reports;
 mod test_server;
