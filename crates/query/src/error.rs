@@ -29,6 +29,8 @@ pub enum Family {
     Argument,
     /// The text of `lucene()` does not follow its syntax.
     Lucene,
+    /// The query names a sorter that does not exist.
+    MissingSorter,
     /// The query is fine but the stored documents could not be read.
     Documents,
     /// The query is fine but the files of the index could not be read.
@@ -71,6 +73,11 @@ pub enum QueryError {
     /// The text of `lucene()` does not follow its syntax.
     Lucene {
         /// Where and why.
+        message: String,
+    },
+    /// A sorter that there is not.
+    MissingSorter {
+        /// Which.
         message: String,
     },
     /// A method that there is not.
@@ -122,6 +129,7 @@ impl QueryError {
             }
             QueryError::Argument { .. } => Family::Argument,
             QueryError::Lucene { .. } => Family::Lucene,
+            QueryError::MissingSorter { .. } => Family::MissingSorter,
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
             QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
@@ -152,6 +160,7 @@ impl fmt::Display for QueryError {
             QueryError::InvalidOperation { message }
             | QueryError::Argument { message }
             | QueryError::Lucene { message }
+            | QueryError::MissingSorter { message }
             | QueryError::Method { message } => out.write_str(message),
             QueryError::MissingIndex { name } => {
                 write!(out, "There is no index with '{name}' name.")
@@ -183,6 +192,7 @@ impl Error for QueryError {
             QueryError::Script(error) => Some(error),
             QueryError::Argument { .. }
             | QueryError::Lucene { .. }
+            | QueryError::MissingSorter { .. }
             | QueryError::Method { .. }
             | QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }

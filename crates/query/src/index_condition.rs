@@ -96,6 +96,11 @@ impl<'a> Conditions<'_, 'a> {
         match value {
             Expression::Field(path) => self.asked.searched_field(self.fields, path, look),
             id if is_id(id) => self.asked.id_field(self.fields),
+            Expression::Method(call) if call.is("cmpxchg") => {
+                let message = "The method CompareExchange on the left side inside the WHERE clause \
+                               is not supported.";
+                Err(QueryError::Argument { message: message.to_owned() })
+            }
             Expression::Method(call) => match self.asked.aggregate_path(call)? {
                 Some(path) => self.asked.searched_field(self.fields, &path, look),
                 None => Err(self.unknown_method(call)),
@@ -266,10 +271,7 @@ impl<'a> Conditions<'_, 'a> {
 
     fn fuzzy(&self, call: &'a MethodCall, look: Look) -> Result<Query, QueryError> {
         let [condition, similarity] = call.arguments.as_slice() else {
-            let count = call.arguments.len();
-            return Err(self.asked.invalid(format!(
-                "Method fuzzy() requires two arguments, but was called with {count}"
-            )));
+            return Err(self.asked.invalid("Method fuzzy() expects to have two arguments"));
         };
         let similarity = self.factor(similarity, "fuzzy")?;
         if !(0.0..=1.0).contains(&similarity) {
@@ -292,7 +294,8 @@ impl<'a> Conditions<'_, 'a> {
 
     fn proximity(&self, call: &'a MethodCall) -> Result<Query, QueryError> {
         let [Expression::Method(search), distance] = call.arguments.as_slice() else {
-            let message = "Method proximity() expects search() and a number as its arguments";
+            let message =
+                "Method proximity() expects that first argument will be a method expression";
             return Err(self.asked.invalid(message));
         };
         let Sought::Long(slop) = self.asked.sought(distance)? else {

@@ -20,6 +20,7 @@ use crate::index_fields::FieldsOfIndex;
 use crate::index_rows::IndexRows;
 use crate::paging::{Paging, as_long};
 use crate::parameters::Asked;
+use crate::projection::Projection;
 use crate::result::{IndexFacts, QueryResult, ResultFacts};
 use crate::row_notes::RowNotes;
 use crate::stored_projection::ProjectionBehavior;
@@ -69,7 +70,23 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     let order = asked.index_order(&fields, snapshot.seed)?;
     let mut shown = asked.shown_rows(paging)?;
     let stored = match &mut shown.projection {
+        None if shown.is_script => {
+            let all_stored = fields.all_stored()?;
+            shown.script_fields = asked.script_fields(&all_stored, options.projection)?;
+            all_stored.iter().map(|(_, number)| Some(*number)).collect()
+        }
         None => Vec::new(),
+        Some(projection) if projection.is_all_stored_fields() => {
+            let all_stored = fields.all_stored()?;
+            *projection = Projection::of_stored(all_stored.iter().map(|(name, _)| name.as_str()));
+            let number = |name: &str| fields.stored(name);
+            projection.look_in_index(
+                &asked,
+                index.name(),
+                ProjectionBehavior::FromIndex,
+                &number,
+            )?
+        }
         Some(projection) => {
             let number = |name: &str| fields.stored(name);
             if index.has_reduce() {

@@ -6,7 +6,7 @@ use indexing::{
     AutoIndexDefinition, Index, IndexKind, IndexRecord, exact_field_name, is_stored,
     search_field_name, static_field_options, time_field_name,
 };
-use search::{FieldOptions, IndexReader, Indexing, Scoring};
+use search::{FieldId, FieldOptions, IndexReader, Indexing, Scoring};
 use storage::Transaction;
 use wire::{IndexDefinition, TermVector};
 
@@ -48,6 +48,14 @@ impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
         let is_declared =
             is_stored(definition, name) || !self.names.iter().any(|known| known == name);
         Ok(number.map(|number| StoredField { number, is_declared }))
+    }
+
+    /// The fields whose values the definition says are kept, by name.
+    pub(crate) fn all_stored(&self) -> Result<Vec<(String, FieldId)>, QueryError> {
+        let IndexKind::Static(definition) = self.kind.as_ref() else { return Ok(Vec::new()) };
+        let known = self.reader.fields()?.into_iter();
+        let stored = known.filter(|field| is_stored(definition, &field.name));
+        Ok(stored.map(|field| (field.name, field.id)).collect())
     }
 
     /// The field whose values are highlighted under that name; `None` when the index does not keep what

@@ -57,7 +57,19 @@ impl<'a> Asked<'a> {
                 };
                 Ok(SortBy::Random(xxh3_64(seed.as_bytes())))
             }
-            ("spatial.distance" | "custom" | "count" | "sum", _) => {
+            // There is no way to put a sorter here.
+            ("custom", [_, Expression::Literal(Literal::String(name))]) => {
+                let message = format!("There is no sorter with '{name}' name.");
+                Err(QueryError::MissingSorter { message })
+            }
+            ("custom", arguments) => {
+                let count = arguments.len();
+                let message = format!(
+                    "Invalid ORDER BY 'custom()' call, expected two arguments, got {count}"
+                );
+                Err(self.invalid(message))
+            }
+            ("spatial.distance" | "count" | "sum", _) => {
                 Err(self.not_yet(format!("'order by {}()'", call.name), Some(call.offset)))
             }
             _ => Err(self.invalid(format!("Invalid ORDER BY method call {}", call.name))),

@@ -22,7 +22,7 @@
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
 //! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
-//! | `stored_projection` | values that an index stored, in a projection |
+//! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
 //! | `collection_execution`, `index_execution`, `index_rows`, `result` | the rows |
@@ -56,6 +56,7 @@ mod row_counts;
 mod row_document;
 mod row_notes;
 mod row_script;
+mod script_fields;
 mod search_words;
 mod searched_fields;
 mod shown_entries;

@@ -4,7 +4,7 @@ use blittable::Object;
 use model::CollectionName;
 use rql::{
     Declaration, DeclarationKind, Expression, FieldPath, Literal, OrderByItem, Ordering,
-    ParseErrorKind, Query, SourceKind,
+    ParseErrorKind, PathStep, Query, Select, SelectItem, Selection, SourceKind,
 };
 
 use crate::asked_notes::{AskedNotes, is_note};
@@ -16,6 +16,7 @@ use crate::paging::{PageWindow, Paging};
 use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
 use crate::row_script::{PlannedLoad, is_script};
+use crate::script_fields::ScriptFields;
 
 /// Methods of INCLUDE.
 const INCLUDED_METHODS: [&str; 7] =
@@ -60,6 +61,10 @@ pub struct ShownRows {
     pub(crate) filter_limit: Option<u64>,
     /// What is told of each row beside it.
     pub(crate) notes: AskedNotes,
+    /// Which of the loaded documents is shown in the place of the row; `None` for the row.
+    pub(crate) shows_loaded: Option<usize>,
+    /// What an index stored for the script that makes the rows.
+    pub(crate) script_fields: ScriptFields,
 }
 
 impl ShownRows {
@@ -124,6 +129,14 @@ pub fn parse(text: &str) -> Result<Query, QueryError> {
             }
         }
     })
+}
+
+/// The loaded document that is all that a `select` shows.
+fn only_loaded(select: &Select, loads: &[PlannedLoad]) -> Option<usize> {
+    let Selection::Items(items) = &select.selection else { return None };
+    let [SelectItem { value: Expression::Field(path), .. }] = items.as_slice() else { return None };
+    let [PathStep::Name { name, .. }] = path.steps.as_slice() else { return None };
+    loads.iter().position(|load| load.alias == *name && !load.many)
 }
 
 /// Decides how to answer `query`.
@@ -207,7 +220,9 @@ impl<'a> Asked<'a> {
                            none had";
             return Err(self.invalid(message));
         }
+        let shows_loaded = query.select.as_ref().and_then(|select| only_loaded(select, &loads));
         let projection = match &query.select {
+            Some(_) if shows_loaded.is_some() => None,
             Some(select) if !is_script => self.projection(select, &loads)?,
             Some(_) | None => None,
         };
@@ -227,6 +242,8 @@ impl<'a> Asked<'a> {
             is_script,
             filter_limit: self.filter_limit()?,
             notes: self.notes()?,
+            shows_loaded,
+            script_fields: ScriptFields::default(),
         })
     }
 

@@ -3,18 +3,24 @@
 //! A projected row carries `@metadata` of its own that marks it as a projection, so that clients do
 //! not take it for the document.
 
-use blittable::{write_json, write_json_string};
-use documents::{FieldPath as DocumentPath, FieldStep, Found};
+use blittable::{Value, write_json, write_json_string};
+use documents::{DocumentRow, FieldPath as DocumentPath, FieldStep, Found};
 use model::date;
-use rql::{Expression, FieldPath, Literal, PathStep, Select, SelectItem, Selection};
+use rql::{
+    Expression, FieldPath, Literal, MethodCall, PathStep, Select, SelectItem, Selection, nearest,
+};
 
 use crate::condition::is_id;
 use crate::error::QueryError;
-use crate::parameters::{Asked, place_of};
+use crate::parameters::{Asked, Worth, place_of};
 use crate::result::Row;
 use crate::row_document::{Marked, RowDocument};
-use crate::row_script::{Beside, PlannedLoad};
+use crate::row_script::{Beside, PlannedLoad, with_id};
 use crate::stored_projection::{Lookup, Missing, write_stored};
+
+/// Methods of SELECT that are known and not answered yet.
+const SELECTED_METHODS: [&str; 7] =
+    ["counter", "timeseries", "cmpxchg", "facet", "suggest", "getMetadata", "score"];
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +55,8 @@ pub(crate) enum ProjectedValue {
         /// know this of fields that are written with the alias of the source.
         absent_when_missing: bool,
     },
+    /// The document itself, or a loaded one; absent when it is missing.
+    Document(Option<usize>),
     /// A field of a document that is loaded beside the row; absent when it is missing.
     Loaded {
         /// Which of the loaded documents.
@@ -81,6 +89,11 @@ impl<'a> Asked<'a> {
         let mut fields: Vec<ProjectedField> = Vec::with_capacity(items.len());
         for item in items {
             let field = self.projected_field(item, loads)?;
+            if field.name == "@metadata" {
+                let message = "Every row has a '@metadata' of its own; give the metadata of the \
+                               document another name with 'as'";
+                return Err(self.invalid(message));
+            }
             if fields.iter().any(|earlier| earlier.name == field.name) {
                 return Err(self.duplicate_alias(&field.name));
             }
@@ -100,20 +113,36 @@ impl<'a> Asked<'a> {
                 Some(loaded) => loaded,
                 None => self.projected_path(path)?,
             },
-            Expression::Literal(Literal::Parameter(_)) => {
-                return Err(self.not_yet("a parameter in SELECT", None));
+            Expression::Literal(literal @ Literal::Parameter(name)) => {
+                let mut json = Vec::new();
+                if let Worth::Parameter(value) = self.worth(literal)? {
+                    write_json(&value, &mut json)?;
+                }
+                (name.clone(), ProjectedValue::Constant(json))
             }
             Expression::Literal(literal) => constant(literal),
             Expression::Method(call) => match self.selected_of_group(call)? {
                 Some(of_group) => of_group,
-                None => {
-                    let part = format!("'{}()' in SELECT", call.name);
-                    return Err(self.not_yet(part, Some(call.offset)));
-                }
+                None => return Err(self.selected_method(call)),
             },
             other => return Err(self.not_yet("a condition in SELECT", place_of(other))),
         };
         Ok(ProjectedField { name: item.alias.clone().unwrap_or(implied_name), value })
+    }
+
+    fn selected_method(&self, call: &MethodCall) -> QueryError {
+        let name = &call.name;
+        if ["count", "sum", "key"].iter().any(|known| call.is(known)) {
+            return self.invalid(format!("{name} may only be used in group by queries"));
+        }
+        if SELECTED_METHODS.iter().any(|known| call.is(known)) {
+            return self.not_yet(format!("'{name}()' in SELECT"), Some(call.offset));
+        }
+        let declared = self.query.declarations.iter().map(|declared| declared.name.as_str());
+        let known: Vec<&str> = SELECTED_METHODS.into_iter().chain(declared).collect();
+        let hint = nearest(name, &known).map(|known| format!(". Did you mean '{known}'?"));
+        let hint = hint.unwrap_or_default();
+        self.invalid(format!("Unknown method call in SELECT clause: '{name}' method{hint}"))
     }
 
     /// A path that starts from a loaded document.
@@ -125,7 +154,7 @@ impl<'a> Asked<'a> {
         let Some(PathStep::Name { name, .. }) = path.steps.first() else { return Ok(None) };
         let Some(at) = loads.iter().position(|load| load.alias == *name) else { return Ok(None) };
         match path.without_alias(Some(name)) {
-            None => Err(self.not_yet("a whole loaded document in SELECT", Some(path.offset))),
+            None => Ok(Some((name.clone(), ProjectedValue::Document(Some(at))))),
             Some(inner) => {
                 let value = ProjectedValue::Loaded { at, path: document_path(&inner) };
                 Ok(Some((inner.text(), value)))
@@ -136,13 +165,10 @@ impl<'a> Asked<'a> {
     fn projected_path(&self, path: &FieldPath) -> Result<(String, ProjectedValue), QueryError> {
         self.require_known_alias(path)?;
         let Some(inner) = path.without_alias(self.alias()) else {
-            return Err(self.not_yet("a whole document inside SELECT", Some(path.offset)));
+            return Ok((path.text(), ProjectedValue::Document(None)));
         };
         let absent_when_missing = inner.steps.len() < path.steps.len();
         let value = match inner.text().as_str() {
-            "@metadata" => {
-                return Err(self.not_yet("'@metadata' in SELECT", Some(path.offset)));
-            }
             "@metadata.@last-modified" => ProjectedValue::LastModified,
             text => ProjectedValue::Field {
                 path: document_path(&inner),
@@ -285,6 +311,24 @@ fn write_group_key(
     Ok(())
 }
 
+/// Appends a document as a value.
+fn write_document(document: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+    let body = with_id(document)?;
+    Ok(write_json(&Value::Object(body.as_view().root()), out)?)
+}
+
+fn write_documents(documents: &[DocumentRow<'_>], out: &mut Vec<u8>) -> Result<(), QueryError> {
+    out.push(b'[');
+    for (number, document) in documents.iter().enumerate() {
+        if 0 < number {
+            out.push(b',');
+        }
+        write_document(document, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
 impl ProjectedField {
     /// Appends name, value and a comma. Tells whether the document was looked at.
     fn write_json(
@@ -337,6 +381,18 @@ impl ProjectedField {
                     }
                 }
             }
+            ProjectedValue::Document(None) => match document {
+                RowDocument::Stored(document) => write_document(document, out)?,
+                RowDocument::Result(result) => result.write_json(out)?,
+            },
+            ProjectedValue::Document(Some(at)) => match beside.get(*at) {
+                Some(Beside::One(Some(loaded))) => write_document(loaded, out)?,
+                Some(Beside::Many(loaded)) => write_documents(loaded, out)?,
+                Some(Beside::One(None)) | None => {
+                    out.truncate(mark);
+                    return Ok(looks_at_document);
+                }
+            },
             ProjectedValue::Loaded { at, path } => {
                 let found = match beside.get(*at) {
                     Some(Beside::One(Some(loaded))) => path.find(loaded.body().root())?,

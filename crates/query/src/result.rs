@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
-use script::BoundProjection;
+use script::{Argument, BoundProjection};
 use search::{EntryId, SearchError};
 use storage::Transaction;
 
@@ -23,7 +23,9 @@ use crate::plan::ShownRows;
 use crate::row_counts::RowCounts;
 use crate::row_document::{Marked, RowDocument};
 use crate::row_notes::{Notes, NotesOfRow};
-use crate::row_script::{self, Beside, BoundScripts, RowHost, arguments_of, load_beside};
+use crate::row_script::{
+    self, Beside, BoundScripts, RowHost, arguments_of, load_beside, script_document,
+};
 
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
@@ -241,7 +243,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 return Err(SearchError::Interrupted.into());
             }
             let beside = load_beside(documents, &loads, &row.document)?;
-            let arguments = arguments_of(&row.document, &beside)?;
+            let arguments = arguments_of(script_document(&row.document), &beside)?;
             let mut host = RowHost { documents, included: &wanted };
             row_script::passes(filter, &arguments, &mut host)
         };
@@ -263,11 +265,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let Some(script) = self.scripts.and_then(BoundScripts::rows) else {
             return Err(without_scripts());
         };
-        let wanted = Rc::clone(&self.wanted);
+        let (wanted, stored) = (Rc::clone(&self.wanted), self.shown.script_fields.clone());
         Ok(Box::new(move |row| {
             let beside = load_beside(documents, &loads, &row.document)?;
+            let arguments = arguments_of(stored.document_of(row)?, &beside)?;
             let mut host = RowHost { documents, included: &wanted };
-            Ok(Content::Made(made_by(script, row, &beside, &mut host)?))
+            Ok(Content::Made(made_by(script, &arguments, &mut host)?))
         }))
     }
 
@@ -336,7 +339,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 
     /// Whether rows are projections instead of documents.
     pub fn is_projection(&self) -> bool {
-        self.shown.projection.is_some() || self.shown.is_script
+        self.shown.projection.is_some() || self.shown.is_script || self.shown.shows_loaded.is_some()
     }
 
     /// The next row.
@@ -388,6 +391,9 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if self.shown.is_script {
             return self.write_script_row(row, &beside, out);
         }
+        if let Some(at) = self.shown.shows_loaded {
+            return write_loaded(row, beside.get(at), out);
+        }
         match &self.shown.projection {
             Some(projection) => projection.write_json(row, &beside, out),
             None => row.document.write_json(row.score, out),
@@ -414,8 +420,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             None => {
                 let script = self.scripts.and_then(BoundScripts::rows);
                 let script = script.ok_or_else(without_scripts)?;
+                let document = self.shown.script_fields.document_of(row)?;
+                let arguments = arguments_of(document, beside)?;
                 let mut host = RowHost { documents: self.documents, included: &self.wanted };
-                Cow::Owned(made_by(script, row, beside, &mut host)?)
+                Cow::Owned(made_by(script, &arguments, &mut host)?)
             }
         };
         for (number, object) in objects.iter().enumerate() {
@@ -449,6 +457,22 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     }
 }
 
+/// Appends a loaded document in the place of a row; what was not found shows nothing.
+fn write_loaded(
+    row: &Row<'_>,
+    loaded: Option<&Beside<'_>>,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    if let Some(Beside::One(Some(document))) = loaded {
+        let score = row.score.unwrap_or_default();
+        return Ok(documents::write_found_document_json(document, Some(score), out)?);
+    }
+    out.push(b'{');
+    row.document.write_metadata(row.score, Marked::FromDocument, out);
+    out.push(b'}');
+    Ok(())
+}
+
 fn without_scripts() -> QueryError {
     let message = "A part of this query is a script, and nobody runs it";
     QueryError::InvalidOperation { message: message.to_owned() }
@@ -457,12 +481,10 @@ fn without_scripts() -> QueryError {
 /// The objects that a script makes of a row, as JSON.
 fn made_by<T: Transaction>(
     script: &BoundProjection<'_>,
-    row: &Row<'_>,
-    beside: &[Beside<'_>],
+    arguments: &[Argument],
     host: &mut RowHost<'_, T>,
 ) -> Result<Vec<Vec<u8>>, QueryError> {
-    let arguments = arguments_of(&row.document, beside)?;
-    let values = row_script::run(script, &arguments, host)?;
+    let values = row_script::run(script, arguments, host)?;
     let json = values.iter().map(|value| {
         let mut json = Vec::new();
         value.write_json(&mut json)?;

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blittable::{Edit, Item, Object, Value};
+use blittable::{BlittableBuf, Edit, Item, Object, Value};
 use documents::{DocumentRow, FieldPath, Found};
 use model::DocumentId;
 use rql::{DeclarationKind, Expression, Query, Select, SelectItem, Selection};
@@ -165,7 +165,7 @@ pub(crate) struct PlannedLoad {
     /// Which of the row's documents the path starts from.
     from: usize,
     path: FieldPath,
-    many: bool,
+    pub(crate) many: bool,
     /// The name of the loaded document.
     pub(crate) alias: String,
 }
@@ -248,12 +248,12 @@ fn collect_ids(found: &Found<'_>, ids: &mut Vec<String>) -> Result<(), QueryErro
     Ok(())
 }
 
-/// A row's documents as arguments of the script.
+/// A row's documents as arguments of the script: `row` as the script is to see it, and those loaded.
 pub(crate) fn arguments_of(
-    row: &RowDocument<'_>,
+    row: ScriptDocument,
     beside: &[Beside<'_>],
 ) -> Result<Vec<Argument>, QueryError> {
-    let mut arguments = vec![Argument::Document(script_document(row))];
+    let mut arguments = vec![Argument::Document(row)];
     for documents in beside {
         arguments.push(match documents {
             Beside::One(Some(document)) => Argument::Document(loaded_document(document)?),
@@ -268,7 +268,7 @@ pub(crate) fn arguments_of(
     Ok(arguments)
 }
 
-fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
+pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     DocumentInfo {
         id: document.id().into(),
         change_vector: document.change_vector().into(),
@@ -276,20 +276,24 @@ fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
-fn script_document(row: &RowDocument<'_>) -> ScriptDocument {
+pub(crate) fn script_document(row: &RowDocument<'_>) -> ScriptDocument {
     match row.stored() {
         Some(document) => ScriptDocument::new(row.to_buf(), info_of(document)),
         None => ScriptDocument::unstored(row.to_buf()),
     }
 }
 
-/// A document that is shown inside of a row says in its metadata which one it is.
 fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {
+    Ok(ScriptDocument::new(with_id(document)?, info_of(document)))
+}
+
+/// A document that is shown inside of a row says in its metadata which one it is.
+pub(crate) fn with_id(document: &DocumentRow<'_>) -> Result<BlittableBuf, QueryError> {
     let edits = [Edit::Set { path: &["@metadata", "@id"], item: Item::String(document.id()) }];
-    let body = blittable::modify(&document.body(), &edits).map_err(|error| {
-        QueryError::InvalidOperation { message: format!("A loaded document is too large: {error}") }
-    })?;
-    Ok(ScriptDocument::new(body, info_of(document)))
+    blittable::modify(&document.body(), &edits).map_err(|error| {
+        let message = format!("A document inside of a row is too large: {error}");
+        QueryError::InvalidOperation { message }
+    })
 }
 
 /// What a row's script may ask for.

@@ -131,9 +131,11 @@ impl<'a> Asked<'a> {
             Expression::Field(path) => {
                 Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
             }
+            Expression::Method(call) if call.is("cmpxchg") => {
+                Err(self.not_yet("'cmpxchg()', a value of compare exchange,", Some(call.offset)))
+            }
             Expression::Method(call) => {
-                let part = format!("'{}()' as a value", call.name);
-                Err(self.not_yet(part, Some(call.offset)))
+                Err(QueryError::Argument { message: format!("Unknown method {}", call.name) })
             }
             _ => Err(self.invalid(format!("Expected value, but got: {expression}"))),
         }

@@ -7,12 +7,14 @@
 use std::borrow::Cow;
 
 use blittable::{JsonKind, JsonReader, ParseError, write_json_string};
+use documents::{FieldPath as DocumentPath, FieldStep};
 use indexing::IndexValue;
 use search::{FieldId, SearchError};
 
 use crate::error::QueryError;
 use crate::parameters::Asked;
-use crate::projection::{ProjectedValue, Projection};
+use crate::projection::{ProjectedField, ProjectedValue, Projection};
+use crate::script_fields::ScriptFields;
 
 /// How deep stored arrays may lie in arrays; what is deeper is written as it is.
 const NESTED_ARRAYS_MAX: u32 = 64;
@@ -151,6 +153,52 @@ impl Projection {
         let (index_name, query) = (index_name.to_owned(), asked.query.text.as_str().to_owned());
         self.lookup = Lookup { in_index, in_document, missing, index_name, query };
         Ok(if in_index { numbers } else { Vec::new() })
+    }
+}
+
+/// What a `select` names to be shown everything that an index stored.
+const ALL_STORED_FIELDS: &str = "__all_stored_fields";
+
+impl Projection {
+    /// Whether it shows everything that an index stored.
+    pub(crate) fn is_all_stored_fields(&self) -> bool {
+        let is_that = |field: &ProjectedField| {
+            matches!(&field.value, ProjectedValue::Field { index_field, .. }
+                if index_field == ALL_STORED_FIELDS)
+        };
+        matches!(self.fields.as_slice(), [field] if is_that(field))
+    }
+
+    /// Everything that an index stored, in the order of the names.
+    pub(crate) fn of_stored<'n>(names: impl Iterator<Item = &'n str>) -> Projection {
+        let field = |name: &str| ProjectedField {
+            name: name.to_owned(),
+            value: ProjectedValue::Field {
+                path: DocumentPath::new(vec![FieldStep::Member(name.to_owned())]),
+                index_field: name.to_owned(),
+                absent_when_missing: true,
+            },
+        };
+        Projection { fields: names.map(field).collect(), lookup: Lookup::default() }
+    }
+}
+
+impl Asked<'_> {
+    /// What a script sees of the stored fields of an index.
+    pub(crate) fn script_fields(
+        &self,
+        stored: &[(String, FieldId)],
+        behavior: ProjectionBehavior,
+    ) -> Result<ScriptFields, QueryError> {
+        let names = || stored.iter().map(|(name, _)| name.clone()).collect();
+        match behavior {
+            ProjectionBehavior::Default => Ok(ScriptFields { names: names(), are_alone: false }),
+            ProjectionBehavior::FromIndex => Ok(ScriptFields { names: names(), are_alone: true }),
+            ProjectionBehavior::FromDocument => Ok(ScriptFields::default()),
+            ProjectionBehavior::FromIndexOrThrow | ProjectionBehavior::FromDocumentOrThrow => {
+                Err(self.not_yet("a script and a ProjectionBehavior that throws", None))
+            }
+        }
     }
 }
 

@@ -78,6 +78,9 @@ kinds! {
     JavaScript = 500 "Raven.Client.Exceptions.Documents.Patching.JavaScriptException";
     /// A query that cannot be parsed.
     QueryParse = 500 "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
+    /// No sorter of that name.
+    SorterDoesNotExist = 500
+        "Raven.Client.Exceptions.Documents.Sorters.SorterDoesNotExistException";
     /// A text that does not follow Lucene's query syntax.
     LuceneParse = 500 "Lucene.Net.QueryParsers.ParseException";
     /// No index of that name.

@@ -645,6 +645,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Argument => ErrorKind::Argument,
         Family::Lucene => ErrorKind::LuceneParse,
+        Family::MissingSorter => ErrorKind::SorterDoesNotExist,
         Family::Index => ErrorKind::Internal,
         Family::Interrupted => return canceled(),
         Family::Script => ErrorKind::JavaScript,

@@ -20,6 +20,7 @@ mod operations;
 mod queries;
 mod query_notes;
 mod resources;
+mod selected_rows;
 mod storage_reports;
 mod test_server;
 mod web_sockets;
