@@ -256,6 +256,8 @@ pub struct MethodCall {
     pub name: String,
     /// The arguments in order.
     pub arguments: Vec<Expression>,
+    /// Its name in the result, where the call is an argument: `facet(Brand, sum(Cost) as Total)`.
+    pub alias: Option<String>,
     /// Where the call starts.
     pub offset: Offset,
 }

@@ -25,5 +25,5 @@ pub use ast::{
 };
 pub use error::{Found, ParseError, ParseErrorKind};
 pub use keyword::nearest;
-pub use parser::{NESTING_DEPTH_MAX, QUERY_BYTES_MAX, parse, parse_update};
+pub use parser::{NESTING_DEPTH_MAX, QUERY_BYTES_MAX, parse, parse_condition, parse_update};
 pub use position::{Offset, Position};

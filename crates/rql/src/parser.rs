@@ -7,7 +7,7 @@ mod clauses;
 mod expressions;
 mod items;
 
-use crate::ast::{Query, QueryText};
+use crate::ast::{Expression, Query, QueryText};
 use crate::error::{Found, ParseError, ParseErrorKind};
 use crate::keyword::nearest;
 use crate::lexer::{Token, TokenKind, token_at, unquote};
@@ -38,20 +38,22 @@ pub fn parse_update(text: &str) -> Result<Query, ParseError> {
     parse_with(text, Purpose::Update)
 }
 
-fn parse_with(text: &str, purpose: Purpose) -> Result<Query, ParseError> {
-    if QUERY_BYTES_MAX < text.len() {
-        return Err(ParseError {
-            kind: ParseErrorKind::Invalid,
-            position: Position { line: 1, column: 1 },
-            expected: format!(
-                "The query has {} bytes, which is more than the {QUERY_BYTES_MAX} that are read",
-                text.len()
-            ),
-            found: Found::Said,
-            suggestion: None,
-        });
+/// Parses a condition that stands alone, such as the range of a facet in a document.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_condition(text: &str) -> Result<Expression, ParseError> {
+    let mut parser = Parser::new(text, "WHERE", Purpose::Read)?;
+    let condition = parser.condition()?;
+    match parser.token.kind {
+        TokenKind::End => Ok(condition),
+        _ => Err(parser.error("Expected end of the condition")),
     }
-    let mut parser = Parser { text, token: token_at(text, 0), depth: 0, clause: "FROM", purpose };
+}
+
+fn parse_with(text: &str, purpose: Purpose) -> Result<Query, ParseError> {
+    let mut parser = Parser::new(text, "FROM", purpose)?;
     let mut query = parser.query()?;
     query.text = QueryText::new(text);
     Ok(query)
@@ -78,6 +80,22 @@ struct Parser<'q> {
 type Parsed<T> = Result<T, ParseError>;
 
 impl<'q> Parser<'q> {
+    fn new(text: &'q str, clause: &'static str, purpose: Purpose) -> Parsed<Parser<'q>> {
+        if QUERY_BYTES_MAX < text.len() {
+            return Err(ParseError {
+                kind: ParseErrorKind::Invalid,
+                position: Position { line: 1, column: 1 },
+                expected: format!(
+                    "The query has {} bytes, which is more than the {QUERY_BYTES_MAX} that are read",
+                    text.len()
+                ),
+                found: Found::Said,
+                suggestion: None,
+            });
+        }
+        Ok(Parser { text, token: token_at(text, 0), depth: 0, clause, purpose })
+    }
+
     fn advance(&mut self) -> Token<'q> {
         let consumed = self.token;
         self.token = token_at(self.text, consumed.end());

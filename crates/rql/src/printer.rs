@@ -228,7 +228,8 @@ impl Display for MethodCall {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "{}(", self.name)?;
         write_list(out, "", &self.arguments, |out, argument| write!(out, "{argument}"))?;
-        out.write_char(')')
+        out.write_char(')')?;
+        write_alias(out, self.alias.as_deref())
     }
 }
 

@@ -238,7 +238,8 @@ impl Parser<'_> {
         }
         let name = path.text();
         let arguments = self.nested(|parser| parser.arguments(&name))?;
-        Ok(Expression::Method(MethodCall { name, arguments, offset: Self::offset_of(&start) }))
+        let offset = Self::offset_of(&start);
+        Ok(Expression::Method(MethodCall { name, arguments, alias: None, offset }))
     }
 
     fn arguments(&mut self, method: &str) -> Parsed<Vec<Expression>> {
@@ -265,10 +266,14 @@ impl Parser<'_> {
         let starts = self.at_name()
             || self.token.is_sign("(")
             || matches!(self.token.kind, TokenKind::Number | TokenKind::Parameter);
-        match starts {
-            true => self.expression(),
-            false => Err(self.error("parsing method, expected an argument")),
+        if !starts {
+            return Err(self.error("parsing method, expected an argument"));
         }
+        let mut argument = self.expression()?;
+        if let Expression::Method(call) = &mut argument {
+            call.alias = self.alias()?;
+        }
+        Ok(argument)
     }
 
     /// The raw text of a time series query up to the parenthesis that closes `open`.

@@ -2,7 +2,7 @@
 
 use rql::{
     DeclarationKind, Expression, Literal, NumberValue, PathStep, Selection, SourceKind, parse,
-    parse_update,
+    parse_condition, parse_update,
 };
 
 /// Asserts that `text` parses and prints as `printed`, and that the printed form is stable.
@@ -187,4 +187,29 @@ fn a_tree_knows_where_its_parts_stood() {
     let Expression::Method(first) = &parts[0] else { panic!("a call") };
     let Expression::Field(path) = &first.arguments[0] else { panic!("a field") };
     assert!(matches!(&path.steps[0], PathStep::Name { quoted: false, .. }));
+}
+
+#[test]
+fn a_call_among_arguments_may_have_a_name() {
+    check(
+        "from index 'Boats' select facet(Maker, SUM(Price) as Total, avg(Sails) AS 'Mean sails') as M",
+        "from index 'Boats' select facet(Maker, SUM(Price) as Total, avg(Sails) as 'Mean sails') as M",
+    );
+    let query = parse("from index 'B' select facet(sum(Price) as Total)").unwrap();
+    let Some(Selection::Items(items)) = query.select.map(|select| select.selection) else {
+        panic!("not a list of items")
+    };
+    let Expression::Method(facet) = &items[0].value else { panic!("not a call") };
+    let Expression::Method(sum) = &facet.arguments[0] else { panic!("not a call") };
+    assert_eq!((facet.alias.as_deref(), sum.alias.as_deref()), (None, Some("Total")));
+    assert!(parse("from index 'B' select facet(Price as Total)").is_err());
+}
+
+#[test]
+fn a_condition_can_stand_alone() {
+    let condition = parse_condition("Price >= $low and Price < 150.0").unwrap();
+    assert_eq!(condition.to_string(), "Price >= $low and Price < 150.0");
+    for text in ["", "Price", "Price !! 3", "Price < 3 select Price", "Price < 3)"] {
+        assert!(parse_condition(text).is_err(), "{text}");
+    }
 }
