@@ -1,6 +1,6 @@
 //! Facets: how the matches of a query spread over the terms of a field, or over other queries.
 
-use std::ops::Bound;
+use std::{collections::BTreeMap, ops::Bound};
 
 use storage::Transaction;
 
@@ -23,6 +23,8 @@ pub const FACET_TERMS_MAX: usize = 1_000_000;
 #[derive(Clone)]
 pub struct Matches {
     set: EntrySet,
+    /// Whether every entry is one.
+    is_all: bool,
 }
 
 impl Matches {
@@ -92,7 +94,8 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let mut set = EntrySet::new(self.state.next_entry);
         let mut cursor = Planner::new(self, false).plan(query)?;
         collect(cursor.as_mut(), &mut set, &self.interrupt)?;
-        Ok(Matches { set })
+        let is_all = set.len() == self.state.live;
+        Ok(Matches { set, is_all })
     }
 
     /// The matches by the terms of a field: null first, then texts, ascending; those without a match
@@ -106,6 +109,10 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     ) -> Result<Vec<Facet>, SearchError> {
         let Some(field) = self.field(field)? else { return Ok(Vec::new()) };
         let columns = self.columns(matches, number_fields)?;
+        let listed = self.list_count(field, TermKind::Exists, &[])?;
+        if matches.len().saturating_mul(RECORD_COST) < listed {
+            return self.facet_by_record(matches, field, &columns);
+        }
         let mut facets = Vec::new();
         if let Some(list) = self.list(field, TermKind::Null, &[])? {
             self.push_facet(&mut facets, matches, &columns, list, || Ok(TermValue::Null))?;
@@ -116,6 +123,41 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             self.push_facet(&mut facets, matches, &columns, list, value)?;
         }
         Ok(facets)
+    }
+
+    /// The same for few matches, by looking at what each of them has.
+    fn facet_by_record(
+        &self,
+        matches: &Matches,
+        field: FieldId,
+        columns: &[NumberColumn],
+    ) -> Result<Vec<Facet>, SearchError> {
+        // Null comes before all texts.
+        let mut counts: BTreeMap<Option<&'t str>, FacetCount<'_>> = BTreeMap::new();
+        for entry in matches.set.iter() {
+            self.interrupt.check()?;
+            let Some(mut section) = self.record(entry)?.field(field)? else { continue };
+            while let Some(term) = section.next_term()? {
+                let key = match term.kind {
+                    TermKind::Null => None,
+                    TermKind::Text => Some(term.text()?),
+                    TermKind::Exists
+                    | TermKind::Many
+                    | TermKind::Long
+                    | TermKind::Double
+                    | TermKind::Numeric => continue,
+                };
+                counts.entry(key).or_insert_with(|| FacetCount::new(columns)).add(entry);
+            }
+            if FACET_TERMS_MAX < counts.len() {
+                return Err(SearchError::TooManyFacetTerms);
+            }
+        }
+        let facet = |(key, count): (Option<&str>, FacetCount<'_>)| {
+            let value = key.map_or(TermValue::Null, |text| TermValue::Text(text.to_owned()));
+            count.finish(Some(value))
+        };
+        Ok(counts.into_iter().map(facet).collect())
     }
 
     /// The matches by other queries, usually ranges: one facet for each, empty ones too.
@@ -148,10 +190,15 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         value: impl FnOnce() -> Result<TermValue, SearchError>,
     ) -> Result<(), SearchError> {
         let mut count = FacetCount::new(columns);
-        list.for_each_chunk(self.tx, |chunk| {
-            let entries = chunk.entries().iter().copied();
-            entries.filter(|entry| matches.set.contains(*entry)).for_each(|entry| count.add(entry));
-        })?;
+        if matches.is_all && columns.is_empty() {
+            count.entries = list.count();
+        } else {
+            list.for_each_chunk(self.tx, |chunk| {
+                let entries = chunk.entries().iter().copied();
+                let matching = entries.filter(|entry| matches.set.contains(*entry));
+                matching.for_each(|entry| count.add(entry));
+            })?;
+        }
         if count.entries > 0 {
             if facets.len() == FACET_TERMS_MAX {
                 return Err(SearchError::TooManyFacetTerms);
@@ -170,7 +217,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         for field in fields {
             columns.push(match self.field(field)? {
                 Some(field) => self.column(matches, field)?,
-                None => NumberColumn::default(),
+                None => NumberColumn::Listed(Vec::new()),
             });
         }
         Ok(columns)
@@ -190,7 +237,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                     }
                 }
             }
-            return Ok(NumberColumn { numbers });
+            return Ok(NumberColumn::Listed(numbers));
         }
         let mut scan = self.scan_terms(field, TermKind::Double, Bound::Unbounded)?;
         while let Some((bytes, list)) = scan.next()? {
@@ -200,46 +247,92 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                 numbers.extend(entries.map(|entry| (*entry, number)));
             })?;
         }
-        numbers.sort_by_key(|(entry, _)| *entry);
-        Ok(NumberColumn { numbers })
+        Ok(NumberColumn::new(numbers, self.state.next_entry))
     }
 }
 
-/// Numbers of one field by entry, ascending.
-#[derive(Default)]
-struct NumberColumn {
-    numbers: Vec<(u64, f64)>,
+/// Entries for each number of a column that has a place for every entry, at most.
+const PLACES_PER_NUMBER_MAX: u64 = 4;
+
+/// Numbers of one field.
+enum NumberColumn {
+    /// With their entries, ascending.
+    Listed(Vec<(u64, f64)>),
+    /// By entry; what is no number stands for none.
+    Placed(Vec<f64>),
+}
+
+impl NumberColumn {
+    /// A column of these numbers of entries below `limit`.
+    fn new(mut numbers: Vec<(u64, f64)>, limit: u64) -> Self {
+        let has_places = limit <= PLACES_PER_NUMBER_MAX.saturating_mul(numbers.len() as u64);
+        if let Some(placed) = has_places.then(|| Self::placed(&numbers, limit)).flatten() {
+            return placed;
+        }
+        numbers.sort_by_key(|(entry, _)| *entry);
+        NumberColumn::Listed(numbers)
+    }
+
+    /// `None` when an entry has several numbers.
+    fn placed(numbers: &[(u64, f64)], limit: u64) -> Option<Self> {
+        let mut places = vec![f64::NAN; limit as usize];
+        for (entry, number) in numbers {
+            let place = places.get_mut(*entry as usize)?;
+            if !place.is_nan() || number.is_nan() {
+                return None;
+            }
+            *place = *number;
+        }
+        Some(NumberColumn::Placed(places))
+    }
 }
 
 /// Counts one facet; entries are added in ascending order.
 struct FacetCount<'c> {
     entries: u64,
-    /// What of each column lies ahead, and the summary of what was added.
-    columns: Vec<(&'c [(u64, f64)], NumberSummary)>,
+    numbers: Vec<(NumbersAhead<'c>, NumberSummary)>,
+}
+
+/// Where the numbers of the next entry are.
+enum NumbersAhead<'c> {
+    Listed(&'c [(u64, f64)]),
+    Placed(&'c [f64]),
 }
 
 impl<'c> FacetCount<'c> {
     fn new(columns: &'c [NumberColumn]) -> Self {
-        let columns =
-            columns.iter().map(|column| (&column.numbers[..], NumberSummary::default())).collect();
-        Self { entries: 0, columns }
+        let ahead = |column: &'c NumberColumn| match column {
+            NumberColumn::Listed(numbers) => NumbersAhead::Listed(numbers),
+            NumberColumn::Placed(places) => NumbersAhead::Placed(places),
+        };
+        let numbers =
+            columns.iter().map(|column| (ahead(column), NumberSummary::default())).collect();
+        Self { entries: 0, numbers }
     }
 
     fn add(&mut self, entry: u64) {
         self.entries += 1;
-        for (ahead, summary) in &mut self.columns {
-            *ahead = &ahead[ahead.partition_point(|(other, _)| *other < entry)..];
-            while let Some(((other, number), rest)) = ahead.split_first()
-                && *other == entry
-            {
-                summary.add(*number);
-                *ahead = rest;
+        for (ahead, summary) in &mut self.numbers {
+            match ahead {
+                NumbersAhead::Placed(places) => {
+                    let number = places.get(entry as usize).filter(|number| !number.is_nan());
+                    number.into_iter().for_each(|number| summary.add(*number));
+                }
+                NumbersAhead::Listed(ahead) => {
+                    *ahead = &ahead[ahead.partition_point(|(other, _)| *other < entry)..];
+                    while let Some(((other, number), rest)) = ahead.split_first()
+                        && *other == entry
+                    {
+                        summary.add(*number);
+                        *ahead = rest;
+                    }
+                }
             }
         }
     }
 
     fn finish(self, value: Option<TermValue>) -> Facet {
-        let numbers = self.columns.into_iter().map(|(_, summary)| summary).collect();
+        let numbers = self.numbers.into_iter().map(|(_, summary)| summary).collect();
         Facet { value, entries: self.entries, numbers }
     }
 }

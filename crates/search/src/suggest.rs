@@ -7,12 +7,15 @@ use storage::Transaction;
 use crate::{
     error::SearchError,
     reader::IndexReader,
-    term::{TermKind, text_of},
+    term::{TERM_BYTES_MAX, TermKind, text_of},
     term_match::edit_distance_within,
 };
 
 /// Suggestions in one answer, at most.
 pub const SUGGESTIONS_MAX: usize = 10_000;
+
+/// What the rounding of a nearness may take away from it.
+const TOLERANCE: f32 = 1e-5;
 
 /// How near two texts are, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,13 +38,11 @@ pub struct SuggestOptions {
     pub accuracy: f32,
     /// Suggestions at most.
     pub count: usize,
-    /// Terms of more entries first; else the nearest first.
-    pub by_popularity: bool,
 }
 
 impl Default for SuggestOptions {
     fn default() -> Self {
-        Self { distance: StringDistance::default(), accuracy: 0.5, count: 15, by_popularity: false }
+        Self { distance: StringDistance::default(), accuracy: 0.5, count: 15 }
     }
 }
 
@@ -57,7 +58,8 @@ pub struct Suggestion {
 }
 
 impl<T: Transaction> IndexReader<'_, T> {
-    /// Terms of the field that are near to the text, but not the text itself. Walks the field's terms.
+    /// Terms of the field that are near to the text, but not the text itself; none for a text that is
+    /// longer than any term. Walks the field's terms.
     pub fn suggest(
         &self,
         field: &str,
@@ -66,32 +68,35 @@ impl<T: Transaction> IndexReader<'_, T> {
     ) -> Result<Vec<Suggestion>, SearchError> {
         let Some(field) = self.field(field)? else { return Ok(Vec::new()) };
         let count = options.count.min(SUGGESTIONS_MAX);
-        let wanted: Vec<char> = text.chars().collect();
+        let wanted: Vec<char> = text.chars().take(TERM_BYTES_MAX + 1).collect();
+        if TERM_BYTES_MAX < wanted.len() {
+            return Ok(Vec::new());
+        }
         let mut suggestions: Vec<Suggestion> = Vec::new();
         let mut scan = self.scan_terms(field, TermKind::Text, Bound::Unbounded)?;
         while let Some((bytes, list)) = scan.next()? {
             let term = text_of(bytes)?;
             let nearness = options.distance.nearness(text, &wanted, term, options.accuracy);
-            if term == text || nearness < options.accuracy {
+            if term == text || nearness + TOLERANCE < options.accuracy {
                 continue;
             }
             let entries = list.count();
             suggestions.push(Suggestion { text: term.to_owned(), nearness, entries });
             if suggestions.len() > 2 * count + 64 {
-                keep_best(&mut suggestions, count, options.by_popularity);
+                keep_best(&mut suggestions, count);
             }
         }
-        keep_best(&mut suggestions, count, options.by_popularity);
+        keep_best(&mut suggestions, count);
         Ok(suggestions)
     }
 }
 
-fn keep_best(suggestions: &mut Vec<Suggestion>, count: usize, by_popularity: bool) {
+/// The nearest; of equally near terms those of more entries.
+fn keep_best(suggestions: &mut Vec<Suggestion>, count: usize) {
     let compare = |left: &Suggestion, right: &Suggestion| -> Ordering {
         let nearer = right.nearness.total_cmp(&left.nearness);
         let more = right.entries.cmp(&left.entries);
-        let order = if by_popularity { more.then(nearer) } else { nearer.then(more) };
-        order.then_with(|| left.text.cmp(&right.text))
+        nearer.then(more).then_with(|| left.text.cmp(&right.text))
     };
     suggestions.sort_by(compare);
     suggestions.truncate(count);
@@ -106,7 +111,8 @@ impl StringDistance {
                 if longer == 0 {
                     return 1.0;
                 }
-                let most = ((1.0 - least).clamp(0.0, 1.0) * longer as f32).floor() as usize;
+                let edits_max = (1.0 - least + TOLERANCE).clamp(0.0, 1.0) * longer as f32;
+                let most = edits_max.floor() as usize;
                 edit_distance_within(wanted, term, most)
                     .map_or(-1.0, |edits| 1.0 - edits as f32 / longer as f32)
             }
@@ -117,11 +123,16 @@ impl StringDistance {
 }
 
 /// Kondrak's distance with pairs: edits between pairs of neighbours, where half a pair that differs
-/// costs half; each text is preceded by a character that no text has.
+/// costs half. Each text is preceded by a character that no text has; where both have it, it counts
+/// for nothing. A text of one character has no pairs and is compared place by place.
 fn pair_nearness(left: &[char], right: &[char]) -> f32 {
     let longer = left.len().max(right.len());
     if left.is_empty() || right.is_empty() {
         return if longer == 0 { 1.0 } else { 0.0 };
+    }
+    if left.len() == 1 || right.len() == 1 {
+        let same = left.iter().zip(right).filter(|(left, right)| left == right).count();
+        return same as f32 / longer as f32;
     }
     let before = |text: &[char], at: usize| at.checked_sub(1).map(|at| text[at]);
     let mut row: Vec<f32> = (0..=left.len()).map(|at| at as f32).collect();
@@ -129,9 +140,13 @@ fn pair_nearness(left: &[char], right: &[char]) -> f32 {
         let mut diagonal = row[0];
         row[0] = (line + 1) as f32;
         for (column, own) in left.iter().enumerate() {
-            let differing = usize::from(own != character)
-                + usize::from(before(left, column) != before(right, line));
-            let replaced = diagonal + differing as f32 / 2.0;
+            let (own_differs, left, right) =
+                (f32::from(own != character), before(left, column), before(right, line));
+            let replaced = diagonal
+                + match (left, right) {
+                    (None, None) => own_differs,
+                    (left, right) => (own_differs + f32::from(left != right)) / 2.0,
+                };
             diagonal = row[column + 1];
             row[column + 1] = replaced.min(diagonal + 1.0).min(row[column] + 1.0);
         }

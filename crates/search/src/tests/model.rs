@@ -1,14 +1,19 @@
 //! Generated changes and queries against a naive evaluator, which looks at every entry.
 
-use std::{cmp::Ordering, collections::BTreeSet, ops::Bound, sync::Arc};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
+};
 
 use proptest::{prelude::*, sample::select};
 use storage::Environment;
 
 use super::{Bench, Fields, apply, entry, phrase, text};
 use crate::{
-    EntryBuilder, Hit, IndexBatch, IndexReader, Query, Scoring, SearchError, SortBy, SortKey,
-    TermRange, TermValue, alphanumeric, check,
+    EntryBuilder, Facet, Hit, IndexBatch, IndexReader, Query, Scoring, SearchError, SortBy,
+    SortKey, TermRange, TermValue, alphanumeric, check,
 };
 
 const NAMES: [&str; 12] =
@@ -505,6 +510,64 @@ fn compare_with_model(
             prop_assert!(hit.score.is_finite());
             prop_assert!(scoring == Scoring::Off || same == Some(hit), "one score per entry");
         }
+    }
+    let matching: Vec<&ModelEntry> = entries.iter().filter(|entry| entry.matches(query)).collect();
+    let matches = reader.matches(query).expect("matches");
+    for field in FIELDS {
+        let facets = reader.facet_by_term(&matches, field, &["Age"]).expect("counts");
+        compare_facets(&facets, &matching, field)?;
+    }
+    Ok(())
+}
+
+/// The different values of an entry that a test picks out of its terms.
+fn different<V>(terms: Vec<TermValue>, pick: impl Fn(TermValue) -> Option<V>) -> Vec<V>
+where
+    V: PartialEq,
+{
+    let mut values = Vec::new();
+    for value in terms.into_iter().filter_map(pick) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+fn compare_facets(
+    facets: &[Facet],
+    matching: &[&ModelEntry],
+    field: &str,
+) -> Result<(), TestCaseError> {
+    let mut expected: BTreeMap<Option<String>, (u64, Vec<f64>)> = BTreeMap::new();
+    for entry in matching {
+        let numbers = different(entry.terms("Age"), |term| match term {
+            TermValue::Double(number) => Some(number),
+            TermValue::Null | TermValue::Text(_) | TermValue::Long(_) => None,
+        });
+        let keys = different(entry.terms(field), |term| match term {
+            TermValue::Null => Some(None),
+            TermValue::Text(text) => Some(Some(text)),
+            TermValue::Long(_) | TermValue::Double(_) => None,
+        });
+        for key in keys {
+            let counted = expected.entry(key).or_default();
+            counted.0 += 1;
+            counted.1.extend(&numbers);
+        }
+    }
+    prop_assert_eq!(facets.len(), expected.len(), "{}", field);
+    for (facet, (key, (entries, numbers))) in facets.iter().zip(expected) {
+        let value = key.map_or(TermValue::Null, TermValue::Text);
+        prop_assert_eq!((facet.value.as_ref(), facet.entries), (Some(&value), entries));
+        let summary = facet.numbers[0];
+        let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let found = (summary.count, summary.min, summary.max);
+        prop_assert_eq!(found, (numbers.len() as u64, least, greatest));
+        let sum: f64 = numbers.iter().sum();
+        let is_near = (summary.sum - sum).abs() <= 1e-9 * sum.abs().max(1.0);
+        prop_assert!(is_near || !sum.is_finite(), "{} is not {sum}", summary.sum);
     }
     Ok(())
 }

@@ -294,8 +294,9 @@ fn suggestions_are_near_and_the_nearest_come_first() {
     let winkler =
         SuggestOptions { distance: StringDistance::JaroWinkler, accuracy: 0.9, ..default };
     assert_eq!(suggest("appel", winkler), "apple apples apply");
-    let popular = SuggestOptions { by_popularity: true, ..default };
-    assert_eq!(suggest("aple", popular), "apply apple maple ape apples");
+    // A term whose nearness is the very one that is asked for.
+    assert_eq!(suggest("aple", SuggestOptions { accuracy: 0.8, ..default }), "apple maple");
+    assert_eq!(suggest("aple", SuggestOptions { accuracy: 0.75, ..default }), "apple maple ape");
     assert!(reader.suggest("Nope", "a", &default).expect("suggests").is_empty());
 }
 
