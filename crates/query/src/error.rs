@@ -23,6 +23,8 @@ pub enum Family {
     InvalidOperation,
     /// The query names an index that does not exist.
     MissingIndex,
+    /// The query names a document that does not exist.
+    MissingDocument,
     /// The query is fine but this server cannot answer it (yet).
     NotSupported,
     /// An argument is not what a method or an index takes.
@@ -85,6 +87,11 @@ pub enum QueryError {
         /// Which.
         message: String,
     },
+    /// The query names a document that does not exist.
+    MissingDocument {
+        /// The id as the query has it.
+        id: String,
+    },
     /// The query names an index that does not exist.
     MissingIndex {
         /// The name as the query has it.
@@ -124,6 +131,7 @@ impl QueryError {
             QueryError::Invalid { .. } => Family::InvalidQuery,
             QueryError::InvalidOperation { .. } => Family::InvalidOperation,
             QueryError::MissingIndex { .. } => Family::MissingIndex,
+            QueryError::MissingDocument { .. } => Family::MissingDocument,
             QueryError::NeedsIndex { .. } | QueryError::NotSupportedYet { .. } => {
                 Family::NotSupported
             }
@@ -165,6 +173,7 @@ impl fmt::Display for QueryError {
             QueryError::MissingIndex { name } => {
                 write!(out, "There is no index with '{name}' name.")
             }
+            QueryError::MissingDocument { id } => write!(out, "Document '{id}' does not exist."),
             QueryError::NeedsIndex { part, position, query } => write!(
                 out,
                 "{position} Answering {part} takes an index, and indexes are not supported yet\
@@ -197,6 +206,7 @@ impl Error for QueryError {
             | QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }
             | QueryError::MissingIndex { .. }
+            | QueryError::MissingDocument { .. }
             | QueryError::NeedsIndex { .. }
             | QueryError::NotSupportedYet { .. } => None,
         }

@@ -219,9 +219,7 @@ impl<'a> Conditions<'_, 'a> {
             "proximity" => self.proximity(call),
             "intersect" => self.intersect(call, look),
             "lucene" => self.lucene(call),
-            "morelikethis" => {
-                Err(self.asked.not_yet(format!("'{}()'", call.name), Some(call.offset)))
-            }
+            "morelikethis" => self.more_like_this(call),
             name if name.starts_with("spatial.") => {
                 Err(self.asked.not_yet(format!("'{}()'", call.name), Some(call.offset)))
             }

@@ -14,30 +14,33 @@ use crate::error::QueryError;
 use crate::row_notes::HighlightedField;
 use crate::searched_fields::{ID_FIELD, SearchedFields};
 use crate::stored_projection::StoredField;
+use crate::term_statistics::TermStatistics;
 
 /// Documents that one part of `intersect()` may choose in an index with several entries of one.
 const INTERSECTED_DOCUMENTS_MAX: usize = 1 << 20;
 
 /// The fields of an index that a query runs on.
-pub(crate) struct FieldsOfIndex<'t, 'r, I> {
+pub(crate) struct FieldsOfIndex<'t, 'r, D, I> {
     index: &'t Index,
-    kind: Arc<IndexKind>,
+    pub(crate) kind: Arc<IndexKind>,
     /// Those that are known without a document.
     names: Vec<String>,
-    reader: &'r IndexReader<'t, I>,
+    pub(crate) reader: &'r IndexReader<'t, I>,
+    pub(crate) documents: &'r D,
     /// Whether a document may have several entries.
     has_several_entries: bool,
 }
 
-impl<'t, 'r, I: Transaction> FieldsOfIndex<'t, 'r, I> {
+impl<'t, 'r, D, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
     pub(crate) fn of(
         index: &'t Index,
         reader: &'r IndexReader<'t, I>,
         record: &IndexRecord,
+        documents: &'r D,
     ) -> Self {
         let (kind, names) = (index.kind(), index.fields());
         let has_several_entries = 1 < record.outputs_max && !index.has_reduce();
-        FieldsOfIndex { index, kind, names, reader, has_several_entries }
+        FieldsOfIndex { index, kind, names, reader, documents, has_several_entries }
     }
 
     /// The number of a field whose values the index may keep.
@@ -108,8 +111,11 @@ fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<Fie
         let indexing = if is_told { Some(Indexing::Default) } else { of_keys() };
         return indexing.map(FieldOptions::new);
     }
-    let mut fields = definition.fields().iter();
-    fields.find_map(|field| indexing_of(&field.name(), name)).map(FieldOptions::new)
+    definition.fields().iter().find_map(|field| {
+        let indexing = indexing_of(&field.name(), name)?;
+        let suggestions = field.ways.suggest && indexing == Indexing::Default;
+        Some(FieldOptions { suggestions, ..FieldOptions::new(indexing) })
+    })
 }
 
 /// How the field `name` of an automatic index has the values of `field`.
@@ -125,7 +131,7 @@ fn indexing_of(field: &str, name: &str) -> Option<Indexing> {
     }
 }
 
-impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
+impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D, I> {
     fn is_automatic(&self) -> bool {
         matches!(self.kind.as_ref(), IndexKind::Auto(_))
     }
@@ -153,6 +159,10 @@ impl<I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, I> {
 
     fn has_several_entries(&self) -> bool {
         self.has_several_entries
+    }
+
+    fn statistics(&self) -> Option<&dyn TermStatistics> {
+        Some(self)
     }
 
     fn documents_of(&self, query: &search::Query) -> Result<HashSet<String>, QueryError> {

@@ -10,12 +10,16 @@ use crate::parameters::Asked;
 use crate::searched_fields::{Look, SearchedFields};
 
 impl<'a> Asked<'a> {
-    /// The keys of the order, the first one first. `random()` without a seed takes `seed`.
+    /// The keys of the order, the first one first. `random()` without a seed takes `seed`. What is most
+    /// like a document comes first when nothing else is said.
     pub(crate) fn index_order(
         &self,
         fields: &dyn SearchedFields,
         seed: u64,
     ) -> Result<Vec<SortKey>, QueryError> {
+        if self.query.order_by.is_empty() && self.compares_documents() {
+            return Ok(vec![SortKey { by: SortBy::Score, descending: false }]);
+        }
         let key = |item: &'a OrderByItem| {
             let by = self.sort_by(fields, item, seed)?;
             Ok(SortKey { by, descending: item.descending })

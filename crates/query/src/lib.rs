@@ -25,6 +25,11 @@
 //! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
+//! | `result_kind` | whether a query asks for rows, facets or suggestions |
+//! | `facet_plan`, `facet_ranges`, `facet_setup`, `facet_order`, `facet_query` | facets |
+//! | `suggestion_query` | suggestions |
+//! | `more_like_this`, `more_like_options`, `term_statistics` | the words that documents are like each other in |
+//! | `method_options` | options that methods take as JSON |
 //! | `collection_execution`, `index_execution`, `index_rows`, `result` | the rows |
 #![forbid(unsafe_code)]
 
@@ -34,6 +39,11 @@ mod condition;
 mod distinct;
 mod entry_rows;
 mod error;
+mod facet_order;
+mod facet_plan;
+mod facet_query;
+mod facet_ranges;
+mod facet_setup;
 mod filter_script;
 mod filtered_rows;
 mod group_by;
@@ -46,12 +56,16 @@ mod index_fields;
 mod index_order;
 mod index_rows;
 mod lucene_condition;
+mod method_options;
+mod more_like_options;
+mod more_like_this;
 mod needed_index;
 mod paging;
 mod parameters;
 mod plan;
 mod projection;
 mod result;
+mod result_kind;
 mod row_counts;
 mod row_document;
 mod row_notes;
@@ -62,10 +76,13 @@ mod searched_fields;
 mod shown_entries;
 mod sought_value;
 mod stored_projection;
+mod suggestion_query;
+mod term_statistics;
 mod term_text;
 
 pub use collection_execution::execute;
 pub use error::{Family, QueryError};
+pub use facet_query::{CountedFacet, FacetResult, FacetValue, facets_of_index};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
@@ -77,10 +94,13 @@ pub use plan::{
 };
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
+pub use result_kind::{ResultKind, result_kind};
 pub use row_document::RowDocument;
 pub use row_notes::Notes;
 pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
 pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};
 pub use stored_projection::ProjectionBehavior;
+pub use suggestion_query::{SuggestedTerms, SuggestionResult, suggestions_of_index};
+pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};
 pub use term_text::{term_of_text, term_text};

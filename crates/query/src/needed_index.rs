@@ -5,7 +5,7 @@
 
 use blittable::Object;
 use indexing::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
-use rql::{Expression, FieldPath, MethodCall, PathStep, Query, Selection, SourceKind};
+use rql::{Expression, FieldPath, Literal, MethodCall, PathStep, Query, Selection, SourceKind};
 
 use crate::error::QueryError;
 use crate::parameters::Asked;
@@ -152,6 +152,11 @@ impl Needed<'_, '_> {
             Some(Expression::Field(path)) if call.is("suggest") => {
                 self.add_path_with(path, AutoFieldWays { suggest: true, ..Default::default() })
             }
+            Some(Expression::Literal(Literal::String(name))) if call.is("suggest") => {
+                let ways = AutoFieldWays { suggest: true, ..Default::default() };
+                self.fields.push(AutoField { ways, ..AutoField::of_path(name) });
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -276,6 +281,7 @@ mod tests {
                 "BySpatial.point(Lat|Lng)",
             ),
             ("select suggest(Name,'aa')", "BySuggest(Name)"),
+            ("select suggest('Name','aa')", "BySuggest(Name)"),
             (
                 "where search(Name,'a') include highlight(Name,20,1)",
                 "BySearch(Name)AndHighlight(Name)",

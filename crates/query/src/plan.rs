@@ -15,6 +15,7 @@ use crate::include_path::IncludePath;
 use crate::paging::{PageWindow, Paging};
 use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
+use crate::result_kind::{ResultKind, result_kind};
 use crate::row_script::{PlannedLoad, is_script};
 use crate::script_fields::ScriptFields;
 
@@ -152,6 +153,9 @@ pub fn plan(
 ) -> Result<Plan, QueryError> {
     let asked = Asked { query, parameters };
     PageWindow::of(&asked, paging)?;
+    if result_kind(query) != ResultKind::Rows {
+        return Err(asked.needs_index("facet() and suggest()", query.source.offset));
+    }
     let (source, index_name) = asked.source()?;
     asked.refuse_unanswered_clauses()?;
     if let Some(item) = query.group_by.first() {
@@ -176,7 +180,7 @@ pub fn wants_timings(query: &Query) -> bool {
     query.include.iter().any(is_timings)
 }
 
-fn is_timings(item: &Expression) -> bool {
+pub(crate) fn is_timings(item: &Expression) -> bool {
     matches!(item, Expression::Method(call)
         if call.name.eq_ignore_ascii_case("timings") && call.arguments.is_empty())
 }
@@ -315,7 +319,8 @@ impl<'a> Asked<'a> {
         }
     }
 
-    fn include(
+    /// Plans an item of `include`.
+    pub(crate) fn include(
         &self,
         item: &'a Expression,
         projection: Option<&Projection>,

@@ -198,7 +198,8 @@ impl<'a> Asked<'a> {
         self.query.source.alias.as_deref()
     }
 
-    fn duplicate_alias(&self, name: &str) -> QueryError {
+    /// The refusal of two results of one name.
+    pub(crate) fn duplicate_alias(&self, name: &str) -> QueryError {
         self.invalid(format!(
             "Duplicate alias '{name}' detected. A field without an alias is named by its path; \
              give one of the two fields an alias of its own with 'as'."

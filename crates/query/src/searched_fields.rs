@@ -9,6 +9,7 @@ use search::{FieldOptions, Indexing, analysis::Analyzer};
 
 use crate::error::QueryError;
 use crate::parameters::Asked;
+use crate::term_statistics::TermStatistics;
 
 /// The field that holds the lower-cased ids of documents.
 pub(crate) const ID_FIELD: &str = "id()";
@@ -32,6 +33,11 @@ pub trait SearchedFields {
     /// Whether a document may have several entries.
     fn has_several_entries(&self) -> bool {
         false
+    }
+
+    /// What more-like-this looks up; `None` where there is nothing to look at.
+    fn statistics(&self) -> Option<&dyn TermStatistics> {
+        None
     }
 
     /// The lower-cased ids of the documents whose entries a query of the index chooses.
@@ -86,6 +92,12 @@ impl Asked<'_> {
         }
     }
 
+    /// A path without the alias.
+    pub(crate) fn field_text(&self, path: &FieldPath) -> Result<String, QueryError> {
+        self.require_known_alias(path)?;
+        Ok(path.without_alias(self.alias()).unwrap_or_else(|| path.clone()).text())
+    }
+
     /// The field of the index that `path` means.
     pub(crate) fn searched_field(
         &self,
@@ -93,8 +105,7 @@ impl Asked<'_> {
         path: &FieldPath,
         look: Look,
     ) -> Result<SearchedField, QueryError> {
-        self.require_known_alias(path)?;
-        let path = path.without_alias(self.alias()).unwrap_or_else(|| path.clone()).text();
+        let path = self.field_text(path)?;
         self.require_field_of_groups(&path)?;
         let name = match look {
             _ if !fields.is_automatic() => path,

@@ -60,7 +60,7 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
-    let fields = FieldsOfIndex::of(index, &reader, &record);
+    let fields = FieldsOfIndex::of(index, &reader, &record, documents);
     let condition = asked.index_condition(&fields)?;
     let order = asked.index_order(&fields, snapshot.seed)?;
     let window = PageWindow::of(&asked, paging)?;

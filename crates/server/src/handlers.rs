@@ -1,6 +1,7 @@
 //! The code behind the routes, one file per area. Handlers are thin: they read parameters, ask the
 //! engine and write the answer.
 
+pub(crate) mod aggregated_queries;
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
 pub(crate) mod compaction;
@@ -22,6 +23,7 @@ pub(crate) mod notifications;
 pub(crate) mod operations;
 pub(crate) mod queries;
 pub(crate) mod query_debug;
+pub(crate) mod query_pages;
 pub(crate) mod server_info;
 pub(crate) mod statistics;
 pub(crate) mod storage_report;

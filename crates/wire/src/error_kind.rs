@@ -88,6 +88,9 @@ kinds! {
         "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
     /// A definition that an index may not be changed to.
     IndexCreation = 500 "Raven.Client.Exceptions.Documents.Indexes.IndexCreationException";
+    /// No document of that id, where a query needs it.
+    DocumentDoesNotExist = 500
+        "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException";
     /// Something that only an administrator may do.
     UnauthorizedAccess = 500 "System.UnauthorizedAccessException";
     /// A definition that cannot be an index.

@@ -11,8 +11,8 @@ use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use query::{
-    IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, RowOptions, execute,
-    execute_on_index, parse,
+    CountedFacet, IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, RowOptions,
+    execute, execute_on_index, facets_of_index, parse,
 };
 use script::ScriptPool;
 use storage::ReadTransaction;
@@ -91,6 +91,17 @@ impl Database {
         let options = RowOptions::default();
         let result = execute_on_index(&documents, &snapshot, &query, None, paging, options)?;
         Answer::read(&mut result.with_scripts(scripts.as_ref()))
+    }
+
+    /// The facets that a query on an index asks for.
+    pub(crate) fn facets(
+        &self,
+        index: &Index,
+        text: &str,
+    ) -> Result<Vec<CountedFacet>, QueryError> {
+        let (entries, documents) = (index.read(), self.environment.read());
+        let snapshot = IndexSnapshot { index, tx: &entries, seed: 1, stop: Arc::default() };
+        Ok(facets_of_index(&documents, &snapshot, &parse(text)?, None)?.facets)
     }
 
     fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {

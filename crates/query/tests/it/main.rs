@@ -2,6 +2,7 @@
 
 mod collection_queries;
 mod fixture;
+mod generated_facets;
 mod generated_queries;
 mod naive;
 mod naive_filter;

@@ -3,7 +3,10 @@
 //! A short result is written at once. A long one goes to a blocking thread that runs the query a
 //! second time, from the same snapshot, and writes pieces as fast as the client takes them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use blittable::BlittableBuf;
 use bytes::Bytes;
@@ -13,12 +16,12 @@ use indexing::Index;
 use model::date;
 use query::{
     BoundScripts, Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult,
-    QueryScripts, RowOptions,
+    QueryScripts, ResultKind, RowOptions,
 };
 use rql::{Query, SourceKind};
 use script::ScriptPool;
 use storage::ReadTransaction;
-use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG, header_names::REQUEST_TIME};
+use wire::{ErrorKind, ProtocolError, header_names::REQUEST_TIME};
 
 use crate::{
     answer::Answer,
@@ -26,8 +29,11 @@ use crate::{
     call::Call,
     csv_rows::{self, CsvRows},
     error_mapping::document_error,
-    handlers::query_debug,
-    index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, target_of},
+    handlers::{
+        aggregated_queries, query_debug,
+        query_pages::{write_page_tail, write_stream_head, write_stream_statistics, write_texts},
+    },
+    index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, target_of},
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
     query_notes,
@@ -39,9 +45,6 @@ use crate::{
 
 /// Results of at most so many rows are written at once.
 const INLINE_ROWS_MAX: i64 = 256;
-/// The time that stands for no time: collections are never indexed.
-const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
-const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
 
 /// `GET` and `POST /queries`.
 pub(crate) fn query(call: Call) -> Answering {
@@ -104,18 +107,22 @@ pub(crate) struct Prepared {
 
 /// What a query runs on, as it is at one moment. The entries are older than the documents, so that
 /// every entry's document is there, or was deleted since.
-struct Snapshot {
+pub(crate) struct Snapshot {
     index: Option<(Arc<Index>, ReadTransaction)>,
     documents: ReadTransaction,
 }
 
 impl Snapshot {
-    fn take(database: &DatabaseLease, index: Option<Arc<Index>>) -> Self {
+    pub(crate) fn take(database: &DatabaseLease, index: Option<Arc<Index>>) -> Self {
         let index = index.map(|index| {
             let entries = index.read();
             (index, entries)
         });
         Self { index, documents: database.read() }
+    }
+
+    pub(crate) fn documents(&self) -> &ReadTransaction {
+        &self.documents
     }
 }
 
@@ -149,14 +156,22 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             refuse_invalid(&index)?;
             Some(index)
         }
-        Err(TargetError::MissingIndex(name)) => return Ok(missing_index(&name, shape)),
+        Err(TargetError::MissingIndex(name)) => {
+            return match query::result_kind(&prepared.query) {
+                ResultKind::Rows => Ok(missing_index(&name, shape)),
+                ResultKind::Facets | ResultKind::Suggestions => Err(missing_index_error(&name)),
+            };
+        }
         Err(TargetError::Refused(error)) => return Err(error),
     };
-    if prepared.query.filter.is_some() {
+    match query::result_kind(&prepared.query) {
         // A filter may look at all documents.
-        return blocking(move || answer(&call, prepared, database, index)).await;
+        ResultKind::Rows if prepared.query.filter.is_some() => {
+            blocking(move || answer(&call, prepared, database, index)).await
+        }
+        ResultKind::Rows => answer(&call, prepared, database, index),
+        kind => aggregated_queries::answer(&call, prepared, database, index, kind).await,
     }
-    answer(&call, prepared, database, index)
 }
 
 /// Puts a query on the list of those that run.
@@ -424,19 +439,37 @@ impl Prepared {
         bound.transpose().map_err(query_error)
     }
 
+    /// The entries of the snapshot; `None` without an index.
+    pub(crate) fn index_snapshot<'t>(
+        &self,
+        snapshot: &'t Snapshot,
+    ) -> Option<IndexSnapshot<'t, ReadTransaction>> {
+        let (index, tx) = snapshot.index.as_ref()?;
+        Some(IndexSnapshot { index, tx, seed: self.seed, stop: self.stop_flag() })
+    }
+
+    /// Set when the query is to end without an answer.
+    fn stop_flag(&self) -> Arc<AtomicBool> {
+        let running = self.running.as_ref();
+        running.map(|running| Arc::clone(running.stop_flag())).unwrap_or_default()
+    }
+
+    /// Whether the answer is a page, not a stream.
+    pub(crate) fn is_page(&self) -> bool {
+        self.shape == Shape::Page
+    }
+
     fn execute<'t>(
         &self,
         snapshot: &'t Snapshot,
     ) -> Result<QueryResult<'t, ReadTransaction>, QueryError> {
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
         let documents = &snapshot.documents;
-        let stop = self.running.as_ref().map(|running| Arc::clone(running.stop_flag()));
-        let stop = stop.unwrap_or_default();
-        let Some((index, tx)) = &snapshot.index else {
+        let Some(entries) = self.index_snapshot(snapshot) else {
             let result = query::execute(documents, &self.query, parameters, self.paging)?;
-            return Ok(result.stopped_by(stop));
+            return Ok(result.stopped_by(self.stop_flag()));
         };
-        let entries = IndexSnapshot { index, tx, seed: self.seed, stop: Arc::clone(&stop) };
+        let stop = Arc::clone(&entries.stop);
         let result = query::execute_on_index(
             documents,
             &entries,
@@ -502,29 +535,32 @@ impl Prepared {
         }
         match self.shape {
             Shape::Page => {
-                write_page_tail(&result, out)?;
-                if query::wants_timings(&self.query) {
-                    let timings = QueryTimings { found: Some(found), ..self.timings };
-                    let ended = state.platform.clock.monotonic();
-                    out.pop();
-                    out.extend_from_slice(b",\"Timings\":");
-                    let shape = timings.shape(self.began, ended).to_string();
-                    out.extend_from_slice(shape.as_bytes());
-                    out.push(b'}');
-                }
+                write_page_tail(result.includes(), result.facts(), out)?;
                 query_notes::write(result.notes(), out);
-                if self.shows_query {
-                    // It goes behind everything else.
-                    out.pop();
-                    out.extend_from_slice(b",\"ServerSideQuery\":");
-                    blittable::write_json_string(&self.query.to_string(), out);
-                    out.push(b'}');
-                }
+                self.write_additions(state, found, out);
             }
             Shape::Stream => out.extend_from_slice(b"]}"),
             Shape::Lines | Shape::Csv => {}
         }
         Ok(true)
+    }
+
+    /// Writes what the request asks for behind everything else. The rows were found at `found`.
+    pub(crate) fn write_additions(&self, state: &ServerState, found: Duration, out: &mut Vec<u8>) {
+        if query::wants_timings(&self.query) {
+            let timings = QueryTimings { found: Some(found), ..self.timings };
+            let ended = state.platform.clock.monotonic();
+            out.pop();
+            out.extend_from_slice(b",\"Timings\":");
+            out.extend_from_slice(timings.shape(self.began, ended).to_string().as_bytes());
+            out.push(b'}');
+        }
+        if self.shows_query {
+            out.pop();
+            out.extend_from_slice(b",\"ServerSideQuery\":");
+            blittable::write_json_string(&self.query.to_string(), out);
+            out.push(b'}');
+        }
     }
 
     fn write_row<'t>(
@@ -565,72 +601,6 @@ impl Prepared {
     }
 }
 
-fn write_texts(texts: &[&str], out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (index, text) in texts.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        blittable::write_json_string(text, out);
-    }
-    out.push(b']');
-}
-
-fn write_page_tail(
-    result: &QueryResult<'_, ReadTransaction>,
-    out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
-    out.extend_from_slice(b"],\"Includes\":{");
-    for (index, row) in result.includes().enumerate() {
-        let row = row.map_err(|error| document_error(&error))?;
-        if index > 0 {
-            out.push(b',');
-        }
-        blittable::write_json_string(row.id(), out);
-        out.push(b':');
-        write_row(&row, false, out)?;
-    }
-    let (timestamp, last_query, is_stale) = match &result.facts().index {
-        None => (NO_TIME.to_owned(), NO_TIME.to_owned(), false),
-        Some(index) => (
-            time_or_none(index.timestamp_ticks),
-            time_or_none(index.last_query_ticks),
-            index.is_stale,
-        ),
-    };
-    let tail = format!(
-        "}},\"IndexTimestamp\":\"{timestamp}\",\"LastQueryTime\":\"{last_query}\",\
-         \"IsStale\":{is_stale},\"ResultEtag\":{},\"NodeTag\":\"{NODE_TAG}\"}}",
-        result.result_etag()
-    );
-    out.extend_from_slice(tail.as_bytes());
-    Ok(())
-}
-
-pub(crate) fn time_or_none(ticks: i64) -> String {
-    if ticks == 0 { NO_TIME.to_owned() } else { date::format(ticks) }
-}
-
-fn write_stream_head(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8>) {
-    out.push(b'{');
-    write_stream_statistics(result, out);
-    out.extend_from_slice(b",\"Results\":[");
-}
-
-fn write_stream_statistics(result: &QueryResult<'_, ReadTransaction>, out: &mut Vec<u8>) {
-    let index = result.facts().index;
-    let is_stale = index.is_some_and(|index| index.is_stale);
-    let etag =
-        format!("\"ResultEtag\":{},\"IsStale\":{is_stale},\"IndexName\":", result.result_etag());
-    out.extend_from_slice(etag.as_bytes());
-    blittable::write_json_string(result.index_name(), out);
-    let timestamp =
-        index.map_or(NO_TIME_UTC.to_owned(), |index| time_or_none(index.timestamp_ticks));
-    let total =
-        format!(",\"TotalResults\":{},\"IndexTimestamp\":\"{timestamp}\"", result.total_results());
-    out.extend_from_slice(total.as_bytes());
-}
-
 /// The answer to a query that somebody stopped.
 fn canceled() -> ProtocolError {
     ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
@@ -642,6 +612,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::InvalidQuery => ErrorKind::InvalidQuery,
         Family::InvalidOperation => ErrorKind::InvalidOperation,
         Family::MissingIndex => ErrorKind::IndexDoesNotExist,
+        Family::MissingDocument => ErrorKind::DocumentDoesNotExist,
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Argument => ErrorKind::Argument,
         Family::Lucene => ErrorKind::LuceneParse,

@@ -14,7 +14,10 @@ use wire::{ErrorKind, IndexState, ProtocolError, database_shapes::NODE_TAG};
 use crate::{
     answer::Answer,
     call::Call,
-    handlers::queries::{Prepared, query_error, time_or_none},
+    handlers::{
+        queries::{Prepared, query_error},
+        query_pages::time_or_none,
+    },
     index_choice::missing_index_error,
     running_queries::QueryFacts,
 };

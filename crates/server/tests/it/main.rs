@@ -4,6 +4,7 @@
 
 mod addresses;
 mod administration;
+mod aggregated_queries;
 mod batches;
 mod bulk_insert;
 mod connections;

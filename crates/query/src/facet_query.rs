@@ -1,0 +1,238 @@
+//! Queries that ask for facets: how the entries that a query chooses spread over the terms of a field
+//! or over ranges, and what numbers they have.
+//!
+//! Counting is the work of `search`; here are the shapes that clients know: `null` and the empty text
+//! under their names, pages of terms, numbers that nobody asked for left out.
+
+use std::{cell::Cell, collections::HashSet, sync::Arc};
+
+use blittable::Object;
+use documents::DocumentRow;
+use model::DocumentId;
+use rql::Query;
+use search::{Facet, IndexReader, Matches, NumberSummary};
+use storage::Transaction;
+
+use crate::error::QueryError;
+use crate::facet_plan::{
+    ALL_RESULTS, Aggregation, FacetBy, FacetOptions, FacetPlanner, PlannedFacet, PlannedRange,
+};
+use crate::facet_setup::FacetSetup;
+use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
+use crate::index_fields::FieldsOfIndex;
+use crate::parameters::Asked;
+use crate::plan::is_timings;
+use crate::result::ResultFacts;
+use crate::term_text::term_text;
+
+/// The answer to a query for facets.
+pub struct FacetResult<'t> {
+    /// What is told beside the facets.
+    pub facts: ResultFacts,
+    /// In the order of the query.
+    pub facets: Vec<CountedFacet>,
+    /// The documents that an included field's terms name.
+    pub includes: Vec<DocumentRow<'t>>,
+}
+
+/// One facet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountedFacet {
+    /// Its name.
+    pub name: String,
+    /// One for each term or range, and for each field whose numbers are asked for.
+    pub values: Vec<FacetValue>,
+    /// The entries of the terms behind the page.
+    pub remaining_hits: u64,
+    /// How many terms there are behind the page.
+    pub remaining_terms_count: u64,
+    /// Their names, when they are wanted.
+    pub remaining_terms: Vec<String>,
+    /// The field whose terms are counted.
+    field: Option<String>,
+}
+
+/// The entries of one term or range.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FacetValue {
+    /// The term or range.
+    pub range: String,
+    /// How many entries there are.
+    pub count: u64,
+    /// The name of the field whose numbers these are.
+    pub name: Option<String>,
+    /// The average of the numbers, if it is wanted.
+    pub average: Option<f64>,
+    /// The greatest.
+    pub max: Option<f64>,
+    /// The least.
+    pub min: Option<f64>,
+    /// The sum.
+    pub sum: Option<f64>,
+}
+
+/// Counts the facets that `query` asks for.
+///
+/// # Errors
+///
+/// [`QueryError::Invalid`] and its like for what no query may ask; [`QueryError::Index`] and
+/// [`QueryError::Documents`] when files cannot be read.
+pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
+    documents: &'t D,
+    snapshot: &IndexSnapshot<'_, I>,
+    query: &Query,
+    parameters: Option<Object<'_>>,
+) -> Result<FacetResult<'t>, QueryError> {
+    let asked = Asked { query, parameters };
+    let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
+    let index = snapshot.index;
+    let record = index.record_in(snapshot.tx).map_err(unreadable)?;
+    let fields = FieldsOfIndex::of(index, &reader, &record, documents);
+    let has_setup = Cell::new(false);
+    let setup = |id: &str| -> Result<Vec<PlannedFacet>, QueryError> {
+        has_setup.set(true);
+        let found = match DocumentId::new(id) {
+            Ok(id) => documents::get(documents, &id)?,
+            Err(_) => None,
+        };
+        let document = found.ok_or_else(|| QueryError::MissingDocument { id: id.to_owned() })?;
+        FacetSetup { asked: &asked, fields: &fields, id }.facets(document.body().root())
+    };
+    let planned = FacetPlanner { asked: &asked, fields: &fields, setup: &setup }.facets()?;
+    let condition = asked.index_condition(&fields)?;
+    // Facets have no order, but one that cannot be is refused all the same.
+    asked.index_order(&fields, snapshot.seed)?;
+    let matches = reader.matches(&condition)?;
+    let counter = FacetCounter { reader: &reader, matches: &matches };
+    let facets = planned.into_iter().map(|facet| counter.count(facet));
+    let facets = facets.collect::<Result<Vec<_>, _>>()?;
+    let includes = included(documents, &asked, &facets)?;
+    let depends_on_all = has_setup.get() || !query.include.is_empty();
+    let facts = facts_of(documents, index, &record, facets.len() as u64, depends_on_all)?;
+    Ok(FacetResult { facts, facets, includes })
+}
+
+/// The documents whose ids are terms of a facet by an included field.
+fn included<'t, D: Transaction>(
+    documents: &'t D,
+    asked: &Asked<'_>,
+    facets: &[CountedFacet],
+) -> Result<Vec<DocumentRow<'t>>, QueryError> {
+    let (mut rows, mut met) = (Vec::new(), HashSet::new());
+    for item in asked.query.include.iter().filter(|item| !is_timings(item)) {
+        let include = asked.include(item, None)?;
+        let by_field = facets.iter().filter(|facet| {
+            facet.field.as_deref().is_some_and(|field| field == include.path.as_str())
+        });
+        for value in by_field.flat_map(|facet| &facet.values) {
+            // A term that cannot be an id names no document.
+            let Ok(id) = DocumentId::new(value.range.as_str()) else { continue };
+            if met.insert(id.clone()) {
+                rows.extend(documents::get(documents, &id)?);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+struct FacetCounter<'r, 't, I> {
+    reader: &'r IndexReader<'t, I>,
+    matches: &'r Matches,
+}
+
+impl<I: Transaction> FacetCounter<'_, '_, I> {
+    fn count(&self, facet: PlannedFacet) -> Result<CountedFacet, QueryError> {
+        let PlannedFacet { name, by, sums } = facet;
+        let numbers: Vec<&str> = sums.iter().map(|sums| sums.field.as_str()).collect();
+        match by {
+            FacetBy::Nothing => {
+                let range =
+                    PlannedRange { text: ALL_RESULTS.to_owned(), query: search::Query::All };
+                let mut counted = self.ranges(name, &[range], &sums, &numbers)?;
+                counted.values.retain(|value| 0 < value.count);
+                Ok(counted)
+            }
+            FacetBy::Ranges(ranges) => self.ranges(name, &ranges, &sums, &numbers),
+            FacetBy::Terms { field, options } => {
+                let facets = self.reader.facet_by_term(self.matches, &field, &numbers)?;
+                Ok(page_of(name, field, facets, &sums, &options))
+            }
+        }
+    }
+
+    fn ranges(
+        &self,
+        name: String,
+        ranges: &[PlannedRange],
+        sums: &[Aggregation],
+        numbers: &[&str],
+    ) -> Result<CountedFacet, QueryError> {
+        let queries: Vec<_> = ranges.iter().map(|range| range.query.clone()).collect();
+        let facets = self.reader.facet_by_query(self.matches, &queries, numbers)?;
+        let mut values = Vec::with_capacity(facets.len());
+        for (range, facet) in ranges.iter().zip(&facets) {
+            add_values(&range.text, facet, sums, &mut values);
+        }
+        Ok(CountedFacet {
+            name,
+            values,
+            remaining_hits: 0,
+            remaining_terms_count: 0,
+            remaining_terms: Vec::new(),
+            field: None,
+        })
+    }
+}
+
+/// The terms that are wanted, in the order that is wanted.
+fn page_of(
+    name: String,
+    field: String,
+    facets: Vec<Facet>,
+    sums: &[Aggregation],
+    options: &FacetOptions,
+) -> CountedFacet {
+    let named = |mut facet: Facet| Some((term_text(facet.value.take()?)?, facet));
+    let mut terms: Vec<(String, Facet)> = facets.into_iter().filter_map(named).collect();
+    options.order.sort(&mut terms, |(term, facet)| (term.as_str(), facet.entries));
+    let end = options.start.saturating_add(options.page_size).min(terms.len());
+    let remaining = terms.split_off(end);
+    let mut values = Vec::new();
+    for (term, facet) in terms.iter().skip(options.start) {
+        add_values(term, facet, sums, &mut values);
+    }
+    let remaining_hits = remaining.iter().map(|(_, facet)| facet.entries).sum();
+    let remaining_terms_count = remaining.len() as u64;
+    let remaining_terms = match options.names_remaining {
+        true => remaining.into_iter().map(|(term, _)| term).collect(),
+        false => Vec::new(),
+    };
+    let field = Some(field);
+    CountedFacet { name, values, remaining_hits, remaining_terms_count, remaining_terms, field }
+}
+
+/// One value, or one for each field whose numbers are wanted.
+fn add_values(range: &str, facet: &Facet, sums: &[Aggregation], values: &mut Vec<FacetValue>) {
+    let plain = FacetValue { range: range.to_owned(), count: facet.entries, ..Default::default() };
+    if sums.is_empty() {
+        values.push(plain);
+        return;
+    }
+    for (wanted, numbers) in sums.iter().zip(&facet.numbers) {
+        let mut value = FacetValue { name: Some(wanted.name.clone()), ..plain.clone() };
+        if 0 < facet.entries {
+            let told = |is_wanted: bool, number: f64| is_wanted.then_some(number);
+            let NumberSummary { count, sum, min, max } = *numbers;
+            // Where there is no number, clients expect zero.
+            let (average, min, max) = match count {
+                0 => (0.0, 0.0, 0.0),
+                _ => (sum / count as f64, min, max),
+            };
+            value.average = told(wanted.has_average, average);
+            value.max = told(wanted.has_max, max);
+            value.min = told(wanted.has_min, min);
+            value.sum = told(wanted.has_sum, sum);
+        }
+        values.push(value);
+    }
+}

@@ -1,0 +1,125 @@
+//! What an index tells of its words: how many entries have one, and which ones an entry has.
+
+use std::collections::HashMap;
+
+use indexing::{IndexKind, is_stored, time_field_name};
+use model::DocumentId;
+use search::{EntryId, Scoring, SearchError, TermValue};
+use storage::Transaction;
+use wire::TermVector;
+
+use crate::error::QueryError;
+use crate::index_fields::FieldsOfIndex;
+use crate::method_options::MethodOptions;
+use crate::searched_fields::ID_FIELD;
+
+/// What more-like-this looks up in an index.
+pub trait TermStatistics {
+    /// All entries.
+    fn entry_count(&self) -> u64;
+
+    /// The entries that have a word in a field.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Index`].
+    fn entries_with(&self, field: &str, word: &str) -> Result<u64, QueryError>;
+
+    /// The first entry that a query of the index chooses.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Index`].
+    fn base_entry(&self, query: &search::Query) -> Result<Option<BaseEntry>, QueryError>;
+
+    /// The fields that have terms.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Index`].
+    fn compared_fields(&self) -> Result<Vec<ComparedField>, QueryError>;
+
+    /// The texts in an array of a document; `None` without the document.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Documents`].
+    fn document_texts(&self, id: &str, property: &str) -> Result<Option<Vec<String>>, QueryError>;
+}
+
+/// An entry that others are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BaseEntry {
+    /// The lower-cased id of its document.
+    pub document_id: String,
+    /// Its texts by field, and how often it has each.
+    pub words: Vec<(String, Vec<(String, u64)>)>,
+}
+
+/// A field that has terms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ComparedField {
+    /// Its name.
+    pub name: String,
+    /// Whether the definition keeps its values or its term vectors.
+    pub is_kept: bool,
+}
+
+impl<D: Transaction, I: Transaction> TermStatistics for FieldsOfIndex<'_, '_, D, I> {
+    fn entry_count(&self) -> u64 {
+        self.reader.entry_count()
+    }
+
+    fn entries_with(&self, field: &str, word: &str) -> Result<u64, QueryError> {
+        Ok(self.reader.count(&search::Query::text(field, word))?)
+    }
+
+    fn base_entry(&self, query: &search::Query) -> Result<Option<BaseEntry>, QueryError> {
+        let first = self.reader.search(query, &Vec::new(), 0, 1, Scoring::Off)?;
+        let Some(hit) = first.rows.first() else { return Ok(None) };
+        self.words_of(hit.entry).map(Some)
+    }
+
+    fn compared_fields(&self) -> Result<Vec<ComparedField>, QueryError> {
+        let names: Vec<String> =
+            self.reader.fields()?.into_iter().map(|field| field.name).collect();
+        let is_of_moments = |name: &str| names.iter().any(|other| time_field_name(other) == name);
+        let is_kept = |name: &str| match self.kind.as_ref() {
+            IndexKind::Auto(_) => true,
+            IndexKind::Static(definition) => {
+                let vector = definition.field(name).term_vector;
+                is_stored(definition, name) || !matches!(vector, None | Some(TermVector::No))
+            }
+        };
+        let compared = names.iter().filter(|name| *name != ID_FIELD && !is_of_moments(name));
+        Ok(compared
+            .map(|name| ComparedField { name: name.clone(), is_kept: is_kept(name) })
+            .collect())
+    }
+
+    fn document_texts(&self, id: &str, property: &str) -> Result<Option<Vec<String>>, QueryError> {
+        let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+        let Some(row) = documents::get(self.documents, &id)? else { return Ok(None) };
+        MethodOptions::of_object(row.body().root(), "moreLikeThis")
+            .texts(property)
+            .map(|texts| Some(texts.unwrap_or_default()))
+    }
+}
+
+impl<D, I: Transaction> FieldsOfIndex<'_, '_, D, I> {
+    fn words_of(&self, entry: EntryId) -> Result<BaseEntry, QueryError> {
+        let gone = SearchError::Corrupt { detail: "a listed entry is not there" };
+        let view = self.reader.entry(entry)?.ok_or(gone)?;
+        let names = self.reader.fields()?.into_iter().map(|field| (field.id, field.name));
+        let names: HashMap<_, _> = names.collect();
+        let mut words = Vec::new();
+        for field in view.fields()? {
+            let has_texts = field.terms.iter().any(|term| matches!(term, TermValue::Text(_)));
+            let Some(name) = names.get(&field.field).filter(|_| has_texts) else { continue };
+            let frequencies = view.frequencies(field.field)?.into_iter();
+            let owned = frequencies.map(|(word, frequency)| (word.to_owned(), frequency));
+            words.push((name.clone(), owned.collect()));
+        }
+        Ok(BaseEntry { document_id: view.document_id()?.to_owned(), words })
+    }
+}
