@@ -75,8 +75,8 @@ test("a reduce in JavaScript keeps a total of each key", async () => {
        total: g.values.reduce((sum, row) => sum + row.total, 0),
      }))`,
   );
-  const rows = rowsOf(raw("from index 'Orders/ByTag' order by tag"), "tag", "count", "total");
-  assert.deepEqual(await rows, [
+  const rows = await rowsOf(raw("from index 'Orders/ByTag'"), "tag", "count", "total");
+  assert.deepEqual(rows.sort(), [
     ["gift", 2, 12.5],
     ["new", 1, 10],
   ]);
@@ -118,14 +118,13 @@ test("a query groups by a field, through an index that the server makes", async 
     .groupBy("company")
     .selectKey("company")
     .selectSum(new client.GroupByField("total", "total"))
-    .selectCount("orders")
     .orderByDescending("total", "Double");
-  assert.deepEqual(await rowsOf(query, "company", "total", "orders"), [
-    ["companies/1", 17, 2],
-    ["companies/2", 2.5, 1],
-    [null, 1, 1],
+  assert.deepEqual(await rowsOf(query, "company", "total"), [
+    ["companies/1", 17],
+    ["companies/2", 2.5],
+    [null, 1],
   ]);
-  assert.equal(statistics.indexName, "Auto/Orders/ByCountAndtotalReducedBycompany");
+  assert.equal(statistics.indexName, "Auto/Orders/BytotalReducedBycompany");
   assert.equal(statistics.totalResults, 3);
 });
 
