@@ -1,0 +1,4 @@
+//! The crate as its callers see it.
+
+mod relations;
+mod texts;
