@@ -15,7 +15,7 @@ use crate::{
 const ASIDE: f64 = 1e-7;
 
 /// Whether every place of `part` is one of the others.
-pub(crate) fn is_covered(space: &Space, part: &Part, others: &[Part]) -> bool {
+pub(crate) fn is_covered(space: &Space, part: &Part, others: &[&Part]) -> bool {
     if others.iter().any(|other| is_covered_by_circle(space, part, other)) {
         return true;
     }
@@ -26,12 +26,12 @@ pub(crate) fn is_covered(space: &Space, part: &Part, others: &[Part]) -> bool {
         }
         Part::Line(_) => {
             let has_edges = |other: &&Part| matches!(other, Part::Line(_) | Part::Polygon(_));
-            let others: Vec<Part> = others.iter().filter(has_edges).cloned().collect();
+            let others: Vec<&Part> = others.iter().copied().filter(has_edges).collect();
             edges_are_covered(space, part, &others)
         }
         Part::Polygon(rings) => {
-            let areas: Vec<Part> =
-                others.iter().filter(|other| matches!(other, Part::Polygon(_))).cloned().collect();
+            let is_area = |other: &&Part| matches!(other, Part::Polygon(_));
+            let areas: Vec<&Part> = others.iter().copied().filter(is_area).collect();
             edges_are_covered(space, part, &areas) && has_no_gap(space, rings, part, &areas)
         }
         Part::Circle { center, radius } => {
@@ -83,8 +83,8 @@ fn covers_circle(space: &Space, other: &Part, center: Coordinate, radius: f64) -
     }
 }
 
-fn edges_are_covered(space: &Space, part: &Part, others: &[Part]) -> bool {
-    let edges: Vec<Segment> = others.iter().flat_map(Part::segments).collect();
+fn edges_are_covered(space: &Space, part: &Part, others: &[&Part]) -> bool {
+    let edges: Vec<Segment> = others.iter().flat_map(|other| other.segments()).collect();
     let covers = |at: Coordinate| others.iter().any(|other| has_place(space, other, at));
     part.segments().all(|segment| pieces(segment, &edges).all(covers))
 }
@@ -105,10 +105,10 @@ fn pieces(segment: Segment, edges: &[Segment]) -> impl Iterator<Item = Coordinat
 }
 
 /// Whether no edge of the others runs through the inside of the polygon with a gap on one of its sides.
-fn has_no_gap(space: &Space, rings: &[Vec<Coordinate>], part: &Part, others: &[Part]) -> bool {
+fn has_no_gap(space: &Space, rings: &[Vec<Coordinate>], part: &Part, others: &[&Part]) -> bool {
     let edges: Vec<Segment> = part.segments().collect();
     let covers = |at: Coordinate| others.iter().any(|other| has_place(space, other, at));
-    others.iter().flat_map(Part::segments).all(|segment| {
+    others.iter().flat_map(|other| other.segments()).all(|segment| {
         let (a, b) = segment;
         let length = (b.x - a.x).hypot(b.y - a.y);
         if length <= 0.0 {

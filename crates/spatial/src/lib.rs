@@ -33,7 +33,7 @@ pub use crate::{
     cells::{Cell, CellRange, cells_around, ranges_of},
     error::ShapeError,
     grid::{Grid, GridKind},
-    relation::{Relation, intersects, within},
+    relation::{Prepared, Relation, intersects, within},
     shape::{Bounds, Coordinate, POINTS_MAX, Part, Shape},
     space::{Space, Units},
     sphere::{farthest_in_box, nearest_in_box},

@@ -7,7 +7,7 @@
 use crate::{
     covering::{boundary_covers, is_covered},
     planar::{self, Side, TOLERANCE, segment_bounds, segments_meet, side_of},
-    shape::{Coordinate, Part, Shape},
+    shape::{Bounds, Coordinate, Part, Shape, TURN},
     space::Space,
     sphere::nearest_angle,
 };
@@ -25,50 +25,96 @@ pub enum Relation {
     Disjoint,
 }
 
-impl Relation {
-    /// Whether `indexed` stands so to `asked`.
-    pub fn holds(self, space: &Space, indexed: &Shape, asked: &Shape) -> bool {
-        match self {
-            Relation::Within => within(space, indexed, asked),
-            Relation::Contains => within(space, asked, indexed),
-            Relation::Intersects => intersects(space, indexed, asked),
-            Relation::Disjoint => !intersects(space, indexed, asked),
+/// A shape that many others are compared with.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    space: Space,
+    shape: Shape,
+    /// Its parts and their boxes, on the earth once more for every turn.
+    parts: Vec<(Bounds, Part)>,
+}
+
+impl Prepared {
+    /// Prepares a shape.
+    pub fn new(space: Space, shape: Shape) -> Self {
+        let turns: &[f64] = if space.is_round() { &[0.0, -1.0, 1.0, -2.0, 2.0] } else { &[0.0] };
+        let mut parts = Vec::with_capacity(shape.parts.len() * turns.len());
+        for part in &shape.parts {
+            let Some(own) = part.bounds(&space) else { continue };
+            for turn in turns {
+                let by = turn * TURN;
+                let bounds = Bounds { min_x: own.min_x + by, max_x: own.max_x + by, ..own };
+                parts.push((bounds, part.moved(*turn)));
+            }
         }
+        Self { space, shape, parts }
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Whether the place is one of the shape.
+    pub fn has_place(&self, at: Coordinate) -> bool {
+        let own = Bounds::of(at);
+        self.parts.iter().any(|(bounds, part)| {
+            bounds.touches(&own, TOLERANCE) && has_place(&self.space, part, at)
+        })
+    }
+
+    /// Whether the shapes have a place in common.
+    pub fn intersects(&self, other: &Shape) -> bool {
+        other
+            .parts
+            .iter()
+            .any(|part| self.near(part).iter().any(|own| parts_meet(&self.space, part, own)))
+    }
+
+    /// Whether every place of the other is one of this. Nowhere is within nothing.
+    pub fn covers(&self, other: &Shape) -> bool {
+        let is_inside = |part: &Part| is_covered(&self.space, part, &self.near(part));
+        !other.is_empty() && other.parts.iter().all(is_inside)
+    }
+
+    /// Whether an indexed shape stands so to this one.
+    pub fn is_related(&self, relation: Relation, indexed: &Shape) -> bool {
+        match relation {
+            Relation::Within => self.covers(indexed),
+            Relation::Contains => Prepared::new(self.space, indexed.clone()).covers(&self.shape),
+            Relation::Intersects => self.intersects(indexed),
+            Relation::Disjoint => !self.intersects(indexed),
+        }
+    }
+
+    /// [`Prepared::is_related`] for a point.
+    pub fn is_related_to_point(&self, relation: Relation, at: Coordinate) -> bool {
+        match relation {
+            Relation::Within | Relation::Intersects => self.has_place(at),
+            Relation::Disjoint => !self.has_place(at),
+            Relation::Contains => {
+                let point = Prepared::new(self.space, Shape::point(at));
+                self.has_place(at) && point.covers(&self.shape)
+            }
+        }
+    }
+
+    /// The parts whose boxes touch that of `part`, each where it does.
+    fn near(&self, part: &Part) -> Vec<&Part> {
+        let Some(bounds) = part.bounds(&self.space) else { return Vec::new() };
+        let touching = |(own, _): &&(Bounds, Part)| own.touches(&bounds, TOLERANCE);
+        self.parts.iter().filter(touching).map(|(_, part)| part).collect()
     }
 }
 
 /// Whether the shapes have a place in common.
 pub fn intersects(space: &Space, left: &Shape, right: &Shape) -> bool {
-    left.parts.iter().any(|part| {
-        let near = parts_near(space, right, part);
-        near.iter().any(|other| parts_meet(space, part, other))
-    })
+    Prepared::new(*space, right.clone()).intersects(left)
 }
 
 /// Whether every place of `inner` is one of `outer`. Nowhere is within nothing.
 pub fn within(space: &Space, inner: &Shape, outer: &Shape) -> bool {
-    !inner.is_empty()
-        && inner.parts.iter().all(|part| is_covered(space, part, &parts_near(space, outer, part)))
-}
-
-/// The parts of a shape whose boxes touch that of `part`, each moved to where it does.
-fn parts_near(space: &Space, shape: &Shape, part: &Part) -> Vec<Part> {
-    let Some(bounds) = part.bounds(space) else { return Vec::new() };
-    let turns: &[f64] = if space.is_round() { &[0.0, -1.0, 1.0, -2.0, 2.0] } else { &[0.0] };
-    let mut near = Vec::new();
-    for other in &shape.parts {
-        let Some(own) = other.bounds(space) else { continue };
-        for turn in turns {
-            let by = turn * crate::shape::TURN;
-            let mut moved = own;
-            moved.min_x += by;
-            moved.max_x += by;
-            if moved.touches(&bounds, TOLERANCE) {
-                near.push(if *turn == 0.0 { other.clone() } else { other.moved(*turn) });
-            }
-        }
-    }
-    near
+    Prepared::new(*space, outer.clone()).covers(inner)
 }
 
 /// Whether the place is one of the part.
