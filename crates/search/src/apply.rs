@@ -97,7 +97,9 @@ impl IndexBatch {
                 self.count_removed_words(field, words)?;
             }
             while let Some(term) = section.next_term()? {
-                list(self, field, term.kind, term.bytes(), has_words);
+                if term.kind.is_listed() {
+                    list(self, field, term.kind, term.bytes(), has_words);
+                }
             }
         }
         removals.entries += 1;

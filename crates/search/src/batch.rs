@@ -210,7 +210,9 @@ impl IndexBatch {
             self.writer.term(term.kind, bytes, is_word.then_some(&positions[..]))?;
             let frequency = group.len().min(255) as u8;
             let weight = if is_word { Weight { frequency, length } } else { Weight::ONE };
-            self.post(field, term.kind, bytes, has_words, weight);
+            if term.kind.is_listed() {
+                self.post(field, term.kind, bytes, has_words, weight);
+            }
             shape.add(term.kind);
         }
         shape.finish().for_each(|kind| self.post(field, kind, &[], false, Weight::ONE));

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use rustc_hash::FxHashMap;
+use spatial::Shape;
 use storage::Transaction;
 
 use crate::{
@@ -86,7 +87,10 @@ fn postings_of(
             let this = (term.kind, term.bytes().to_vec());
             ensure(last.as_ref() < Some(&this), "the terms of a record are out of order")?;
             last = Some(this);
-            postings += 1;
+            postings += u64::from(term.kind.is_listed());
+            if term.kind == TermKind::Shape {
+                ensure(Shape::of_bytes(term.bytes()).is_some(), "a record holds a broken shape")?;
+            }
             if term.kind == TermKind::Text {
                 occurrences += term.frequency;
             }
@@ -123,7 +127,14 @@ fn check_list(
             TermKind::Exists => true,
             TermKind::Many => section.shape()?.many,
             TermKind::Numeric => section.shape()?.numeric,
-            TermKind::Null | TermKind::Text | TermKind::Long | TermKind::Double => {
+            TermKind::Shape => false,
+            TermKind::Null
+            | TermKind::Text
+            | TermKind::Long
+            | TermKind::Double
+            | TermKind::Point
+            | TermKind::Center
+            | TermKind::Cell => {
                 let found =
                     section.find(kind, bytes)?.ok_or_else(|| corrupt("a record lacks a term"))?;
                 section.words.is_none_or(|words| {

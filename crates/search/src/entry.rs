@@ -1,9 +1,12 @@
 //! One index entry on its way in: the terms that a map gave it.
 
+use spatial::{Coordinate, Shape};
+
 use crate::{
     error::SearchError,
     fields::Field,
     ids::FieldId,
+    place,
     term::{self, TermKind},
 };
 
@@ -17,7 +20,7 @@ pub(crate) struct EntryTerm {
     pub(crate) kind: TermKind,
     pub(crate) has_words: bool,
     start: u32,
-    bytes: u16,
+    bytes: u32,
     pub(crate) position: u32,
 }
 
@@ -115,6 +118,25 @@ impl EntryBuilder {
         self.text(field, if value { "true" } else { "false" });
     }
 
+    /// A place as a value of the field.
+    pub fn place(&mut self, field: &Field, at: Coordinate) {
+        self.push(field, TermKind::Point, &place::bytes_of(&field.layout().grid, at), 0);
+    }
+
+    /// A shape as a value of the field: a point is a place, nowhere is nothing.
+    pub fn shape(&mut self, field: &Field, shape: &Shape) {
+        if let Some(at) = shape.as_point() {
+            return self.place(field, at);
+        }
+        let layout = field.layout();
+        let Some(center) = shape.center(&layout.space) else { return };
+        self.push(field, TermKind::Shape, &shape.to_bytes(), 0);
+        self.push(field, TermKind::Center, &place::bytes_of(&layout.grid, center), 0);
+        for cell in place::cells_of(&layout, shape) {
+            self.push(field, TermKind::Cell, &place::cell_bytes(cell), 0);
+        }
+    }
+
     /// Bytes to be kept with the entry; one value per field, a later one replaces it.
     pub fn stored(&mut self, field: &Field, bytes: &[u8]) {
         self.stored.retain(|(id, _)| *id != field.id());
@@ -126,7 +148,7 @@ impl EntryBuilder {
     }
 
     pub(crate) fn term_bytes(&self, term: &EntryTerm) -> &[u8] {
-        &self.bytes[term.start as usize..][..usize::from(term.bytes)]
+        &self.bytes[term.start as usize..][..term.bytes as usize]
     }
 
     pub(crate) fn check_length(&self) -> Result<(), SearchError> {
@@ -148,7 +170,7 @@ impl EntryBuilder {
             kind,
             has_words: field.has_words,
             start,
-            bytes: bytes.len() as u16,
+            bytes: bytes.len() as u32,
             position,
         });
     }

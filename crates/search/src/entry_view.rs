@@ -1,8 +1,11 @@
 //! An entry as it is in the index.
 
+use spatial::Coordinate;
+
 use crate::{
     error::SearchError,
     ids::FieldId,
+    place,
     record::RecordReader,
     term::{TermKind, TermValue},
 };
@@ -20,6 +23,8 @@ pub struct FieldTerms {
     pub field: FieldId,
     /// Its different terms: null, texts, longs, doubles, ascending.
     pub terms: Vec<TermValue>,
+    /// Its places, but for shapes.
+    pub places: Vec<Coordinate>,
 }
 
 impl<'t> EntryView<'t> {
@@ -43,10 +48,15 @@ impl<'t> EntryView<'t> {
                 continue;
             }
             let mut terms = Vec::new();
+            let mut places = Vec::new();
             while let Some(term) = section.next_term()? {
-                terms.push(term.value()?);
+                match term.kind {
+                    TermKind::Point => places.push(place::place_of(term.bytes())?),
+                    kind if kind.is_value() => terms.push(term.value()?),
+                    _ => {}
+                }
             }
-            fields.push(FieldTerms { field, terms });
+            fields.push(FieldTerms { field, terms, places });
         }
         Ok(fields)
     }
@@ -56,7 +66,9 @@ impl<'t> EntryView<'t> {
         let mut terms = Vec::new();
         if let Some(mut section) = self.record.field(field)? {
             while let Some(term) = section.next_term()? {
-                terms.push(term.value()?);
+                if term.kind.is_value() {
+                    terms.push(term.value()?);
+                }
             }
         }
         Ok(terms)

@@ -12,7 +12,10 @@ use std::{ops::Bound, sync::Arc};
 use rustc_hash::FxHashMap;
 use storage::{Transaction, WriteTransaction};
 
-use crate::{analysis::Analyzer, error::SearchError, ids::FieldId, trees, varint::ByteReader};
+use crate::{
+    analysis::Analyzer, error::SearchError, ids::FieldId, place::SpatialLayout, trees,
+    varint::ByteReader,
+};
 
 /// Fields of an index, at most.
 pub const FIELDS_MAX: usize = 16_384;
@@ -48,6 +51,8 @@ pub struct FieldOptions {
     pub stored: bool,
     /// Whether words near to a misspelt one are asked for.
     pub suggestions: bool,
+    /// How places and shapes are kept, when it is not the default.
+    pub spatial: Option<SpatialLayout>,
 }
 
 impl FieldOptions {
@@ -101,6 +106,11 @@ impl Field {
     /// The field's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How its places and shapes are kept.
+    pub fn layout(&self) -> SpatialLayout {
+        self.options.spatial.unwrap_or_default()
     }
 
     /// What the definition asked for.

@@ -20,6 +20,7 @@
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
 //! | `search`, `sort`, `sorted_walk`, `alphanumeric`, `scoring` | in which order they come out |
 //! | `explain` | why an entry has its score |
+//! | `place`, `spatial_search`, `distance`, `distance_walk` | places and shapes: kept, found, nearest first |
 //! | `facets`, `suggest` | what else can be asked of matches and terms |
 //! | `analysis` | how texts become terms |
 //! | `check` | whether everything agrees with itself |
@@ -31,6 +32,8 @@ mod apply;
 mod batch;
 mod check;
 mod cursor;
+mod distance;
+mod distance_walk;
 mod entry;
 mod entry_set;
 mod entry_view;
@@ -41,6 +44,7 @@ mod fields;
 mod ids;
 mod interrupt;
 mod phrase;
+mod place;
 mod plan;
 mod postings;
 mod query;
@@ -50,6 +54,7 @@ mod scoring;
 mod search;
 mod sort;
 mod sorted_walk;
+mod spatial_search;
 mod state;
 mod stored;
 mod suggest;
@@ -66,6 +71,7 @@ pub use crate::{
     apply::Applied,
     batch::{BATCH_BYTES_MAX, IndexBatch},
     check::{IndexReport, check},
+    distance::{DistanceFrom, Location},
     entry::{ENTRY_BYTES_MAX, EntryBuilder},
     entry_view::{EntryView, FieldTerms},
     error::SearchError,
@@ -76,6 +82,7 @@ pub use crate::{
         Indexing,
     },
     ids::{EntryId, FieldId},
+    place::SpatialLayout,
     query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::{FieldInfo, IndexReader, TermCount},
     search::{Hit, Hits, Scoring, SortedStream},

@@ -18,6 +18,7 @@ use crate::{
     query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::IndexReader,
     scoring::TermScorer,
+    spatial_search::SpatialSearch,
     term::{self, TermKind, TermValue},
     term_match::{FuzzyText, TermMatcher, TextPattern},
 };
@@ -84,7 +85,8 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             | Query::Wildcard { field, .. }
             | Query::Regex { field, .. }
             | Query::Fuzzy { field, .. }
-            | Query::Phrase { field, .. } => match self.reader.field_record(field)? {
+            | Query::Phrase { field, .. }
+            | Query::Spatial { field, .. } => match self.reader.field_record(field)? {
                 Some(field) => self.field_node(&field, query, boost),
                 None => Ok(Box::new(EmptyCursor)),
             },
@@ -120,6 +122,10 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
                 self.matched(field.id, FuzzyText::new(text, *similarity), boost)
             }
             Query::Phrase { words, slop, .. } => self.phrase(field, words, *slop, boost),
+            Query::Spatial { layout, relation, shape, .. } => {
+                let asked = SpatialSearch::new(self.reader, field.id, layout, shape);
+                Ok(Box::new(SetCursor::new(Arc::new(asked.entries(*relation)?), boost)))
+            }
             Query::All
             | Query::None
             | Query::Exists { .. }

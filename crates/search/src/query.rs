@@ -1,8 +1,10 @@
 //! Queries, as data.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
-use crate::{ids::EntryId, term::TermValue};
+use spatial::{Relation, Shape};
+
+use crate::{ids::EntryId, place::SpatialLayout, term::TermValue};
 
 /// The deepest nesting of a query.
 pub const QUERY_DEPTH_MAX: usize = 512;
@@ -113,6 +115,18 @@ pub enum Query {
     Preferring(Box<Query>, Vec<Query>),
     /// The same with all scores multiplied.
     Boost(Box<Query>, f32),
+    /// Entries that have a place or a shape which stands so to a shape; score 1. Of several values one
+    /// is enough, but for [`Relation::Disjoint`](spatial::Relation), which none may break.
+    Spatial {
+        /// The field.
+        field: String,
+        /// How the field keeps shapes.
+        layout: SpatialLayout,
+        /// How they have to stand to `shape`.
+        relation: Relation,
+        /// The shape.
+        shape: Arc<Shape>,
+    },
     /// These entries, in any order; score 1.
     Entries(Vec<EntryId>),
 }

@@ -8,7 +8,9 @@
 //!   Null    nothing
 //!   Text    bytes varint · UTF-8; with flag 1: how often varint · positions, as varint differences
 //!   Long    signed varint
-//!   Double  8 bytes, as in its key
+//!   Double, Point, Center, Cell
+//!           as in its key
+//!   Shape   bytes varint · see the crate `spatial`
 //! ```
 //!
 //! Exists, Many and Numeric follow from the rest and are not written. With the record an entry can be taken out
@@ -17,6 +19,7 @@
 use crate::{
     error::SearchError,
     ids::FieldId,
+    place,
     term::{self, TermKind, TermValue},
     varint::{self, ByteReader},
 };
@@ -62,7 +65,13 @@ impl RecordWriter {
                 }
             }
             TermKind::Long => varint::write_signed(&mut self.section, term::long_of(bytes)?),
-            TermKind::Double => self.section.extend_from_slice(bytes),
+            TermKind::Double | TermKind::Point | TermKind::Center | TermKind::Cell => {
+                self.section.extend_from_slice(bytes);
+            }
+            TermKind::Shape => {
+                varint::write(&mut self.section, bytes.len() as u64);
+                self.section.extend_from_slice(bytes);
+            }
             TermKind::Null | TermKind::Exists | TermKind::Many | TermKind::Numeric => {}
         }
         Ok(())
@@ -186,7 +195,7 @@ pub(crate) struct RecordTerm<'a> {
 #[derive(Clone, Copy)]
 enum RecordValue<'a> {
     Nothing,
-    Text(&'a [u8]),
+    Bytes(&'a [u8]),
     Number([u8; 8]),
 }
 
@@ -195,15 +204,15 @@ impl<'a> RecordTerm<'a> {
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.value {
             RecordValue::Nothing => &[],
-            RecordValue::Text(text) => text,
+            RecordValue::Bytes(bytes) => bytes,
             RecordValue::Number(bytes) => bytes,
         }
     }
 
     pub(crate) fn text(&self) -> Result<&'a str, SearchError> {
         match self.value {
-            RecordValue::Text(text) => term::text_of(text),
-            RecordValue::Nothing | RecordValue::Number(_) => {
+            RecordValue::Bytes(text) if self.kind == TermKind::Text => term::text_of(text),
+            RecordValue::Nothing | RecordValue::Bytes(_) | RecordValue::Number(_) => {
                 Err(SearchError::corrupt("a text is asked of a term that is none"))
             }
         }
@@ -252,7 +261,7 @@ impl<'a> SectionReader<'a> {
             TermKind::Null => {}
             TermKind::Text => {
                 let bytes = self.terms.length()?;
-                term.value = RecordValue::Text(self.terms.take(bytes)?);
+                term.value = RecordValue::Bytes(self.terms.take(bytes)?);
                 if self.words.is_some() {
                     self.skip_positions(&mut term)?;
                 }
@@ -261,6 +270,14 @@ impl<'a> SectionReader<'a> {
                 term.value = RecordValue::Number(term::long_bytes(self.terms.signed()?));
             }
             TermKind::Double => term.value = RecordValue::Number(self.terms.array()?),
+            TermKind::Point | TermKind::Center => {
+                term.value = RecordValue::Bytes(self.terms.take(place::BYTES)?);
+            }
+            TermKind::Cell => term.value = RecordValue::Bytes(self.terms.take(place::CELL_BYTES)?),
+            TermKind::Shape => {
+                let bytes = self.terms.length()?;
+                term.value = RecordValue::Bytes(self.terms.take(bytes)?);
+            }
             TermKind::Exists | TermKind::Many | TermKind::Numeric => {
                 return Err(SearchError::corrupt("a record holds a term that follows from others"));
             }
@@ -340,7 +357,9 @@ mod tests {
         while let Some((_, mut section)) = reader.next_field()? {
             section.shape()?;
             while let Some(term) = section.next_term()? {
-                term.value()?;
+                if term.kind.is_value() {
+                    term.value()?;
+                }
                 term.positions().try_for_each(|position| position.map(drop))?;
             }
         }

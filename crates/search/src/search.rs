@@ -6,6 +6,7 @@ use storage::Transaction;
 
 use crate::{
     cursor::{BoxedCursor, END},
+    distance_walk::DistanceWalk,
     entry_set::EntrySet,
     error::SearchError,
     ids::{EntryId, FieldId},
@@ -83,6 +84,12 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             ResolvedBy::Field { field, kind }
                 if kind != FieldOrder::AlphaNumeric
                     && !by_score
+                    && self.walking_is_cheaper(field, cursor.estimate(), skip, take)? =>
+            {
+                self.by_walking(cursor, &keys, skip, take)?
+            }
+            ResolvedBy::Distance { field, .. }
+                if !by_score
                     && self.walking_is_cheaper(field, cursor.estimate(), skip, take)? =>
             {
                 self.by_walking(cursor, &keys, skip, take)?
@@ -341,9 +348,31 @@ fn compare_ranked(keys: &[ResolvedKey], left: &RankedHit<'_>, right: &RankedHit<
         .then(left.hit.entry.cmp(&right.hit.entry))
 }
 
+/// A walk by a field.
+enum Walk<'r, 't, T> {
+    Terms(SortedWalk<'r, 't, T>),
+    Distances(DistanceWalk<'r, 't, T>),
+}
+
+impl<T: Transaction> Walk<'_, '_, T> {
+    fn next_group(&mut self) -> Result<bool, SearchError> {
+        match self {
+            Walk::Terms(walk) => walk.next_group(),
+            Walk::Distances(walk) => walk.next_group(),
+        }
+    }
+
+    fn next_entry(&mut self) -> Result<Option<u64>, SearchError> {
+        match self {
+            Walk::Terms(walk) => walk.next_entry(),
+            Walk::Distances(walk) => Ok(walk.next_entry()),
+        }
+    }
+}
+
 /// A walk by the first key; groups of equals are sorted by the others.
 struct GroupedWalk<'r, 't, T> {
-    walk: SortedWalk<'r, 't, T>,
+    walk: Walk<'r, 't, T>,
     /// Entries of the group that are sorted, the next one last.
     group: Vec<u64>,
     begun: bool,
@@ -355,10 +384,18 @@ impl<'r, 't, T: Transaction> GroupedWalk<'r, 't, T> {
         matches: Arc<EntrySet>,
         keys: &[ResolvedKey],
     ) -> Result<Self, SearchError> {
-        let ResolvedBy::Field { field, kind } = keys[0].by else {
-            unreachable!("only orders by a field are walked")
+        let descending = keys[0].descending;
+        let walk = match keys[0].by {
+            ResolvedBy::Field { field, kind } => {
+                Walk::Terms(SortedWalk::new(reader, matches, field, kind, descending)?)
+            }
+            ResolvedBy::Distance { field, from } => {
+                Walk::Distances(DistanceWalk::new(reader, &matches, field, from, descending)?)
+            }
+            ResolvedBy::Score | ResolvedBy::Random(_) | ResolvedBy::Nothing => {
+                unreachable!("only orders by a field are walked")
+            }
         };
-        let walk = SortedWalk::new(reader, matches, field, kind, keys[0].descending)?;
         Ok(Self { walk, group: Vec::new(), begun: false })
     }
 
@@ -427,10 +464,11 @@ impl<'r, 't, T: Transaction> SortedStream<'r, 't, T> {
             keys.push(ResolvedKey::resolve(reader, key)?);
         }
         let by_score = keys.iter().any(|key| key.by == ResolvedBy::Score);
-        let walkable = matches!(
-            keys.first().map(|key| key.by),
-            Some(ResolvedBy::Field { kind, .. }) if kind != FieldOrder::AlphaNumeric
-        );
+        let walkable =
+            matches!(
+                keys.first().map(|key| key.by),
+                Some(ResolvedBy::Field { kind, .. }) if kind != FieldOrder::AlphaNumeric
+            ) || matches!(keys.first().map(|key| key.by), Some(ResolvedBy::Distance { .. }));
         if !walkable || by_score {
             let hits = reader.search(query, sort, 0, u64::MAX, Scoring::Off)?;
             let (total, rows) = (hits.total, hits.rows.into_iter());

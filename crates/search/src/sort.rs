@@ -11,8 +11,8 @@ use storage::Transaction;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    alphanumeric, error::SearchError, ids::FieldId, reader::IndexReader, record::RecordReader,
-    term::TermKind,
+    alphanumeric, distance::DistanceFrom, error::SearchError, ids::FieldId, reader::IndexReader,
+    record::RecordReader, term::TermKind,
 };
 
 /// What to sort by.
@@ -30,6 +30,8 @@ pub enum SortBy {
     AlphaNumeric(String),
     /// An order that depends on the seed only.
     Random(u64),
+    /// The distance of the field's nearest place. Entries without one come last either way.
+    Distance(String, DistanceFrom),
 }
 
 /// One key of an order.
@@ -58,6 +60,9 @@ pub(crate) enum SortValue<'t> {
     Random(u64),
     /// Greater scores come first.
     Score(f32),
+    Distance(f64),
+    /// Without a place, where distances are asked for; after all others whatever the direction.
+    Nowhere,
 }
 
 impl SortValue<'_> {
@@ -70,7 +75,9 @@ impl SortValue<'_> {
             | SortValue::AlphaNumeric(_)
             | SortValue::Number(_)
             | SortValue::Random(_)
-            | SortValue::Score(_) => 3,
+            | SortValue::Score(_)
+            | SortValue::Distance(_) => 3,
+            SortValue::Nowhere => 4,
         }
     }
 
@@ -83,6 +90,7 @@ impl SortValue<'_> {
             (SortValue::Number(left), SortValue::Number(right)) => left.cmp(right),
             (SortValue::Random(left), SortValue::Random(right)) => left.cmp(right),
             (SortValue::Score(left), SortValue::Score(right)) => right.total_cmp(left),
+            (SortValue::Distance(left), SortValue::Distance(right)) => left.total_cmp(right),
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -103,6 +111,10 @@ pub(crate) enum ResolvedBy {
     Field {
         field: FieldId,
         kind: FieldOrder,
+    },
+    Distance {
+        field: FieldId,
+        from: DistanceFrom,
     },
 }
 
@@ -140,6 +152,11 @@ impl ResolvedKey {
             SortBy::Long(field) => Self::field(reader, field, FieldOrder::Long)?,
             SortBy::Double(field) => Self::field(reader, field, FieldOrder::Double)?,
             SortBy::AlphaNumeric(field) => Self::field(reader, field, FieldOrder::AlphaNumeric)?,
+            SortBy::Distance(field, from) => {
+                let field = reader.field(field)?;
+                let by = |field| ResolvedBy::Distance { field, from: *from };
+                field.map_or(ResolvedBy::Nothing, by)
+            }
         };
         Ok(Self { by, descending: key.descending })
     }
@@ -155,7 +172,8 @@ impl ResolvedKey {
 
     pub(crate) fn compare(&self, left: &SortValue<'_>, right: &SortValue<'_>) -> Ordering {
         let order = left.compare(right);
-        if self.descending { order.reverse() } else { order }
+        let has_nowhere = *left == SortValue::Nowhere || *right == SortValue::Nowhere;
+        if self.descending && !has_nowhere { order.reverse() } else { order }
     }
 
     /// The value of an entry; `record` is its record, read by the first key that needs it.
@@ -173,14 +191,28 @@ impl ResolvedKey {
                 Ok(SortValue::Random(xxh3_64_with_seed(&entry.to_le_bytes(), seed)))
             }
             ResolvedBy::Field { field, kind } => {
-                let record = match record {
-                    Some(record) => *record,
-                    None => *record.insert(reader.record(entry)?),
-                };
-                value_in(record, field, kind)
+                value_in(read_once(reader, entry, record)?, field, kind)
+            }
+            ResolvedBy::Distance { field, from } => {
+                let nearest = from.nearest_in(read_once(reader, entry, record)?, field)?;
+                Ok(nearest.map_or(SortValue::Nowhere, |(distance, _)| {
+                    SortValue::Distance(from.rounded(distance))
+                }))
             }
         }
     }
+}
+
+/// The record of an entry, read by the first key that needs it.
+fn read_once<'t, T: Transaction>(
+    reader: &IndexReader<'t, T>,
+    entry: u64,
+    record: &mut Option<RecordReader<'t>>,
+) -> Result<RecordReader<'t>, SearchError> {
+    Ok(match record {
+        Some(record) => *record,
+        None => *record.insert(reader.record(entry)?),
+    })
 }
 
 /// The greatest value of a field in a record.

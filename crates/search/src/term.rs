@@ -7,6 +7,8 @@
 //!         4 Text                        the text in UTF-8
 //!         5 Long                        8 bytes, big-endian, sign bit flipped
 //!         6 Double                      8 bytes, big-endian; negative: all bits flipped, else the sign
+//!         8 Point, 9 Center             24 bytes, see place.rs
+//!         10 Cell                       level u8 · first number u64 big-endian
 //! ```
 //!
 //! Bytes compare as the values do. A text longer than [`TERM_BYTES_MAX`] is kept as its first bytes and
@@ -42,6 +44,14 @@ pub enum TermKind {
     Double = 6,
     /// The entry has a number in the field. It tells a sort which entries have none.
     Numeric = 7,
+    /// A place.
+    Point = 8,
+    /// The middle of a shape.
+    Center = 9,
+    /// A cell that a shape touches.
+    Cell = 10,
+    /// A shape. It stands in records only; entries are found by its cells.
+    Shape = 11,
 }
 
 impl TermKind {
@@ -54,8 +64,24 @@ impl TermKind {
             5 => TermKind::Long,
             6 => TermKind::Double,
             7 => TermKind::Numeric,
+            8 => TermKind::Point,
+            9 => TermKind::Center,
+            10 => TermKind::Cell,
+            11 => TermKind::Shape,
             _ => return Err(SearchError::corrupt("a term has an unknown kind")),
         })
+    }
+}
+
+impl TermKind {
+    /// Whether entries are listed under terms of the kind.
+    pub(crate) fn is_listed(self) -> bool {
+        self != TermKind::Shape
+    }
+
+    /// Whether terms of the kind stand for values that can be looked for one by one.
+    pub(crate) fn is_value(self) -> bool {
+        matches!(self, TermKind::Null | TermKind::Text | TermKind::Long | TermKind::Double)
     }
 }
 
@@ -102,8 +128,14 @@ impl TermValue {
             TermKind::Text => TermValue::Text(text_of(bytes)?.to_owned()),
             TermKind::Long => TermValue::Long(long_of(bytes)?),
             TermKind::Double => TermValue::Double(double_of(bytes)?),
-            TermKind::Exists | TermKind::Many | TermKind::Numeric => {
-                return Err(SearchError::corrupt("a term that is no value stands in a record"));
+            TermKind::Exists
+            | TermKind::Many
+            | TermKind::Numeric
+            | TermKind::Point
+            | TermKind::Center
+            | TermKind::Cell
+            | TermKind::Shape => {
+                return Err(SearchError::corrupt("a term that is no value is read as one"));
             }
         })
     }

@@ -3,6 +3,7 @@
 mod crashes;
 mod damage;
 mod model;
+mod places;
 mod stories;
 
 use std::sync::Arc;

@@ -298,7 +298,7 @@ impl ModelEntry {
         };
         match query {
             Query::All => true,
-            Query::None | Query::Entries(_) => false,
+            Query::None | Query::Entries(_) | Query::Spatial { .. } => false,
             Query::Term { field, value } => self.terms(field).contains(value),
             Query::AnyOf { field, values } => {
                 values.iter().any(|value| self.terms(field).contains(value))
