@@ -114,6 +114,11 @@ impl AutoField {
         Self { source, ways: AutoFieldWays::default() }
     }
 
+    /// Whether its values are places or shapes.
+    pub fn is_spatial(&self) -> bool {
+        !matches!(self.source, AutoFieldSource::Path { .. })
+    }
+
     /// The name of the index's field: the path, or `spatial.point(Lat, Lng)`.
     pub fn name(&self) -> String {
         match &self.source {

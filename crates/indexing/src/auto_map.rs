@@ -4,7 +4,7 @@
 use blittable::Value;
 use documents::{DocumentRow, FieldPath, FieldStep, Found};
 use model::{CollectionName, date};
-use search::{Field, FieldOptions, Indexing};
+use search::{Field, FieldOptions, Indexing, SpatialLayout};
 use storage::ReadTransaction;
 
 use crate::{
@@ -12,7 +12,8 @@ use crate::{
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
-    mapper::{MapError, Mapper},
+    mapper::{MapError, Mapper, failed_on},
+    spatial_fields::{coordinate_of, for_each_text},
 };
 
 const ALL_DOCUMENTS: &str = "@all_docs";
@@ -31,6 +32,14 @@ pub fn exact_field_name(field: &str) -> String {
 pub(crate) struct AutoMap {
     collections: Vec<CollectionName>,
     fields: Vec<MappedField>,
+    places: Vec<MappedPlace>,
+}
+
+/// The field of a place or a shape, and the paths that it is made of.
+struct MappedPlace {
+    name: String,
+    /// The latitude and the longitude, or the text of a shape.
+    paths: Vec<FieldPath>,
 }
 
 /// A path, and the fields of the index that its values go to.
@@ -42,11 +51,12 @@ struct MappedField {
 impl AutoMap {
     /// # Errors
     ///
-    /// When the definition names no collection, or asks for what automatic indexes do not do yet.
+    /// When the definition names no collection.
     pub(crate) fn new(definition: &AutoIndexDefinition) -> Result<Self, IndexError> {
         let collections = collections_of(&definition.collection)?;
-        let fields = definition.fields().iter().map(mapped).collect::<Result<_, _>>()?;
-        Ok(Self { collections, fields })
+        let fields = definition.fields().iter().filter_map(mapped).collect();
+        let places = definition.fields().iter().filter_map(mapped_place).collect();
+        Ok(Self { collections, fields, places })
     }
 }
 
@@ -59,11 +69,18 @@ pub(crate) fn collections_of(collection: &str) -> Result<Vec<CollectionName>, In
     Ok(vec![name.map_err(|error| IndexError::Definition { message: error.to_string() })?])
 }
 
-fn mapped(field: &AutoField) -> Result<MappedField, IndexError> {
-    let AutoFieldSource::Path { path, is_quoted } = &field.source else {
-        let message = format!("Indexing {} is not supported yet", field.name());
-        return Err(IndexError::Definition { message });
+fn mapped_place(field: &AutoField) -> Option<MappedPlace> {
+    let paths = match &field.source {
+        AutoFieldSource::Path { .. } => return None,
+        AutoFieldSource::Point { latitude, longitude } => vec![latitude, longitude],
+        AutoFieldSource::Shape { path } => vec![path],
     };
+    let paths = paths.into_iter().map(|path| FieldPath::parse(path)).collect();
+    Some(MappedPlace { name: field.name(), paths })
+}
+
+fn mapped(field: &AutoField) -> Option<MappedField> {
+    let AutoFieldSource::Path { path, is_quoted } = &field.source else { return None };
     let name = field.name();
     let mut targets = vec![(
         name.clone(),
@@ -81,7 +98,7 @@ fn mapped(field: &AutoField) -> Result<MappedField, IndexError> {
         true => FieldPath::new(vec![FieldStep::Member(path.clone())]),
         false => FieldPath::parse(path),
     };
-    Ok(MappedField { path, targets })
+    Some(MappedField { path, targets })
 }
 
 impl Mapper for AutoMap {
@@ -91,7 +108,8 @@ impl Mapper for AutoMap {
 
     fn fields(&self) -> Vec<String> {
         let targets = self.fields.iter().flat_map(|field| &field.targets);
-        targets.map(|(name, _)| name.clone()).collect()
+        let places = self.places.iter().map(|place| &place.name);
+        targets.map(|(name, _)| name).chain(places).cloned().collect()
     }
 
     fn map<'a>(
@@ -111,7 +129,67 @@ impl Mapper for AutoMap {
                 add_all(entries, &target, &values)?;
             }
         }
+        self.places.iter().try_for_each(|place| place.add(document, entries))
+    }
+}
+
+impl MappedPlace {
+    fn add(
+        &self,
+        document: &DocumentRow<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        let failed = |message: String| failed_on(document.id(), &message);
+        let found = |path: &FieldPath| {
+            path.find(document.body().root()).map_err(documents::DocumentError::from)
+        };
+        let options = FieldOptions {
+            spatial: Some(SpatialLayout::default()),
+            ..FieldOptions::new(Indexing::Default)
+        };
+        match self.paths.as_slice() {
+            [latitude, longitude] => {
+                let latitude = coordinate(&found(latitude)?).map_err(failed)?;
+                let longitude = coordinate(&found(longitude)?).map_err(failed)?;
+                if let Some((latitude, longitude)) = latitude.zip(longitude) {
+                    let field = entries.field(&self.name, options)?;
+                    entries.add_place(&field, latitude, longitude).map_err(failed)?;
+                }
+            }
+            paths => {
+                for path in paths {
+                    let mut texts = Vec::new();
+                    collect_texts(&found(path)?, &mut texts)
+                        .map_err(documents::DocumentError::from)?;
+                    for text in texts {
+                        let field = entries.field(&self.name, options.clone())?;
+                        entries.add_shape_text(&field, &text).map_err(failed)?;
+                    }
+                }
+            }
+        }
         Ok(())
+    }
+}
+
+/// A coordinate that a path finds.
+fn coordinate(found: &Found<'_>) -> Result<Option<f64>, String> {
+    match found {
+        Found::Missing => Ok(None),
+        Found::One(value) => coordinate_of(value),
+        Found::Length(length) => Ok(Some(*length as f64)),
+        Found::List(_) => Err("System.InvalidCastException: Unable to cast an array to type \
+                               'System.IConvertible'."
+            .to_owned()),
+    }
+}
+
+/// The texts that a path finds; nothing else is a shape.
+fn collect_texts(found: &Found<'_>, texts: &mut Vec<String>) -> Result<(), blittable::Corrupt> {
+    match found {
+        Found::Missing | Found::Length(_) => Ok(()),
+        Found::List(list) => list.iter().try_for_each(|found| collect_texts(found, texts)),
+        Found::One(value) => for_each_text(value, &mut |text| texts.push(text.to_owned())),
     }
 }
 

@@ -4,6 +4,7 @@
 //! beside the field, so that a comparison with a date looks at moments and one with a number at numbers.
 
 use search::{EntryBuilder, Field, FieldOptions, FieldSet, Indexing};
+use spatial::Shape;
 
 use crate::{error::IndexError, index_value::IndexValue};
 
@@ -123,6 +124,11 @@ impl<'a> EntryWriter<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Adds a shape to a field of the entry that was begun last.
+    pub(crate) fn add_shape(&mut self, field: &Field, shape: &Shape) {
+        self.entries.current().shape(field, shape);
     }
 
     /// Keeps bytes for a field of the entry that was begun last.

@@ -388,7 +388,14 @@ fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexD
         None => IndexType::AutoMap,
         Some(_) => IndexType::AutoMapReduce,
     };
-    let fields = names.into_iter().map(|name| (name, IndexFieldOptions::default()));
+    let is_spatial = |name: &str| {
+        let mut fields = definition.fields().iter();
+        fields.any(|field| field.name() == name && field.is_spatial())
+    };
+    let fields = names.into_iter().map(|name| {
+        let spatial = is_spatial(&name).then(wire::SpatialOptions::default);
+        (name, IndexFieldOptions { spatial, ..IndexFieldOptions::default() })
+    });
     IndexDefinition {
         name: name.to_owned(),
         index_type: Some(index_type),

@@ -10,7 +10,7 @@ use documents::{DocumentError, DocumentRow};
 use model::{CollectionName, DocumentId};
 use script::{
     Budget, DocumentInfo, FieldValue, Host, HostError, IndexEntry, IndexField, MapKind, MapScript,
-    ScriptDocument, ScriptError, ScriptPool, ScriptValue,
+    ScriptDocument, ScriptPool, ScriptValue,
 };
 use search::{Field, FieldOptions, Indexing};
 use storage::ReadTransaction;
@@ -20,7 +20,8 @@ use crate::{
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
-    mapper::{Follows, MapError, Mapper},
+    mapper::{Follows, MapError, Mapper, failed_on},
+    spatial_fields::coordinate_of_text,
     static_definition::collection_names,
     static_fields::{check_fields, static_field_options},
 };
@@ -101,7 +102,8 @@ impl Mapper for JsMap {
         let mut references = Vec::new();
         let mapped = self.results_of(document, documents, &mut references);
         references.iter().for_each(|id| entries.note_reference(id));
-        mapped?.iter().try_for_each(|entry| self.write(entry, entries))
+        let written = mapped?.iter().try_for_each(|entry| self.write(entry, entries));
+        written.map_err(|failure| failure.on(document.id()))
     }
 }
 
@@ -127,7 +129,7 @@ impl JsMap {
             let budget = Budget::default();
             let run = self.script.map(&engine, number, &given, budget, &mut host, &mut results);
             references.append(&mut host.loaded);
-            run.map_err(|error| failure_of(document.id(), error))?;
+            run.map_err(|error| failed_on(document.id(), &error.to_string()))?;
         }
         Ok(results)
     }
@@ -140,12 +142,6 @@ impl JsMap {
     /// The engines that run them.
     pub(crate) fn pool(&self) -> &ScriptPool {
         &self.pool
-    }
-}
-
-fn failure_of(id: &str, error: ScriptError) -> MapError {
-    MapError::Document {
-        message: format!("Failed to execute mapping function on {id}. Exception: {error}"),
     }
 }
 
@@ -173,13 +169,17 @@ impl JsMap {
         given: &IndexField,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        let FieldValue::Plain(value) = &given.value else {
-            let name = &given.name;
-            return Err(MapError::Document {
-                message: format!("The field '{name}' is spatial, which is not supported yet"),
-            });
+        let mut options = self.options_of(given)?;
+        let value = match &given.value {
+            FieldValue::Plain(value) => value,
+            spatial => {
+                options.spatial = Some(options.spatial.unwrap_or_default());
+                let field = entries.field(&given.name, options)?;
+                return add_spatial(&field, spatial, entries)
+                    .map_err(|message| MapError::Document { message });
+            }
         };
-        let field = entries.field(&given.name, self.options_of(given)?)?;
+        let field = entries.field(&given.name, options)?;
         let document = document_of(value)?;
         let root = document.as_view().root();
         let Some(value) = root.get(VALUE).map_err(DocumentError::from)? else { return Ok(()) };
@@ -237,6 +237,33 @@ pub(crate) fn add(
         entries.store(field, &json);
     }
     Ok(())
+}
+
+/// Adds a place or a shape.
+fn add_spatial(
+    field: &Field,
+    value: &FieldValue,
+    entries: &mut EntryWriter<'_>,
+) -> Result<(), String> {
+    match value {
+        FieldValue::Plain(_) => Ok(()),
+        FieldValue::Shape(text) => entries.add_shape_text(field, text),
+        FieldValue::Point(latitude, longitude) => {
+            entries.add_place(field, coordinate(latitude)?, coordinate(longitude)?)
+        }
+    }
+}
+
+/// The number that a value of a script is.
+fn coordinate(value: &ScriptValue) -> Result<f64, String> {
+    match value {
+        ScriptValue::String(text) => coordinate_of_text(text),
+        value => value.as_f64().ok_or_else(|| {
+            "System.InvalidCastException: Unable to cast a coordinate to type \
+             'System.IConvertible'."
+                .to_owned()
+        }),
+    }
 }
 
 /// The other documents that a map sees, and which of them it looked at.

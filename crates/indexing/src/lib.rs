@@ -13,6 +13,7 @@
 //! | `static_definition`, `static_fields`, `empty_values` | what a written definition says before it is compiled |
 //! | `mapper`, `auto_map`, `linq_map`, `js_map` | what turns a document into entries |
 //! | `reduce` | map-reduce: rows by key, results kept current |
+//! | `spatial_fields` | fields of places and shapes |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record` | what an index keeps of itself |
@@ -37,6 +38,7 @@ mod linq_map;
 mod mapper;
 mod reduce;
 mod references;
+mod spatial_fields;
 mod static_definition;
 mod static_fields;
 

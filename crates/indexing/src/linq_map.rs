@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blittable::ObjectBuilder;
 use documents::{DocumentError, DocumentRow};
-use linq::{Budget, DocumentInput, HostError, Output, SourceKind, Value};
+use linq::{Budget, DocumentInput, HostError, Output, SourceKind, SpatialValue, Value};
 use model::{CollectionName, DocumentId, TimeSpan};
 use search::{Field, FieldOptions};
 use storage::ReadTransaction;
@@ -15,7 +15,7 @@ use crate::{
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
-    mapper::{Follows, MapError, Mapper},
+    mapper::{Follows, MapError, Mapper, failed_on},
     static_definition::collection_names,
     static_fields::{check_fields, static_field_options},
 };
@@ -145,14 +145,9 @@ impl LinqMap {
             });
             references.append(&mut host.loaded);
             if let Some(failure) = failure {
-                return Err(failure);
+                return Err(failure.on(document.id()));
             }
-            evaluated.map_err(|error| MapError::Document {
-                message: format!(
-                    "Failed to execute mapping function on {}. Exception: {error}",
-                    document.id()
-                ),
-            })?;
+            evaluated.map_err(|error| failed_on(document.id(), &error.to_string()))?;
         }
         Ok(())
     }
@@ -178,7 +173,10 @@ impl LinqMap {
         output: &Output<'_, '_>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        let keeps_empty = self.empty.missing_as_null || self.empty.keeps_entries;
+        // A place that is nowhere keeps its entry all the same.
+        let keeps_empty = self.empty.missing_as_null
+            || self.empty.keeps_entries
+            || output.fields().any(|(_, value)| is_spatial(value));
         if output.is_empty() && !keeps_empty {
             return Ok(());
         }
@@ -221,15 +219,42 @@ impl LinqMap {
             Value::List(list) if name == CREATED_FIELDS => {
                 list.items.iter().try_for_each(|item| self.write_field(name, item, entries))
             }
-            Value::Spatial(_) => Err(MapError::Document {
-                message: format!("The field '{name}' is spatial, which is not supported yet"),
-            }),
+            Value::Spatial(spatial) => self.write_spatial(name, spatial, entries),
+            Value::List(list) if list.items.iter().any(is_spatial) => {
+                list.items.iter().try_for_each(|item| self.write_field(name, item, entries))
+            }
             value => {
                 let field = entries.field(name, self.options(name)?)?;
                 add(&field, value, entries)
             }
         }
     }
+}
+
+impl LinqMap {
+    fn write_spatial(
+        &self,
+        name: &str,
+        value: &SpatialValue<'_>,
+        entries: &mut EntryWriter<'_>,
+    ) -> Result<(), MapError> {
+        let mut options = self.options(name)?;
+        options.spatial = Some(options.spatial.unwrap_or_default());
+        let field = entries.field(name, options)?;
+        let added = match value {
+            SpatialValue::Point(Some((latitude, longitude))) => {
+                entries.add_place(&field, *latitude, *longitude)
+            }
+            SpatialValue::Shape(Value::Text(text)) => entries.add_shape_text(&field, text.as_str()),
+            // Whatever else a document has there is no shape.
+            SpatialValue::Point(None) | SpatialValue::Shape(_) => Ok(()),
+        };
+        added.map_err(|message| MapError::Document { message })
+    }
+}
+
+fn is_spatial(value: &Value<'_>) -> bool {
+    matches!(value, Value::Spatial(_))
 }
 
 /// Adds a value to a field, and keeps it when the field is stored.

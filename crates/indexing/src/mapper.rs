@@ -62,6 +62,23 @@ pub enum MapError {
     Index(IndexError),
 }
 
+/// The failure of a map on a document because of what it says.
+pub(crate) fn failed_on(id: &str, message: &str) -> MapError {
+    MapError::Document {
+        message: format!("Failed to execute mapping function on {id}. Exception: {message}"),
+    }
+}
+
+impl MapError {
+    /// The same error, naming the document when it is one of a document.
+    pub(crate) fn on(self, id: &str) -> Self {
+        match self {
+            Self::Document { message } => failed_on(id, &message),
+            Self::Index(_) => self,
+        }
+    }
+}
+
 impl fmt::Display for MapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,9 +1,9 @@
 //! How the fields of an index that an application defined are indexed.
 
 use search::{FieldOptions, Indexing, analysis::Analyzer};
-use wire::{ALL_FIELDS, FieldIndexing, FieldStorage, IndexDefinition};
+use wire::{FieldIndexing, FieldStorage, IndexDefinition};
 
-use crate::error::IndexError;
+use crate::{error::IndexError, spatial_fields::layout_of};
 
 /// The options of the field of that name.
 ///
@@ -33,20 +33,11 @@ pub fn static_field_options(
         analyzer,
         stored: wanted.storage == Some(FieldStorage::Yes),
         suggestions: wanted.suggestions.unwrap_or_default(),
+        spatial: wanted.spatial.map(|options| layout_of(name, &options)).transpose()?,
     })
 }
 
 /// Refuses a definition whose fields cannot be indexed as it says.
 pub(crate) fn check_fields(definition: &IndexDefinition) -> Result<(), IndexError> {
-    for (name, options) in &definition.fields {
-        static_field_options(definition, name)?;
-        if options.spatial.is_some() && name != ALL_FIELDS {
-            let message = format!(
-                "Failed to compile index {}: spatial fields ('{name}') are not supported yet",
-                definition.name
-            );
-            return Err(IndexError::Definition { message });
-        }
-    }
-    Ok(())
+    definition.fields.keys().try_for_each(|name| static_field_options(definition, name).map(drop))
 }

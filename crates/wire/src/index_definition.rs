@@ -9,6 +9,8 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
+use crate::spatial_options::SpatialOptions;
+
 /// The key of [`IndexDefinition::fields`] whose options count for every field.
 pub const ALL_FIELDS: &str = "__all_fields";
 
@@ -50,6 +52,8 @@ macro_rules! protocol_enum {
         }
     };
 }
+
+pub(crate) use protocol_enum;
 
 protocol_enum! {
     /// How the values of a field become terms.
@@ -163,61 +167,6 @@ protocol_enum! {
         /// Counters.
         Counters,
     }
-}
-
-protocol_enum! {
-    /// On what surface shapes lie.
-    SpatialFieldType {
-        /// The earth.
-        Geography,
-        /// A plane.
-        Cartesian,
-    }
-}
-
-protocol_enum! {
-    /// How shapes become terms.
-    SpatialSearchStrategy {
-        /// Cells named by geohashes.
-        GeohashPrefixTree,
-        /// Cells named by quarters.
-        QuadPrefixTree,
-        /// Only the box around a shape.
-        BoundingBox,
-    }
-}
-
-protocol_enum! {
-    /// The unit of distances.
-    SpatialUnits {
-        /// 1,000 metres.
-        Kilometers,
-        /// 1,609.344 metres.
-        Miles,
-    }
-}
-
-/// How the shapes of a field are indexed. What is left out is the default of its type and strategy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct SpatialOptions {
-    /// Geography unless said otherwise.
-    #[serde(rename = "Type")]
-    pub field_type: Option<SpatialFieldType>,
-    /// How fine the cells are.
-    pub max_tree_level: Option<u32>,
-    /// The greatest x (longitude).
-    pub max_x: Option<f64>,
-    /// The greatest y (latitude).
-    pub max_y: Option<f64>,
-    /// The least x.
-    pub min_x: Option<f64>,
-    /// The least y.
-    pub min_y: Option<f64>,
-    /// Geohashes unless said otherwise.
-    pub strategy: Option<SpatialSearchStrategy>,
-    /// Kilometers unless said otherwise.
-    pub units: Option<SpatialUnits>,
 }
 
 /// How one field is indexed. What is left out follows [`ALL_FIELDS`], then the default.

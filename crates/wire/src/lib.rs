@@ -29,6 +29,7 @@ mod multi_get_body;
 mod query_body;
 mod query_string;
 mod size_text;
+mod spatial_options;
 
 pub mod database_shapes;
 pub mod header_names;
@@ -49,12 +50,12 @@ pub use crate::{
     hash_etag::HashEtag,
     index_definition::{
         ALL_FIELDS, FieldIndexing, FieldStorage, IndexDefinition, IndexFieldOptions, IndexLockMode,
-        IndexPriority, IndexSourceType, IndexState, IndexType, SpatialFieldType, SpatialOptions,
-        SpatialSearchStrategy, SpatialUnits, TermVector,
+        IndexPriority, IndexSourceType, IndexState, IndexType, TermVector,
     },
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
     query_body::{QueryRequest, read_query},
     query_string::{QueryString, percent_decode},
     size_text::{SizeText, humane_size},
+    spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
 };
