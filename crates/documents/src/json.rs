@@ -15,16 +15,17 @@ use crate::{error::DocumentError, metadata::METADATA, row::DocumentRow};
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
-    write_found_document_json(row, None, out)
+    write_found_document_json(row, &[], out)
 }
 
-/// Appends the whole document as the result of a query, with the score that an index gave it.
+/// Appends the whole document as the result of a query. `beside_id` are further properties of its
+/// metadata, each with a comma before it.
 ///
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_found_document_json(
     row: &DocumentRow<'_>,
-    score: Option<f32>,
+    beside_id: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
     out.push(b'{');
@@ -34,7 +35,7 @@ pub fn write_found_document_json(
     if any {
         out.push(b',');
     }
-    write_metadata_property(row, score, out)?;
+    write_metadata_property(row, beside_id, out)?;
     out.push(b'}');
     Ok(())
 }
@@ -45,14 +46,14 @@ pub fn write_found_document_json(
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_metadata_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
     out.push(b'{');
-    write_metadata_property(row, None, out)?;
+    write_metadata_property(row, &[], out)?;
     out.push(b'}');
     Ok(())
 }
 
 fn write_metadata_property(
     row: &DocumentRow<'_>,
-    score: Option<f32>,
+    beside_id: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
     out.extend_from_slice(b"\"@metadata\":{");
@@ -61,12 +62,12 @@ fn write_metadata_property(
     {
         out.push(b',');
     }
-    write_added_metadata(row, score, out);
+    write_added_metadata(row, beside_id, out);
     out.push(b'}');
     Ok(())
 }
 
-fn write_added_metadata(row: &DocumentRow<'_>, score: Option<f32>, out: &mut Vec<u8>) {
+fn write_added_metadata(row: &DocumentRow<'_>, beside_id: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"@change-vector\":\"");
     // A change vector is letters, digits and `:-, +/`: nothing to escape.
     out.extend_from_slice(row.change_vector().as_bytes());
@@ -78,10 +79,7 @@ fn write_added_metadata(row: &DocumentRow<'_>, score: Option<f32>, out: &mut Vec
     }
     out.extend_from_slice(b"\"@id\":");
     write_json_string(row.id(), out);
-    if let Some(score) = score {
-        out.extend_from_slice(b",\"@index-score\":");
-        out.extend_from_slice(score.to_string().as_bytes());
-    }
+    out.extend_from_slice(beside_id);
     out.extend_from_slice(b",\"@last-modified\":\"");
     out.extend_from_slice(&date::text(row.last_modified_ticks()));
     out.push(b'"');

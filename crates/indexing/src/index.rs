@@ -15,7 +15,7 @@ use documents::DocumentError;
 use model::{CollectionName, Etag};
 use platform::Platform;
 use script::ScriptPool;
-use search::FieldSet;
+use search::{FieldSet, SpatialLayout};
 use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
 use wire::{
     IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType,
@@ -32,6 +32,7 @@ use crate::{
     mapper::{Follows, Mapper},
     reduce::{AutoReduce, JsReduce, LinqReduce},
     static_definition::is_javascript,
+    static_fields::static_field_options,
 };
 
 /// How long an index rests after a failure that may pass.
@@ -330,6 +331,15 @@ impl Index {
         self.core.tell_waiters();
         // What could not be flushed is still in the journal and is recovered from there.
         drop(self.core.environment.close());
+    }
+
+    /// How a field keeps places and shapes, if it has any.
+    pub fn spatial_layout(&self, field: &str) -> SpatialLayout {
+        let options = match self.kind().as_ref() {
+            IndexKind::Auto(_) => None,
+            IndexKind::Static(definition) => static_field_options(definition, field).ok(),
+        };
+        options.and_then(|options| options.spatial).unwrap_or_default()
     }
 
     /// The definition as the protocol shows it.

@@ -33,6 +33,8 @@ pub enum Family {
     Lucene,
     /// The query names a sorter that does not exist.
     MissingSorter,
+    /// A shape cannot be.
+    Shape,
     /// The query is fine but the stored documents could not be read.
     Documents,
     /// The query is fine but the files of the index could not be read.
@@ -80,6 +82,11 @@ pub enum QueryError {
     /// A sorter that there is not.
     MissingSorter {
         /// Which.
+        message: String,
+    },
+    /// A shape that cannot be.
+    Shape {
+        /// What is wrong with it.
         message: String,
     },
     /// A method that there is not.
@@ -138,6 +145,7 @@ impl QueryError {
             QueryError::Argument { .. } => Family::Argument,
             QueryError::Lucene { .. } => Family::Lucene,
             QueryError::MissingSorter { .. } => Family::MissingSorter,
+            QueryError::Shape { .. } => Family::Shape,
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
             QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
@@ -169,6 +177,7 @@ impl fmt::Display for QueryError {
             | QueryError::Argument { message }
             | QueryError::Lucene { message }
             | QueryError::MissingSorter { message }
+            | QueryError::Shape { message }
             | QueryError::Method { message } => out.write_str(message),
             QueryError::MissingIndex { name } => {
                 write!(out, "There is no index with '{name}' name.")
@@ -202,6 +211,7 @@ impl Error for QueryError {
             QueryError::Argument { .. }
             | QueryError::Lucene { .. }
             | QueryError::MissingSorter { .. }
+            | QueryError::Shape { .. }
             | QueryError::Method { .. }
             | QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }

@@ -220,9 +220,7 @@ impl<'a> Conditions<'_, 'a> {
             "intersect" => self.intersect(call, look),
             "lucene" => self.lucene(call),
             "morelikethis" => self.more_like_this(call),
-            name if name.starts_with("spatial.") => {
-                Err(self.asked.not_yet(format!("'{}()'", call.name), Some(call.offset)))
-            }
+            name if name.starts_with("spatial.") => self.asked.spatial_condition(self.fields, call),
             _ => Err(self.unknown_method(call)),
         }
     }

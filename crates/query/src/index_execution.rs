@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::QueryError;
 use crate::index_fields::FieldsOfIndex;
-use crate::index_rows::IndexRows;
+use crate::index_rows::{IndexRows, distances_of};
 use crate::paging::{Paging, as_long};
 use crate::parameters::Asked;
 use crate::projection::Projection;
@@ -110,6 +110,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         RowNotes::new(&shown.notes, &condition, &|name| fields.highlighted(name), &|name| {
             Ok(fields.stored(name)?.map(|field| field.number))
         })?;
+    let distances = distances_of(&reader, &order)?;
     let mut rows = IndexRows {
         documents,
         reader: Rc::new(reader),
@@ -117,6 +118,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         order,
         stored,
         result,
+        distances,
         shows_each_once,
         notes,
         page: None,

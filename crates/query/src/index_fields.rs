@@ -6,7 +6,7 @@ use indexing::{
     AutoIndexDefinition, Index, IndexKind, IndexRecord, exact_field_name, is_stored,
     search_field_name, static_field_options, time_field_name,
 };
-use search::{FieldId, FieldOptions, IndexReader, Indexing, Scoring};
+use search::{FieldId, FieldOptions, IndexReader, Indexing, Scoring, SpatialLayout};
 use storage::Transaction;
 use wire::{IndexDefinition, TermVector};
 
@@ -114,7 +114,8 @@ fn automatic_options(definition: &AutoIndexDefinition, name: &str) -> Option<Fie
     definition.fields().iter().find_map(|field| {
         let indexing = indexing_of(&field.name(), name)?;
         let suggestions = field.ways.suggest && indexing == Indexing::Default;
-        Some(FieldOptions { suggestions, ..FieldOptions::new(indexing) })
+        let spatial = field.is_spatial().then(SpatialLayout::default);
+        Some(FieldOptions { suggestions, spatial, ..FieldOptions::new(indexing) })
     })
 }
 

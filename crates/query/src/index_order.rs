@@ -36,6 +36,9 @@ impl<'a> Asked<'a> {
         let name = match &item.key {
             Expression::Field(path) => self.searched_field(fields, path, Look::Default)?.name,
             id if is_id(id) => self.id_field(fields)?.name,
+            Expression::Method(call) if call.is("spatial.distance") => {
+                return self.distance_order(fields, call);
+            }
             Expression::Method(call) => match self.aggregate_path(call)? {
                 Some(path) => self.searched_field(fields, &path, Look::Default)?.name,
                 None => return self.sort_by_method(call, seed),
@@ -73,7 +76,7 @@ impl<'a> Asked<'a> {
                 );
                 Err(self.invalid(message))
             }
-            ("spatial.distance" | "count" | "sum", _) => {
+            ("count" | "sum", _) => {
                 Err(self.not_yet(format!("'order by {}()'", call.name), Some(call.offset)))
             }
             _ => Err(self.invalid(format!("Invalid ORDER BY method call {}", call.name))),

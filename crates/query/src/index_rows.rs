@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use blittable::Document;
 use model::DocumentId;
-use search::{EntryId, FieldId, Hit, Hits, IndexReader, Scoring, SearchError, SortKey};
+use search::{
+    DistanceFrom, EntryId, FieldId, Hit, Hits, IndexReader, Scoring, SearchError, SortBy, SortKey,
+};
 use storage::Transaction;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -15,6 +17,7 @@ use crate::plan::ShownRows;
 use crate::result::{Row, RowSource, Rows};
 use crate::row_document::RowDocument;
 use crate::row_notes::{NotesOfRow, RowNotes};
+use crate::row_told::RowLocation;
 use crate::stored_projection::is_value;
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
@@ -30,6 +33,8 @@ pub(crate) struct IndexRows<'t, D, I> {
     pub(crate) stored: Vec<Option<FieldId>>,
     /// Where results are kept, when entries are of those.
     pub(crate) result: Option<FieldId>,
+    /// Where the order measures distances from, and in which field.
+    pub(crate) distances: Option<(FieldId, DistanceFrom)>,
     /// Whether further entries of a document are left out.
     pub(crate) shows_each_once: bool,
     /// What is told of the rows beside them.
@@ -119,11 +124,11 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
             None => self.hits(first, count)?,
         };
         let (documents, reader) = (self.documents, Rc::clone(&self.reader));
-        let (stored, result) = (self.stored.clone(), self.result);
+        let (stored, result, distances) = (self.stored.clone(), self.result, self.distances);
         Ok(Box::new(hits.filter_map(move |hit| {
             let row = match result {
                 Some(result) => row_of_result(&reader, &stored, result, hit),
-                None => row_of(documents, &reader, &stored, hit),
+                None => row_of(documents, &reader, &stored, distances, hit),
             };
             row.transpose()
         })))
@@ -159,11 +164,25 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
     }
 }
 
+/// What the first key of an order that is a distance measures.
+pub(crate) fn distances_of<I: Transaction>(
+    reader: &IndexReader<'_, I>,
+    order: &[SortKey],
+) -> Result<Option<(FieldId, DistanceFrom)>, QueryError> {
+    let distance = order.iter().find_map(|key| match &key.by {
+        SortBy::Distance(field, from) => Some((field, *from)),
+        _ => None,
+    });
+    let Some((field, from)) = distance else { return Ok(None) };
+    Ok(reader.field(field)?.map(|field| (field, from)))
+}
+
 /// The document behind an entry; `None` when it was deleted after the entry was made.
 fn row_of<'t, D: Transaction, I: Transaction>(
     documents: &'t D,
     reader: &IndexReader<'t, I>,
     stored: &[Option<FieldId>],
+    distances: Option<(FieldId, DistanceFrom)>,
     hit: Result<Hit, QueryError>,
 ) -> Result<Option<Row<'t>>, QueryError> {
     let Hit { entry, score } = hit?;
@@ -172,7 +191,18 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     let Some(document) = documents::get(documents, &id)? else { return Ok(None) };
     let stored = stored_of(reader, entry, stored)?;
     let document = RowDocument::Stored(document);
-    Ok(Some(Row { document, score: Some(score), stored, entry: Some(entry), made: None }))
+    let location = match distances {
+        None => None,
+        Some((field, from)) => Some(RowLocation(reader.location(entry, field, &from)?)),
+    };
+    Ok(Some(Row {
+        document,
+        score: Some(score),
+        stored,
+        entry: Some(entry),
+        location,
+        made: None,
+    }))
 }
 
 /// The result behind an entry of a reduce.
@@ -187,7 +217,8 @@ fn row_of_result<'t, I: Transaction>(
     let values = reader.stored(entry)?.ok_or_else(|| gone.clone())?;
     let document = RowDocument::Result(Document::new(values.get(result)?.ok_or(gone)?)?);
     let stored = stored_of(reader, entry, stored)?;
-    Ok(Some(Row { document, score: Some(score), stored, entry: Some(entry), made: None }))
+    let (score, entry) = (Some(score), Some(entry));
+    Ok(Some(Row { document, score, stored, entry, location: None, made: None }))
 }
 
 fn stored_of<'t, I: Transaction>(

@@ -9,6 +9,7 @@ use rql::{Expression, FieldPath, Literal, MethodCall, PathStep, Query, Selection
 
 use crate::error::QueryError;
 use crate::parameters::Asked;
+use crate::spatial_clause::path_of;
 
 const ALL_DOCUMENTS: &str = "@all_docs";
 
@@ -177,10 +178,8 @@ impl Needed<'_, '_> {
         let paths: Vec<_> = shape
             .arguments
             .iter()
-            .filter_map(|argument| match argument {
-                Expression::Field(path) => self.path_text(path).transpose(),
-                _ => None,
-            })
+            .filter_map(path_of)
+            .filter_map(|path| self.path_text(&path).transpose())
             .collect::<Result<_, _>>()?;
         let source = match paths.as_slice() {
             [latitude, longitude] if shape.is("spatial.point") => {

@@ -13,6 +13,7 @@ use rql::{
 use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::{Asked, Worth, place_of};
+use crate::projected_distance::ProjectedDistance;
 use crate::result::Row;
 use crate::row_document::{Marked, RowDocument};
 use crate::row_script::{Beside, PlannedLoad, with_id};
@@ -67,6 +68,8 @@ pub(crate) enum ProjectedValue {
     GroupKey(Vec<String>),
     /// A property of the document's metadata that the server keeps beside the document.
     LastModified,
+    /// The distance between two places.
+    Distance(Box<ProjectedDistance>),
 }
 
 impl<'a> Asked<'a> {
@@ -121,6 +124,16 @@ impl<'a> Asked<'a> {
                 (name.clone(), ProjectedValue::Constant(json))
             }
             Expression::Literal(literal) => constant(literal),
+            Expression::Method(call) if call.is("spatial.distance") => {
+                // A single call without a name would have to give a whole object.
+                if item.alias.is_none() {
+                    let message =
+                        "spatial.distance() in SELECT needs a name: give it one with 'as'";
+                    return Err(QueryError::InvalidOperation { message: message.to_owned() });
+                }
+                let distance = self.projected_distance(call)?;
+                (call.name.clone(), ProjectedValue::Distance(Box::new(distance)))
+            }
             Expression::Method(call) => match self.selected_of_group(call)? {
                 Some(of_group) => of_group,
                 None => return Err(self.selected_method(call)),
@@ -258,7 +271,7 @@ impl Projection {
             true => Marked::FromDocument,
             false => Marked::FromIndexAlone,
         };
-        row.document.write_metadata(row.score, marked, out);
+        row.document.write_metadata(row.told(), marked, out);
         out.push(b'}');
         Ok(())
     }
@@ -357,6 +370,7 @@ impl ProjectedField {
                 None => out.extend_from_slice(b"null"),
             },
             ProjectedValue::GroupKey(fields) => write_group_key(&row.document, fields, out)?,
+            ProjectedValue::Distance(distance) => distance.write_json(document, out)?,
             ProjectedValue::Field { path, index_field, absent_when_missing } => {
                 let found = match lookup.in_document {
                     true => find_in(document, index_field, path)?,

@@ -26,6 +26,7 @@ use crate::row_notes::{Notes, NotesOfRow};
 use crate::row_script::{
     self, Beside, BoundScripts, RowHost, arguments_of, load_beside, script_document,
 };
+use crate::row_told::{RowLocation, Told};
 
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
@@ -40,6 +41,8 @@ pub struct Row<'t> {
     pub(crate) stored: Vec<Option<&'t [u8]>>,
     /// The entry of an index behind it.
     pub(crate) entry: Option<EntryId>,
+    /// Where it is, when rows are ordered by that.
+    pub(crate) location: Option<RowLocation>,
     /// The objects that a script made of it, JSON, when they were looked at already.
     pub(crate) made: Option<Vec<Vec<u8>>>,
 }
@@ -47,7 +50,12 @@ pub struct Row<'t> {
 impl<'t> Row<'t> {
     pub(crate) fn of_document(document: DocumentRow<'t>) -> Self {
         let document = RowDocument::Stored(document);
-        Self { document, score: None, stored: Vec::new(), entry: None, made: None }
+        Self { document, score: None, stored: Vec::new(), entry: None, location: None, made: None }
+    }
+
+    /// What an index tells of it.
+    pub(crate) fn told(&self) -> Told {
+        Told { score: self.score, location: self.location }
     }
 }
 
@@ -396,7 +404,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         match &self.shown.projection {
             Some(projection) => projection.write_json(row, &beside, out),
-            None => row.document.write_json(row.score, out),
+            None => row.document.write_json(row.told(), out),
         }
     }
 
@@ -406,7 +414,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     ///
     /// As [`QueryResult::write_row`].
     pub fn write_row_metadata(&self, row: &Row<'t>, out: &mut Vec<u8>) -> Result<(), QueryError> {
-        row.document.write_metadata_json(row.score, out)
+        row.document.write_metadata_json(row.told(), out)
     }
 
     fn write_script_row(
@@ -435,7 +443,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             if 2 < object.len() {
                 out.push(b',');
             }
-            row.document.write_metadata(row.score, Marked::FromDocument, out);
+            row.document.write_metadata(row.told(), Marked::FromDocument, out);
             out.push(b'}');
         }
         Ok(())

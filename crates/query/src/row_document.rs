@@ -5,6 +5,7 @@ use documents::DocumentRow;
 use model::date;
 
 use crate::error::QueryError;
+use crate::row_told::Told;
 
 /// See the module.
 #[derive(Clone, Copy)]
@@ -44,14 +45,12 @@ impl<'t> RowDocument<'t> {
     }
 
     /// Appends the whole of it as JSON.
-    pub(crate) fn write_json(
-        &self,
-        score: Option<f32>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), QueryError> {
+    pub(crate) fn write_json(&self, told: Told, out: &mut Vec<u8>) -> Result<(), QueryError> {
         match self {
             Self::Stored(document) => {
-                Ok(documents::write_found_document_json(document, score, out)?)
+                let mut beside = Vec::new();
+                told.write(&mut beside);
+                Ok(documents::write_found_document_json(document, &beside, out)?)
             }
             Self::Result(result) => {
                 result.write_json(out)?;
@@ -60,7 +59,7 @@ impl<'t> RowDocument<'t> {
                 if !result.root().is_empty() {
                     out.push(b',');
                 }
-                self.write_metadata(score, Marked::No, out);
+                self.write_metadata(told, Marked::No, out);
                 out.push(b'}');
                 Ok(())
             }
@@ -70,14 +69,14 @@ impl<'t> RowDocument<'t> {
     /// Appends an object with nothing but the metadata.
     pub(crate) fn write_metadata_json(
         &self,
-        score: Option<f32>,
+        told: Told,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         match self {
             Self::Stored(document) => Ok(documents::write_metadata_json(document, out)?),
             Self::Result(_) => {
                 out.push(b'{');
-                self.write_metadata(score, Marked::No, out);
+                self.write_metadata(told, Marked::No, out);
                 out.push(b'}');
                 Ok(())
             }
@@ -85,7 +84,7 @@ impl<'t> RowDocument<'t> {
     }
 
     /// Appends the property `@metadata` of a row that shows something of a document or result.
-    pub(crate) fn write_metadata(&self, score: Option<f32>, marked: Marked, out: &mut Vec<u8>) {
+    pub(crate) fn write_metadata(&self, told: Told, marked: Marked, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"@metadata\":{");
         if marked != Marked::No {
             out.extend_from_slice(b"\"@projection\":true,");
@@ -100,8 +99,7 @@ impl<'t> RowDocument<'t> {
             out.extend_from_slice(b",\"@id\":");
             write_json_string(id, out);
         }
-        out.extend_from_slice(b",\"@index-score\":");
-        out.extend_from_slice(score.unwrap_or_default().to_string().as_bytes());
+        told.with_score().write(out);
         if let Some(document) = shown {
             out.extend_from_slice(b",\"@last-modified\":");
             write_json_string(&date::format(document.last_modified_ticks()), out);

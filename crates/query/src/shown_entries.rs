@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use blittable::Object;
 use rql::Query;
-use search::{EntryId, FieldId, IndexReader, Scoring, SearchError};
+use search::{EntryId, FieldId, IndexReader, Scoring, SearchError, cell_names};
 use storage::Transaction;
 
 use crate::error::QueryError;
@@ -13,7 +13,7 @@ use crate::index_fields::FieldsOfIndex;
 use crate::paging::{PageWindow, Paging};
 use crate::parameters::Asked;
 use crate::result::ResultFacts;
-use crate::searched_fields::ID_FIELD;
+use crate::searched_fields::{ID_FIELD, SearchedFields};
 use crate::term_text::term_text;
 
 /// Entries whose terms are shown at once.
@@ -69,7 +69,8 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     let names = reader.fields()?.into_iter().map(|field| (field.id, field.name));
     let names: HashMap<_, _> = names.collect();
     let has_reduce = index.has_reduce();
-    let shown = hits.rows.iter().map(|hit| shown_entry(&reader, &names, has_reduce, hit.entry));
+    let shown =
+        hits.rows.iter().map(|hit| shown_entry(&reader, &fields, &names, has_reduce, hit.entry));
     Ok(ShownEntries {
         entries: shown.collect::<Result<_, _>>()?,
         facts: facts_of(documents, index, &record, hits.total, false)?,
@@ -78,6 +79,7 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
 
 fn shown_entry<I: Transaction>(
     reader: &IndexReader<'_, I>,
+    known: &FieldsOfIndex<'_, '_, I>,
     names: &HashMap<FieldId, String>,
     has_reduce: bool,
     entry: EntryId,
@@ -86,10 +88,13 @@ fn shown_entry<I: Transaction>(
     let view = reader.entry(entry)?.ok_or(gone)?;
     let mut fields = Vec::new();
     for field in view.fields()? {
-        let terms: Vec<_> = field.terms.into_iter().filter_map(term_text).collect();
-        if let Some(name) = names.get(&field.field)
-            && !terms.is_empty()
-        {
+        let Some(name) = names.get(&field.field) else { continue };
+        let mut terms: Vec<_> = field.terms.into_iter().filter_map(term_text).collect();
+        if !field.places.is_empty() {
+            let layout = known.options(name).and_then(|options| options.spatial);
+            terms.extend(cell_names(&layout.unwrap_or_default(), &field.places));
+        }
+        if !terms.is_empty() {
             fields.push((name.clone(), terms));
         }
     }

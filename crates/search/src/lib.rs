@@ -82,7 +82,7 @@ pub use crate::{
         Indexing,
     },
     ids::{EntryId, FieldId},
-    place::SpatialLayout,
+    place::{SpatialLayout, cell_names},
     query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::{FieldInfo, IndexReader, TermCount},
     search::{Hit, Hits, Scoring, SortedStream},

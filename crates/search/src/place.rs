@@ -10,11 +10,16 @@
 //! what a query looks at is decided without the record of the entry. A shape is entered under the few
 //! cells that its boxes touch; the shape itself is in the record.
 
+use std::{collections::BTreeSet, ops::Bound};
+
 use spatial::{Cell, Coordinate, Grid, GridKind, Shape, Space, Units, cells_around};
+use storage::Transaction;
 
 use crate::{
     error::SearchError,
-    term::{double_bytes, double_of},
+    ids::FieldId,
+    reader::IndexReader,
+    term::{TermKind, double_bytes, double_of},
 };
 
 /// Bytes of a place's term.
@@ -93,4 +98,49 @@ pub(crate) fn cells_of(layout: &SpatialLayout, shape: &Shape) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// The names of all cells around the places, ascending.
+pub fn cell_names(layout: &SpatialLayout, places: &[Coordinate]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for at in places {
+        let name = layout.grid.name(layout.grid.number(*at));
+        names.extend((1..=name.len()).map(|letters| name[..letters].to_owned()));
+    }
+    names
+}
+
+impl<T: Transaction> IndexReader<'_, T> {
+    /// The names of the cells around a field's places, ascending: up to `limit` after the one named.
+    pub fn cell_names(
+        &self,
+        field: FieldId,
+        layout: &SpatialLayout,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, SearchError> {
+        let grid = &layout.grid;
+        let mut names = Vec::new();
+        if grid.name_letters() == 0 {
+            return Ok(names);
+        }
+        let first = grid.first_number_at(after).to_be_bytes();
+        let mut scan = self.scan_terms(field, TermKind::Point, Bound::Included(&first))?;
+        // Names that the last place had too come only once.
+        let mut last = String::new();
+        while let Some((bytes, _)) = scan.next()? {
+            let name = grid.name(number_of(bytes)?);
+            let shared = name.bytes().zip(last.bytes()).take_while(|(a, b)| a == b).count();
+            for letters in shared + 1..=name.len() {
+                if names.len() >= limit {
+                    return Ok(names);
+                }
+                if &name[..letters] > after {
+                    names.push(name[..letters].to_owned());
+                }
+            }
+            last = name;
+        }
+        Ok(names)
+    }
 }

@@ -74,6 +74,8 @@ kinds! {
         "Raven.Client.Exceptions.Documents.DocumentCollectionMismatchException";
     /// A query that cannot be run.
     InvalidQuery = 500 "Raven.Client.Exceptions.InvalidQueryException";
+    /// A shape that cannot be.
+    InvalidShape = 500 "Spatial4n.Exceptions.InvalidShapeException";
     /// A script that failed.
     JavaScript = 500 "Raven.Client.Exceptions.Documents.Patching.JavaScriptException";
     /// A query that cannot be parsed.

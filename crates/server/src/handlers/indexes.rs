@@ -279,7 +279,7 @@ pub(crate) fn terms(call: &Call) -> Result<Answer, ProtocolError> {
     let limit = query.int("pageSize")?.and_then(|size| usize::try_from(size).ok());
     let limit = limit.unwrap_or(TERMS_MAX);
     let after = query.get("fromValue").filter(|value| !value.is_empty());
-    let terms = terms_of(&tx, field, after, limit)?;
+    let terms = terms_of(&index, &tx, field, after, limit)?;
     let shape = json!({
         "IndexName": index.name(), "ResultEtag": terms_etag(&index), "Terms": terms
     });
@@ -292,6 +292,7 @@ fn terms_etag(index: &Index) -> i64 {
 }
 
 fn terms_of(
+    index: &Index,
     tx: &impl Transaction,
     field: &str,
     after: Option<&str>,
@@ -299,10 +300,16 @@ fn terms_of(
 ) -> Result<Vec<String>, ProtocolError> {
     let failed = |error| index_error(&IndexError::from(error));
     let reader = IndexReader::open(tx).map_err(failed)?;
+    let layout = index.spatial_layout(field);
     let Some(field) = reader.field(field).map_err(failed)? else { return Ok(Vec::new()) };
-    let after = after.map(query::term_of_text);
-    let terms = reader.terms(field, after.as_ref(), limit).map_err(failed)?;
-    Ok(terms.into_iter().filter_map(|term| query::term_text(term.value)).collect())
+    let after_term = after.map(query::term_of_text);
+    let terms = reader.terms(field, after_term.as_ref(), limit).map_err(failed)?;
+    let mut terms: Vec<_> =
+        terms.into_iter().filter_map(|term| query::term_text(term.value)).collect();
+    let room = limit - terms.len();
+    let cells = reader.cell_names(field, &layout, after.unwrap_or_default(), room);
+    terms.extend(cells.map_err(failed)?);
+    Ok(terms)
 }
 
 /// `GET /indexes/source` and `GET /indexes/debug`: not there yet; a missing index is no error.
