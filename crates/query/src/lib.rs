@@ -15,6 +15,7 @@
 //! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to a query of an index |
 //! | `lucene_condition` | the text of `lucene()` to a query of an index |
 //! | `index_order` | `order by` on an index |
+//! | `spatial_clause`, `projected_distance` | spatial conditions, orders by distance, distances of rows |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `include_path` | `select` of plain fields and `include` of documents |

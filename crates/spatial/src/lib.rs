@@ -12,7 +12,7 @@
 //! | `polygon` | which polygons are refused |
 //! | `planar` | points and segments on a plane |
 //! | `sphere` | distances to segments and boxes, on either surface |
-//! | `relation`, `covering` | within, intersects |
+//! | `relation`, `covering` | within, contains, intersects, disjoint |
 //! | `grid`, `cells` | cells, their numbers and names; which of them a box touches |
 #![forbid(unsafe_code)]
 

@@ -1,14 +1,15 @@
 //! Damaged bytes: whatever stands in the trees, nothing panics and nothing runs away.
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use platform::simulated::Random;
+use spatial::{Coordinate, Relation, Shape, Space, Units, parse_shape};
 use storage::{Transaction, TreeName, WriteTransaction};
 
 use super::{Bench, Fields, apply, entry, phrase, text};
 use crate::{
-    EntryId, IndexBatch, IndexReader, Query, Scoring, SearchError, SortBy, SortKey, SuggestOptions,
-    TermRange, TermValue, check, trees,
+    DistanceFrom, EntryId, FieldOptions, IndexBatch, IndexReader, Query, Scoring, SearchError,
+    SortBy, SortKey, SpatialLayout, SuggestOptions, TermRange, TermValue, check, trees,
 };
 
 const ROUNDS: u64 = 120;
@@ -17,12 +18,18 @@ fn filled(bench: &Bench) -> std::sync::Arc<storage::Environment> {
     let environment = bench.open();
     let mut fields = Fields::load(&environment);
     let (name, age, body) = (fields.name.clone(), fields.age.clone(), fields.body.clone());
+    let place = fields.set.define("Place", FieldOptions::default()).expect("defines");
     let mut batch = IndexBatch::new();
     for number in 0..2500u64 {
         let entry = entry(|entry| {
             entry.text(&name, &format!("name {}", number % 40));
             entry.number(&age, &number.to_string(), number as i64, number as f64);
             entry.text(&body, "one two three two");
+            let (x, y) = ((number % 50) as f64, (number / 50) as f64);
+            entry.place(&place, Coordinate { x, y });
+            if number % 30 == 0 {
+                entry.shape(&place, &shape(&format!("ENVELOPE({x}, 60, 60, {y})")));
+            }
             if number % 9 == 0 {
                 entry.text(&body, &format!("rare{}", number / 50));
                 entry.null(&name);
@@ -33,6 +40,10 @@ fn filled(bench: &Bench) -> std::sync::Arc<storage::Environment> {
     }
     apply(&environment, &mut fields, &mut batch).expect("applies");
     environment
+}
+
+fn shape(text: &str) -> Shape {
+    parse_shape(text, &Space::Geography, Units::Kilometers).expect("is a shape")
 }
 
 fn damage(tx: &mut WriteTransaction, random: &mut Random) -> Result<(), storage::StorageError> {
@@ -68,6 +79,12 @@ fn damage(tx: &mut WriteTransaction, random: &mut Random) -> Result<(), storage:
 fn ask(tx: &WriteTransaction) -> Result<(), SearchError> {
     let reader = IndexReader::open(tx)?;
     let name = || "Name".to_owned();
+    let near = |relation| Query::Spatial {
+        field: "Place".to_owned(),
+        layout: SpatialLayout::default(),
+        relation,
+        shape: Arc::new(shape("CIRCLE(20 20 d=900)")),
+    };
     let queries = [
         Query::All,
         Query::text("Name", "name 7"),
@@ -81,8 +98,17 @@ fn ask(tx: &WriteTransaction) -> Result<(), SearchError> {
         phrase("Body", &["two", "three"], 0),
         phrase("Body", &["three", "two", "two"], 3),
         Query::AnyOf { field: name(), values: vec![text("name 1"), text("name 2")] },
+        near(Relation::Within),
+        near(Relation::Contains),
+        near(Relation::Disjoint),
     ];
-    let orders = [SortBy::Text(name()), SortBy::Double("Age".to_owned()), SortBy::Score];
+    let from = DistanceFrom {
+        at: Coordinate { x: 20.0, y: 20.0 },
+        layout: SpatialLayout::default(),
+        round_to: 0.0,
+    };
+    let distance = SortBy::Distance("Place".to_owned(), from);
+    let orders = [SortBy::Text(name()), SortBy::Double("Age".to_owned()), SortBy::Score, distance];
     for query in &queries {
         for by in &orders {
             let sort = [SortKey { by: by.clone(), descending: true }];
