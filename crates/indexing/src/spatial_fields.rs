@@ -4,11 +4,7 @@ use search::{Field, SpatialLayout};
 use spatial::{Bounds, Coordinate, GridKind, Shape, ShapeError, Space, Units, parse_shape};
 use wire::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits};
 
-use crate::{
-    entry_writer::EntryWriter,
-    error::IndexError,
-    index_value::{IndexValue, for_each_value},
-};
+use crate::{entry_writer::EntryWriter, error::IndexError};
 
 /// Letters of a geohash, at most.
 const GEOHASH_LEVELS_MAX: i64 = 24;
@@ -140,8 +136,15 @@ pub(crate) fn for_each_text(
     value: &blittable::Value<'_>,
     text: &mut dyn FnMut(&str),
 ) -> Result<(), blittable::Corrupt> {
-    for_each_value(value, &mut |value| match value {
-        IndexValue::Text(own) | IndexValue::Time { text: own, .. } => text(&own),
-        IndexValue::Null | IndexValue::Word(_) | IndexValue::Number { .. } => {}
-    })
+    if let Some(own) = value.as_text() {
+        text(&own.as_cow()?);
+        return Ok(());
+    }
+    let Some(array) = value.as_array() else { return Ok(()) };
+    for element in array.iter() {
+        if let Some(own) = element?.as_text() {
+            text(&own.as_cow()?);
+        }
+    }
+    Ok(())
 }

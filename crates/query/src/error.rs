@@ -33,6 +33,8 @@ pub enum Family {
     Lucene,
     /// The query names a sorter that does not exist.
     MissingSorter,
+    /// A text is no number.
+    Format,
     /// A shape cannot be.
     Shape,
     /// The query is fine but the stored documents could not be read.
@@ -82,6 +84,11 @@ pub enum QueryError {
     /// A sorter that there is not.
     MissingSorter {
         /// Which.
+        message: String,
+    },
+    /// A text that stands where a number has to.
+    Format {
+        /// What is wrong with it.
         message: String,
     },
     /// A shape that cannot be.
@@ -145,6 +152,7 @@ impl QueryError {
             QueryError::Argument { .. } => Family::Argument,
             QueryError::Lucene { .. } => Family::Lucene,
             QueryError::MissingSorter { .. } => Family::MissingSorter,
+            QueryError::Format { .. } => Family::Format,
             QueryError::Shape { .. } => Family::Shape,
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
@@ -177,6 +185,7 @@ impl fmt::Display for QueryError {
             | QueryError::Argument { message }
             | QueryError::Lucene { message }
             | QueryError::MissingSorter { message }
+            | QueryError::Format { message }
             | QueryError::Shape { message }
             | QueryError::Method { message } => out.write_str(message),
             QueryError::MissingIndex { name } => {
@@ -211,6 +220,7 @@ impl Error for QueryError {
             QueryError::Argument { .. }
             | QueryError::Lucene { .. }
             | QueryError::MissingSorter { .. }
+            | QueryError::Format { .. }
             | QueryError::Shape { .. }
             | QueryError::Method { .. }
             | QueryError::Invalid { .. }

@@ -33,14 +33,21 @@ pub(crate) struct IndexRows<'t, D, I> {
     pub(crate) stored: Vec<Option<FieldId>>,
     /// Where results are kept, when entries are of those.
     pub(crate) result: Option<FieldId>,
-    /// Where the order measures distances from, and in which field.
-    pub(crate) distances: Option<(FieldId, DistanceFrom)>,
+    /// What rows tell of their distance.
+    pub(crate) distances: Option<Distances>,
     /// Whether further entries of a document are left out.
     pub(crate) shows_each_once: bool,
     /// What is told of the rows beside them.
     pub(crate) notes: RowNotes,
     /// The page that is wanted, once it is found.
     pub(crate) page: Option<Page>,
+}
+
+/// Where an order measures distances from, and in which field; none when the index lacks it.
+#[derive(Clone, Copy)]
+pub(crate) struct Distances {
+    field: Option<FieldId>,
+    from: DistanceFrom,
 }
 
 /// Rows that are found already.
@@ -168,13 +175,13 @@ impl<'t, D: Transaction, I: Transaction> RowSource<'t> for IndexRows<'t, D, I> {
 pub(crate) fn distances_of<I: Transaction>(
     reader: &IndexReader<'_, I>,
     order: &[SortKey],
-) -> Result<Option<(FieldId, DistanceFrom)>, QueryError> {
+) -> Result<Option<Distances>, QueryError> {
     let distance = order.iter().find_map(|key| match &key.by {
         SortBy::Distance(field, from) => Some((field, *from)),
         _ => None,
     });
     let Some((field, from)) = distance else { return Ok(None) };
-    Ok(reader.field(field)?.map(|field| (field, from)))
+    Ok(Some(Distances { field: reader.field(field)?, from }))
 }
 
 /// The document behind an entry; `None` when it was deleted after the entry was made.
@@ -182,7 +189,7 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     documents: &'t D,
     reader: &IndexReader<'t, I>,
     stored: &[Option<FieldId>],
-    distances: Option<(FieldId, DistanceFrom)>,
+    distances: Option<Distances>,
     hit: Result<Hit, QueryError>,
 ) -> Result<Option<Row<'t>>, QueryError> {
     let Hit { entry, score } = hit?;
@@ -193,7 +200,10 @@ fn row_of<'t, D: Transaction, I: Transaction>(
     let document = RowDocument::Stored(document);
     let location = match distances {
         None => None,
-        Some((field, from)) => Some(RowLocation(reader.location(entry, field, &from)?)),
+        Some(Distances { field: None, .. }) => Some(RowLocation(None)),
+        Some(Distances { field: Some(field), from }) => {
+            Some(RowLocation(reader.location(entry, field, &from)?))
+        }
     };
     Ok(Some(Row {
         document,

@@ -34,12 +34,19 @@ impl<'a> Asked<'a> {
         call: &'a MethodCall,
     ) -> Result<ProjectedDistance, QueryError> {
         let arguments = call.arguments.as_slice();
+        if let Some(inner) = arguments.iter().find(|value| matches!(value, Expression::Method(_))) {
+            return Err(self.invalid(format!(
+                "Invalid argument of type MethodExpression specified as an argument of {}(). \
+                 Text: {inner}.",
+                call.name
+            )));
+        }
         let ([a, b, c, d] | [a, b, c, d, _]) = arguments else {
             let message = "Called with unexpected number of arguments, expected: \
                            spatial.distance(lat1, lng1, lat2, lng2, kilometers | miles | cartesian)";
             return Err(QueryError::Argument { message: message.to_owned() });
         };
-        let number = |value| self.projected_number(call, value);
+        let number = |value| self.projected_number(value);
         let coordinates = [number(a)?, number(b)?, number(c)?, number(d)?];
         let (space, units) = match arguments.get(4) {
             None => (Space::Geography, Units::Kilometers),
@@ -48,11 +55,7 @@ impl<'a> Asked<'a> {
         Ok(ProjectedDistance { coordinates, space, units })
     }
 
-    fn projected_number(
-        &self,
-        call: &MethodCall,
-        value: &'a Expression,
-    ) -> Result<ProjectedNumber, QueryError> {
+    fn projected_number(&self, value: &'a Expression) -> Result<ProjectedNumber, QueryError> {
         let number = match value {
             Expression::Field(path) => {
                 self.require_known_alias(path)?;
@@ -68,13 +71,6 @@ impl<'a> Asked<'a> {
                 Worth::Literal(_) => None,
                 Worth::Parameter(value) => number_of(&value),
             },
-            Expression::Method(inner) => {
-                return Err(self.invalid(format!(
-                    "Invalid argument of type MethodExpression specified as an argument of \
-                     {}(). Text: {inner}.",
-                    call.name
-                )));
-            }
             other => return Err(self.invalid(format!("Expected value, but got: {other}"))),
         };
         Ok(number.map_or(ProjectedNumber::None, ProjectedNumber::Constant))

@@ -262,7 +262,7 @@ impl<'a> Asked<'a> {
         };
         text.trim().parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(|| {
             let message = format!("The input string '{text}' was not in a correct format.");
-            QueryError::Argument { message }
+            QueryError::Format { message }
         })
     }
 }

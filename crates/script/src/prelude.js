@@ -184,6 +184,8 @@ define('spatial', Object.freeze({
             throw new Error('Called with unexpected number of arguments, expected: '
                 + 'spatial.distance(lat1, lng1, lat2, lng2, kilometers | miles | cartesian)');
         if ([lat1, lng1, lat2, lng2].some(value => typeof value !== 'number')) return undefined;
+        if (units !== undefined && !['kilometers', 'miles', 'cartesian'].includes(units))
+            throw new Error(`Unable to parse units ${units}, expected: 'kilometers' or 'miles'`);
         if (units === 'cartesian') return Math.hypot(lat2 - lat1, lng2 - lng1);
         if (lat1 === lat2 && lng1 === lng2) return 0;
         const radians = degrees => degrees * (Math.PI / 180);

@@ -51,10 +51,21 @@ impl Grid {
     /// The number of the finest cell that has the place.
     pub fn number(&self, at: Coordinate) -> u64 {
         let (x, y) = (
-            step(at.x, self.bounds.min_x, self.bounds.max_x),
-            step(at.y, self.bounds.min_y, self.bounds.max_y),
+            self.step(at.x, self.bounds.min_x, self.bounds.max_x),
+            self.step(at.y, self.bounds.min_y, self.bounds.max_y),
         );
         self.number_of_steps(x, y)
+    }
+
+    /// Which of 2³² steps along an axis a value is on.
+    fn step(&self, value: f64, low: f64, high: f64) -> u32 {
+        let steps = (value - low) / (high - low) * STEPS;
+        // Casts to integers stop at their ends.
+        match self.kind {
+            // An edge belongs to the cell below it: the place 0, 0 is in `7`.
+            GridKind::Geohash => (steps.ceil() - 1.0) as u32,
+            GridKind::Quad | GridKind::Unnamed => steps as u32,
+        }
     }
 
     pub(crate) fn number_of_steps(&self, x: u32, y: u32) -> u64 {
@@ -74,8 +85,8 @@ impl Grid {
     /// The steps of both axes where the box begins and ends.
     pub(crate) fn steps_of(&self, bounds: &Bounds) -> [(u32, u32); 2] {
         let own = &self.bounds;
-        let x = |value| step(value, own.min_x, own.max_x);
-        let y = |value| step(value, own.min_y, own.max_y);
+        let x = |value| self.step(value, own.min_x, own.max_x);
+        let y = |value| self.step(value, own.min_y, own.max_y);
         [(x(bounds.min_x), x(bounds.max_x)), (y(bounds.min_y), y(bounds.max_y))]
     }
 
@@ -136,12 +147,6 @@ impl Grid {
     }
 }
 
-/// Which of 2³² steps along an axis a value is on.
-fn step(value: f64, low: f64, high: f64) -> u32 {
-    // Casts to integers stop at their ends.
-    ((value - low) / (high - low) * STEPS) as u32
-}
-
 /// The bits of `value`, each with a zero before it.
 fn spread(value: u32) -> u64 {
     let mut value = u64::from(value);
@@ -193,6 +198,7 @@ mod tests {
             (10.04, 20.0, "s3y1p5ex1"),
             (-33.8, 151.2, "r3gx8wukx"),
             (33.8, 151.2, "xq5829h7r"),
+            (0.0, 0.0, "7zzzzzzzz"),
         ] {
             assert_eq!(name(geohash, y, x), expected);
         }

@@ -617,6 +617,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::Argument => ErrorKind::Argument,
         Family::Lucene => ErrorKind::LuceneParse,
         Family::MissingSorter => ErrorKind::SorterDoesNotExist,
+        Family::Format => ErrorKind::Format,
         Family::Shape => ErrorKind::InvalidShape,
         Family::Index => ErrorKind::Internal,
         Family::Interrupted => return canceled(),

@@ -22,6 +22,7 @@ mod queries;
 mod query_notes;
 mod resources;
 mod selected_rows;
+mod spatial;
 mod storage_reports;
 mod test_server;
 mod web_sockets;
