@@ -31,7 +31,7 @@ pub(crate) struct FieldsOfIndex<'t, 'r, D, I> {
     has_several_entries: bool,
 }
 
-impl<'t, 'r, D, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
+impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
     pub(crate) fn of(
         index: &'t Index,
         reader: &'r IndexReader<'t, I>,

@@ -205,14 +205,7 @@ fn row_of<'t, D: Transaction, I: Transaction>(
             Some(RowLocation(reader.location(entry, field, &from)?))
         }
     };
-    Ok(Some(Row {
-        document,
-        score: Some(score),
-        stored,
-        entry: Some(entry),
-        location,
-        made: None,
-    }))
+    Ok(Some(Row { document, score: Some(score), stored, entry: Some(entry), location, made: None }))
 }
 
 /// The result behind an entry of a reduce.

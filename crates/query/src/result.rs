@@ -472,11 +472,12 @@ fn write_loaded(
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
     if let Some(Beside::One(Some(document))) = loaded {
-        let score = row.score.unwrap_or_default();
-        return Ok(documents::write_found_document_json(document, Some(score), out)?);
+        let mut beside_id = Vec::new();
+        row.told().with_score().write(&mut beside_id);
+        return Ok(documents::write_found_document_json(document, &beside_id, out)?);
     }
     out.push(b'{');
-    row.document.write_metadata(row.score, Marked::FromDocument, out);
+    row.document.write_metadata(row.told(), Marked::FromDocument, out);
     out.push(b'}');
     Ok(())
 }

@@ -77,9 +77,9 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     })
 }
 
-fn shown_entry<I: Transaction>(
+fn shown_entry<D: Transaction, I: Transaction>(
     reader: &IndexReader<'_, I>,
-    known: &FieldsOfIndex<'_, '_, I>,
+    known: &FieldsOfIndex<'_, '_, D, I>,
     names: &HashMap<FieldId, String>,
     has_reduce: bool,
     entry: EntryId,

@@ -1,6 +1,9 @@
 //! Why an entry has its score: the parts of the query that it matches and what each adds.
 
-use std::fmt;
+use std::{
+    fmt::{self, Display},
+    ops::Bound,
+};
 
 use storage::Transaction;
 
@@ -167,9 +170,9 @@ fn leaf_text(query: &Query) -> String {
         Query::AnyOf { field, values } => format!("@in<{field}>({})", list(values)),
         Query::AllOf { field, values } => format!("@all_in<{field}>({})", list(values)),
         Query::Range { field, range } => match range {
-            TermRange::Text(low, high) => format!("{field}:{low:?}..{high:?}"),
-            TermRange::Long(low, high) => format!("{field}:{low:?}..{high:?}"),
-            TermRange::Double(low, high) => format!("{field}:{low:?}..{high:?}"),
+            TermRange::Text(low, high) => range_text(field, low, high),
+            TermRange::Long(low, high) => range_text(field, low, high),
+            TermRange::Double(low, high) => range_text(field, low, high),
         },
         Query::Prefix { field, text } => format!("{field}:{text}*"),
         Query::Suffix { field, text } => format!("{field}:*{text}"),
@@ -186,9 +189,21 @@ fn leaf_text(query: &Query) -> String {
         }
         Query::Not(inner) => format!("-({})", leaf_text(inner)),
         Query::Boost(inner, factor) => format!("({})^{factor}", leaf_text(inner)),
+        Query::Spatial { field, .. } => format!("spatial({field})"),
         Query::Entries(_) => "entries".to_owned(),
         Query::And(_) | Query::Or(_) | Query::Preferring(..) => "…".to_owned(),
     }
+}
+
+/// `[low TO high]`, with braces where an end is not in the range and `*` where there is none.
+fn range_text<V: Display>(field: &str, low: &Bound<V>, high: &Bound<V>) -> String {
+    let end = |bound: &Bound<V>| match bound {
+        Bound::Included(value) | Bound::Excluded(value) => value.to_string(),
+        Bound::Unbounded => "*".to_owned(),
+    };
+    let open = if matches!(low, Bound::Excluded(_)) { '{' } else { '[' };
+    let close = if matches!(high, Bound::Excluded(_)) { '}' } else { ']' };
+    format!("{field}:{open}{} TO {}{close}", end(low), end(high))
 }
 
 #[cfg(test)]
@@ -206,5 +221,7 @@ mod tests {
         assert_eq!(sum.to_string(), "3 = (MATCH) sum of:\n  1 = boost\n  2 = boost\n");
         let not = Query::Not(Box::new(Query::text("A", "x")));
         assert_eq!(leaf_text(&not), "-(A:x)");
+        let range = TermRange::Long(Bound::Excluded(1), Bound::Unbounded);
+        assert_eq!(leaf_text(&Query::range("A", range)), "A:{1 TO *]");
     }
 }

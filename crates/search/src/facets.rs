@@ -145,7 +145,11 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                     | TermKind::Many
                     | TermKind::Long
                     | TermKind::Double
-                    | TermKind::Numeric => continue,
+                    | TermKind::Numeric
+                    | TermKind::Point
+                    | TermKind::Center
+                    | TermKind::Cell
+                    | TermKind::Shape => continue,
                 };
                 counts.entry(key).or_insert_with(|| FacetCount::new(columns)).add(entry);
             }

@@ -34,7 +34,7 @@ use crate::{
         query_pages::{write_page_tail, write_stream_head, write_stream_statistics, write_texts},
     },
     index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, target_of},
-    json_text::{JsonObject, write_row},
+    json_text::JsonObject,
     piece_sender::PieceSender,
     query_notes,
     query_timings::{QueryTimings, milliseconds},
