@@ -21,7 +21,7 @@ use crate::facet_setup::FacetSetup;
 use crate::index_execution::{IndexSnapshot, facts_of, unreadable};
 use crate::index_fields::FieldsOfIndex;
 use crate::parameters::Asked;
-use crate::plan::is_timings;
+use crate::planned_include::is_timings;
 use crate::result::ResultFacts;
 use crate::term_text::term_text;
 

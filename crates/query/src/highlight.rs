@@ -6,7 +6,7 @@
 use search::analysis::Analyzer;
 use search::{PhraseWord, Query, TermValue};
 
-/// Characters in front of the first of several marks in a fragment.
+/// Characters in front of the first mark, when it is decided which marks are in its fragment.
 const MARGIN: usize = 6;
 /// The shortest fragment that may be asked for, in characters.
 pub(crate) const FRAGMENT_LENGTH_MIN: i64 = 18;
@@ -283,18 +283,24 @@ impl<'t> CharacterText<'t> {
         let reached = (begin + length).max(first_end);
         let inside = marks.iter().take_while(|mark| self.place(mark.end) <= reached).count().max(1);
         let last_end = self.place(marks[inside - 1].end);
-        let mut start = begin;
-        if inside == 1 {
-            // A mark alone stands in the middle.
-            let margin = length.saturating_sub(last_end - first_start) / 2;
-            start = first_start.saturating_sub(margin).max(from);
-        } else {
-            while from < start && self.is_inside_of_a_word(start) {
-                start -= 1;
-            }
+        // What is marked stands in the middle.
+        let margin = length.saturating_sub(last_end - first_start) / 2;
+        let mut start = first_start.saturating_sub(margin).max(from);
+        if 1 < inside {
+            start = self.sentence_start(start, first_start);
         }
         let end = (start + length.max(last_end - start)).min(self.len());
         (self.word_start(start, first_start), self.word_end(end, last_end))
+    }
+
+    /// The beginning of the last sentence that begins behind `place` and not behind `limit`.
+    fn sentence_start(&self, place: usize, limit: usize) -> usize {
+        let is_end = |place: usize| matches!(self.character(place), Some('.' | '!' | '?'));
+        let is_space =
+            |place: usize| self.character(place).is_some_and(|character| character.is_whitespace());
+        let ends = (place..limit.saturating_sub(1)).rev();
+        let mut starts = ends.filter(|at| is_end(*at) && is_space(at + 1)).map(|at| at + 2);
+        starts.next().unwrap_or(place)
     }
 
     /// The beginning of the first whole word from `place` on, at most `limit`.
@@ -386,7 +392,7 @@ mod tests {
             (word("bear"), LONG, 60, 2, ""),
             (word("fox"), LONG, 60, 0, ""),
             (word("fox"), "FOX’s fox", 60, 2, "0[FOX]’s 0[fox]"),
-            (word("日"), "xx日本日", 18, 1, ""),
+            (word("日"), "xx日本日", 18, 1, "xx0[日]本0[日]"),
         ] {
             assert_eq!(fragments(&query, text, length, count), expected, "{query:?}");
         }

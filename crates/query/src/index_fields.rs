@@ -150,6 +150,10 @@ impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D,
         known.or_else(|| self.has_entries(name).then(|| FieldOptions::new(Indexing::Exact)))
     }
 
+    fn known_names(&self) -> Vec<&str> {
+        self.names.iter().map(String::as_str).collect()
+    }
+
     fn index_name(&self) -> &str {
         self.index.name()
     }

@@ -18,7 +18,7 @@
 //! | `spatial_clause`, `projected_distance` | spatial conditions, orders by distance, distances of rows |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
-//! | `projection`, `include_path` | `select` of plain fields and `include` of documents |
+//! | `projection`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
@@ -64,6 +64,7 @@ mod needed_index;
 mod paging;
 mod parameters;
 mod plan;
+mod planned_include;
 mod projected_distance;
 mod projection;
 mod result;
@@ -92,10 +93,8 @@ pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
-pub use plan::{
-    Plan, PlannedInclude, RowOrder, ShownRows, SourceDocuments, page_window, parse, plan,
-    wants_timings,
-};
+pub use plan::{Plan, RowOrder, ShownRows, SourceDocuments, page_window, parse, plan};
+pub use planned_include::{PlannedInclude, wants_timings};
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use result_kind::{ResultKind, result_kind};

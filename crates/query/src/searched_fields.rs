@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use indexing::{exact_field_name, search_field_name};
-use rql::FieldPath;
+use rql::{FieldPath, nearest};
 use search::{FieldOptions, Indexing, analysis::Analyzer};
 
 use crate::error::QueryError;
@@ -21,6 +21,11 @@ pub trait SearchedFields {
 
     /// How a field is indexed; `None` when the index has no such field.
     fn options(&self, name: &str) -> Option<FieldOptions>;
+
+    /// The fields that are known without a document, for suggestions.
+    fn known_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
 
     /// The name of the index.
     fn index_name(&self) -> &str;
@@ -122,10 +127,12 @@ impl Asked<'_> {
 
 fn not_indexed(name: &str, fields: &dyn SearchedFields) -> QueryError {
     let index = fields.index_name();
+    let hint = nearest(name, &fields.known_names());
+    let hint = hint.map(|known| format!(". Did you mean '{known}'?")).unwrap_or_default();
     QueryError::Argument {
         message: format!(
             "The field '{name}' is not indexed for index '{index}', cannot query/sort on fields that \
-             are not indexed"
+             are not indexed{hint}"
         ),
     }
 }
