@@ -142,7 +142,7 @@ def test_suggestions_come_from_the_terms_of_the_field(store):
         query = huts(session).suggest_using(lambda b: b.by_field("name", "brittania"))
         assert suggestions(query) == {"name": ["britannia"]}
         query = huts(session).suggest_using(lambda b: b.by_field("about", ["glacir", "stoen"]))
-        assert set(suggestions(query)["about"]) == {"glacier", "glaciers", "stone"}
+        assert {"glacier", "glaciers", "stone"} <= set(suggestions(query)["about"])
 
 
 def test_suggestions_keep_to_their_options_and_names(store):

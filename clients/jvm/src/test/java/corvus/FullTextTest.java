@@ -121,7 +121,7 @@ class FullTextTest extends HutsTest {
         }
     }
 
-    private Map<String, ?> suggestions(Consumer<ISuggestionBuilder<Hut>> builder) {
+    private Map<String, Set<String>> suggestions(Consumer<ISuggestionBuilder<Hut>> builder) {
         try (IDocumentSession session = store.openSession()) {
             var results = huts(session).suggestUsing(builder).execute();
             return results.entrySet().stream().collect(Collectors.toMap(
@@ -132,8 +132,8 @@ class FullTextTest extends HutsTest {
     @Test
     void suggestionsComeFromTheTermsOfTheField() {
         assertEquals(Map.of("name", Set.of("britannia")), suggestions(b -> b.byField("name", "brittania")));
-        assertEquals(Map.of("about", Set.of("glacier", "glaciers", "stone")),
-            suggestions(b -> b.byField("about", new String[] {"glacir", "stoen"})));
+        assertTrue(suggestions(b -> b.byField("about", new String[] {"glacir", "stoen"})).get("about")
+            .containsAll(Set.of("glacier", "glaciers", "stone")));
     }
 
     @Test
