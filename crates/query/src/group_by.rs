@@ -85,7 +85,7 @@ impl<'a> Asked<'a> {
             Expression::Field(path) => {
                 let is_quoted =
                     matches!(path.steps.as_slice(), [PathStep::Name { quoted: true, .. }]);
-                let text = self.inner_text(path)?;
+                let text = self.field_text(path)?;
                 let arrays = match text.contains("[]") {
                     true => ArrayGroups::Elements,
                     false => ArrayGroups::Whole,
@@ -94,7 +94,7 @@ impl<'a> Asked<'a> {
             }
             Expression::Method(call) if call.is("array") => match call.arguments.first() {
                 Some(Expression::Field(path)) => {
-                    of(self.inner_text(path)?, false, ArrayGroups::Content)
+                    of(self.field_text(path)?, false, ArrayGroups::Content)
                 }
                 _ => Err(self.invalid("array() in GROUP BY expects a field")),
             },
@@ -115,12 +115,6 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The path without the alias of the source.
-    fn inner_text(&self, path: &FieldPath) -> Result<String, QueryError> {
-        self.require_known_alias(path)?;
-        Ok(path.without_alias(self.alias()).unwrap_or_else(|| path.clone()).text())
-    }
-
     /// What `count()` and `sum(…)` mean; nothing for another method.
     pub(crate) fn aggregate(&self, call: &MethodCall) -> Result<Option<Aggregate>, QueryError> {
         if call.is("count") {
@@ -130,7 +124,7 @@ impl<'a> Asked<'a> {
             return Ok(None);
         }
         match call.arguments.as_slice() {
-            [Expression::Field(path)] => Ok(Some(Aggregate::Sum(self.inner_text(path)?))),
+            [Expression::Field(path)] => Ok(Some(Aggregate::Sum(self.field_text(path)?))),
             [_] => Err(self.invalid("sum() method expects a field as its argument")),
             arguments => Err(self.invalid(format!(
                 "sum() method expects exactly one argument but got {}",
@@ -159,16 +153,35 @@ impl<'a> Asked<'a> {
 
     /// The field of the index that `count()` or `sum(…)` means in a condition or an order; `None`
     /// for another method, or where nothing is grouped.
-    pub(crate) fn aggregate_path(
-        &self,
-        call: &MethodCall,
-    ) -> Result<Option<FieldPath>, QueryError> {
+    pub(crate) fn aggregate_field(&self, call: &MethodCall) -> Result<Option<String>, QueryError> {
         if !self.is_grouped() {
             return Ok(None);
         }
-        let Some(aggregate) = self.aggregate(call)? else { return Ok(None) };
-        let step = PathStep::Name { name: aggregate.name().to_owned(), quoted: true };
-        Ok(Some(FieldPath { steps: vec![step], offset: call.offset }))
+        Ok(self.aggregate(call)?.map(|aggregate| aggregate.name().to_owned()))
+    }
+
+    /// What the entries call the field that a condition or an order names: its path, or what the
+    /// selection of the groups gave that name to.
+    pub(crate) fn path_in_entries(&self, path: &FieldPath) -> Result<String, QueryError> {
+        match self.named_by_selection(&path.text())? {
+            Some(named) => Ok(named),
+            None => self.field_text(path),
+        }
+    }
+
+    /// The key or the aggregate that the selection shows under another name.
+    fn named_by_selection(&self, name: &str) -> Result<Option<String>, QueryError> {
+        let selection = self.query.select.as_ref().map(|select| &select.selection);
+        let Some(Selection::Items(items)) = selection.filter(|_| self.is_grouped()) else {
+            return Ok(None);
+        };
+        let item = items.iter().find(|item| item.alias.as_deref() == Some(name));
+        match item.map(|item| &item.value) {
+            Some(Expression::Field(path)) => self.field_text(path).map(Some),
+            Some(Expression::Method(call)) if call.name == "key" => self.only_key(),
+            Some(Expression::Method(call)) => self.aggregate_field(call),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// Refuses a field that is neither grouped by nor told of the groups.
@@ -198,13 +211,23 @@ impl<'a> Asked<'a> {
             let name = aggregate.name().to_owned();
             return Ok(Some((name.clone(), field_value(&name))));
         }
-        let keys = self.query.group_by.iter().map(|item| Ok(self.group_key(&item.key)?.path));
-        let mut keys = keys.collect::<Result<Vec<_>, QueryError>>()?;
-        keys.dedup();
+        let keys = self.key_paths()?;
         Ok(Some(match keys.as_slice() {
             [only] => (only.clone(), field_value(only)),
             _ => (KEY.to_owned(), ProjectedValue::GroupKey(keys)),
         }))
+    }
+
+    /// The key, when the query groups by one.
+    fn only_key(&self) -> Result<Option<String>, QueryError> {
+        Ok(<[String; 1]>::try_from(self.key_paths()?).ok().map(|[only]| only))
+    }
+
+    fn key_paths(&self) -> Result<Vec<String>, QueryError> {
+        let keys = self.query.group_by.iter().map(|item| Ok(self.group_key(&item.key)?.path));
+        let mut keys = keys.collect::<Result<Vec<_>, QueryError>>()?;
+        keys.dedup();
+        Ok(keys)
     }
 }
 

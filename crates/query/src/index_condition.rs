@@ -101,8 +101,8 @@ impl<'a> Conditions<'_, 'a> {
                                is not supported.";
                 Err(QueryError::Argument { message: message.to_owned() })
             }
-            Expression::Method(call) => match self.asked.aggregate_path(call)? {
-                Some(path) => self.asked.searched_field(self.fields, &path, look),
+            Expression::Method(call) => match self.asked.aggregate_field(call)? {
+                Some(path) => self.asked.searched_entry_field(self.fields, path, look),
                 None => Err(self.unknown_method(call)),
             },
             other => Err(self.asked.invalid(format!("Expected a field, but got: {other}"))),

@@ -39,8 +39,8 @@ impl<'a> Asked<'a> {
             Expression::Method(call) if call.is("spatial.distance") => {
                 return self.distance_order(fields, call);
             }
-            Expression::Method(call) => match self.aggregate_path(call)? {
-                Some(path) => self.searched_field(fields, &path, Look::Default)?.name,
+            Expression::Method(call) => match self.aggregate_field(call)? {
+                Some(path) => self.searched_entry_field(fields, path, Look::Default)?.name,
                 None => return self.sort_by_method(call, seed),
             },
             other => return Err(self.invalid(format!("Unable to sort by '{other}'"))),

@@ -208,6 +208,9 @@ impl Needed<'_, '_> {
     /// The path without the alias; `None` for the alias alone.
     fn path_text(&self, path: &FieldPath) -> Result<Option<String>, QueryError> {
         self.asked.require_known_alias(path)?;
+        if self.asked.is_grouped() {
+            return self.asked.path_in_entries(path).map(Some);
+        }
         Ok(path.without_alias(self.asked.alias()).map(|path| path.text()))
     }
 }

@@ -110,7 +110,16 @@ impl Asked<'_> {
         path: &FieldPath,
         look: Look,
     ) -> Result<SearchedField, QueryError> {
-        let path = self.field_text(path)?;
+        self.searched_entry_field(fields, self.path_in_entries(path)?, look)
+    }
+
+    /// The field of the index that entries call `path`.
+    pub(crate) fn searched_entry_field(
+        &self,
+        fields: &dyn SearchedFields,
+        path: String,
+        look: Look,
+    ) -> Result<SearchedField, QueryError> {
         self.require_field_of_groups(&path)?;
         let name = match look {
             _ if !fields.is_automatic() => path,
