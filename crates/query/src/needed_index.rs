@@ -138,7 +138,12 @@ impl Needed<'_, '_> {
             Expression::Field(path) => self.add_path(path, Exactness::Default),
             Expression::Method(call) if is_spatial(call) => match call.arguments.first() {
                 Some(Expression::Method(shape)) => self.add_shape(shape),
-                _ => Ok(()),
+                argument => {
+                    if let Some(path) = argument.and_then(path_of) {
+                        self.fields.push(self.asked.named_field(&path)?);
+                    }
+                    Ok(())
+                }
             },
             _ => Ok(()),
         }

@@ -126,15 +126,41 @@ impl<'a> Asked<'a> {
                 };
                 self.searched_field(fields, &path, Look::Default)?.name
             }
-            _ => {
-                return Err(self.invalid(format!(
-                    "Method {}() expects first argument to be a method expression",
-                    call.name
-                )));
-            }
+            // Clients name the field that a condition made; what has no places is ordered as nowhere.
+            Some(argument) if call.is("spatial.distance") => match path_of(argument) {
+                Some(path) => self.named_field(&path)?.name(),
+                None => return Err(self.no_method(call)),
+            },
+            _ => return Err(self.no_method(call)),
         };
         let options = fields.options(&name).unwrap_or_default();
         Ok(SpatialField { name, layout: options.spatial.unwrap_or_default() })
+    }
+
+    fn no_method(&self, call: &MethodCall) -> QueryError {
+        self.invalid(format!(
+            "Method {}() expects first argument to be a method expression",
+            call.name
+        ))
+    }
+
+    /// The field of an automatic index that a name means: `'spatial.point(Lat, Lng)'` or a path.
+    pub(crate) fn named_field(&self, path: &FieldPath) -> Result<AutoField, QueryError> {
+        self.require_known_alias(path)?;
+        let inner = path.without_alias(self.alias());
+        let text = inner.as_ref().unwrap_or(path).text();
+        let of = |method: &str| text.strip_prefix(method)?.strip_prefix('(')?.strip_suffix(')');
+        let point = of("spatial.point").and_then(|arguments| arguments.split_once(", "));
+        let source = if let Some((latitude, longitude)) = point {
+            let (latitude, longitude) = (latitude.to_owned(), longitude.to_owned());
+            AutoFieldSource::Point { latitude, longitude }
+        } else if let Some(path) = of("spatial.wkt") {
+            AutoFieldSource::Shape { path: path.to_owned() }
+        } else {
+            let is_quoted = matches!(path.steps.as_slice(), [PathStep::Name { quoted: true, .. }]);
+            AutoFieldSource::Path { path: text, is_quoted }
+        };
+        Ok(AutoField { source, ways: AutoFieldWays::default() })
     }
 
     /// The name of the field of an automatic index that `spatial.point(…)` or `spatial.wkt(…)` makes.

@@ -92,6 +92,15 @@ fn conditions_and_orders_find_what_was_measured() {
             "p/2 p/5",
         ),
         (format!("order by {here})"), "p/1 p/2 p/5 p/a p/3 p/4 p/8 p/9"),
+        (
+            "order by spatial.distance('spatial.point(Lat, Lng)', spatial.point(10, 20))"
+                .to_owned(),
+            "p/1 p/2 p/5 p/a p/3 p/4 p/8 p/9",
+        ),
+        (
+            "order by spatial.distance(N, spatial.point(10, 20))".to_owned(),
+            "p/1 p/2 p/3 p/4 p/5 p/8 p/9 p/a",
+        ),
         (format!("order by {here}) desc"), "p/4 p/3 p/a p/2 p/5 p/1 p/8 p/9"),
         (format!("order by {here}, 10), N desc"), "p/5 p/2 p/1 p/a p/3 p/4 p/9 p/8"),
         (format!("order by {here}, 10) desc, N desc"), "p/4 p/3 p/a p/5 p/2 p/1 p/9 p/8"),
