@@ -1,6 +1,9 @@
 //! Suggestions: terms of a field that are near to a misspelt one.
 
-use std::{cmp::Ordering, ops::Bound};
+use std::{
+    cmp::Ordering,
+    ops::{Bound, RangeInclusive},
+};
 
 use storage::Transaction;
 
@@ -16,6 +19,9 @@ pub const SUGGESTIONS_MAX: usize = 10_000;
 
 /// What the rounding of a nearness may take away from it.
 const TOLERANCE: f32 = 1e-5;
+
+/// Shorter terms are not suggested.
+const SUGGESTED_LETTERS_MIN: usize = 3;
 
 /// How near two texts are, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +65,8 @@ pub struct Suggestion {
 
 impl<T: Transaction> IndexReader<'_, T> {
     /// Terms of the field that are near to the text, but not the text itself; none for a text that is
-    /// longer than any term. Walks the field's terms.
+    /// longer than any term. A term has to have some letters in common with the text. Walks the field's
+    /// terms.
     pub fn suggest(
         &self,
         field: &str,
@@ -77,7 +84,10 @@ impl<T: Transaction> IndexReader<'_, T> {
         while let Some((bytes, list)) = scan.next()? {
             let term = text_of(bytes)?;
             let nearness = options.distance.nearness(text, &wanted, term, options.accuracy);
-            if term == text || nearness + TOLERANCE < options.accuracy {
+            if term == text
+                || nearness + TOLERANCE < options.accuracy
+                || !share_letters(&wanted, term)
+            {
                 continue;
             }
             let entries = list.count();
@@ -88,6 +98,27 @@ impl<T: Transaction> IndexReader<'_, T> {
         }
         keep_best(&mut suggestions, count);
         Ok(suggestions)
+    }
+}
+
+/// Whether a text and a term of three letters or more have a group of letters in common. The groups of
+/// a long text are longer, so that texts that are near by chance are told from misspelt ones.
+fn share_letters(text: &[char], term: &str) -> bool {
+    let term: Vec<char> = term.chars().collect();
+    let (lengths, of_term) = (group_lengths(text.len()), group_lengths(term.len()));
+    let common = (*lengths.start()).max(*of_term.start())..=(*lengths.end()).min(*of_term.end());
+    let has_common = |length: usize| {
+        text.windows(length).any(|group| term.windows(length).any(|other| other == group))
+    };
+    SUGGESTED_LETTERS_MIN <= term.len() && common.into_iter().any(has_common)
+}
+
+/// How long the groups of letters are that a text of so many is known by.
+fn group_lengths(letters: usize) -> RangeInclusive<usize> {
+    match letters {
+        0..=4 => 1..=2,
+        5 => 2..=3,
+        _ => 3..=4,
     }
 }
 

@@ -294,6 +294,7 @@ fn suggestions_are_near_and_the_nearest_come_first() {
     let winkler =
         SuggestOptions { distance: StringDistance::JaroWinkler, accuracy: 0.9, ..default };
     assert_eq!(suggest("appel", winkler), "apple apples apply");
+    assert_eq!(suggest("aple", default), "apple maple ape apply", "no group of apples is in it");
     // A term whose nearness is the very one that is asked for.
     assert_eq!(suggest("aple", SuggestOptions { accuracy: 0.8, ..default }), "apple maple");
     assert_eq!(suggest("aple", SuggestOptions { accuracy: 0.75, ..default }), "apple maple ape");
