@@ -35,7 +35,9 @@ pub use crate::{
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
-    open_database::{Database, DatabaseLease, DatabaseOptions},
+    open_database::{
+        Database, DatabaseLease, DatabaseOptions, IndexingOptions, OnDatabaseIndexEvent,
+    },
     operations::{Operation, OperationState, Operations, TooManyOperations},
     record_format::{DatabaseRecord, RecordRequest},
     registry::{Access, DatabaseRegistry, RegistryOptions},

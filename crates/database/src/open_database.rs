@@ -11,7 +11,7 @@ use std::{
 
 use commands::{CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
-use indexing::{IndexSet, IndexSetContext};
+use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
 use model::{DatabaseId, NodeTag};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
@@ -45,7 +45,23 @@ pub struct DatabaseOptions {
     pub scripts: ScriptPool,
     /// How much must be free on its disks.
     pub disk_space: DiskSpaceLimits,
+    /// How its documents are indexed.
+    pub indexing: IndexingOptions,
 }
+
+/// How the documents of a database are indexed.
+#[derive(Clone)]
+pub struct IndexingOptions {
+    /// Whose threads index.
+    pub pool: IndexingPool,
+    /// How long automatic indexes are kept that nobody asks.
+    pub auto_limits: AutoIndexLimits,
+    /// Told of the database's name and what happens to an index of it.
+    pub on_event: OnDatabaseIndexEvent,
+}
+
+/// Told of what happens to an index of a database.
+pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sync>;
 
 /// An open database. Requests hold it through a [`DatabaseLease`].
 pub struct Database {
@@ -62,6 +78,7 @@ pub struct Database {
     last_use: AtomicU64,
     failed: AtomicBool,
     disk: DiskSpaceGauge,
+    auto_index_limits: AutoIndexLimits,
     /// Up to where slow I/O was told of.
     slow_io_told: Mutex<IoPosition>,
     pub(crate) gate: UsageGate,
@@ -90,6 +107,11 @@ impl Database {
             directory: index_options.directory.join(INDEXES_DIRECTORY),
             environment: index_options,
             scripts: options.scripts.clone(),
+            pool: options.indexing.pool.clone(),
+            on_event: {
+                let (name, told) = (record.name.clone(), Arc::clone(&options.indexing.on_event));
+                Arc::new(move |event| told(name.as_str(), event))
+            },
             on_open: {
                 let flusher = Arc::clone(flusher);
                 Arc::new(move |environment| flusher.add(environment))
@@ -109,6 +131,7 @@ impl Database {
             last_use: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             disk,
+            auto_index_limits: options.indexing.auto_limits,
             slow_io_told: Mutex::default(),
             gate: UsageGate::default(),
         };
@@ -195,6 +218,11 @@ impl Database {
     /// Its indexes.
     pub fn indexes(&self) -> &Arc<IndexSet> {
         &self.indexes
+    }
+
+    /// How long its automatic indexes are kept when nobody asks them.
+    pub fn auto_index_limits(&self) -> AutoIndexLimits {
+        self.auto_index_limits
     }
 
     /// Takes a changed record over: indexes that it lists no more are deleted, new ones are made.

@@ -176,6 +176,11 @@ impl DatabaseRegistry {
         }
     }
 
+    /// The databases that are open and not being closed; does not count as a use.
+    pub fn open_leases(&self) -> Vec<DatabaseLease> {
+        self.open_databases().iter().filter_map(DatabaseLease::take).collect()
+    }
+
     /// The databases that are open.
     pub(crate) fn open_databases(&self) -> Vec<Arc<Database>> {
         self.shared.open_databases().into_iter().map(|(_, database)| database).collect()

@@ -12,7 +12,7 @@ use blittable::{ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
-use indexing::{Index, IndexContext, IndexKind};
+use indexing::{Index, IndexContext, IndexKind, IndexingPool};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use script::ScriptPool;
@@ -88,6 +88,7 @@ impl Stage {
             documents: Arc::clone(&self.documents),
             environment: EnvironmentOptions::new("/index"),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
+            pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
         };
         Index::open("I", IndexKind::Static(Box::new(definition)), context).unwrap()
     }

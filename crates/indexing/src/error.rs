@@ -32,11 +32,8 @@ pub enum IndexError {
         /// What was found.
         detail: &'static str,
     },
-    /// No thread could be started.
-    Thread {
-        /// What the system said.
-        message: String,
-    },
+    /// Ours: a batch ended in a panic.
+    Panicked,
 }
 
 impl IndexError {
@@ -56,7 +53,7 @@ impl fmt::Display for IndexError {
                 write!(f, "the files in {} could not be deleted: {source}", directory.display())
             }
             Self::Corrupt { detail } => write!(f, "the files of the index are damaged: {detail}"),
-            Self::Thread { message } => write!(f, "no thread for the index: {message}"),
+            Self::Panicked => f.write_str("indexing ended in an error of the program"),
         }
     }
 }
@@ -68,7 +65,7 @@ impl Error for IndexError {
             Self::Documents(error) => Some(error),
             Self::Search(error) => Some(error),
             Self::Directory { source, .. } => Some(source),
-            Self::Definition { .. } | Self::Corrupt { .. } | Self::Thread { .. } => None,
+            Self::Definition { .. } | Self::Corrupt { .. } | Self::Panicked => None,
         }
     }
 }

@@ -1,13 +1,12 @@
-//! One index: its environment, its thread, how far it is, and who waits for it.
+//! One index: its environment, its turns, how far it is, and who waits for it.
 //!
 //! Invariant: what [`Index::progress`] says is in the entries of every snapshot that is taken after.
 
 use std::{
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
-    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -24,14 +23,18 @@ use wire::{
 use crate::{
     auto_definition::AutoIndexDefinition,
     auto_map::AutoMap,
+    batch_log::{BatchFacts, BatchLog},
     error::IndexError,
+    index_files::{self, IndexFiles},
     index_record::{self, IndexRecord, IndexingError},
+    index_work::IndexWork,
     indexer::Indexer,
+    indexing_pool::{IndexingPool, NextTurn, Worker},
     js_map::JsMap,
     linq_map::LinqMap,
     mapper::{Follows, Mapper},
     reduce::{AutoReduce, JsReduce, LinqReduce},
-    static_definition::is_javascript,
+    static_definition::{REPLACEMENT_PREFIX, is_javascript},
     static_fields::static_field_options,
 };
 
@@ -62,50 +65,89 @@ pub struct IndexContext {
     pub environment: EnvironmentOptions,
     /// Runs maps in JavaScript.
     pub scripts: ScriptPool,
+    /// Whose threads index.
+    pub pool: IndexingPool,
 }
 
 /// An index. Dropping it closes it.
 pub struct Index {
     pub(crate) core: Arc<IndexCore>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    work: Arc<IndexWork>,
+    pool: IndexingPool,
 }
 
-/// What the thread and the users of an index share.
+/// What the threads and the users of an index share.
 pub(crate) struct IndexCore {
-    pub(crate) name: String,
+    names: Names,
     kind: RwLock<Arc<IndexKind>>,
     pub(crate) mapper: Box<dyn Mapper>,
+    /// See [`IndexCore::followed`].
+    followed: Vec<CollectionName>,
     pub(crate) platform: Platform,
     pub(crate) documents: Arc<Environment>,
     pub(crate) environment: Arc<Environment>,
     progress: Mutex<Progress>,
     changed: Condvar,
     last_query_ticks: AtomicI64,
+    is_idle: AtomicBool,
+    batches: Mutex<BatchLog>,
+    on_event: OnEvent,
+}
+
+/// The name of an index, and the one that it has until it takes the place of another.
+struct Names {
+    own: String,
+    as_replacement: String,
+    is_replacement: AtomicBool,
+}
+
+/// What an index tells whoever looks after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndexEvent {
+    /// It is to take the place of another, and a batch ended with everything in it that was there at
+    /// its beginning.
+    CaughtUp,
+    /// It stopped because its files, or the documents, cannot be read or written.
+    Failed,
+}
+
+pub(crate) type OnEvent = Box<dyn Fn(IndexEvent) + Send + Sync>;
+
+/// What an index is started with.
+pub(crate) struct IndexParts {
+    pub(crate) name: String,
+    pub(crate) kind: IndexKind,
+    pub(crate) files: IndexFiles,
+    pub(crate) on_event: OnEvent,
 }
 
 struct Progress {
     record: IndexRecord,
-    /// Whether there may be changes that the thread has not looked for.
+    /// Whether there may be changes that nobody has looked for.
     has_news: bool,
+    stage: Stage,
     /// Until the server stops.
     is_paused: bool,
     /// By its definition.
     is_disabled: bool,
     is_closing: bool,
-    /// Why the thread ended by itself, or rests.
+    /// Why it stopped by itself, or rests.
     failure: Option<Arc<IndexError>>,
+    /// Whether the failure is for good.
+    is_broken: bool,
     waiters: Vec<(Etag, WaitReply)>,
 }
 
-/// What the thread is to do next.
+/// Where an index is on its way through the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    Index,
-    End,
+enum Stage {
+    Out,
+    InLine,
+    Indexing,
 }
 
 impl Index {
-    /// Opens the files of an index, or makes them, and starts its thread. Files of another definition
+    /// Opens the files of an index, or makes them, and puts it in line. Files of another definition
     /// are emptied first.
     ///
     /// # Errors
@@ -114,39 +156,86 @@ impl Index {
     /// be opened.
     pub fn open(name: &str, kind: IndexKind, context: IndexContext) -> Result<Self, IndexError> {
         let mapper = mapper_of(&kind, &context.scripts)?;
+        let files = IndexFiles::open_for(&context.platform, context.environment.clone(), &kind)?;
+        let on_event: OnEvent = Box::new(|_| ());
+        let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
+        let index = Self::start(parts, mapper, context)?;
+        index.notice_changes();
+        Ok(index)
+    }
+
+    /// An index on files that are open and belong to its definition. It does nothing until it is told
+    /// of changes.
+    pub(crate) fn start(
+        parts: IndexParts,
+        mapper: Box<dyn Mapper>,
+        context: IndexContext,
+    ) -> Result<Self, IndexError> {
+        let IndexParts { name, kind, files, on_event } = parts;
         let is_disabled = kind.is_disabled();
-        let (environment, record) = open_files(&context.platform, context.environment, &kind)?;
+        let last_query_ticks = match &kind {
+            // Whoever made it is about to ask it.
+            IndexKind::Auto(_) => match files.last_query_ticks {
+                0 => context.platform.clock.now().ticks(),
+                known => known,
+            },
+            IndexKind::Static(_) => 0,
+        };
         let core = Arc::new(IndexCore {
-            name: name.to_owned(),
+            names: Names {
+                as_replacement: format!("{REPLACEMENT_PREFIX}{name}"),
+                own: name,
+                is_replacement: AtomicBool::new(files.is_replacement),
+            },
             kind: RwLock::new(Arc::new(kind)),
+            followed: followed_by(mapper.as_ref()),
             mapper,
             platform: context.platform,
             documents: context.documents,
-            environment,
+            environment: files.environment,
             progress: Mutex::new(Progress {
-                record,
+                record: files.record,
                 has_news: true,
+                stage: Stage::Out,
                 is_paused: false,
                 is_disabled,
                 is_closing: false,
                 failure: None,
+                is_broken: false,
                 waiters: Vec::new(),
             }),
             changed: Condvar::new(),
-            last_query_ticks: AtomicI64::new(0),
+            last_query_ticks: AtomicI64::new(last_query_ticks),
+            is_idle: AtomicBool::new(false),
+            batches: Mutex::default(),
+            on_event,
         });
         let fields = FieldSet::load(&core.environment.read())?;
-        let indexer = Indexer::new(Arc::clone(&core), fields);
-        let thread = thread::Builder::new()
-            .name(format!("index {name}"))
-            .spawn(move || indexer.run())
-            .map_err(|error| IndexError::Thread { message: error.to_string() })?;
-        Ok(Self { core, thread: Mutex::new(Some(thread)) })
+        let work = IndexWork::new(Indexer::new(Arc::clone(&core), fields), Arc::clone(&core));
+        Ok(Self { core, work: Arc::new(work), pool: context.pool })
     }
 
-    /// Its name.
+    /// Its name; until it takes the place of another, with [`REPLACEMENT_PREFIX`].
     pub fn name(&self) -> &str {
-        &self.core.name
+        let names = &self.core.names;
+        if self.is_replacement() { &names.as_replacement } else { &names.own }
+    }
+
+    /// The name of its definition.
+    pub(crate) fn own_name(&self) -> &str {
+        &self.core.names.own
+    }
+
+    /// Whether it is to take the place of the index of its definition's name.
+    pub fn is_replacement(&self) -> bool {
+        self.core.names.is_replacement.load(Ordering::Acquire)
+    }
+
+    /// Takes the place: says so in its files, durably, then answers to its definition's name.
+    pub(crate) fn end_replacement(&self) -> Result<(), IndexError> {
+        index_files::end_replacement(&self.core.environment)?;
+        self.core.names.is_replacement.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// What it was made after.
@@ -160,10 +249,32 @@ impl Index {
         if !self.kind().has_the_same_entries_as(kind) {
             return false;
         }
-        *self.core.kind.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kind.clone());
-        self.core.lock().is_disabled = kind.is_disabled();
-        self.core.changed.notify_all();
+        self.set_kind(kind.clone());
         true
+    }
+
+    /// Takes over what does not decide entries: lock, priority and state.
+    pub(crate) fn take_over_settings(&self, kind: &IndexKind) {
+        if let (IndexKind::Static(own), IndexKind::Static(other)) = (self.kind().as_ref(), kind) {
+            let mut taken = own.clone();
+            taken.lock_mode = other.lock_mode;
+            taken.priority = other.priority;
+            taken.state = other.state;
+            self.set_kind(IndexKind::Static(taken));
+        }
+    }
+
+    fn set_kind(&self, kind: IndexKind) {
+        let is_disabled = kind.is_disabled();
+        *self.core.kind.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kind);
+        self.change(|progress| progress.is_disabled = is_disabled);
+    }
+
+    /// Changes what decides whether the index has work, and puts it in line when it has.
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
+        if self.core.enters_line(change) {
+            self.pool.enqueue(Arc::clone(&self.work) as Arc<dyn Worker>);
+        }
     }
 
     /// The collections that it is over; none is all documents.
@@ -247,6 +358,16 @@ impl Index {
         reply(reached);
     }
 
+    /// Its last batches since it was opened, the oldest first.
+    pub fn batches(&self) -> Vec<BatchFacts> {
+        self.core.batch_log().batches()
+    }
+
+    /// Documents mapped per second lately.
+    pub fn mapped_per_second(&self) -> f64 {
+        self.core.batch_log().mapped_per_second(self.core.now_ticks())
+    }
+
     /// Its errors, the oldest first.
     ///
     /// # Errors
@@ -254,6 +375,15 @@ impl Index {
     /// Those of the storage.
     pub fn errors(&self) -> Result<Vec<IndexingError>, IndexError> {
         index_record::errors(&self.read())
+    }
+
+    /// How many errors there are.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn error_count(&self) -> Result<u64, IndexError> {
+        Ok(index_record::error_count(&self.read())?)
     }
 
     /// Forgets its errors.
@@ -269,13 +399,12 @@ impl Index {
 
     /// Stops following the documents until [`Index::resume`].
     pub fn pause(&self) {
-        self.core.lock().is_paused = true;
+        self.change(|progress| progress.is_paused = true);
     }
 
     /// Follows the documents again.
     pub fn resume(&self) {
-        self.core.lock().is_paused = false;
-        self.core.changed.notify_all();
+        self.change(|progress| progress.is_paused = false);
     }
 
     /// Whether it was paused.
@@ -290,6 +419,8 @@ impl Index {
             IndexState::Error
         } else if progress.is_disabled {
             IndexState::Disabled
+        } else if self.core.is_idle.load(Ordering::Relaxed) {
+            IndexState::Idle
         } else {
             IndexState::Normal
         }
@@ -300,35 +431,54 @@ impl Index {
         self.core.lock().failure.clone()
     }
 
+    /// Whether it stopped for good, until it is opened again.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.core.lock().is_broken
+    }
+
+    /// Whether it is closed, or being closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.core.is_closing()
+    }
+
+    /// Lets those who wait for this index wait for another one.
+    pub(crate) fn give_waiters_to(&self, successor: &Self) {
+        let waiters = std::mem::take(&mut self.core.lock().waiters);
+        waiters.into_iter().for_each(|(etag, reply)| successor.when_indexed(etag, reply));
+    }
+
     /// When it was last asked, in ticks; 0 is never.
     pub fn last_query_ticks(&self) -> i64 {
         self.core.last_query_ticks.load(Ordering::Relaxed)
     }
 
+    /// Whether queries may be sent to it.
+    pub(crate) fn answers(&self) -> bool {
+        matches!(self.state(), IndexState::Normal | IndexState::Idle)
+    }
+
+    pub(crate) fn set_idle(&self, is_idle: bool) {
+        self.core.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+
     /// Notes that it was asked now.
     pub fn note_query(&self) {
+        self.core.is_idle.store(false, Ordering::Relaxed);
         self.core.last_query_ticks.store(self.core.now_ticks(), Ordering::Relaxed);
     }
 
-    /// There may be changes; the thread looks for them.
+    /// There may be changes; they are looked for.
     pub fn notice_changes(&self) {
-        let mut progress = self.core.lock();
-        if !progress.has_news {
-            progress.has_news = true;
-            self.core.changed.notify_all();
-        }
+        self.change(|progress| progress.has_news = true);
     }
 
-    /// Ends the thread after what it is doing, and closes the files. Who waits is told.
+    /// Waits for the batch that it is at, and closes the files. Who waits is told.
     pub fn close(&self) {
-        self.core.lock().is_closing = true;
-        self.core.changed.notify_all();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A thread that panicked has told its waiters by dropping them.
-            let _ = thread.join();
+        if !self.core.end_indexing() {
+            return;
         }
         self.core.tell_waiters();
+        self.keep_last_query();
         // What could not be flushed is still in the journal and is recovered from there.
         drop(self.core.environment.close());
     }
@@ -342,11 +492,22 @@ impl Index {
         options.and_then(|options| options.spatial).unwrap_or_default()
     }
 
+    /// Writes down when an automatic index was last asked, so that it is not forgotten, nor kept for
+    /// ever, because the database is closed now and then.
+    fn keep_last_query(&self) {
+        if matches!(self.kind().as_ref(), IndexKind::Auto(_)) {
+            // What cannot be written is as if it was asked when it is opened again.
+            drop(index_files::keep_last_query(&self.core.environment, self.last_query_ticks()));
+        }
+    }
+
     /// The definition as the protocol shows it.
     pub fn shown_definition(&self) -> IndexDefinition {
         match self.kind().as_ref() {
-            IndexKind::Static(definition) => definition.shown(),
-            IndexKind::Auto(definition) => shown_auto_definition(&self.core.name, definition),
+            IndexKind::Static(definition) => {
+                IndexDefinition { name: self.name().to_owned(), ..definition.shown() }
+            }
+            IndexKind::Auto(definition) => shown_auto_definition(self.name(), definition),
         }
     }
 }
@@ -358,6 +519,14 @@ impl IndexKind {
             (Self::Auto(own), Self::Auto(other)) => own == other,
             (Self::Static(own), Self::Static(other)) => own.has_the_same_entries_as(other),
             (Self::Auto(_), Self::Static(_)) | (Self::Static(_), Self::Auto(_)) => false,
+        }
+    }
+
+    /// The name of its definition.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Auto(definition) => definition.name(),
+            Self::Static(definition) => definition.name.clone(),
         }
     }
 
@@ -462,68 +631,27 @@ fn static_mapper(
     })
 }
 
-/// Opens the files of an index. Those of another definition, or of none, are deleted first.
-fn open_files(
-    platform: &Platform,
-    options: EnvironmentOptions,
-    kind: &IndexKind,
-) -> Result<(Arc<Environment>, IndexRecord), IndexError> {
-    let wanted = identity_of(kind);
-    let environment = Environment::open(platform, options.clone())?;
-    match index_record::read_definition(&environment.read())? {
-        Some(found) if found == wanted.as_bytes() => {
-            let record = index_record::read_record(&environment.read())?;
-            return Ok((environment, record));
-        }
-        None => return begin(environment, &wanted, platform),
-        Some(_) => {}
-    }
-    drop(environment.close());
-    drop(environment);
-    let directory = &options.directory;
-    platform
-        .disk
-        .remove_dir_all(directory)
-        .map_err(|source| IndexError::Directory { directory: directory.clone(), source })?;
-    begin(Environment::open(platform, options)?, &wanted, platform)
-}
-
-/// Writes into new files to which definition they belong.
-fn begin(
-    environment: Arc<Environment>,
-    definition: &str,
-    platform: &Platform,
-) -> Result<(Arc<Environment>, IndexRecord), IndexError> {
-    let created_ticks = platform.clock.now().ticks();
-    let record = IndexRecord { created_ticks, ..IndexRecord::default() };
-    let mut tx = environment.write()?;
-    index_record::write_definition(&mut tx, definition.as_bytes())?;
-    index_record::write_record(&mut tx, &record)?;
-    tx.commit()?;
-    Ok((environment, record))
-}
-
-/// What decides the entries of an index, as text.
-fn identity_of(kind: &IndexKind) -> String {
-    match kind {
-        IndexKind::Auto(definition) => format!("auto {}", definition.name()),
-        IndexKind::Static(definition) => {
-            let mut deciding = definition.clone();
-            (deciding.lock_mode, deciding.priority, deciding.state) = (None, None, None);
-            format!("static {deciding:?}")
-        }
-    }
-}
-
 impl Progress {
+    /// Whether it goes no further, as far as one knows.
     fn is_over(&self) -> bool {
         self.is_closing || self.failure.is_some() || self.record.has_failed
+    }
+
+    /// Whether a turn would do something.
+    fn wants_a_turn(&self) -> bool {
+        let is_kept_back = self.is_paused || self.is_disabled;
+        let has_ended = self.is_closing || self.is_broken || self.record.has_failed;
+        self.has_news && !is_kept_back && !has_ended
     }
 }
 
 impl IndexCore {
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn batch_log(&self) -> MutexGuard<'_, BatchLog> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn now_ticks(&self) -> i64 {
@@ -535,18 +663,12 @@ impl IndexCore {
     }
 
     /// The collections whose changes it follows, those that it only looks at included; none is all.
-    pub(crate) fn followed(&self) -> Vec<CollectionName> {
-        let mapped = self.mapper.collections();
-        let Follows::Collections(looked_at) = self.mapper.looks_at() else { return Vec::new() };
-        if mapped.is_empty() {
-            return Vec::new();
-        }
-        let more = looked_at.iter().filter(|name| !mapped.contains(name));
-        mapped.iter().chain(more).cloned().collect()
+    pub(crate) fn followed(&self) -> &[CollectionName] {
+        &self.followed
     }
 
     pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
-        match self.followed().as_slice() {
+        match self.followed() {
             [] => Ok(documents::progress(documents)?.last_etag),
             collections => collections.iter().try_fold(Etag::ZERO, |last, name| {
                 Ok(last.max(documents::last_etag_of_collection(documents, name)?))
@@ -554,19 +676,51 @@ impl IndexCore {
         }
     }
 
-    /// Waits until there may be something to index, or the index is closed.
-    pub(crate) fn next_turn(&self) -> Turn {
-        let mut progress = self.lock();
-        loop {
-            if progress.is_closing || progress.record.has_failed {
-                return Turn::End;
-            }
-            if progress.has_news && !progress.is_paused && !progress.is_disabled {
-                progress.has_news = false;
-                return Turn::Index;
-            }
-            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+    /// How soon it has its turn.
+    pub(crate) fn priority(&self) -> IndexPriority {
+        match self.kind.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            IndexKind::Static(definition) => definition.priority.unwrap_or(IndexPriority::Normal),
+            IndexKind::Auto(_) => IndexPriority::Normal,
         }
+    }
+
+    /// Makes a change; `true` when the index has to be put in line after it.
+    fn enters_line(&self, change: impl FnOnce(&mut Progress)) -> bool {
+        let mut progress = self.lock();
+        change(&mut progress);
+        let enters = progress.stage == Stage::Out && progress.wants_a_turn();
+        if enters {
+            progress.stage = Stage::InLine;
+        }
+        enters
+    }
+
+    /// Its turn has come; `false` when there is nothing to do any more.
+    pub(crate) fn begin_turn(&self) -> bool {
+        let mut progress = self.lock();
+        if !progress.wants_a_turn() {
+            progress.stage = Stage::Out;
+            return false;
+        }
+        progress.has_news = false;
+        progress.failure = None;
+        progress.stage = Stage::Indexing;
+        true
+    }
+
+    /// A batch is done.
+    pub(crate) fn end_turn(&self, has_more: bool) -> NextTurn {
+        let mut progress = self.lock();
+        progress.has_news |= has_more;
+        let has_caught_up = !has_more && !progress.record.has_failed;
+        let again = progress.wants_a_turn();
+        progress.stage = if again { Stage::InLine } else { Stage::Out };
+        drop(progress);
+        self.changed.notify_all();
+        if has_caught_up && self.names.is_replacement.load(Ordering::Acquire) {
+            (self.on_event)(IndexEvent::CaughtUp);
+        }
+        if again { NextTurn::InLine } else { NextTurn::None }
     }
 
     /// Whether a batch should end early.
@@ -574,11 +728,21 @@ impl IndexCore {
         self.lock().is_closing
     }
 
+    /// Lets no turn begin any more, and waits for the end of the one that is under way. `false` when
+    /// somebody did so before.
+    fn end_indexing(&self) -> bool {
+        let mut progress = self.lock();
+        let is_first = !std::mem::replace(&mut progress.is_closing, true);
+        while progress.stage == Stage::Indexing {
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+        is_first
+    }
+
     /// Entries up to the record's etag are visible: whoever waited for them is told.
-    pub(crate) fn advance(&self, record: IndexRecord, may_have_more: bool) {
+    pub(crate) fn advance(&self, record: IndexRecord) {
         let mut progress = self.lock();
         progress.record = record;
-        progress.has_news |= may_have_more;
         let waiting = std::mem::take(&mut progress.waiters);
         let reached = |etag: &Etag| etag.0 <= record.last_etag;
         let (done, waiting): (Vec<_>, Vec<_>) =
@@ -589,25 +753,42 @@ impl IndexCore {
     }
 
     /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.
-    pub(crate) fn rest_after(&self, error: IndexError) {
+    pub(crate) fn rest_after(&self, error: IndexError) -> NextTurn {
         let mut progress = self.lock();
         progress.failure = Some(Arc::new(error));
-        let rested = self
-            .changed
-            .wait_timeout_while(progress, REST_AFTER_FAILURE, |progress| !progress.is_closing);
-        progress = rested.unwrap_or_else(PoisonError::into_inner).0;
-        progress.failure = None;
         progress.has_news = true;
+        progress.stage = Stage::InLine;
+        drop(progress);
+        self.changed.notify_all();
+        NextTurn::After(REST_AFTER_FAILURE)
     }
 
-    /// The thread ends because of that.
-    pub(crate) fn fail(&self, error: IndexError) {
-        self.lock().failure = Some(Arc::new(error));
+    /// It stops because of that.
+    pub(crate) fn fail(&self, error: IndexError) -> NextTurn {
+        let mut progress = self.lock();
+        progress.failure = Some(Arc::new(error));
+        progress.is_broken = true;
+        progress.stage = Stage::Out;
+        drop(progress);
+        self.changed.notify_all();
         self.tell_waiters();
+        (self.on_event)(IndexEvent::Failed);
+        NextTurn::None
     }
 
     fn tell_waiters(&self) {
         let waiters = std::mem::take(&mut self.lock().waiters);
         waiters.into_iter().for_each(|(_, reply)| reply(false));
     }
+}
+
+/// The collections whose changes a map follows; none is all.
+fn followed_by(mapper: &dyn Mapper) -> Vec<CollectionName> {
+    let mapped = mapper.collections();
+    let Follows::Collections(looked_at) = mapper.looks_at() else { return Vec::new() };
+    if mapped.is_empty() {
+        return Vec::new();
+    }
+    let more = looked_at.iter().filter(|name| !mapped.contains(name));
+    mapped.iter().chain(more).cloned().collect()
 }

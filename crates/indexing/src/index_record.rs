@@ -2,7 +2,9 @@
 //!
 //! ```text
 //! tree `Index`
-//!   Definition   the definition, JSON: the files belong to it and to no other
+//!   Definition   whose files they are, see `index_files`
+//!   LastQuery    when it was last asked, ticks; there when somebody wrote it down
+//!   Replacement  empty; there while the index is to take the place of another
 //!   Record       below
 //! tree `Index/Errors`: number, upwards, u64 big-endian → an error, below
 //!
@@ -36,6 +38,8 @@ const INDEX: &[u8] = b"Index";
 const ERRORS: &[u8] = b"Index/Errors";
 const DEFINITION: &[u8] = b"Definition";
 const RECORD: &[u8] = b"Record";
+const LAST_QUERY: &[u8] = b"LastQuery";
+const REPLACEMENT: &[u8] = b"Replacement";
 const VERSION: u8 = 2;
 const RECORD_BYTES: usize = 66;
 /// What a record without rows has.
@@ -111,6 +115,37 @@ pub(crate) fn read_definition(tx: &impl Transaction) -> Result<Option<Vec<u8>>, 
 /// Says to which definition the files belong.
 pub(crate) fn write_definition(tx: &mut WriteTransaction, json: &[u8]) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.put(DEFINITION, json).map(drop)
+}
+
+/// Whether the index is to take the place of another.
+pub(crate) fn read_is_replacement(tx: &impl Transaction) -> Result<bool, StorageError> {
+    Ok(tx.tree(&index_tree())?.get(REPLACEMENT)?.is_some())
+}
+
+/// Says whether the index is to take the place of another.
+pub(crate) fn write_is_replacement(
+    tx: &mut WriteTransaction,
+    is_replacement: bool,
+) -> Result<(), StorageError> {
+    let mut tree = tx.tree_mut(&index_tree())?;
+    match is_replacement {
+        true => tree.put(REPLACEMENT, &[]).map(drop),
+        false => tree.delete(REPLACEMENT).map(drop),
+    }
+}
+
+/// When the index was last asked, in ticks; 0 when nobody wrote it down.
+pub(crate) fn read_last_query(tx: &impl Transaction) -> Result<i64, IndexError> {
+    let Some(bytes) = tx.tree(&index_tree())?.get(LAST_QUERY)? else { return Ok(0) };
+    let bytes = bytes.try_into();
+    bytes
+        .map(i64::from_le_bytes)
+        .map_err(|_| IndexError::corrupt("the time of the last query is of no known form"))
+}
+
+/// Writes down when the index was last asked.
+pub(crate) fn write_last_query(tx: &mut WriteTransaction, ticks: i64) -> Result<(), StorageError> {
+    tx.tree_mut(&index_tree())?.put(LAST_QUERY, &ticks.to_le_bytes()).map(drop)
 }
 
 /// How far the index is; a new one is at the beginning.
@@ -224,6 +259,11 @@ pub(crate) fn errors(tx: &impl Transaction) -> Result<Vec<IndexingError>, IndexE
                 .ok_or_else(|| IndexError::corrupt("an indexing error is of no known form"))
         })
         .collect()
+}
+
+/// How many errors are kept.
+pub(crate) fn error_count(tx: &impl Transaction) -> Result<u64, StorageError> {
+    Ok(tx.tree(&errors_tree())?.len())
 }
 
 /// Keeps an error; the oldest goes when there are too many.

@@ -1,12 +1,14 @@
 //! The indexes of one database: which there are, where their files lie, and which of them answers a
 //! query that names none.
 //!
-//! Invariant: names are unique in any case, and so are directories.
+//! Invariants: names are unique in any case, and so are directories. Whoever opens, closes or deletes
+//! holds `changing`, so that each directory has one user.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use model::lower_case;
@@ -14,19 +16,21 @@ use platform::Platform;
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
 use wire::{IndexState, RecordedIndexes};
-use xxhash_rust::xxh64::xxh64;
 
 use crate::{
     auto_definition::AutoIndexDefinition,
     error::IndexError,
-    index::{Index, IndexContext, IndexKind, mapper_of},
+    index::{Index, IndexKind, mapper_of},
+    index_files,
+    index_opening::OpenedPair,
+    indexing_pool::IndexingPool,
+    reopening::{Chore, Errand, Reopenings},
+    replacement::{replaced_key, replacement_key},
+    static_definition::REPLACEMENT_PREFIX,
 };
 
 /// Indexes of one database, at most.
 pub const INDEXES_MAX: usize = 1_000;
-/// Longer names of directories are cut and end with a hash; file systems take 255 bytes.
-const DIRECTORY_NAME_BYTES_MAX: usize = 200;
-
 /// Told of the environment of every index that is opened.
 pub type OnOpen = Arc<dyn Fn(&Arc<Environment>) + Send + Sync>;
 
@@ -45,7 +49,38 @@ pub struct IndexSetContext {
     pub on_open: OnOpen,
     /// Runs maps in JavaScript.
     pub scripts: ScriptPool,
+    /// Whose threads index.
+    pub pool: IndexingPool,
+    /// Told of what happens.
+    pub on_event: OnIndexEvent,
 }
+
+/// What whoever looks after a server wants to know of indexes.
+#[derive(Debug)]
+pub enum IndexSetEvent<'e> {
+    /// An index stopped, or could not be opened.
+    Failed {
+        /// Its name.
+        index: &'e str,
+        /// Why.
+        error: &'e IndexError,
+        /// When it is opened again by itself; `None` when it is not.
+        again_after: Option<Duration>,
+    },
+    /// An index that had failed was opened again.
+    Reopened {
+        /// Its name.
+        index: &'e str,
+    },
+    /// An index of a changed definition has taken the place of the one before.
+    Replaced {
+        /// Its name.
+        index: &'e str,
+    },
+}
+
+/// Told of what happens to indexes.
+pub type OnIndexEvent = Arc<dyn Fn(&IndexSetEvent<'_>) + Send + Sync>;
 
 /// An index that could not be opened. Its documents are safe: it can be reset or deleted.
 #[derive(Clone, Debug)]
@@ -60,7 +95,9 @@ pub struct FaultyIndex {
 
 /// See the module.
 pub struct IndexSet {
-    context: IndexSetContext,
+    /// Itself, for what is done later.
+    pub(crate) itself: Weak<Self>,
+    pub(crate) context: IndexSetContext,
     /// Held through opening, closing and deleting, so that each directory has one user.
     changing: Mutex<()>,
     listed: Mutex<Listed>,
@@ -68,11 +105,12 @@ pub struct IndexSet {
 
 /// By lower-cased name.
 #[derive(Default)]
-struct Listed {
-    indexes: BTreeMap<String, Arc<Index>>,
-    faulty: BTreeMap<String, FaultyIndex>,
+pub(crate) struct Listed {
+    pub(crate) indexes: BTreeMap<String, Arc<Index>>,
+    pub(crate) faulty: BTreeMap<String, FaultyIndex>,
+    reopenings: BTreeMap<String, Reopenings>,
     is_paused: bool,
-    is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
 /// What there is for a query that names no index.
@@ -92,7 +130,12 @@ impl IndexSet {
     /// No index yet. It follows what the environment of the documents publishes.
     pub fn new(context: IndexSetContext) -> Arc<Self> {
         let documents = Arc::clone(&context.documents);
-        let set = Arc::new(Self { context, changing: Mutex::default(), listed: Mutex::default() });
+        let set = Arc::new_cyclic(|itself| Self {
+            itself: Weak::clone(itself),
+            context,
+            changing: Mutex::default(),
+            listed: Mutex::default(),
+        });
         let told = Arc::downgrade(&set);
         documents.on_published(move || {
             if let Some(set) = told.upgrade() {
@@ -102,11 +145,11 @@ impl IndexSet {
         set
     }
 
-    fn lock(&self) -> MutexGuard<'_, Listed> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Listed> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +174,8 @@ impl IndexSet {
         let listed: BTreeMap<String, IndexKind> = autos.chain(statics).collect();
         let keys: BTreeSet<_> = listed.keys().map(|name| lower_case(name).into_owned()).collect();
         for name in self.names() {
-            if !keys.contains(lower_case(&name).as_ref()) {
+            let key = lower_case(&name);
+            if !keys.contains(replaced_key(&key).unwrap_or(&key)) {
                 // Files that stay behind are deleted when an index of that name comes again.
                 drop(self.delete(&name));
             }
@@ -148,8 +192,9 @@ impl IndexSet {
         open.chain(listed.faulty.values().map(|faulty| faulty.name.clone())).collect()
     }
 
-    /// Opens an index, or makes it. One of the same name and kind that is open already is given back;
-    /// one that cannot be opened is kept as faulty.
+    /// Opens an index, or makes it, and gives back the one that answers. When one of that name answers
+    /// already, but to another definition, it goes on until the new one has caught up. What cannot be
+    /// opened is kept as faulty.
     ///
     /// # Errors
     ///
@@ -157,22 +202,66 @@ impl IndexSet {
     pub fn open(&self, name: &str, kind: IndexKind) -> Result<Arc<Index>, Arc<IndexError>> {
         let _changing = self.change();
         let key = lower_case(name).into_owned();
-        let old = {
-            let mut listed = self.lock();
-            if let Some(index) = listed.indexes.get(&key)
-                && index.take_over(&kind)
-            {
-                return Ok(Arc::clone(index));
-            }
-            refuse_if_full(&listed)?;
-            listed.faulty.remove(&key);
-            listed.indexes.remove(&key)
-        };
-        // It lets go of the files first.
-        if let Some(old) = old {
-            old.close();
+        match self.get(&key) {
+            Some(index) => self.follow_definition(&key, &index, kind).map(|()| index),
+            None => self.open_closed(&key, name, kind),
         }
-        let opened = Index::open(name, kind.clone(), self.context_of(&key));
+    }
+
+    /// Brings an open index in line with its definition.
+    fn follow_definition(
+        &self,
+        key: &str,
+        index: &Index,
+        kind: IndexKind,
+    ) -> Result<(), Arc<IndexError>> {
+        if index.take_over(&kind) {
+            return self.drop_replacement(key).map(drop).map_err(Arc::new);
+        }
+        index.take_over_settings(&kind);
+        let building = replacement_key(key);
+        if self.get(&building).is_some_and(|building| building.take_over(&kind)) {
+            return Ok(());
+        }
+        self.drop_replacement(key).map_err(Arc::new)?;
+        refuse_if_full(&self.lock())?;
+        let begun = self.begin_replacement(key, index, &kind);
+        self.list(building, index.own_name(), kind, begun).map(drop)
+    }
+
+    /// Opens an index that is not open, and the one that is to take its place.
+    pub(crate) fn open_closed(
+        &self,
+        key: &str,
+        name: &str,
+        kind: IndexKind,
+    ) -> Result<Arc<Index>, Arc<IndexError>> {
+        refuse_if_full(&self.lock())?;
+        self.unlist(key);
+        let opened = match &kind {
+            IndexKind::Auto(_) => self.open_alone(key, name, &kind),
+            IndexKind::Static(_) => self.open_pair(key, name, &kind),
+        };
+        match opened {
+            Ok(OpenedPair { answering, building }) => {
+                if let Some(building) = building {
+                    // Why it could not be opened is kept with it.
+                    drop(self.list(replacement_key(key), name, kind.clone(), building));
+                }
+                self.list(key.to_owned(), name, kind, Ok(answering))
+            }
+            Err(error) => self.list(key.to_owned(), name, kind, Err(error)),
+        }
+    }
+
+    /// Puts an index on the list, or the reason why it is not open.
+    pub(crate) fn list(
+        &self,
+        key: String,
+        name: &str,
+        kind: IndexKind,
+        opened: Result<Index, IndexError>,
+    ) -> Result<Arc<Index>, Arc<IndexError>> {
         let opened = opened.map(Arc::new).map_err(Arc::new);
         let mut listed = self.lock();
         match &opened {
@@ -181,25 +270,55 @@ impl IndexSet {
                 if listed.is_paused {
                     index.pause();
                 }
+                index.notice_changes();
                 listed.indexes.insert(key, Arc::clone(index));
             }
             Err(error) => {
-                let (name, error) = (name.to_owned(), Arc::clone(error));
-                listed.faulty.insert(key, FaultyIndex { name, kind, error });
+                let name = match replaced_key(&key) {
+                    Some(_) => format!("{REPLACEMENT_PREFIX}{name}"),
+                    None => name.to_owned(),
+                };
+                let faulty = FaultyIndex { name: name.clone(), kind, error: Arc::clone(error) };
+                listed.faulty.insert(key.clone(), faulty);
+                drop(listed);
+                self.reopen_later(&key, &name, error);
             }
         }
         opened
     }
 
-    fn context_of(&self, key: &str) -> IndexContext {
-        let context = &self.context;
-        let directory = context.directory.join(directory_name(key));
-        IndexContext {
-            platform: context.platform.clone(),
-            documents: Arc::clone(&context.documents),
-            environment: EnvironmentOptions { directory, ..context.environment.clone() },
-            scripts: context.scripts.clone(),
-        }
+    /// Takes an index off the list.
+    pub(crate) fn unlist(&self, key: &str) -> (Option<Arc<Index>>, Option<FaultyIndex>) {
+        let mut listed = self.lock();
+        (listed.indexes.remove(key), listed.faulty.remove(key))
+    }
+
+    /// Lists a replacement in the place of the index of that key, and gives that back.
+    pub(crate) fn list_in_place(&self, key: &str, new: &Arc<Index>) -> Option<Arc<Index>> {
+        let mut listed = self.lock();
+        listed.indexes.remove(&replacement_key(key));
+        listed.faulty.remove(key);
+        listed.indexes.insert(key.to_owned(), Arc::clone(new))
+    }
+
+    /// Has something done on a thread of the pool.
+    pub(crate) fn run_later(&self, key: &str, what: Errand, rest: Duration) {
+        let chore = Chore { set: Weak::clone(&self.itself), key: key.to_owned(), what };
+        self.context.pool.enqueue_after(rest, Arc::new(chore));
+    }
+
+    pub(crate) fn next_pause(&self, key: &str) -> Option<Duration> {
+        let now = self.context.platform.clock.monotonic();
+        self.lock().reopenings.entry(key.to_owned()).or_default().next_pause(now)
+    }
+
+    pub(crate) fn report(&self, event: &IndexSetEvent<'_>) {
+        (self.context.on_event)(event);
+    }
+
+    /// Whether the index is open and follows its documents.
+    pub(crate) fn is_open_and_well(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|index| !index.is_broken())
     }
 
     /// The index of that name, in any case.
@@ -212,12 +331,18 @@ impl IndexSet {
         self.lock().indexes.values().cloned().collect()
     }
 
+    /// The one of that name, in any case, if it could not be opened.
+    pub fn faulty_named(&self, name: &str) -> Option<FaultyIndex> {
+        self.lock().faulty.get(lower_case(name).as_ref()).cloned()
+    }
+
     /// Those that could not be opened, by name.
     pub fn faulty(&self) -> Vec<FaultyIndex> {
         self.lock().faulty.values().cloned().collect()
     }
 
-    /// Closes an index and deletes its files. `false` when there is none of that name.
+    /// Closes an index and the one that is to take its place, and deletes their files. `false` when
+    /// there is none of that name.
     ///
     /// # Errors
     ///
@@ -225,42 +350,21 @@ impl IndexSet {
     pub fn delete(&self, name: &str) -> Result<bool, IndexError> {
         let _changing = self.change();
         let key = lower_case(name).into_owned();
-        let (index, faulty) = {
-            let mut listed = self.lock();
-            (listed.indexes.remove(&key), listed.faulty.remove(&key))
-        };
+        if let Some(replaced) = replaced_key(&key) {
+            return self.drop_replacement(replaced);
+        }
+        let dropped = self.drop_replacement(&key);
+        let (index, faulty) = self.unlist(&key);
         if index.is_none() && faulty.is_none() {
             return Ok(false);
         }
         if let Some(index) = index {
             index.close();
         }
-        let directory = self.context_of(&key).environment.directory;
-        match self.context.platform.disk.remove_dir_all(&directory) {
-            Ok(()) => Ok(true),
-            Err(source) => Err(IndexError::Directory { directory, source }),
+        for place in self.places_of(&key) {
+            index_files::delete(self.disk(), &place)?;
         }
-    }
-
-    /// Empties an index and lets it begin anew. `None` when there is none of that name.
-    ///
-    /// # Errors
-    ///
-    /// As [`IndexSet::open`].
-    pub fn reset(&self, name: &str) -> Option<Result<Arc<Index>, Arc<IndexError>>> {
-        let key = lower_case(name).into_owned();
-        let (name, kind) = {
-            let listed = self.lock();
-            match (listed.indexes.get(&key), listed.faulty.get(&key)) {
-                (Some(index), _) => (index.name().to_owned(), index.kind().as_ref().clone()),
-                (None, Some(faulty)) => (faulty.name.clone(), faulty.kind.clone()),
-                (None, None) => return None,
-            }
-        };
-        if let Err(error) = self.delete(&name) {
-            return Some(Err(Arc::new(error)));
-        }
-        Some(self.open(&name, kind))
+        dropped.map(|_| true)
     }
 
     /// The automatic index that answers what `wanted` asks, or the one to make.
@@ -269,17 +373,17 @@ impl IndexSet {
         let over_the_same: Vec<_> = indexes
             .iter()
             .filter_map(|index| match index.kind().as_ref() {
-                IndexKind::Auto(definition) if index.state() == IndexState::Normal => {
-                    Some((index, definition.clone()))
-                }
+                IndexKind::Auto(definition) if index.answers() => Some((index, definition.clone())),
                 IndexKind::Auto(_) | IndexKind::Static(_) => None,
             })
             .filter(|(_, definition)| definition.is_over_the_same_documents_as(wanted))
             .collect();
         let answering = over_the_same.iter().filter(|(_, definition)| definition.covers(wanted));
-        // The one that is furthest, then the one with the most fields.
-        let best =
-            answering.max_by_key(|(index, definition)| (index.progress(), definition.width()));
+        // One that is not idle, then the one that is furthest, then the one with the most fields.
+        let best = answering.max_by_key(|(index, definition)| {
+            let is_awake = index.state() == IndexState::Normal;
+            (is_awake, index.progress(), definition.width())
+        });
         if let Some((index, _)) = best {
             return AutoChoice::Answers(Arc::clone(index));
         }
@@ -343,35 +447,4 @@ fn refuse_if_full(listed: &Listed) -> Result<(), Arc<IndexError>> {
         return Ok(());
     };
     Err(Arc::new(IndexError::Definition { message }))
-}
-
-/// A name that every file system takes, different for different keys.
-fn directory_name(key: &str) -> String {
-    let mut name = String::with_capacity(key.len());
-    for byte in key.bytes() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
-            _ => name.push_str(&format!("%{byte:02x}")),
-        }
-    }
-    if name.len() <= DIRECTORY_NAME_BYTES_MAX {
-        return name;
-    }
-    // All of it is ASCII.
-    name.truncate(DIRECTORY_NAME_BYTES_MAX);
-    format!("{name}~{:016x}", xxh64(key.as_bytes(), 0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directories_have_names_that_every_file_system_takes() {
-        assert_eq!(directory_name("auto/users/byname"), "auto%2fusers%2fbyname");
-        assert_eq!(directory_name("é.."), "%c3%a9%2e%2e");
-        let long = |last: &str| directory_name(&format!("{}{last}", "x".repeat(400)));
-        assert!(long("a").len() < 255);
-        assert_ne!(long("a"), long("b"));
-    }
 }

@@ -1,21 +1,22 @@
-//! The thread of an index: reads the document log where it stopped, maps, and commits entries,
-//! progress and errors in one transaction.
+//! One turn of an index: reads the document log where it stopped, maps, and commits entries, progress
+//! and errors in one transaction.
 //!
 //! A change of a document that maps looked at leads to the documents whose maps did.
 //! Documents of several collections are taken in the order of their etags, so that entries come in
 //! the order in which documents were last written, however often the thread was interrupted.
 
-use std::{collections::HashSet, iter::Peekable, sync::Arc};
+use std::{collections::HashSet, iter::Peekable, sync::Arc, time::Duration};
 
 use documents::{DocumentError, DocumentRow, LogEntry};
 use model::{CollectionName, DocumentId, Etag};
 use search::{FieldSet, IndexBatch};
-use storage::{ReadTransaction, StorageError, WriteTransaction};
+use storage::{ReadTransaction, WriteTransaction};
 
 use crate::{
+    batch_log::BatchFacts,
     entry_writer::{Entries, EntryWriter},
     error::IndexError,
-    index::{IndexCore, Turn},
+    index::IndexCore,
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
     mapper::{Follows, MapError},
     reduce::{MappedRows, ReduceStage, Reducer},
@@ -26,6 +27,8 @@ use crate::{
 const BATCH_CHANGES_MAX: usize = 16 * 1024;
 /// A batch ends when its entries take that much memory.
 const BATCH_BYTES_MAX: usize = 32 << 20;
+/// A batch ends after that time, so that other indexes have their turn.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(2);
 /// Documents that looked at a changed one, read at once.
 const LOOKING_TAKEN: usize = 1024;
 /// Errors kept of one batch; the others are counted.
@@ -68,6 +71,8 @@ struct BatchOutcome {
     /// Documents that are in the batch already.
     mapped: HashSet<String>,
     changes: usize,
+    /// Entries that documents gave.
+    entries: u64,
     has_more: bool,
 }
 
@@ -79,26 +84,35 @@ impl Indexer {
         Self { core, fields, batch, entries, stage, rows, has_references, resume: None }
     }
 
-    pub(crate) fn run(mut self) {
-        while self.core.next_turn() == Turn::Index {
-            match self.index_batch() {
-                Ok(()) => {}
-                Err(error) if may_be_retried(&error) => self.core.rest_after(error),
-                Err(error) => return self.core.fail(error),
-            }
-        }
-    }
-
-    fn index_batch(&mut self) -> Result<(), IndexError> {
+    /// Indexes one batch. `false` when everything that was there at its beginning is indexed.
+    pub(crate) fn index_batch(&mut self) -> Result<bool, IndexError> {
         let documents = self.core.documents.read();
         let before = self.core.record();
         if self.core.last_etag_in(&documents)?.0 <= before.last_etag {
-            return Ok(());
+            return Ok(false);
         }
+        let clock = Arc::clone(&self.core.platform.clock);
+        let (started_ticks, began) = (self.core.now_ticks(), clock.monotonic());
         let mut outcome = self.gather(&documents, before)?;
+        let gathered = clock.monotonic();
         self.write(&mut outcome)?;
-        self.core.advance(outcome.record, outcome.has_more);
-        Ok(())
+        self.core.advance(outcome.record);
+        self.core.batch_log().add(BatchFacts {
+            number: 0,
+            started_ticks,
+            map_time: gathered.saturating_sub(began),
+            commit_time: clock.monotonic().saturating_sub(gathered),
+            mapped: outcome.record.map_attempts - before.map_attempts,
+            failed: outcome.record.map_errors - before.map_errors,
+            entries: outcome.entries,
+            has_more: outcome.has_more,
+        });
+        if !outcome.has_more {
+            // An index at rest keeps no memory.
+            (self.batch, self.entries) = (IndexBatch::new(), Entries::default());
+            (self.stage, self.rows) = (ReduceStage::default(), MappedRows::default());
+        }
+        Ok(outcome.has_more)
     }
 
     /// Maps changes after the record's etag into the batch.
@@ -111,7 +125,8 @@ impl Indexer {
         self.stage.clear();
         let mut outcome = BatchOutcome::after(before);
         let core = Arc::clone(&self.core);
-        let mut changes = Changes::after(documents, &core.followed(), Etag(before.last_etag))?;
+        let ends = core.platform.clock.monotonic() + BATCH_TIME_MAX;
+        let mut changes = Changes::after(documents, core.followed(), Etag(before.last_etag))?;
         while let Some(change) = changes.next().transpose()? {
             let etag = change.etag();
             self.take(&change, documents, &mut outcome)?;
@@ -121,7 +136,8 @@ impl Indexer {
                 break;
             }
             outcome.record.last_etag = etag.0;
-            if self.is_full(&outcome) || core.is_closing() {
+            let is_over = ends <= core.platform.clock.monotonic();
+            if is_over || self.is_full(&outcome) || core.is_closing() {
                 outcome.has_more = true;
                 break;
             }
@@ -235,6 +251,7 @@ impl Indexer {
                 &[]
             }
         };
+        outcome.entries += entries.len() as u64;
         outcome.record.outputs_max = outcome.record.outputs_max.max(entries.len() as u64);
         Ok(self.batch.put(document.lower_id(), entries)?)
     }
@@ -311,6 +328,7 @@ impl BatchOutcome {
             looked: Vec::new(),
             mapped: HashSet::new(),
             changes: 0,
+            entries: 0,
             has_more: false,
         }
     }
@@ -391,13 +409,4 @@ impl<'t> Iterator for Changes<'t> {
             .min()?;
         self.logs[first.1].next()
     }
-}
-
-/// Whether the same batch may be written later by the same environment: when there is room again. One
-/// that failed has to be opened again.
-fn may_be_retried(error: &IndexError) -> bool {
-    matches!(
-        error,
-        IndexError::Storage(StorageError::DiskFull { .. } | StorageError::TooManyUnflushed { .. })
-    )
 }

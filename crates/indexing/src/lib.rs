@@ -1,9 +1,9 @@
 //! Indexes: what they are defined by, how they follow the document log, and what state they are in.
 //!
-//! An index has an environment of its own and a thread that reads the document log where it stopped
-//! last time, maps documents to entries, and commits entries and progress in one transaction. So it can
-//! be dropped, reset, or found broken without touching documents, and after a crash it goes on from what
-//! its own files say.
+//! An index has an environment of its own. In its turn it reads the document log where it stopped last
+//! time, maps documents to entries, and commits entries and progress in one transaction. So it can be
+//! dropped, reset, or found broken without touching documents, and after a crash it goes on from what
+//! its own files say. A few threads give turns to all indexes of the process.
 //!
 //! Plain threads and callbacks; the server brings its own way of waiting.
 //!
@@ -16,28 +16,41 @@
 //! | `spatial_fields` | fields of places and shapes |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
-//! | `index_record` | what an index keeps of itself |
-//! | `index`, `indexer` | one index and its thread |
-//! | `index_set` | all indexes of a database |
+//! | `index_record`, `index_files` | what an index keeps of itself, and where |
+//! | `index`, `indexer`, `index_work` | one index and its turns |
+//! | `batch_log` | what the last batches took |
+//! | `indexing_pool` | the threads of all indexes |
+//! | `index_set`, `index_opening` | all indexes of a database |
+//! | `replacement` | indexes that are built beside those that they replace |
+//! | `idle` | automatic indexes that nobody asks any more |
+//! | `reopening` | indexes that failed are opened again |
 #![forbid(unsafe_code)]
 
 mod auto_definition;
 mod auto_grouping;
 mod auto_map;
 mod auto_shape;
+mod batch_log;
 mod empty_values;
 mod entry_writer;
 mod error;
+mod idle;
 mod index;
+mod index_files;
+mod index_opening;
 mod index_record;
 mod index_set;
 mod index_value;
+mod index_work;
 mod indexer;
+mod indexing_pool;
 mod js_map;
 mod linq_map;
 mod mapper;
 mod reduce;
 mod references;
+mod reopening;
+mod replacement;
 mod spatial_fields;
 mod static_definition;
 mod static_fields;
@@ -45,12 +58,18 @@ mod static_fields;
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
 pub use auto_map::{exact_field_name, search_field_name};
+pub use batch_log::{BATCHES_KEPT, BatchFacts};
 pub use entry_writer::{EntryWriter, time_field_name};
 pub use error::IndexError;
+pub use idle::AutoIndexLimits;
 pub use index::{Index, IndexContext, IndexKind, WaitReply};
 pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
-pub use index_set::{AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, OnOpen};
+pub use index_set::{
+    AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, IndexSetEvent, OnIndexEvent,
+    OnOpen,
+};
 pub use index_value::{IndexValue, for_each_value};
+pub use indexing_pool::IndexingPool;
 pub use linq_map::is_stored;
 pub use mapper::{Follows, MapError, Mapper};
 pub use reduce::{MappedRows, RESULT_FIELD, Reducer};

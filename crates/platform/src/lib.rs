@@ -13,6 +13,7 @@
 //! | [`real`] | the machine this process runs on |
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
+//! | [`thread_priority`] | threads that let others go first |
 
 pub mod clock;
 pub mod disk;
@@ -21,6 +22,7 @@ pub mod memory;
 pub mod process_memory;
 pub mod real;
 pub mod simulated;
+pub mod thread_priority;
 
 #[cfg(test)]
 mod conformance;

@@ -145,11 +145,11 @@ pub(crate) fn facts_of<D: Transaction>(
     total: u64,
     depends_on_all: bool,
 ) -> Result<ResultFacts, QueryError> {
-    let is_stale = index.is_stale(documents)?;
+    let last = index.last_etag_in(documents)?;
     let mut seed = index.name().as_bytes().to_vec();
     seed.extend_from_slice(&record.created_ticks.to_le_bytes());
     seed.extend_from_slice(&record.last_etag.to_le_bytes());
-    seed.extend_from_slice(&index.last_etag_in(documents)?.0.to_le_bytes());
+    seed.extend_from_slice(&last.0.to_le_bytes());
     if depends_on_all {
         seed.extend_from_slice(&documents::progress(documents)?.last_etag.0.to_le_bytes());
     }
@@ -158,7 +158,7 @@ pub(crate) fn facts_of<D: Transaction>(
         total_results: as_long(total),
         result_etag: xxh3_64(&seed).cast_signed(),
         index: Some(IndexFacts {
-            is_stale,
+            is_stale: index.progress() < last,
             timestamp_ticks: record.last_indexing_ticks,
             last_query_ticks: index.last_query_ticks(),
         }),

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
-use database::{DatabaseOptions, DatabaseRecord, DiskSpaceLimits};
+use database::{DatabaseOptions, DatabaseRecord, DiskSpaceLimits, IndexingOptions};
+use indexing::{AutoIndexLimits, IndexingPool};
 use platform::Platform;
 use script::ScriptPool;
 use serde_json::{Map, Value};
@@ -10,7 +11,9 @@ use settings::{DatabaseSettings, Problem, Settings};
 use storage::EnvironmentOptions;
 use wire::{ErrorKind, ProtocolError};
 
-use crate::{memory_plan::MemoryPlan, server_state::ServerState, stored_record::body_of};
+use crate::{
+    index_log, memory_plan::MemoryPlan, server_state::ServerState, stored_record::body_of,
+};
 
 /// The directory of the server's own environment, below the data directory.
 pub(crate) const SYSTEM_DIRECTORY: &str = "System";
@@ -25,6 +28,8 @@ pub(crate) struct DatabaseFiles {
     memory: Platform,
     /// Runs the scripts of all databases.
     scripts: ScriptPool,
+    /// Indexes the documents of all databases.
+    indexing: IndexingPool,
     plan: Arc<MemoryPlan>,
 }
 
@@ -38,7 +43,10 @@ impl DatabaseFiles {
         memory.clock = Arc::clone(&platform.clock);
         memory.entropy = Arc::clone(&platform.entropy);
         let scripts = ScriptPool::new(Arc::clone(&platform.clock));
-        Arc::new(DatabaseFiles { settings, platform, memory, plan, scripts })
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = settings.databases.running_indexes_max.unwrap_or(cores.max(2));
+        let indexing = IndexingPool::new(Arc::clone(&platform.clock), threads);
+        Arc::new(DatabaseFiles { settings, platform, memory, plan, scripts, indexing })
     }
 
     /// Runs the scripts of all databases.
@@ -73,7 +81,16 @@ impl DatabaseFiles {
         };
         let queue = self.plan.queue;
         let (platform, scripts) = (platform.clone(), self.scripts.clone());
-        DatabaseOptions { platform, environment, queue, disk_space, scripts }
+        let indexing = IndexingOptions {
+            pool: self.indexing.clone(),
+            auto_limits: AutoIndexLimits {
+                superseded_kept: settings.superseded_index_kept,
+                idle_after: settings.index_idle_after,
+                idle_kept: settings.idle_index_kept,
+            },
+            on_event: Arc::new(index_log::log),
+        };
+        DatabaseOptions { platform, environment, queue, disk_space, scripts, indexing }
     }
 
     fn directory(&self, record: &DatabaseRecord, settings: &DatabaseSettings) -> PathBuf {

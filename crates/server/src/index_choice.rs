@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
 use database::DatabaseLease;
-use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexError};
+use indexing::{AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexError};
 use model::Etag;
 use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
@@ -17,14 +17,15 @@ use tokio::{
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
-    blocking::blocking, error_mapping::document_error, handlers::queries::query_error,
-    server_state::ServerState, stored_record::change_body,
+    blocking::blocking,
+    error_mapping::document_error,
+    handlers::queries::query_error,
+    server_state::ServerState,
+    stored_record::{change_body, section_of},
 };
 
 /// How long a query that makes its index waits for it, and how long one waits that asks to.
 pub(crate) const WAIT_DEFAULT: Duration = Duration::from_secs(15);
-/// An automatic index that another one has taken the place of is kept that long.
-const SUPERSEDED_KEPT_FOR: Duration = Duration::from_secs(15);
 /// How long the index that takes its place may take to catch up before one looks again.
 const SUPERSEDED_WAIT: Duration = Duration::from_secs(3600);
 
@@ -51,7 +52,10 @@ pub(crate) async fn target_of(
     if let SourceKind::Index(name) = &query.source.kind {
         return match database.indexes().get(name) {
             Some(index) => Ok(Target::Index { index, is_new: false }),
-            None => Err(TargetError::MissingIndex(name.clone())),
+            None => match database.indexes().faulty_named(name) {
+                Some(faulty) => Err(TargetError::Refused(faulty_index_error(&faulty))),
+                None => Err(TargetError::MissingIndex(name.clone())),
+            },
         };
     }
     let parameters = parameters.map(|values| values.as_view().root());
@@ -126,11 +130,27 @@ async fn make(
 }
 
 fn auto_indexes_of(body: &mut Map<String, Value>) -> &mut Map<String, Value> {
-    let place = body.entry("AutoIndexes").or_insert_with(|| Value::Object(Map::new()));
-    if !place.is_object() {
-        *place = Value::Object(Map::new());
+    section_of(body, "AutoIndexes")
+}
+
+/// Deletes the automatic indexes that nobody needs any more. Blocks.
+pub(crate) fn delete_unneeded(state: &ServerState) {
+    for database in state.registry.open_leases() {
+        let unneeded = database.indexes().look_at_automatic(&database.auto_index_limits());
+        if unneeded.is_empty() {
+            continue;
+        }
+        let name = database.record().name.clone();
+        tracing::info!(database = name.as_str(), ?unneeded, "automatic indexes are deleted");
+        let deleted = change_body(state, name.as_str(), |body| {
+            let autos = auto_indexes_of(body);
+            autos.retain(|name, _| !unneeded.contains(name));
+        });
+        if let Err(error) = deleted {
+            let message = &error.message;
+            tracing::error!(database = name.as_str(), message, "they could not be deleted");
+        }
     }
-    place.as_object_mut().expect("it was made an object")
 }
 
 /// Deletes an automatic index some time after the one that takes its place has caught up.
@@ -140,19 +160,20 @@ async fn delete_when_caught_up(
     successor: std::sync::Weak<Index>,
     superseded: String,
 ) {
-    let caught_up = {
+    let (kept, caught_up) = {
         let (Some(index), Some(database)) =
             (successor.upgrade(), state.registry.if_open(&database_name))
         else {
             return;
         };
         let Ok(last) = index.last_etag_in(&database.read()) else { return };
-        wait_until(&index, last, SUPERSEDED_WAIT)
+        let kept = database.auto_index_limits().superseded_kept;
+        (kept, wait_until(&index, last, SUPERSEDED_WAIT))
     };
     if !caught_up.await {
         return;
     }
-    sleep(SUPERSEDED_KEPT_FOR).await;
+    sleep(kept).await;
     let deleted = blocking(move || {
         change_body(&state, &database_name, |body| {
             auto_indexes_of(body).remove(&superseded);
@@ -184,6 +205,13 @@ pub(crate) async fn catch_up(
     Ok(wait_until(index, last, wait_max).await)
 }
 
+/// The refusal of a query on an index that could not be opened.
+fn faulty_index_error(faulty: &FaultyIndex) -> ProtocolError {
+    let FaultyIndex { name, error, .. } = faulty;
+    let message = format!("Index '{name}' cannot be asked, it could not be opened: {error}");
+    ProtocolError::new(ErrorKind::IndexInvalid, message)
+}
+
 /// Why an index cannot be made or asked.
 pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
     match error {
@@ -195,6 +223,6 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
         | IndexError::Search(_)
         | IndexError::Directory { .. }
         | IndexError::Corrupt { .. }
-        | IndexError::Thread { .. } => ProtocolError::new(ErrorKind::Internal, error.to_string()),
+        | IndexError::Panicked => ProtocolError::new(ErrorKind::Internal, error.to_string()),
     }
 }

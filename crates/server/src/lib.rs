@@ -25,6 +25,8 @@ mod error_mapping;
 mod handlers;
 mod id_pattern;
 mod index_choice;
+mod index_history;
+mod index_log;
 mod json_text;
 mod listener;
 mod logs_configuration;

@@ -106,6 +106,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(indexes::details);
     "GET"    "/databases/*/indexes/debug"              Read          Ignored  Inline(indexes::details);
     "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Inline(index_changes::has_changed);
+    "POST"   "/databases/*/indexes/replace"            Write         Ignored  Waiting(index_changes::replace);
+    "GET"    "/databases/*/indexes/history"            Read          Ignored  Inline(index_changes::history);
     "POST"   "/databases/*/indexes/set-lock"           Write         Whole    Waiting(index_changes::set_lock);
     "POST"   "/databases/*/indexes/set-priority"       Write         Whole    Waiting(index_changes::set_priority);
     "POST"   "/databases/*/admin/indexes/stop"         DatabaseAdmin Ignored  Inline(index_changes::pause);

@@ -16,6 +16,7 @@ use crate::{
     client_configuration,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     error::StartError,
+    index_choice,
     listener::{accept, bind_all},
     memory_plan::MemoryPlan,
     node_address, resource_log,
@@ -137,7 +138,7 @@ fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
     listeners.iter().map(url).collect()
 }
 
-/// Closes databases that nobody uses, now and then.
+/// Closes databases that nobody uses, and deletes automatic indexes that nobody asks, now and then.
 async fn maintain(state: Arc<ServerState>) {
     let interval = state.settings.databases.idle_check_interval;
     let idle_max = state.settings.database.idle_time_max;
@@ -146,10 +147,14 @@ async fn maintain(state: Arc<ServerState>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let registry = state.registry.clone();
-        let checked = tokio::task::spawn_blocking(move || registry.close_idle(checks_max)).await;
+        let looked = Arc::clone(&state);
+        let checked = tokio::task::spawn_blocking(move || {
+            index_choice::delete_unneeded(&looked);
+            looked.registry.close_idle(checks_max);
+        })
+        .await;
         if let Err(error) = checked {
-            tracing::error!(%error, "looking for unused databases failed");
+            tracing::error!(%error, "looking for unused databases and indexes failed");
         }
     }
 }

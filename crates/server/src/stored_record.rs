@@ -74,6 +74,18 @@ pub(crate) fn change_record(
     Ok(updated)
 }
 
+/// The object of that name in a record, which is made when there is none.
+pub(crate) fn section_of<'b>(
+    body: &'b mut Map<String, Value>,
+    name: &str,
+) -> &'b mut Map<String, Value> {
+    let place = body.entry(name).or_insert_with(|| Value::Object(Map::new()));
+    if !place.is_object() {
+        *place = Value::Object(Map::new());
+    }
+    place.as_object_mut().expect("it was made an object")
+}
+
 /// Reads a body that must be an object.
 pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
     serde_json::from_slice(body).map_err(|error| {

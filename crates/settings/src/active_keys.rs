@@ -270,6 +270,34 @@ pub(crate) static ACTIVE: &[Key] = &[
         "How deeply objects and arrays may be nested in JSON.",
     )
     .added_by_corvus(),
+    Key::active(
+        "Indexing.MaxNumberOfConcurrentlyRunningIndexes",
+        ValueType::Integer { min: 1, max: 1_024 },
+        None,
+        "How many indexes of all databases together may be at work at the same moment. When unset: \
+         as many as there are cores, at least two.",
+    ),
+    Key::active(
+        "Indexing.TimeBeforeDeletionOfSupersededAutoIndexInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 0, max: 86_400 },
+        Some("15"),
+        "How long an automatic index is kept when a wider one answers its queries.",
+    )
+    .per_database(),
+    Key::active(
+        "Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin",
+        ValueType::Duration { unit: TimeUnit::Minutes, min: 1, max: 1_000_000 },
+        Some("30"),
+        "An automatic index is idle when other automatic indexes were asked so much later than it.",
+    )
+    .per_database(),
+    Key::active(
+        "Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs",
+        ValueType::Duration { unit: TimeUnit::Hours, min: 0, max: 1_000_000 },
+        Some("72"),
+        "An idle automatic index is deleted when it was not asked for that long.",
+    )
+    .per_database(),
 ];
 
 const NO_TLS: &str = "Corvus does not serve TLS yet, so the server would be reachable without \

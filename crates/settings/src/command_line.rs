@@ -316,7 +316,7 @@ mod tests {
             assert!(help.contains(name), "{name}");
         }
         assert!(help.contains("ServerUrl = http://127.0.0.1:8080\n"));
-        assert!(!help.contains("Indexing."));
+        assert!(!help.contains("Subscriptions."));
     }
 
     #[test]

@@ -128,6 +128,10 @@ pub enum TimeUnit {
     Milliseconds,
     /// `...InSec`.
     Seconds,
+    /// `...InMin`.
+    Minutes,
+    /// `...InHrs`.
+    Hours,
 }
 
 impl TimeUnit {
@@ -136,6 +140,8 @@ impl TimeUnit {
         match self {
             TimeUnit::Milliseconds => Duration::from_millis(count),
             TimeUnit::Seconds => Duration::from_secs(count),
+            TimeUnit::Minutes => Duration::from_secs(60 * count),
+            TimeUnit::Hours => Duration::from_secs(3600 * count),
         }
     }
 
@@ -144,6 +150,8 @@ impl TimeUnit {
         match self {
             TimeUnit::Milliseconds => "InMs",
             TimeUnit::Seconds => "InSec",
+            TimeUnit::Minutes => "InMin",
+            TimeUnit::Hours => "InHrs",
         }
     }
 
@@ -152,6 +160,8 @@ impl TimeUnit {
         match self {
             TimeUnit::Milliseconds => "milliseconds",
             TimeUnit::Seconds => "seconds",
+            TimeUnit::Minutes => "minutes",
+            TimeUnit::Hours => "hours",
         }
     }
 }

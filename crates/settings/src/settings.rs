@@ -98,6 +98,8 @@ pub struct DatabaseLoadSettings {
     pub concurrent_load_timeout: Duration,
     /// How often unused databases are looked for.
     pub idle_check_interval: Duration,
+    /// Indexes at work at the same moment, if somebody set it.
+    pub running_indexes_max: Option<usize>,
 }
 
 /// Limits of documents.
@@ -133,6 +135,12 @@ pub struct DatabaseSettings {
     pub journal_bytes_max: u64,
     /// How long the database may go unused before it is closed.
     pub idle_time_max: Duration,
+    /// How long an automatic index is kept when a wider one answers its queries.
+    pub superseded_index_kept: Duration,
+    /// An automatic index is idle when others were asked so much later than it.
+    pub index_idle_after: Duration,
+    /// An idle automatic index is deleted when it was not asked for that long.
+    pub idle_index_kept: Duration,
 }
 
 impl Settings {
@@ -215,6 +223,8 @@ impl DatabaseLoadSettings {
             concurrent_loads_max: values.count("Databases.MaxConcurrentLoads"),
             concurrent_load_timeout: values.duration("Databases.ConcurrentLoadTimeoutInSec"),
             idle_check_interval: values.duration("Databases.FrequencyToCheckForIdleInSec"),
+            running_indexes_max: values
+                .count_if_set("Indexing.MaxNumberOfConcurrentlyRunningIndexes"),
         }
     }
 }
@@ -287,6 +297,12 @@ impl DatabaseSettings {
             slow_io_min: values.duration("Storage.SlowIoThresholdInMs"),
             journal_bytes_max: values.bytes("Storage.JournalSizeMaxInMb"),
             idle_time_max: values.duration("Databases.MaxIdleTimeInSec"),
+            superseded_index_kept: values
+                .duration("Indexing.TimeBeforeDeletionOfSupersededAutoIndexInSec"),
+            index_idle_after: values
+                .duration("Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin"),
+            idle_index_kept: values
+                .duration("Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs"),
         }
     }
 }
@@ -332,6 +348,16 @@ impl Picker {
         match self.take(name) {
             Value::Integer(value) => {
                 usize::try_from(value).expect("the row's maximum fits in 32 bits")
+            }
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn count_if_set(&mut self, name: &'static str) -> Option<usize> {
+        match self.take(name) {
+            Value::Unset => None,
+            Value::Integer(value) => {
+                Some(usize::try_from(value).expect("the row's maximum fits in 32 bits"))
             }
             other => panic!("{name} is {other:?} by the table"),
         }

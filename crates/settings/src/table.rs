@@ -171,9 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn no_family_accepted_by_prefix_holds_a_key_that_is_read_or_refused() {
-        for key in ACTIVE.iter().chain(REFUSED) {
+    fn no_family_accepted_by_prefix_holds_a_key_that_is_refused() {
+        for key in REFUSED {
             assert!(find_family(key.name).is_none(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn only_the_family_of_indexing_holds_keys_that_are_read() {
+        // RavenDB has so many that mistaking one must not keep a server from starting; who mistakes
+        // one is warned, and told the nearest name.
+        for key in ACTIVE {
+            let family = find_family(key.name).map(|family| family.prefix);
+            assert!(matches!(family, None | Some("Indexing.")), "{}", key.name);
         }
     }
 

@@ -270,6 +270,16 @@ impl IndexDefinition {
             && self.pattern_references_collection_name == other.pattern_references_collection_name
     }
 
+    /// As text, for whoever keeps it.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("its keys are texts and nothing in it can fail")
+    }
+
+    /// Reads what [`IndexDefinition::to_json`] wrote; `None` when the text is no definition.
+    pub fn of_json(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
     /// The options of a field: its own, then those of all fields.
     pub fn field(&self, name: &str) -> IndexFieldOptions {
         let all = self.fields.get(ALL_FIELDS).cloned().unwrap_or_default();

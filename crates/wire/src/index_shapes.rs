@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::index_definition::{
     IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
 };
+use crate::index_performance::IndexBatch;
 use crate::size_text::SizeText;
 
 /// How far an index is in one collection.
@@ -16,6 +17,38 @@ pub struct CollectionProgress {
     pub last_etag: u64,
     /// Changes that are not.
     pub lag: u64,
+}
+
+/// What the statistics of a database tell of an index.
+#[derive(Clone, Debug)]
+pub struct IndexSummary {
+    /// Its name.
+    pub name: String,
+    /// Whether changes are missing.
+    pub is_stale: bool,
+    /// Its lock.
+    pub lock_mode: IndexLockMode,
+    /// Its priority.
+    pub priority: IndexPriority,
+    /// In which state it is.
+    pub state: IndexState,
+    /// Its kind.
+    pub index_type: IndexType,
+    /// What it is over.
+    pub source_type: IndexSourceType,
+    /// When it last indexed; `None` for never.
+    pub last_indexing_time: Option<String>,
+}
+
+impl IndexSummary {
+    /// An element of `Indexes` in the statistics of a database.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "IsStale": self.is_stale, "Name": self.name, "LockMode": self.lock_mode,
+            "Priority": self.priority, "State": self.state, "Type": self.index_type,
+            "SourceType": self.source_type, "LastIndexingTime": self.last_indexing_time
+        })
+    }
 }
 
 /// What is told of an index.
@@ -63,6 +96,10 @@ pub struct IndexStatistics {
     pub errors: u64,
     /// Bytes on disk.
     pub disk_bytes: u64,
+    /// Documents mapped per second lately.
+    pub mapped_per_second: f64,
+    /// The last batch since it was opened.
+    pub last_batch: Option<IndexBatch>,
 }
 
 impl IndexStatistics {
@@ -81,7 +118,7 @@ impl IndexStatistics {
             "ReduceSuccesses": of_reduce(self.reduce_attempts - self.reduce_errors),
             "ReduceErrors": of_reduce(self.reduce_errors),
             "ReduceOutputCollection": null, "ReduceOutputReferencePattern": null,
-            "PatternReferencesCollectionName": null, "MappedPerSecondRate": 0.0,
+            "PatternReferencesCollectionName": null, "MappedPerSecondRate": self.mapped_per_second,
             "ReducedPerSecondRate": 0.0, "MaxNumberOfOutputsPerDocument": self.outputs_max,
             "Collections": self.collections_json(), "LastQueryingTime": self.last_querying_time,
             "State": self.state, "Priority": self.priority, "CreatedTimestamp": self.created,
@@ -94,7 +131,7 @@ impl IndexStatistics {
                 "DiskSize": SizeText::of(self.disk_bytes), "ThreadAllocations": SizeText::of(0),
                 "MemoryBudget": SizeText::of(0)
             },
-            "LastBatchStats": null
+            "LastBatchStats": self.last_batch.as_ref().map(IndexBatch::to_summary_json)
         })
     }
 
@@ -127,18 +164,9 @@ impl IndexStatistics {
         };
         json!({
             "IsStale": self.is_stale, "IndexRunningStatus": self.status,
-            "ProcessedPerSecond": 0,
+            "ProcessedPerSecond": self.mapped_per_second,
             "Collections": self.collections.iter().map(of_one).collect::<Map<_, _>>(),
             "Name": self.name, "Type": self.index_type, "SourceType": self.source_type
-        })
-    }
-
-    /// An element of `Indexes` in the statistics of a database.
-    pub fn to_summary_json(&self) -> Value {
-        json!({
-            "IsStale": self.is_stale, "Name": self.name, "LockMode": self.lock_mode,
-            "Priority": self.priority, "State": self.state, "Type": self.index_type,
-            "SourceType": self.source_type, "LastIndexingTime": self.last_indexing_time
         })
     }
 }

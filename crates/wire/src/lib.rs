@@ -8,7 +8,7 @@
 //! | [`ErrorKind`], [`ProtocolError`] | which status, .NET type and body each error has |
 //! | [`QueryString`] | the clients' sloppy query strings and .NET values |
 //! | [`header_names`] | the protocol's headers |
-//! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`operation_state`] | answers |
+//! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_query`] | request bodies |
 //! | [`IndexDefinition`] | an index as clients define it |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
@@ -33,6 +33,7 @@ mod spatial_options;
 
 pub mod database_shapes;
 pub mod header_names;
+pub mod index_performance;
 pub mod index_shapes;
 pub mod operation_state;
 pub mod server_shapes;

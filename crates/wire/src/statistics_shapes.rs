@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::index_shapes::IndexStatistics;
+use crate::index_shapes::IndexSummary;
 use crate::server_shapes::DebugMetadata;
 use crate::size_text::SizeText;
 
@@ -26,7 +26,7 @@ pub struct DatabaseStatistics {
     /// Bytes on disk.
     pub size_bytes: u64,
     /// What is told of each index.
-    pub indexes: Vec<IndexStatistics>,
+    pub indexes: Vec<IndexSummary>,
 }
 
 impl DatabaseStatistics {
@@ -62,7 +62,7 @@ impl DatabaseStatistics {
     }
 
     fn summaries(&self) -> Vec<Value> {
-        self.indexes.iter().map(IndexStatistics::to_summary_json).collect()
+        self.indexes.iter().map(IndexSummary::to_json).collect()
     }
 
     /// When any index last indexed.

@@ -6,7 +6,21 @@ mod catalog;
 mod registry;
 mod resources;
 
+use std::sync::Arc;
+
+use database::IndexingOptions;
+use indexing::{AutoIndexLimits, IndexingPool};
 use model::DatabaseName;
+use platform::Platform;
+
+/// One thread that indexes.
+fn indexing_on(platform: &Platform) -> IndexingOptions {
+    IndexingOptions {
+        pool: IndexingPool::new(Arc::clone(&platform.clock), 1),
+        auto_limits: AutoIndexLimits::default(),
+        on_event: Arc::new(|_, _| ()),
+    }
+}
 
 /// A record as a client would send it.
 fn record(name: &str) -> database::NewRecord {

@@ -19,7 +19,7 @@ use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
-use crate::record;
+use crate::{indexing_on, record};
 
 struct House {
     platform: Platform,
@@ -51,6 +51,7 @@ impl House {
                     queue: CommitQueueOptions::default(),
                     disk_space: DiskSpaceLimits::NONE,
                     scripts: ScriptPool::new(Arc::clone(&platform.clock)),
+                    indexing: indexing_on(&platform),
                 })
             }
         };

@@ -20,7 +20,7 @@ use platform::{
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 
-use crate::record;
+use crate::{indexing_on, record};
 
 const MB: u64 = 1 << 20;
 
@@ -52,7 +52,8 @@ impl Machine {
                 environment.slow_io_min = Duration::from_millis(200);
                 let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
                 let scripts = ScriptPool::new(Arc::clone(&platform.clock));
-                Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts })
+                let indexing = indexing_on(&platform);
+                Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts, indexing })
             }
         };
         let options =
@@ -294,8 +295,9 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
             environment.slow_io_min = Duration::from_millis(300);
             let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
             let scripts = ScriptPool::new(Arc::clone(&platform.clock));
+            let indexing = indexing_on(&platform);
             let disk_space = DiskSpaceLimits::NONE;
-            Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts })
+            Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts, indexing })
         }
     };
     let options = RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::ZERO };

@@ -9,7 +9,7 @@ use blittable::{ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
-use indexing::{Index, IndexContext, IndexKind};
+use indexing::{Index, IndexContext, IndexKind, IndexingPool};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use script::ScriptPool;
@@ -72,6 +72,7 @@ impl Documents {
                 ..EnvironmentOptions::new("/index")
             },
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
+            pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
         }
     }
 

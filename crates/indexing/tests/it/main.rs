@@ -6,4 +6,5 @@ mod map_reduce;
 mod map_reduce_histories;
 mod measured_definitions;
 mod power_cuts;
+mod replacement;
 mod results;

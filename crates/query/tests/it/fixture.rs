@@ -7,7 +7,7 @@ use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
-use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind};
+use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind, IndexingPool};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use query::{
@@ -64,6 +64,7 @@ impl Database {
             documents: Arc::clone(&self.environment),
             environment: EnvironmentOptions::new(files),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
+            pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
         };
         Index::open(&definition.name(), IndexKind::Auto(definition.clone()), context).unwrap()
     }

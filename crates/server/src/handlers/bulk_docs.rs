@@ -8,7 +8,7 @@ use documents::{ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 use http::{StatusCode, header};
 use indexing::Index;
 use model::{DocumentId, Etag, TimeSpan, date};
-use wire::{BatchCommand, ErrorFields, ErrorKind, ProtocolError, QueryString};
+use wire::{BatchCommand, ErrorFields, ErrorKind, IndexState, ProtocolError, QueryString};
 
 use crate::{
     answer::Answer, call::Call, error_mapping::document_error, index_choice::wait_until,
@@ -266,7 +266,10 @@ impl IndexWait {
                 || self.names.iter().any(|name| name.eq_ignore_ascii_case(index.name()))
         };
         let mut indexes = database.indexes().all();
-        indexes.retain(|index| is_named(index) && index.follows(&outcome.collections));
+        indexes.retain(|index| {
+            let is_on = index.state() != IndexState::Disabled;
+            is_on && is_named(index) && index.follows(&outcome.collections)
+        });
         indexes
     }
 }
@@ -290,6 +293,12 @@ fn indexes_are_behind(
     );
     if !paused.is_empty() {
         let more = format!(", total paused indexes: {} ({})", paused.len(), names(&paused));
+        message.push_str(&more);
+    }
+    let errored: Vec<_> =
+        stale.iter().copied().filter(|index| index.state() == IndexState::Error).collect();
+    if !errored.is_empty() {
+        let more = format!(", total errored indexes: {} ({})", errored.len(), names(&errored));
         message.push_str(&more);
     }
     let mut error = ProtocolError::new(ErrorKind::Timeout, message);

@@ -7,11 +7,12 @@ use std::sync::Arc;
 
 use database::DatabaseLease;
 use http::StatusCode;
-use indexing::{Index, IndexKind};
+use indexing::{FaultyIndex, Index, IndexKind};
+use model::date;
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState,
-    IndexType, ProtocolError,
+    IndexType, ProtocolError, RecordedIndexes,
 };
 
 use crate::{
@@ -20,9 +21,10 @@ use crate::{
     call::Call,
     handlers::indexes::{missing, named},
     index_choice::index_error,
+    index_history,
     router::Answering,
     server_state::ServerState,
-    stored_record::{body_of, change_record, read_object, texts_of},
+    stored_record::{body_of, change_body, read_object, section_of, texts_of},
 };
 
 const INDEXES: &str = "Indexes";
@@ -85,13 +87,7 @@ fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, Protoco
         return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
     };
     let is_javascript = indexing::is_javascript(map);
-    definition.index_type = Some(match (is_javascript, definition.reduce.is_some()) {
-        (false, false) => IndexType::Map,
-        (false, true) => IndexType::MapReduce,
-        (true, false) => IndexType::JavaScriptMap,
-        (true, true) => IndexType::JavaScriptMapReduce,
-    });
-    definition.source_type.get_or_insert(IndexSourceType::Documents);
+    let definition = typed(definition);
     if source == Source::Anybody && !is_javascript {
         let message = format!(
             "Index {} is a C# index but was sent through a non-admin endpoint using REST api, this \
@@ -101,6 +97,19 @@ fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, Protoco
         return Err(ProtocolError::new(ErrorKind::UnauthorizedAccess, message));
     }
     Ok(definition)
+}
+
+/// With what the server finds out by itself.
+fn typed(mut definition: IndexDefinition) -> IndexDefinition {
+    let is_javascript = definition.maps.first().is_some_and(|map| indexing::is_javascript(map));
+    definition.index_type = Some(match (is_javascript, definition.reduce.is_some()) {
+        (false, false) => IndexType::Map,
+        (false, true) => IndexType::MapReduce,
+        (true, false) => IndexType::JavaScriptMap,
+        (true, true) => IndexType::JavaScriptMapReduce,
+    });
+    definition.source_type.get_or_insert(IndexSourceType::Documents);
+    definition
 }
 
 fn check_name(name: &str) -> Result<(), ProtocolError> {
@@ -131,35 +140,81 @@ fn put_one(
 ) -> Result<u64, ProtocolError> {
     let kind = IndexKind::Static(Box::new(definition.clone()));
     database.indexes().check(&kind).map_err(|error| index_error(&error))?;
-    if let Some(index) = database.indexes().get(&definition.name)
-        && is_locked(&index, &kind)?
+    if let Some(known) = recorded(database, &definition.name)?
+        && is_kept_as_it_is(&known, &definition)?
+        && database.indexes().faulty_named(&definition.name).is_none()
     {
         return Ok(database.record().etag);
     }
+    write_definition(state, database, &definition)
+}
+
+/// Writes a definition into the record, which makes the index; the index of the change.
+fn write_definition(
+    state: &ServerState,
+    database: &DatabaseLease,
+    definition: &IndexDefinition,
+) -> Result<u64, ProtocolError> {
     let name = definition.name.clone();
-    let mut json = serde_json::to_value(&definition)
+    let mut json = serde_json::to_value(definition)
         .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
-    let changed = change_indexes(state, database, move |_, statics| {
-        // One name, whatever its case: the newest spelling stays.
-        statics.retain(|known, _| !known.eq_ignore_ascii_case(&name));
-        statics.insert(name, json.take());
+    let created = date::format(state.platform.clock.now().ticks());
+    let changed = change_record_of(state, database, move |body| {
+        index_history::add(body, &name, json.clone(), &created);
+        section_of(body, INDEXES).insert(name, json.take());
     })?;
     let faulty = database.indexes().faulty();
-    match faulty.iter().find(|faulty| faulty.name.eq_ignore_ascii_case(&definition.name)) {
+    let replacement = format!("{}{}", indexing::REPLACEMENT_PREFIX, definition.name);
+    let is_it = |faulty: &&FaultyIndex| {
+        let name = &faulty.name;
+        name.eq_ignore_ascii_case(&definition.name) || name.eq_ignore_ascii_case(&replacement)
+    };
+    match faulty.iter().find(is_it) {
         Some(faulty) => Err(index_error(&faulty.error)),
         None => Ok(changed),
     }
 }
 
-/// Whether the lock of an index keeps it as it is, without telling.
-fn is_locked(index: &Index, wanted: &IndexKind) -> Result<bool, ProtocolError> {
-    if index.kind().has_the_same_entries_as(wanted) {
-        return Ok(false);
+/// The newest definition of that name, which another spelling of it does not find.
+fn recorded(
+    database: &DatabaseLease,
+    name: &str,
+) -> Result<Option<IndexDefinition>, ProtocolError> {
+    let Some(known) = recorded_in_any_case(database, name)? else { return Ok(None) };
+    if known.name == name {
+        return Ok(Some(known));
     }
-    match index.shown_definition().lock_mode {
+    let message = format!(
+        "Failed to create static index '{name}': Can not add index: {name} because an index with \
+         the same name but different casing already exist"
+    );
+    Err(ProtocolError::new(ErrorKind::IndexCreation, message))
+}
+
+fn recorded_in_any_case(
+    database: &DatabaseLease,
+    name: &str,
+) -> Result<Option<IndexDefinition>, ProtocolError> {
+    let recorded = RecordedIndexes::of_record(&database.record().body)
+        .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
+    let found = recorded.indexes.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    Ok(found.map(|(known, definition)| IndexDefinition { name: known, ..definition }))
+}
+
+/// Whether a definition says nothing new, or the lock of the known one keeps it as it is, without
+/// telling.
+fn is_kept_as_it_is(
+    known: &IndexDefinition,
+    wanted: &IndexDefinition,
+) -> Result<bool, ProtocolError> {
+    let (known, wanted) = (known.shown(), wanted.shown());
+    if known == wanted {
+        return Ok(true);
+    }
+    match known.lock_mode {
         Some(IndexLockMode::LockedIgnore) => Ok(true),
         Some(IndexLockMode::LockedError) => {
-            let name = index.name();
+            let name = &known.name;
             let message = format!(
                 "Failed to create static index '{name}': Cannot edit existing index {name} with \
                  lock mode LockedError"
@@ -178,16 +233,22 @@ fn change_indexes(
     database: &DatabaseLease,
     change: impl FnOnce(&mut Section, &mut Section),
 ) -> Result<u64, ProtocolError> {
-    let name = database.record().name.clone();
-    let changed = change_record(state, name.as_str(), |record, _| {
-        let mut body = body_of(record);
-        let (mut autos, mut statics) = (take(&mut body, AUTO_INDEXES), take(&mut body, INDEXES));
+    change_record_of(state, database, |body| {
+        let (mut autos, mut statics) = (take(body, AUTO_INDEXES), take(body, INDEXES));
         change(&mut autos, &mut statics);
         body.insert(AUTO_INDEXES.to_owned(), Value::Object(autos));
         body.insert(INDEXES.to_owned(), Value::Object(statics));
-        record.body = Value::Object(body).to_string().into_bytes();
-    })?;
-    match changed {
+    })
+}
+
+/// Changes the record of a database; the index of the change.
+fn change_record_of(
+    state: &ServerState,
+    database: &DatabaseLease,
+    change: impl FnOnce(&mut Section),
+) -> Result<u64, ProtocolError> {
+    let name = database.record().name.clone();
+    match change_body(state, name.as_str(), change)? {
         Some(record) => Ok(record.etag),
         None => {
             let message = format!("Database '{}' does not exist.", name.as_str());
@@ -203,11 +264,15 @@ fn take(body: &mut Section, section: &str) -> Section {
     }
 }
 
-/// `DELETE /indexes`.
+/// `DELETE /indexes`. To delete an index that is to take the place of another is to take back the
+/// change of the definition.
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+        if let Some(index) = database.indexes().get(&name).filter(|index| index.is_replacement()) {
+            return blocking(move || take_back(&state, &database, &index)).await;
+        }
         let indexes = database.indexes();
         let is_faulty =
             || indexes.faulty().iter().any(|faulty| faulty.name.eq_ignore_ascii_case(&name));
@@ -222,6 +287,59 @@ pub(crate) fn delete(call: Call) -> Answering {
             Ok(Answer::empty(StatusCode::NO_CONTENT))
         })
         .await
+    })
+}
+
+/// Writes the definition of the index that answers into the record again.
+fn take_back(
+    state: &ServerState,
+    database: &DatabaseLease,
+    replacement: &Index,
+) -> Result<Answer, ProtocolError> {
+    let name = replacement.kind().name();
+    let answering = database.indexes().get(&name).ok_or_else(|| missing(&name))?;
+    if let IndexKind::Static(definition) = answering.kind().as_ref() {
+        if let Some(known) = recorded_in_any_case(database, &name)?
+            && is_kept_as_it_is(&known, definition)?
+        {
+            return Ok(Answer::empty(StatusCode::NO_CONTENT));
+        }
+        write_definition(state, database, definition)?;
+    }
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// `POST /indexes/replace`: lets an index take the place of the one before, finished or not.
+pub(crate) fn replace(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        let database = call.database()?.clone();
+        blocking(move || {
+            let indexes = database.indexes();
+            if indexes.replace_now(&name).map_err(|error| index_error(&error))? {
+                return Ok(Answer::empty(StatusCode::NO_CONTENT));
+            }
+            let message = match indexes.get(&name) {
+                Some(_) => format!("Could not find side-by-side index for '{name}'."),
+                None => {
+                    let prefix = indexing::REPLACEMENT_PREFIX;
+                    format!("Could not find '{name}' and '{prefix}{name}' indexes.")
+                }
+            };
+            Err(ProtocolError::new(ErrorKind::IndexDoesNotExist, message))
+        })
+        .await
+    })
+}
+
+/// `GET /indexes/history`: the definitions that an index had, the newest first.
+pub(crate) fn history(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.single_non_empty("name")?;
+    let body = body_of(&call.database()?.record());
+    Ok(match index_history::of(&body, name) {
+        Some(history) => Answer::shape(StatusCode::OK, &json!({"Index": name, "History": history})),
+        None => Answer::empty(StatusCode::NOT_FOUND),
     })
 }
 
@@ -258,14 +376,16 @@ pub(crate) fn clear_errors(call: Call) -> Answering {
     })
 }
 
-/// `POST /indexes/has-changed`: whether the definition would make other entries.
+/// `POST /indexes/has-changed`: whether the definition would change anything.
 pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
     let body = Value::Object(read_object(&call.body)?);
     let definition: IndexDefinition = serde_json::from_value(body)
         .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))?;
-    let index = call.database()?.indexes().get(&definition.name);
-    let kind = IndexKind::Static(Box::new(definition));
-    let changed = index.is_none_or(|index| !index.kind().has_the_same_entries_as(&kind));
+    let known = recorded_in_any_case(call.database()?, &definition.name)?;
+    let changed = known.is_none_or(|known| {
+        let wanted = IndexDefinition { name: known.name.clone(), ..typed(definition).shown() };
+        known.shown() != wanted
+    });
     Ok(Answer::shape(StatusCode::OK, &json!({"Changed": changed})))
 }
 
@@ -318,6 +438,8 @@ async fn set_in_definitions(
         }
     }
     let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+    // There is one definition in the record for an index and the one that is to take its place.
+    let names: Vec<_> = names.iter().map(|name| without_prefix(name).to_owned()).collect();
     blocking(move || {
         change_indexes(&state, &database, |autos, statics| {
             let listed = autos.iter_mut().chain(statics.iter_mut());
@@ -330,6 +452,15 @@ async fn set_in_definitions(
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     })
     .await
+}
+
+/// The name of the definition that an index, or the one that is to take its place, is made after.
+fn without_prefix(name: &str) -> &str {
+    let prefix = indexing::REPLACEMENT_PREFIX;
+    match name.split_at_checked(prefix.len()) {
+        Some((start, rest)) if start.eq_ignore_ascii_case(prefix) => rest,
+        _ => name,
+    }
 }
 
 /// `POST /admin/indexes/enable`.

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use database::Database;
 use documents::CollectionStatistics;
 use http::StatusCode;
-use indexing::{Index, IndexError, IndexingAction};
+use indexing::{BatchFacts, Index, IndexError, IndexingAction};
 use model::{CollectionName, Etag, date};
+use platform::Timestamp;
 use search::IndexReader;
 use serde_json::{Value, json};
 use storage::{ReadTransaction, Transaction};
 use wire::{
     ErrorKind, IndexState, ProtocolError,
-    index_shapes::{CollectionProgress, IndexStatistics},
+    index_performance::IndexBatch,
+    index_shapes::{CollectionProgress, IndexStatistics, IndexSummary},
 };
 
 use crate::{answer::Answer, call::Call, error_mapping::document_error, index_choice::index_error};
@@ -40,6 +42,17 @@ fn named_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ProtocolError> {
         None => Ok(call.database()?.indexes().all()),
         Some(_) => names.map(|name| named(call, name)).collect(),
     }
+}
+
+/// The indexes that the request names, as far as there are such, or all of them.
+fn known_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ProtocolError> {
+    let indexes = call.database()?.indexes();
+    let query = call.query();
+    let mut names = query.all("name").filter(|name| !name.is_empty()).peekable();
+    Ok(match names.peek() {
+        None => indexes.all(),
+        Some(_) => names.filter_map(|name| indexes.get(name)).collect(),
+    })
 }
 
 fn results(call: &Call, results: Vec<Value>) -> Answer {
@@ -85,6 +98,25 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(results(call, shown?))
 }
 
+/// What the statistics of a database, which are asked for all the time, tell of an index.
+pub(crate) fn summary_of(
+    documents: &ReadTransaction,
+    index: &Index,
+) -> Result<IndexSummary, ProtocolError> {
+    let definition = index.shown_definition();
+    let last_indexing_ticks = index.record().last_indexing_ticks;
+    Ok(IndexSummary {
+        name: definition.name,
+        is_stale: index.is_stale(documents).map_err(|error| document_error(&error))?,
+        lock_mode: definition.lock_mode.unwrap_or(wire::IndexLockMode::Unlock),
+        priority: definition.priority.unwrap_or(wire::IndexPriority::Normal),
+        state: index.state(),
+        index_type: definition.index_type.unwrap_or(wire::IndexType::Map),
+        source_type: definition.source_type.unwrap_or(wire::IndexSourceType::Documents),
+        last_indexing_time: (last_indexing_ticks != 0).then(|| date::format(last_indexing_ticks)),
+    })
+}
+
 /// What is told of an index.
 pub(crate) fn statistics_of(
     database: &Database,
@@ -118,8 +150,10 @@ pub(crate) fn statistics_of(
         is_stale: index.is_stale(&documents).map_err(|error| document_error(&error))?,
         is_invalid: state == IndexState::Error,
         entries,
-        errors: index.errors().map_err(|error| index_error(&error))?.len() as u64,
+        errors: index.error_count().map_err(|error| index_error(&error))?,
         disk_bytes: files.data_file_bytes + files.journal_bytes,
+        mapped_per_second: index.mapped_per_second(),
+        last_batch: index.batches().last().map(shown_batch),
     })
 }
 
@@ -205,10 +239,29 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(results(call, shown?))
 }
 
-/// `GET /indexes/performance`: nothing is recorded of single batches yet.
+/// `GET /indexes/performance`: the last batches. Names of indexes that there are not are left out.
 pub(crate) fn performance(call: &Call) -> Result<Answer, ProtocolError> {
-    let of_one = |index: Arc<Index>| json!({"Name": index.name(), "Performance": []});
-    Ok(results(call, named_or_all(call)?.into_iter().map(of_one).collect()))
+    let of_one = |index: Arc<Index>| {
+        let batches = index.batches();
+        let shown: Vec<_> = batches.iter().map(|batch| shown_batch(batch).to_json()).collect();
+        json!({"Name": index.name(), "Performance": shown})
+    };
+    Ok(results(call, known_or_all(call)?.into_iter().map(of_one).collect()))
+}
+
+fn shown_batch(batch: &BatchFacts) -> IndexBatch {
+    let completed = Timestamp::from_ticks(batch.started_ticks).plus(batch.time());
+    IndexBatch {
+        number: batch.number,
+        started: date::format(batch.started_ticks),
+        completed: date::format(completed.ticks()),
+        map_time: batch.map_time,
+        commit_time: batch.commit_time,
+        inputs: batch.mapped,
+        failed: batch.failed,
+        outputs: batch.entries,
+        has_more: batch.has_more,
+    }
 }
 
 /// `GET /indexes/progress`: of those that are stale.
@@ -255,14 +308,42 @@ fn staleness_reasons(
             _ => documents::progress(documents).map(|progress| progress.last_etag),
         };
         let last = last.map_err(|error| document_error(&error))?.0;
+        let newest = newest_of(documents, &progress.collection, last)?;
         let CollectionProgress { collection, last_etag, .. } = progress;
         Ok(format!(
             "There are still some documents to process from collection '{collection}'. The last \
-             Document etag in that collection is '{last}', but last committed document etag for \
+             Document etag in that collection is '{last}'{newest}, but last committed document etag for \
              that collection is '{last_etag}'"
         ))
     };
     behind.map(of_one).collect()
+}
+
+/// Which document the last change of a collection was; empty when it was a deletion.
+fn newest_of(
+    documents: &ReadTransaction,
+    collection: &str,
+    last: u64,
+) -> Result<String, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let newest = match CollectionName::new(collection) {
+        Ok(name) if collection != ALL_DOCUMENTS => {
+            documents::newest_first_of_collection(documents, &name).map_err(failed)?.next()
+        }
+        _ => documents::newest_first(documents).map_err(failed)?.next(),
+    };
+    let newest = newest.transpose().map_err(failed)?.filter(|row| row.etag().0 == last);
+    Ok(newest.map_or(String::new(), |row| {
+        let written = date::format(row.last_modified_ticks());
+        let (day, time) = day_and_time(&written);
+        format!(" (@id: '{}', @last-modified: '{day} {time}')", row.id())
+    }))
+}
+
+/// A date as the invariant culture of .NET shows it: `11/20/2026` and `14:07:58`.
+fn day_and_time(iso: &str) -> (String, &str) {
+    let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
+    (format!("{}/{}/{}", part(5, 7), part(8, 10), part(0, 4)), part(11, 19))
 }
 
 /// `GET /indexes/terms`.
@@ -346,6 +427,6 @@ pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn total_time(call: &Call) -> Result<Answer, ProtocolError> {
     let none = "00:00:00";
     let of_one = |index: Arc<Index>| json!({"Name": index.name(), "TotalIndexingTime": none, "LagTime": none});
-    let listed: Vec<_> = named_or_all(call)?.into_iter().map(of_one).collect();
+    let listed: Vec<_> = known_or_all(call)?.into_iter().map(of_one).collect();
     Ok(Answer::shape(StatusCode::OK, &json!(listed)))
 }

@@ -152,6 +152,8 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
                 }
             }
             prepared.timings.caught_up = Some(clock.monotonic());
+            // Another one may have taken its place meanwhile.
+            let index = database.indexes().current(index);
             prepared.running = Some(running);
             refuse_invalid(&index)?;
             Some(index)

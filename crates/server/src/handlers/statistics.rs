@@ -17,7 +17,7 @@ use crate::{
     call::Call,
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
-    handlers::indexes::statistics_of,
+    handlers::indexes::summary_of,
 };
 
 /// Documents of a collection whose sizes are looked at to tell the size of the collection.
@@ -75,8 +75,7 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         documents::newest_first(&tx).map_err(failed)?.next().transpose().map_err(failed)?;
     let id = database.identity().database_id.text();
     let indexes = database.indexes().all();
-    let indexes: Result<_, _> =
-        indexes.iter().map(|index| statistics_of(database, index)).collect();
+    let indexes: Result<_, _> = indexes.iter().map(|index| summary_of(&tx, index)).collect();
     Ok(DatabaseStatistics {
         documents_count: progress.documents,
         tombstones_count: progress.tombstones,

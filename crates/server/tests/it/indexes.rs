@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::test_server::TestServer;
+use crate::{resources::wait_until, test_server::TestServer};
 
 #[test]
 fn lists_of_indexes_are_empty() {
@@ -59,14 +59,14 @@ fn an_index_by_its_name_is_missing() {
     }
 }
 
-fn put(server: &TestServer, id: &str, json: &str) {
+pub(crate) fn put(server: &TestServer, id: &str, json: &str) {
     let path = format!("/databases/db/docs?id={id}");
     let body = json.replacen('{', r#"{"@metadata":{"@collection":"Users"},"#, 1);
     assert_eq!(server.send("PUT", &path, body.as_bytes()).status, 201, "{id}");
 }
 
 /// The ids that a query finds when it waits for its index.
-fn found(server: &TestServer, text: &str) -> (Vec<String>, serde_json::Value) {
+pub(crate) fn found(server: &TestServer, text: &str) -> (Vec<String>, serde_json::Value) {
     let body = json!({"Query": text, "WaitForNonStaleResults": true}).to_string();
     let reply = server.send("POST", "/databases/db/queries", body.as_bytes());
     assert_eq!(reply.status, 200, "{text}: {}", reply.text());
@@ -262,7 +262,16 @@ fn a_query_on_an_index_is_not_found() {
     assert_eq!(reply, expected);
 }
 
-fn define(server: &TestServer, definition: &serde_json::Value) -> crate::http_client::Reply {
+/// The names of the indexes.
+pub(crate) fn names_of(server: &TestServer) -> Vec<String> {
+    let answer = server.get("/databases/db/indexes?namesOnly=true").json();
+    serde_json::from_value(answer["Results"].clone()).unwrap()
+}
+
+pub(crate) fn define(
+    server: &TestServer,
+    definition: &serde_json::Value,
+) -> crate::http_client::Reply {
     let body = json!({"Indexes": [definition]}).to_string();
     server.send("PUT", "/databases/db/admin/indexes", body.as_bytes())
 }
@@ -372,6 +381,7 @@ fn a_changed_definition_makes_other_entries_and_a_changed_lock_does_not() {
     assert_eq!(define(&server, &definition("Name")).status, 201);
     assert_eq!(found(&server, "from index I where Name = 'ann'").0, ["users/1"]);
     assert_eq!(define(&server, &definition("Age")).status, 201);
+    wait_until(|| names_of(&server) == ["I"]);
     assert_eq!(found(&server, "from index I where Age = 30").0, ["users/1"]);
     let lock = |mode: &str| {
         let body = json!({"IndexNames": ["I"], "Mode": mode}).to_string();

@@ -28,11 +28,19 @@ fn notifications(server: &TestServer) -> Vec<Value> {
     results
 }
 
+/// How often something is asked before one gives up, which takes more than a minute.
+const QUESTIONS_MAX: usize = 1_000_000;
+
 /// The server looks once a second; asks until what it sees is as expected.
-fn wait_until(condition: impl Fn() -> bool) {
-    while !condition() {
+#[track_caller]
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..QUESTIONS_MAX {
+        if condition() {
+            return;
+        }
         std::thread::yield_now();
     }
+    panic!("it does not come to what is expected");
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! Automatic indexes that nobody asks any more: they become idle, and some time later they go.
+//!
+//! Idle is relative: an index is idle when other automatic indexes of the database were asked much
+//! later. So a quiet night makes none of them idle. An idle index goes on indexing, and a query wakes it.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    auto_definition::AutoIndexDefinition,
+    index::{Index, IndexKind},
+    index_set::IndexSet,
+};
+
+/// Ticks of a second.
+const TICKS_PER_SECOND: i64 = 10_000_000;
+
+/// How long automatic indexes are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct AutoIndexLimits {
+    /// When a wider one answers their queries.
+    pub superseded_kept: Duration,
+    /// They are idle when others were asked so much later.
+    pub idle_after: Duration,
+    /// They are deleted when they are idle and were not asked for that long.
+    pub idle_kept: Duration,
+}
+
+impl Default for AutoIndexLimits {
+    fn default() -> Self {
+        Self {
+            superseded_kept: Duration::from_secs(15),
+            idle_after: Duration::from_secs(30 * 60),
+            idle_kept: Duration::from_secs(72 * 3600),
+        }
+    }
+}
+
+type Auto = (Arc<Index>, AutoIndexDefinition);
+
+impl IndexSet {
+    /// Marks automatic indexes as idle, and names those that are to be deleted.
+    pub fn look_at_automatic(&self, limits: &AutoIndexLimits) -> Vec<String> {
+        let autos = self.automatic();
+        let newest = autos.iter().map(|(index, _)| index.last_query_ticks()).max();
+        let Some(newest) = newest else { return Vec::new() };
+        let now = self.context.platform.clock.now().ticks();
+        let mut unneeded = Vec::new();
+        for (index, definition) in &autos {
+            let asked = index.last_query_ticks();
+            let is_idle = is_longer(newest - asked, limits.idle_after);
+            index.set_idle(is_idle);
+            let is_forgotten = is_idle && is_longer(newest - asked, limits.idle_kept);
+            let is_superseded = is_longer(now - asked, limits.superseded_kept)
+                && autos.iter().any(|other| supersedes(other, index, definition));
+            if is_forgotten || is_superseded {
+                unneeded.push(index.name().to_owned());
+            }
+        }
+        unneeded
+    }
+
+    fn automatic(&self) -> Vec<Auto> {
+        let automatic = |index: Arc<Index>| match index.kind().as_ref() {
+            IndexKind::Auto(definition) => Some((index, definition.clone())),
+            IndexKind::Static(_) => None,
+        };
+        self.all().into_iter().filter_map(automatic).collect()
+    }
+}
+
+/// Whether `other` answers every query of the index, and no later than it.
+fn supersedes(other: &Auto, index: &Arc<Index>, definition: &AutoIndexDefinition) -> bool {
+    let (wider, of_wider) = other;
+    !Arc::ptr_eq(wider, index)
+        && of_wider.covers(definition)
+        && !definition.covers(of_wider)
+        && wider.answers()
+        && index.progress() <= wider.progress()
+}
+
+fn is_longer(ticks: i64, time: Duration) -> bool {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    seconds.saturating_mul(TICKS_PER_SECOND) <= ticks
+}

@@ -1,0 +1,215 @@
+//! The files of an index on disk: whose they are, and how they begin, change owner and end.
+//!
+//! An index has two places for its files, so that the one that is to take over can be built beside the
+//! one that answers. Which place is whose is said in the files themselves:
+//!
+//! ```text
+//! <name>      <name>~2      files of one index: an environment
+//!   tree `Index`
+//!     Definition            `auto <name>`, or the JSON of a written definition
+//!     LastQuery             when it was last asked, ticks, i64 little-endian; may be missing
+//!     Replacement           there while the index is to take the place of the other one
+//! <name>~gone <name>~2~gone files that are being deleted
+//! ```
+//!
+//! Invariant: at every moment, whatever is cut off, the record of the database and these keys tell
+//! which files answer, which are being built, and which are left over.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use platform::{Disk, Platform};
+use storage::{Environment, EnvironmentOptions};
+use wire::IndexDefinition;
+
+use crate::{
+    error::IndexError,
+    index::IndexKind,
+    index_record::{self, IndexRecord},
+};
+
+/// Behind the name of the second place.
+const SECOND: &str = "~2";
+/// Behind the name of a place whose files are being deleted.
+const GONE: &str = "~gone";
+/// How the definition of an automatic index begins.
+const AUTO: &str = "auto ";
+
+/// The files of one index, open.
+pub(crate) struct IndexFiles {
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) record: IndexRecord,
+    /// Whether the index is to take the place of another.
+    pub(crate) is_replacement: bool,
+    /// When the index was last asked; 0 when nobody wrote it down.
+    pub(crate) last_query_ticks: i64,
+    /// Whose they are; `None` when they are new, or of a form that is not known.
+    pub(crate) owner: Option<Owner>,
+}
+
+/// What files say of their index.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Owner {
+    /// An automatic index of that name.
+    Auto(String),
+    /// An index that an application defined; lock, priority and state are left out.
+    Static(Box<IndexDefinition>),
+}
+
+impl Owner {
+    fn of(kind: &IndexKind) -> Self {
+        match kind {
+            IndexKind::Auto(definition) => Self::Auto(definition.name()),
+            IndexKind::Static(definition) => {
+                let mut deciding = definition.clone();
+                (deciding.lock_mode, deciding.priority, deciding.state) = (None, None, None);
+                Self::Static(deciding)
+            }
+        }
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        match text.strip_prefix(AUTO) {
+            Some(name) => Some(Self::Auto(name.to_owned())),
+            None => Some(Self::Static(Box::new(IndexDefinition::of_json(text)?))),
+        }
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Auto(name) => format!("{AUTO}{name}"),
+            Self::Static(definition) => definition.to_json(),
+        }
+    }
+
+    /// Whether files of this index serve the other.
+    fn serves(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Auto(own), Self::Auto(other)) => own == other,
+            (Self::Static(own), Self::Static(other)) => own.has_the_same_entries_as(other),
+            (Self::Auto(_), Self::Static(_)) | (Self::Static(_), Self::Auto(_)) => false,
+        }
+    }
+}
+
+impl IndexFiles {
+    /// Opens files, or makes new ones that are nobody's yet.
+    pub(crate) fn open(
+        platform: &Platform,
+        options: EnvironmentOptions,
+    ) -> Result<Self, IndexError> {
+        let environment = Environment::open(platform, options)?;
+        let tx = environment.read();
+        let owner = index_record::read_definition(&tx)?.as_deref().and_then(Owner::read);
+        let record = index_record::read_record(&tx)?;
+        let is_replacement = index_record::read_is_replacement(&tx)?;
+        let last_query_ticks = index_record::read_last_query(&tx)?;
+        drop(tx);
+        Ok(Self { environment, record, is_replacement, last_query_ticks, owner })
+    }
+
+    /// Opens the files of an index. Those of another are deleted first.
+    pub(crate) fn open_for(
+        platform: &Platform,
+        options: EnvironmentOptions,
+        kind: &IndexKind,
+    ) -> Result<Self, IndexError> {
+        let files = Self::open(platform, options.clone())?;
+        if files.serves(kind) {
+            return Ok(files);
+        }
+        files.close();
+        Self::begin(platform, options, kind, false)
+    }
+
+    /// Makes the files of an index anew.
+    pub(crate) fn begin(
+        platform: &Platform,
+        options: EnvironmentOptions,
+        kind: &IndexKind,
+        is_replacement: bool,
+    ) -> Result<Self, IndexError> {
+        delete(&*platform.disk, &options.directory)?;
+        let environment = Environment::open(platform, options)?;
+        let created_ticks = platform.clock.now().ticks();
+        let record = IndexRecord { created_ticks, ..IndexRecord::default() };
+        let owner = Owner::of(kind);
+        let mut tx = environment.write()?;
+        index_record::write_definition(&mut tx, owner.write().as_bytes())?;
+        index_record::write_record(&mut tx, &record)?;
+        index_record::write_is_replacement(&mut tx, is_replacement)?;
+        tx.commit()?;
+        let owner = Some(owner);
+        Ok(Self { environment, record, is_replacement, last_query_ticks: 0, owner })
+    }
+
+    /// Whether they are those of this index.
+    pub(crate) fn serves(&self, kind: &IndexKind) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.serves(&Owner::of(kind)))
+    }
+
+    /// Lets go of them.
+    pub(crate) fn close(self) {
+        // What could not be flushed is still in the journal and is recovered from there.
+        drop(self.environment.close());
+    }
+}
+
+/// Says in its files, durably, that an index has taken the place of another.
+pub(crate) fn end_replacement(environment: &Arc<Environment>) -> Result<(), IndexError> {
+    let mut tx = environment.write()?;
+    index_record::write_is_replacement(&mut tx, false)?;
+    Ok(tx.commit()?)
+}
+
+/// Writes down when an index was last asked, unless that is known.
+pub(crate) fn keep_last_query(
+    environment: &Arc<Environment>,
+    ticks: i64,
+) -> Result<(), IndexError> {
+    if index_record::read_last_query(&environment.read())? == ticks {
+        return Ok(());
+    }
+    let mut tx = environment.write()?;
+    index_record::write_last_query(&mut tx, ticks)?;
+    Ok(tx.commit()?)
+}
+
+/// The two places of an index's files; the first is `directory`.
+pub(crate) fn places(directory: &Path) -> [PathBuf; 2] {
+    [directory.to_path_buf(), with_suffix(directory, SECOND)]
+}
+
+/// Deletes the files in a place. A power cut leaves all of them, or none under that name.
+pub(crate) fn delete(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
+    let gone = with_suffix(place, GONE);
+    let delete = || {
+        disk.remove_dir_all(&gone)?;
+        if disk.exists(place)? {
+            disk.rename(place, &gone)?;
+            disk.sync_dir(place.parent().unwrap_or(Path::new("")))?;
+            disk.remove_dir_all(&gone)?;
+        }
+        Ok(())
+    };
+    delete().map_err(|source| IndexError::Directory { directory: place.to_path_buf(), source })
+}
+
+/// Ends a deletion that was cut off, and says whether there is something in the place.
+pub(crate) fn is_there(disk: &dyn Disk, place: &Path) -> Result<bool, IndexError> {
+    let look = || {
+        disk.remove_dir_all(&with_suffix(place, GONE))?;
+        disk.exists(place)
+    };
+    look().map_err(|source| IndexError::Directory { directory: place.to_path_buf(), source })
+}
+
+fn with_suffix(directory: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(directory.file_name().unwrap_or_default());
+    name.push(suffix);
+    directory.with_file_name(name)
+}

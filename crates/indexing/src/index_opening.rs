@@ -1,0 +1,269 @@
+//! Opening the indexes of a set: where their files lie, what to do when they fail, opening them again,
+//! and emptying them.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use model::lower_case;
+use platform::Disk;
+use script::ScriptPool;
+use storage::EnvironmentOptions;
+use xxhash_rust::xxh64::xxh64;
+
+use crate::{
+    error::IndexError,
+    index::{Index, IndexContext, IndexEvent, IndexKind, IndexParts, OnEvent, mapper_of},
+    index_files::{self, IndexFiles},
+    index_set::{IndexSet, IndexSetEvent},
+    reopening::Errand,
+    replacement::replaced_key,
+};
+
+/// Longer names of directories are cut and end with a hash; file systems take 255 bytes.
+const DIRECTORY_NAME_BYTES_MAX: usize = 200;
+
+/// What was opened of an index: the one that answers, and the one that is to take its place.
+pub(crate) struct OpenedPair {
+    pub(crate) answering: Index,
+    pub(crate) building: Option<Result<Index, IndexError>>,
+}
+
+impl IndexSet {
+    /// The places of the files of an index and of the one that is to take its place.
+    pub(crate) fn places_of(&self, key: &str) -> [PathBuf; 2] {
+        let key = replaced_key(key).unwrap_or(key);
+        index_files::places(&self.context.directory.join(directory_name(key)))
+    }
+
+    fn options_of(&self, place: &Path) -> EnvironmentOptions {
+        let directory = place.to_path_buf();
+        EnvironmentOptions { directory, ..self.context.environment.clone() }
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        self.context.platform.disk.as_ref()
+    }
+
+    pub(crate) fn scripts(&self) -> &ScriptPool {
+        &self.context.scripts
+    }
+
+    /// Opens the files in a place, if there are any.
+    pub(crate) fn open_place(&self, place: &Path) -> Result<Option<IndexFiles>, IndexError> {
+        if !index_files::is_there(self.disk(), place)? {
+            return Ok(None);
+        }
+        IndexFiles::open(&self.context.platform, self.options_of(place)).map(Some)
+    }
+
+    /// Deletes the files in a place, which may be open.
+    pub(crate) fn empty_place(
+        &self,
+        place: &Path,
+        files: Option<IndexFiles>,
+    ) -> Result<(), IndexError> {
+        files.into_iter().for_each(IndexFiles::close);
+        index_files::delete(self.disk(), place)
+    }
+
+    /// Makes the files of an index anew.
+    pub(crate) fn begin(
+        &self,
+        place: &Path,
+        kind: &IndexKind,
+        is_replacement: bool,
+    ) -> Result<IndexFiles, IndexError> {
+        let options = self.options_of(place);
+        IndexFiles::begin(&self.context.platform, options, kind, is_replacement)
+    }
+
+    /// Opens an automatic index: its definition never changes.
+    pub(crate) fn open_alone(
+        &self,
+        key: &str,
+        name: &str,
+        kind: &IndexKind,
+    ) -> Result<OpenedPair, IndexError> {
+        let [place, _] = self.places_of(key);
+        let files = match self.open_place(&place)? {
+            Some(files) if files.serves(kind) => files,
+            other => {
+                other.into_iter().for_each(IndexFiles::close);
+                self.begin(&place, kind, false)?
+            }
+        };
+        let answering = self.start(key, name, kind.clone(), files)?;
+        Ok(OpenedPair { answering, building: None })
+    }
+
+    /// Starts an index on its files. One that cannot be started lets go of them.
+    pub(crate) fn start(
+        &self,
+        key: &str,
+        name: &str,
+        kind: IndexKind,
+        files: IndexFiles,
+    ) -> Result<Index, IndexError> {
+        let environment = Arc::clone(&files.environment);
+        let (itself, told) = (Weak::clone(&self.itself), key.to_owned());
+        let on_event: OnEvent = Box::new(move |event| {
+            if let Some(set) = itself.upgrade() {
+                set.on_index_event(&told, event);
+            }
+        });
+        let context = &self.context;
+        let started = mapper_of(&kind, &context.scripts).and_then(|mapper| {
+            let context = IndexContext {
+                platform: context.platform.clone(),
+                documents: Arc::clone(&context.documents),
+                environment: environment.options().clone(),
+                scripts: context.scripts.clone(),
+                pool: context.pool.clone(),
+            };
+            let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
+            Index::start(parts, mapper, context)
+        });
+        if started.is_err() {
+            // What could not be flushed is still in the journal and is recovered from there.
+            drop(environment.close());
+        }
+        started
+    }
+
+    /// What an index tells, on the thread that indexes. The index may not be listed yet.
+    fn on_index_event(&self, key: &str, event: IndexEvent) {
+        match event {
+            IndexEvent::CaughtUp => {
+                if let Some(key) = replaced_key(key) {
+                    self.run_later(key, Errand::Swap, Duration::ZERO);
+                }
+            }
+            IndexEvent::Failed => {
+                let broken = self.get(key).and_then(|index| Some((index.failure()?, index)));
+                if let Some((error, index)) = broken {
+                    self.reopen_later(key, index.name(), &error);
+                }
+            }
+        }
+    }
+
+    /// Opens an index again that is broken, or could not be opened.
+    pub(crate) fn reopen(&self, key: &str) {
+        let _changing = self.change();
+        let listed = self.lock();
+        if listed.is_closed {
+            return;
+        }
+        let (index, faulty) = (listed.indexes.get(key).cloned(), listed.faulty.get(key).cloned());
+        drop(listed);
+        let reopened = match (index, faulty) {
+            (Some(index), _) if index.is_broken() => self.reopen_files(key, &index),
+            (None, Some(faulty)) => self.open_faulty(key, &faulty.name, faulty.kind),
+            (Some(_) | None, _) => return,
+        };
+        if let Ok(index) = reopened {
+            self.report(&IndexSetEvent::Reopened { index: index.name() });
+        }
+    }
+
+    fn reopen_files(&self, key: &str, index: &Index) -> Result<Arc<Index>, Arc<IndexError>> {
+        self.unlist(key);
+        let (name, kind) = (index.own_name(), index.kind().as_ref().clone());
+        let place = index.environment().options().directory.clone();
+        let is_replacement = index.is_replacement();
+        index.close();
+        let files = match self.open_place(&place) {
+            Ok(Some(files)) if files.serves(&kind) => Ok(files),
+            Ok(other) => {
+                other.into_iter().for_each(IndexFiles::close);
+                self.begin(&place, &kind, is_replacement)
+            }
+            Err(error) => Err(error),
+        };
+        let opened = files.and_then(|files| self.start(key, name, kind.clone(), files));
+        self.list(key.to_owned(), name, kind, opened)
+    }
+
+    fn open_faulty(
+        &self,
+        key: &str,
+        name: &str,
+        kind: IndexKind,
+    ) -> Result<Arc<Index>, Arc<IndexError>> {
+        let Some(replaced) = replaced_key(key) else { return self.open_closed(key, name, kind) };
+        let Some(old) = self.get(replaced) else {
+            // Without one to replace it is no replacement: the record opens it.
+            self.unlist(key);
+            return self.open_closed(replaced, &kind.name(), kind);
+        };
+        self.unlist(key);
+        let begun = self.begin_replacement(replaced, &old, &kind);
+        self.list(key.to_owned(), old.own_name(), kind, begun)
+    }
+
+    /// Empties an index and lets it begin anew. `None` when there is none of that name.
+    ///
+    /// # Errors
+    ///
+    /// As [`IndexSet::open`].
+    pub fn reset(&self, name: &str) -> Option<Result<Arc<Index>, Arc<IndexError>>> {
+        let _changing = self.change();
+        let key = lower_case(name).into_owned();
+        match self.unlist(&key) {
+            (Some(index), _) => Some(self.reset_open(&key, &index)),
+            (None, Some(faulty)) => {
+                for place in self.places_of(&key) {
+                    if let Err(error) = index_files::delete(self.disk(), &place) {
+                        return Some(self.list(key, &faulty.name, faulty.kind, Err(error)));
+                    }
+                }
+                Some(self.open_faulty(&key, &faulty.name, faulty.kind))
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn reset_open(&self, key: &str, index: &Index) -> Result<Arc<Index>, Arc<IndexError>> {
+        let (name, kind) = (index.own_name(), index.kind().as_ref().clone());
+        let place = index.environment().options().directory.clone();
+        let is_replacement = index.is_replacement();
+        index.close();
+        let files = self.begin(&place, &kind, is_replacement);
+        let opened = files.and_then(|files| self.start(key, name, kind.clone(), files));
+        self.list(key.to_owned(), name, kind, opened)
+    }
+}
+
+/// A name that every file system takes, different for different keys.
+fn directory_name(key: &str) -> String {
+    let mut name = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            _ => name.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    if name.len() <= DIRECTORY_NAME_BYTES_MAX {
+        return name;
+    }
+    // All of it is ASCII.
+    name.truncate(DIRECTORY_NAME_BYTES_MAX);
+    format!("{name}~{:016x}", xxh64(key.as_bytes(), 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_have_names_that_every_file_system_takes() {
+        assert_eq!(directory_name("auto/users/byname"), "auto%2fusers%2fbyname");
+        assert_eq!(directory_name("é.."), "%c3%a9%2e%2e");
+        let long = |last: &str| directory_name(&format!("{}{last}", "x".repeat(400)));
+        assert!(long("a").len() < 230, "there is room for what stands behind the name");
+        assert_ne!(long("a"), long("b"));
+    }
+}

@@ -1,0 +1,319 @@
+//! The threads that index, for all databases of a process together.
+//!
+//! Whoever has something to do stands in line. A thread takes the first, lets it take one turn, and
+//! sends it to the end of the line when it has more to do. So a few threads serve any number of
+//! indexes, none waits for ever, and an index at rest costs no thread. The line is kept in order by
+//! priority: low ones let so many others go before them, but not all.
+//!
+//! Invariant: nobody is in line twice, nor in line while it has its turn, as long as it enqueues itself
+//! only when it is neither ([`Worker::take_turn`] tells what it wants next).
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use platform::{Clock, thread_priority};
+use wire::IndexPriority;
+
+/// Something that is done in turns.
+pub(crate) trait Worker: Send + Sync {
+    /// Where it stands in line.
+    fn priority(&self) -> IndexPriority;
+
+    /// Does one turn. Never called by two threads at once.
+    fn take_turn(self: Arc<Self>) -> NextTurn;
+}
+
+/// What a worker wants after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextTurn {
+    /// To stand in line again.
+    InLine,
+    /// To stand in line again after that time.
+    After(Duration),
+    /// Nothing, until it enqueues itself.
+    None,
+}
+
+/// The pool. Its threads end when the last handle is dropped, each after the turn that it gives.
+#[derive(Clone)]
+pub struct IndexingPool {
+    owner: Arc<Owner>,
+}
+
+struct Owner {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Arc<dyn Clock>,
+    threads_max: usize,
+    line: Mutex<Line>,
+    changed: Condvar,
+}
+
+/// A place in line, then a number that makes it unique.
+type Place = (u64, u64);
+
+#[derive(Default)]
+struct Line {
+    waiting: BTreeMap<Place, Arc<dyn Worker>>,
+    /// Those that come into line at a time of the clock.
+    resting: BTreeMap<(Duration, u64), Arc<dyn Worker>>,
+    /// How many came into line so far.
+    number: u64,
+    threads: usize,
+    /// Threads that wait for something to do.
+    free: usize,
+    is_closed: bool,
+}
+
+/// How many who come later go before one of this priority.
+fn places_given_away(priority: IndexPriority) -> u64 {
+    match priority {
+        IndexPriority::High => 0,
+        IndexPriority::Normal => 8,
+        IndexPriority::Low => 64,
+    }
+}
+
+impl IndexingPool {
+    /// A pool of at most `threads_max` threads, which start when they are needed first.
+    pub fn new(clock: Arc<dyn Clock>, threads_max: usize) -> Self {
+        let shared = Shared {
+            clock,
+            threads_max: threads_max.max(1),
+            line: Mutex::default(),
+            changed: Condvar::new(),
+        };
+        Self { owner: Arc::new(Owner { shared: Arc::new(shared) }) }
+    }
+
+    /// Puts a worker in line.
+    pub(crate) fn enqueue(&self, worker: Arc<dyn Worker>) {
+        let shared = &self.owner.shared;
+        let mut line = shared.lock();
+        line.enqueue(worker);
+        shared.see_to_a_thread(&mut line);
+    }
+
+    /// Puts a worker in line after some time.
+    pub(crate) fn enqueue_after(&self, rest: Duration, worker: Arc<dyn Worker>) {
+        let shared = &self.owner.shared;
+        let mut line = shared.lock();
+        line.rest(shared.clock.monotonic() + rest, worker);
+        shared.see_to_a_thread(&mut line);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let line = {
+            let mut line = self.shared.lock();
+            line.is_closed = true;
+            (std::mem::take(&mut line.waiting), std::mem::take(&mut line.resting))
+        };
+        self.shared.changed.notify_all();
+        // Workers may own what locks the line when it goes.
+        drop(line);
+    }
+}
+
+impl Line {
+    fn enqueue(&mut self, worker: Arc<dyn Worker>) {
+        self.number += 1;
+        let place = self.number + places_given_away(worker.priority());
+        self.waiting.insert((place, self.number), worker);
+    }
+
+    fn rest(&mut self, until: Duration, worker: Arc<dyn Worker>) {
+        self.number += 1;
+        self.resting.insert((until, self.number), worker);
+    }
+
+    /// Brings those into line whose rest is over.
+    fn wake(&mut self, now: Duration) {
+        while let Some(entry) = self.resting.first_entry()
+            && entry.key().0 <= now
+        {
+            let worker = entry.remove();
+            self.enqueue(worker);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes a thread, or starts one.
+    fn see_to_a_thread(self: &Arc<Self>, line: &mut Line) {
+        if line.free == 0 && line.threads < self.threads_max {
+            let shared = Arc::clone(self);
+            let number = line.threads + 1;
+            let builder = thread::Builder::new().name(format!("indexing {number}"));
+            if builder.spawn(move || shared.run()).is_ok() {
+                line.threads += 1;
+            }
+            // Without a new thread those that there are come to it; without any, the next who comes
+            // into line tries again.
+        }
+        self.changed.notify_one();
+    }
+
+    fn run(&self) {
+        thread_priority::step_back();
+        while let Some(worker) = self.next() {
+            let next = Arc::clone(&worker).take_turn();
+            let mut line = self.lock();
+            match next {
+                NextTurn::InLine => line.enqueue(worker),
+                NextTurn::After(rest) => line.rest(self.clock.monotonic() + rest, worker),
+                NextTurn::None => {
+                    drop(line);
+                    // It may be the last owner of a whole database.
+                    drop(worker);
+                }
+            }
+        }
+    }
+
+    /// The first in line; waits for one. `None` when the pool is closed.
+    fn next(&self) -> Option<Arc<dyn Worker>> {
+        let mut line = self.lock();
+        loop {
+            if line.is_closed {
+                return None;
+            }
+            let now = self.clock.monotonic();
+            line.wake(now);
+            if let Some((_, worker)) = line.waiting.pop_first() {
+                return Some(worker);
+            }
+            let rest = line.resting.first_key_value().map(|((until, _), _)| *until - now);
+            line.free += 1;
+            line = match rest {
+                None => self.changed.wait(line).unwrap_or_else(PoisonError::into_inner),
+                Some(rest) => {
+                    let waited = self.changed.wait_timeout(line, rest);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            line.free -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use platform::Platform;
+
+    use super::*;
+
+    struct Turns {
+        name: &'static str,
+        priority: IndexPriority,
+        left: Mutex<usize>,
+        told: Sender<&'static str>,
+    }
+
+    impl Worker for Turns {
+        fn priority(&self) -> IndexPriority {
+            self.priority
+        }
+
+        fn take_turn(self: Arc<Self>) -> NextTurn {
+            self.told.send(self.name).unwrap();
+            let mut left = self.left.lock().unwrap();
+            *left -= 1;
+            if *left == 0 { NextTurn::None } else { NextTurn::InLine }
+        }
+    }
+
+    /// Keeps the only thread until it is told to go on.
+    struct Gate(Mutex<Receiver<()>>);
+
+    impl Worker for Gate {
+        fn priority(&self) -> IndexPriority {
+            IndexPriority::High
+        }
+
+        fn take_turn(self: Arc<Self>) -> NextTurn {
+            self.0.lock().unwrap().recv().unwrap();
+            NextTurn::None
+        }
+    }
+
+    /// The order in which workers of one turn each or more have their turns on one thread.
+    fn order_of(workers: &[(&'static str, IndexPriority, usize)]) -> Vec<&'static str> {
+        let pool = IndexingPool::new(Platform::memory().clock, 1);
+        let (open, closed) = channel();
+        pool.enqueue(Arc::new(Gate(Mutex::new(closed))));
+        let (told, names) = channel();
+        for &(name, priority, turns) in workers {
+            let (left, told) = (Mutex::new(turns), told.clone());
+            pool.enqueue(Arc::new(Turns { name, priority, left, told }));
+        }
+        drop(told);
+        open.send(()).unwrap();
+        names.iter().collect()
+    }
+
+    #[test]
+    fn turns_go_round() {
+        let normal = IndexPriority::Normal;
+        let order = order_of(&[("a", normal, 3), ("b", normal, 1), ("c", normal, 2)]);
+        assert_eq!(order, ["a", "b", "c", "a", "c", "a"]);
+    }
+
+    #[test]
+    fn a_high_priority_goes_first_and_a_low_one_still_has_its_turn() {
+        let order = order_of(&[
+            ("low", IndexPriority::Low, 1),
+            ("normal", IndexPriority::Normal, 1),
+            ("high", IndexPriority::High, 200),
+        ]);
+        let place = |name: &str| order.iter().position(|known| *known == name).unwrap();
+        assert_eq!(order[0], "high");
+        assert!(place("normal") < 12, "{}", place("normal"));
+        assert!(12 < place("low") && place("low") < 70, "{}", place("low"));
+    }
+
+    #[test]
+    fn threads_are_as_many_as_allowed_and_no_more() {
+        let pool = IndexingPool::new(Platform::memory().clock, 3);
+        let (told, names) = channel();
+        for _ in 0..100 {
+            let (left, told) = (Mutex::new(5), told.clone());
+            pool.enqueue(Arc::new(Turns {
+                name: "x",
+                priority: IndexPriority::Normal,
+                left,
+                told,
+            }));
+        }
+        drop(told);
+        assert_eq!(names.iter().count(), 500);
+        assert!(pool.owner.shared.lock().threads <= 3);
+    }
+
+    #[test]
+    fn who_rests_comes_into_line_later() {
+        let pool = IndexingPool::new(Platform::memory().clock, 1);
+        let (told, names) = channel();
+        let worker = |name| {
+            let (left, told) = (Mutex::new(1), told.clone());
+            Arc::new(Turns { name, priority: IndexPriority::Normal, left, told })
+        };
+        pool.enqueue_after(Duration::from_millis(50), worker("rested"));
+        pool.enqueue(worker("at once"));
+        drop(told);
+        assert_eq!(names.iter().collect::<Vec<_>>(), ["at once", "rested"]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Indexes that stopped because of their files or the disk are opened again by themselves, after
+//! pauses that grow. What would fail the same way again waits for somebody: it can be reset.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use storage::StorageError;
+use wire::IndexPriority;
+
+use crate::{
+    error::IndexError,
+    index_set::{IndexSet, IndexSetEvent},
+    indexing_pool::{NextTurn, Worker},
+};
+
+/// How long to wait before an index is opened again, for the first time, the second …
+const PAUSES: [Duration; 6] = [
+    Duration::from_secs(2),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+    Duration::from_secs(900),
+    Duration::from_secs(3600),
+];
+/// An index that was well for so long begins with the first pause again.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(2 * 3600);
+
+/// How often an index was opened again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reopenings {
+    count: usize,
+    last: Duration,
+}
+
+impl Reopenings {
+    /// How long to wait before the next time; `None` when it was tried often enough.
+    pub(crate) fn next_pause(&mut self, now: Duration) -> Option<Duration> {
+        if FORGOTTEN_AFTER < now.saturating_sub(self.last) {
+            self.count = 0;
+        }
+        let pause = PAUSES.get(self.count).copied();
+        (self.count, self.last) = (self.count + 1, now);
+        pause
+    }
+}
+
+/// Whether the same files may be opened, or written, some time later.
+pub(crate) fn may_pass(error: &IndexError) -> bool {
+    match error {
+        IndexError::Directory { .. } => true,
+        IndexError::Storage(error) => storage_may_pass(error),
+        IndexError::Definition { .. }
+        | IndexError::Search(_)
+        | IndexError::Documents(_)
+        | IndexError::Corrupt { .. }
+        | IndexError::Panicked => false,
+    }
+}
+
+fn storage_may_pass(error: &StorageError) -> bool {
+    match error {
+        StorageError::Failed { reason } | StorageError::BuiltOnFailed { reason } => {
+            storage_may_pass(reason)
+        }
+        StorageError::DiskFull { .. }
+        | StorageError::TooManyUnflushed { .. }
+        | StorageError::GivenUp { .. }
+        | StorageError::Locked { .. }
+        | StorageError::Io { .. } => true,
+        _ => false,
+    }
+}
+
+/// What is to be done for a set of indexes on a thread of the pool.
+pub(crate) struct Chore {
+    pub(crate) set: Weak<IndexSet>,
+    pub(crate) key: String,
+    pub(crate) what: Errand,
+}
+
+/// See [`Chore`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Errand {
+    /// To let a replacement take its place.
+    Swap,
+    /// To open an index again.
+    Reopen,
+}
+
+/// How long to wait before a swap that failed is tried again.
+const REST_AFTER_SWAP: Duration = Duration::from_secs(5);
+
+impl Worker for Chore {
+    fn priority(&self) -> IndexPriority {
+        IndexPriority::High
+    }
+
+    fn take_turn(self: Arc<Self>) -> NextTurn {
+        let Some(set) = self.set.upgrade() else { return NextTurn::None };
+        match self.what {
+            Errand::Swap => match set.replace_when_caught_up(&self.key) {
+                Ok(_) => NextTurn::None,
+                // A broken environment is opened again, and then it comes to its swap anew.
+                Err(error) => match set.is_open_and_well(&self.key) {
+                    true if may_pass(&error) => NextTurn::After(REST_AFTER_SWAP),
+                    _ => NextTurn::None,
+                },
+            },
+            Errand::Reopen => {
+                set.reopen(&self.key);
+                NextTurn::None
+            }
+        }
+    }
+}
+
+impl IndexSet {
+    /// Sees to it that a broken index is opened again, or says that it is not.
+    pub(crate) fn reopen_later(&self, key: &str, name: &str, error: &IndexError) {
+        let pause = match may_pass(error) {
+            true => self.next_pause(key),
+            false => None,
+        };
+        self.report(&IndexSetEvent::Failed { index: name, error, again_after: pause });
+        if let Some(pause) = pause {
+            self.run_later(key, Errand::Reopen, pause);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_end_and_are_forgotten() {
+        let mut reopenings = Reopenings::default();
+        let mut now = Duration::from_secs(10);
+        for pause in PAUSES {
+            assert_eq!(reopenings.next_pause(now), Some(pause));
+            now += pause;
+        }
+        assert_eq!(reopenings.next_pause(now), None);
+        now += FORGOTTEN_AFTER + Duration::from_secs(1);
+        assert_eq!(reopenings.next_pause(now), Some(PAUSES[0]));
+    }
+}

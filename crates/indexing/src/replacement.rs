@@ -1,0 +1,223 @@
+//! Indexes whose definition changed: the new one is built beside the old one, which answers until the
+//! new one has caught up and takes its place.
+//!
+//! The swap is one transaction in the files of the new index ([`Index::end_replacement`]). What lies
+//! on disk before, during and after it is read by [`Arrangement::of`].
+
+use std::{path::Path, sync::Arc};
+
+use crate::{
+    error::IndexError,
+    index::{Index, IndexKind, mapper_of},
+    index_files::{self, IndexFiles, Owner},
+    index_opening::OpenedPair,
+    index_set::{IndexSet, IndexSetEvent},
+    static_definition::REPLACEMENT_PREFIX,
+};
+
+/// The key of the index that is to take the place of the one of this key.
+pub(crate) fn replacement_key(key: &str) -> String {
+    format!("{}{key}", REPLACEMENT_PREFIX.to_lowercase())
+}
+
+/// The key of the index whose place the one of this key is to take.
+pub(crate) fn replaced_key(key: &str) -> Option<&str> {
+    let (prefix, rest) = key.split_at_checked(REPLACEMENT_PREFIX.len())?;
+    prefix.eq_ignore_ascii_case(REPLACEMENT_PREFIX).then_some(rest)
+}
+
+/// What to do with the two places of an index's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrangement {
+    /// These files answer; nothing is being built.
+    Answers(usize),
+    /// These files answer although the definition has changed since.
+    Outdated(usize),
+    /// There is nothing that can answer.
+    Nothing,
+}
+
+impl Arrangement {
+    fn of(found: &[Option<IndexFiles>; 2], kind: &IndexKind) -> Self {
+        let at = |is_it: &dyn Fn(&IndexFiles) -> bool| {
+            found.iter().position(|files| files.as_ref().is_some_and(is_it))
+        };
+        let has_owner = |files: &IndexFiles| matches!(files.owner, Some(Owner::Static(_)));
+        if let Some(place) = at(&|files| !files.is_replacement && files.serves(kind)) {
+            return Self::Answers(place);
+        }
+        if let Some(place) = at(&|files| !files.is_replacement && has_owner(files)) {
+            return Self::Outdated(place);
+        }
+        // The one that it was to replace was deleted or cannot be read.
+        at(&|files| files.serves(kind)).map_or(Self::Nothing, Self::Answers)
+    }
+}
+
+impl IndexSet {
+    /// Opens what is on disk of an index that an application defined.
+    pub(crate) fn open_pair(
+        &self,
+        key: &str,
+        name: &str,
+        kind: &IndexKind,
+    ) -> Result<OpenedPair, IndexError> {
+        let places = self.places_of(key);
+        let (mut found, mut failure) = ([None, None], None);
+        for (files, place) in found.iter_mut().zip(&places) {
+            match self.open_place(place) {
+                Ok(opened) => *files = opened,
+                Err(error) => failure = Some(error),
+            }
+        }
+        let arrangement = Arrangement::of(&found, kind);
+        if arrangement == Arrangement::Nothing
+            && let Some(failure) = failure
+        {
+            found.into_iter().flatten().for_each(IndexFiles::close);
+            return Err(failure);
+        }
+        let mut take = |place: usize| found[place].take().expect("it was found there");
+        match arrangement {
+            Arrangement::Answers(place) => {
+                let files = take(place);
+                if files.is_replacement {
+                    index_files::end_replacement(&files.environment)?;
+                }
+                self.empty_place(&places[1 - place], found[1 - place].take())?;
+                let files = IndexFiles { is_replacement: false, ..files };
+                let answering = self.start(key, name, kind.clone(), files)?;
+                Ok(OpenedPair { answering, building: None })
+            }
+            Arrangement::Outdated(place) => {
+                let files = take(place);
+                let old = old_kind(&files, kind);
+                let answering = self.start(key, name, old, files)?;
+                let beside = found[1 - place].take();
+                let building = self.open_replacement(key, name, kind, &places[1 - place], beside);
+                Ok(OpenedPair { answering, building: Some(building) })
+            }
+            Arrangement::Nothing => {
+                for (files, place) in found.iter_mut().zip(&places) {
+                    self.empty_place(place, files.take())?;
+                }
+                let files = self.begin(&places[0], kind, false)?;
+                let answering = self.start(key, name, kind.clone(), files)?;
+                Ok(OpenedPair { answering, building: None })
+            }
+        }
+    }
+
+    /// Opens the files of a replacement, or makes them when there are none, or others.
+    fn open_replacement(
+        &self,
+        key: &str,
+        name: &str,
+        kind: &IndexKind,
+        place: &Path,
+        found: Option<IndexFiles>,
+    ) -> Result<Index, IndexError> {
+        let files = match found {
+            Some(files) if files.serves(kind) => files,
+            other => {
+                other.into_iter().for_each(IndexFiles::close);
+                self.begin(place, kind, true)?
+            }
+        };
+        self.start(&replacement_key(key), name, kind.clone(), files)
+    }
+
+    /// Builds an index of a changed definition beside the one that answers.
+    pub(crate) fn begin_replacement(
+        &self,
+        key: &str,
+        old: &Index,
+        kind: &IndexKind,
+    ) -> Result<Index, IndexError> {
+        mapper_of(kind, self.scripts())?;
+        let used = &old.environment().options().directory;
+        let place = self.places_of(key).into_iter().find(|place| place != used);
+        let place = place.expect("there are two places");
+        self.open_replacement(key, old.own_name(), kind, &place, None)
+    }
+
+    /// Closes the index that is to take the place of another, and deletes its files.
+    pub(crate) fn drop_replacement(&self, key: &str) -> Result<bool, IndexError> {
+        let (index, faulty) = self.unlist(&replacement_key(key));
+        let Some(index) = index else { return Ok(faulty.is_some()) };
+        let place = index.environment().options().directory.clone();
+        index.close();
+        index_files::delete(self.disk(), &place)?;
+        Ok(true)
+    }
+
+    /// Lets the index that is being built take the place of the one of this name now, finished or not.
+    /// `false` when none is being built.
+    ///
+    /// # Errors
+    ///
+    /// Those of its files; nothing has changed then.
+    pub fn replace_now(&self, name: &str) -> Result<bool, IndexError> {
+        let _changing = self.change();
+        self.swap(&model::lower_case(name), |_| true)
+    }
+
+    /// As [`IndexSet::replace_now`], if the index is still one that may.
+    pub(crate) fn replace_when_caught_up(&self, key: &str) -> Result<bool, IndexError> {
+        let _changing = self.change();
+        self.swap(key, |index| !index.record().has_failed && !index.is_broken())
+    }
+
+    fn swap(&self, key: &str, may: impl FnOnce(&Index) -> bool) -> Result<bool, IndexError> {
+        let Some(new) = self.get(&replacement_key(key)).filter(|new| may(new)) else {
+            return Ok(false);
+        };
+        new.end_replacement()?;
+        let old = self.list_in_place(key, &new);
+        if let Some(old) = old {
+            let place = old.environment().options().directory.clone();
+            old.give_waiters_to(&new);
+            old.close();
+            // What stays behind is deleted when the database is opened again.
+            drop(index_files::delete(self.disk(), &place));
+        }
+        self.report(&IndexSetEvent::Replaced { index: new.name() });
+        Ok(true)
+    }
+
+    /// The index that answers in the place of this one, if another has taken it meanwhile.
+    pub fn current(&self, index: Arc<Index>) -> Arc<Index> {
+        match index.is_closed() {
+            true => self.get(index.own_name()).unwrap_or(index),
+            false => index,
+        }
+    }
+}
+
+/// The definition that files were made after, with the lock, priority and state of the newest.
+fn old_kind(files: &IndexFiles, newest: &IndexKind) -> IndexKind {
+    match (&files.owner, newest) {
+        (Some(Owner::Static(old)), IndexKind::Static(newest)) => {
+            let mut kind = old.clone();
+            kind.lock_mode = newest.lock_mode;
+            kind.priority = newest.priority;
+            kind.state = newest.state;
+            IndexKind::Static(kind)
+        }
+        _ => newest.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_replacements_lead_back() {
+        assert_eq!(replacement_key("users/byname"), "replacementof/users/byname");
+        assert_eq!(replaced_key("replacementof/users/byname"), Some("users/byname"));
+        assert_eq!(replaced_key("ReplacementOf/X"), Some("X"));
+        assert_eq!(replaced_key("users/byname"), None);
+        assert_eq!(replaced_key("é"), None);
+    }
+}

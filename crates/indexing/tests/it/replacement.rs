@@ -1,0 +1,195 @@
+//! A definition that changes again and again while the power goes: whatever is cut off, one index of
+//! the name answers, it is one of the definitions that there were, and in the end it is the newest.
+#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use blittable::{ParseLimits, parse_document};
+use documents::{
+    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
+};
+use indexing::{Index, IndexSet, IndexSetContext, IndexingPool};
+use model::{DatabaseId, DocumentId};
+use platform::{
+    Platform,
+    simulated::{Random, Survival},
+};
+use script::ScriptPool;
+use search::IndexReader;
+use storage::{Environment, EnvironmentOptions};
+use wire::{IndexDefinition, RecordedIndexes};
+
+const HISTORIES: u64 = 25;
+const CUTS: u64 = 12;
+const DOCUMENTS: usize = 12;
+/// Operations of the disk after which the power goes, at most.
+const OPERATIONS_MAX: u64 = 120;
+/// How long something in the background may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Documents that are never lost, and the definition as the record of the database has it.
+struct Stage {
+    platform: Platform,
+    documents: Arc<Environment>,
+    version: u64,
+}
+
+fn definition(version: u64) -> IndexDefinition {
+    IndexDefinition {
+        name: "I".to_owned(),
+        maps: vec![format!("from u in docs.Users select new {{ V{version} = u.Name }}")],
+        ..IndexDefinition::default()
+    }
+}
+
+impl Stage {
+    fn new() -> Self {
+        let platform = Platform::memory();
+        let documents = Environment::open(&platform, EnvironmentOptions::new("database")).unwrap();
+        let mut tx = documents.write().unwrap();
+        let identity =
+            DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
+        initialize(&mut tx, identity).unwrap();
+        let entropy = platform.entropy.as_ref();
+        let context = WriteContext { now: platform.clock.now(), entropy };
+        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        for number in 0..DOCUMENTS {
+            let json = format!(r#"{{"Name":"n{number}","@metadata":{{"@collection":"Users"}}}}"#);
+            let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+            let id = RequestedId::Exactly(DocumentId::new(format!("users/{number}")).unwrap());
+            writer.put(&id, &ExpectedVersion::Any, &body).unwrap();
+        }
+        writer.finish().unwrap();
+        tx.commit().unwrap();
+        Self { platform, documents, version: 1 }
+    }
+
+    /// The indexes on that disk, and a way to hear of swaps.
+    fn open(&self, disk: &Platform) -> (Arc<IndexSet>, mpsc::Receiver<()>) {
+        let (told, swaps) = mpsc::channel();
+        let told = Mutex::new(told);
+        let set = IndexSet::new(IndexSetContext {
+            platform: Platform { clock: Arc::clone(&self.platform.clock), ..disk.clone() },
+            documents: Arc::clone(&self.documents),
+            directory: "/indexes".into(),
+            environment: EnvironmentOptions::new("/"),
+            on_open: Arc::new(|_| ()),
+            scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
+            pool: IndexingPool::new(Arc::clone(&self.platform.clock), 2),
+            on_event: Arc::new(move |_| told.lock().unwrap().send(()).unwrap_or(())),
+        });
+        self.follow(&set);
+        (set, swaps)
+    }
+
+    fn follow(&self, set: &IndexSet) {
+        let newest = definition(self.version);
+        let indexes = BTreeMap::from([(newest.name.clone(), newest)]);
+        set.follow_record(&RecordedIndexes { indexes, ..RecordedIndexes::default() });
+    }
+}
+
+/// The definition that the entries of an index were made after; `None` when it has none yet.
+fn version_of(index: &Index) -> Option<u64> {
+    let tx = index.read();
+    search::check(&tx).unwrap();
+    let reader = IndexReader::open(&tx).unwrap();
+    let fields = reader.fields().unwrap();
+    let versions: Vec<u64> =
+        fields.iter().filter_map(|field| field.name.strip_prefix('V')?.parse().ok()).collect();
+    assert!(versions.len() <= 1, "entries of one definition only: {versions:?}");
+    versions.first().copied()
+}
+
+fn entries_of(index: &Index) -> u64 {
+    IndexReader::open(&index.read()).unwrap().entry_count()
+}
+
+/// Waits for what others do in the background.
+fn wait_for(swaps: &mpsc::Receiver<()>, condition: impl Fn() -> bool) {
+    let mut waited = Duration::ZERO;
+    let step = Duration::from_millis(5);
+    while !condition() {
+        assert!(waited < PATIENCE, "it takes too long");
+        waited += step;
+        // An event, or some time.
+        let _event = swaps.recv_timeout(step);
+    }
+}
+
+#[test]
+fn a_changed_definition_survives_power_cuts_at_every_step() {
+    let (mut pairs, mut swapped) = (0, 0);
+    for seed in 1..=HISTORIES {
+        let mut random = Random::new(seed);
+        let simulation = Platform::simulated(seed);
+        let mut stage = Stage::new();
+        let mut complete = 0;
+        for _ in 0..CUTS {
+            let survivals = [
+                Survival::Nothing,
+                Survival::Everything,
+                Survival::Prefix,
+                Survival::RandomSubset,
+                Survival::Garbled,
+            ];
+            let survival = survivals[(random.next_u64() % 5) as usize];
+            let operations = 1 + random.next_u64() % OPERATIONS_MAX;
+            simulation.disk.cut_power_at_operation(operations, survival);
+            let (set, swaps) = stage.open(&simulation.platform);
+            while !simulation.disk.is_power_lost() {
+                if random.next_u64().is_multiple_of(2) {
+                    stage.version += 1;
+                }
+                stage.follow(&set);
+                // Now and then it is given the time to catch up, now and then not.
+                if random.next_u64().is_multiple_of(2) {
+                    let newest = stage.version;
+                    let is_settled = || {
+                        let index = set.get("I");
+                        let done = set.get("ReplacementOf/I").is_none()
+                            && index.is_some_and(|index| version_of(&index) == Some(newest));
+                        done || simulation.disk.is_power_lost()
+                            || !set.faulty().is_empty()
+                            || set.all().iter().any(|index| index.failure().is_some())
+                    };
+                    wait_for(&swaps, is_settled);
+                    swapped += 1;
+                }
+                if random.next_u64().is_multiple_of(4) {
+                    break;
+                }
+            }
+            set.close();
+            drop(set);
+            simulation.disk.restart().unwrap();
+            // What is there now answers: paused, so that nothing is caught up before one looks.
+            let (set, _) = stage.open(&simulation.platform);
+            set.pause();
+            let index = set.get("I").unwrap_or_else(|| panic!("seed {seed}: {:?}", set.faulty()));
+            pairs += usize::from(set.get("ReplacementOf/I").is_some());
+            if let Some(version) = version_of(&index)
+                && entries_of(&index) == DOCUMENTS as u64
+            {
+                assert!(complete <= version, "seed {seed}: an older index came back");
+                complete = version;
+            }
+            set.close();
+        }
+        let (set, swaps) = stage.open(&simulation.platform);
+        let newest = stage.version;
+        wait_for(&swaps, || {
+            let index = set.get("I").unwrap();
+            set.get("ReplacementOf/I").is_none()
+                && version_of(&index) == Some(newest)
+                && entries_of(&index) == DOCUMENTS as u64
+        });
+        let places = simulation.platform.disk.list("/indexes".as_ref()).unwrap();
+        assert!(places.len() <= 2, "seed {seed}: {places:?}");
+    }
+    assert!(20 < pairs && 20 < swapped, "the story is too dull: {pairs} pairs, {swapped} swaps");
+}
