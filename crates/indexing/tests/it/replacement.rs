@@ -16,7 +16,7 @@ use indexing::{Index, IndexSet, IndexSetContext, IndexingPool};
 use model::{DatabaseId, DocumentId};
 use platform::{
     Platform,
-    simulated::{Random, Survival},
+    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random, Survival},
 };
 use script::ScriptPool;
 use search::IndexReader;
@@ -54,18 +54,25 @@ impl Stage {
         let identity =
             DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
         initialize(&mut tx, identity).unwrap();
-        let entropy = platform.entropy.as_ref();
-        let context = WriteContext { now: platform.clock.now(), entropy };
-        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        tx.commit().unwrap();
+        let stage = Self { platform, documents, version: 1 };
         for number in 0..DOCUMENTS {
-            let json = format!(r#"{{"Name":"n{number}","@metadata":{{"@collection":"Users"}}}}"#);
-            let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
-            let id = RequestedId::Exactly(DocumentId::new(format!("users/{number}")).unwrap());
-            writer.put(&id, &ExpectedVersion::Any, &body).unwrap();
+            stage.put(&format!("users/{number}"), &format!("n{number}"));
         }
+        stage
+    }
+
+    fn put(&self, id: &str, name: &str) {
+        let mut tx = self.documents.write().unwrap();
+        let entropy = self.platform.entropy.as_ref();
+        let context = WriteContext { now: self.platform.clock.now(), entropy };
+        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        let json = format!(r#"{{"Name":"{name}","@metadata":{{"@collection":"Users"}}}}"#);
+        let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
+        let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
+        writer.put(&id, &ExpectedVersion::Any, &body).unwrap();
         writer.finish().unwrap();
         tx.commit().unwrap();
-        Self { platform, documents, version: 1 }
     }
 
     /// The indexes on that disk, and a way to hear of swaps.
@@ -192,4 +199,50 @@ fn a_changed_definition_survives_power_cuts_at_every_step() {
         assert!(places.len() <= 2, "seed {seed}: {places:?}");
     }
     assert!(20 < pairs && 20 < swapped, "the story is too dull: {pairs} pairs, {swapped} swaps");
+}
+
+#[test]
+fn an_index_whose_disk_failed_once_is_opened_again_by_itself() {
+    let simulation = Platform::simulated(1);
+    let stage = Stage::new();
+    let (set, swaps) = stage.open(&simulation.platform);
+    let is_complete = || {
+        set.get("I").is_some_and(|index| {
+            index.failure().is_none() && entries_of(&index) == DOCUMENTS as u64
+        })
+    };
+    wait_for(&swaps, is_complete);
+    let first = set.get("I").unwrap();
+    let writes = OperationFilter::Only(OperationKind::Write);
+    simulation.disk.fail_operation(1, writes, FaultKind::InputOutput, FaultSpan::Once);
+    stage.put("users/0", "changed");
+    wait_for(&swaps, || first.failure().is_some());
+    wait_for(&swaps, is_complete);
+    let index = set.get("I").unwrap();
+    assert!(!Arc::ptr_eq(&first, &index));
+    let last = index.last_etag_in(&stage.documents.read()).unwrap();
+    wait_for(&swaps, || index.progress() == last);
+}
+
+#[test]
+fn damaged_files_are_an_index_in_error_until_it_is_reset() {
+    let simulation = Platform::simulated(1);
+    let stage = Stage::new();
+    let (set, swaps) = stage.open(&simulation.platform);
+    let is_complete =
+        |set: &IndexSet| set.get("I").is_some_and(|index| entries_of(&index) == DOCUMENTS as u64);
+    wait_for(&swaps, || is_complete(&set));
+    set.close();
+    let data = std::path::Path::new("/indexes/i/corvus.data");
+    for header in 0..2 {
+        simulation.disk.flip_bit(data, header * 4096 + 100, 3).unwrap();
+        simulation.disk.flip_bit(data, header * 8192 + 20, 1).unwrap();
+    }
+    let (set, swaps) = stage.open(&simulation.platform);
+    let faulty = set.faulty();
+    assert_eq!(faulty.len(), 1, "it was damaged enough");
+    assert_eq!(faulty[0].name, "I");
+    assert!(set.reset("i").unwrap().is_ok());
+    wait_for(&swaps, || is_complete(&set));
+    assert!(set.faulty().is_empty());
 }
