@@ -423,6 +423,7 @@ impl IndexSet {
 
     /// Closes every index; none can be opened any more.
     pub fn close(&self) {
+        let _changing = self.change();
         let indexes = {
             let mut listed = self.lock();
             listed.is_closed = true;
