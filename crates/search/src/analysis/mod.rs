@@ -79,7 +79,7 @@ impl Analyzer {
         match self {
             Analyzer::LowerCaseKeyword => whole(text, &lower_case(text), sink),
             Analyzer::Keyword => whole(text, text, sink),
-            Analyzer::RavenStandard => standard_words(text, &mut without_gaps(sink)),
+            Analyzer::RavenStandard => raven_standard_words(text, sink),
             Analyzer::Standard => standard_words(text, &mut without_stop_words(sink)),
             Analyzer::Whitespace => split(text, is_no_space, &mut |token| sink(token)),
             Analyzer::LowerCaseWhitespace => split(text, is_no_space, &mut lower_cased(sink)),
@@ -145,14 +145,15 @@ fn without_stop_words(sink: &mut dyn FnMut(Token<'_>)) -> impl FnMut(Token<'_>) 
     }
 }
 
-/// Drops stop words as if they had not been there.
-fn without_gaps(sink: &mut dyn FnMut(Token<'_>)) -> impl FnMut(Token<'_>) {
+/// Words of [`standard`], lower-cased; stop words are dropped as if they had not been there. What
+/// counts is the word as the text has it: `it's` is none, though its term is `it`.
+fn raven_standard_words(text: &str, sink: &mut dyn FnMut(Token<'_>)) {
     let mut dropped = 0;
-    move |token: Token<'_>| {
-        if stop_words::is_stop_word(token.text) {
+    standard_words(text, &mut |token| {
+        if stop_words::is_stop_word(&lower_case(&text[token.start..token.end])) {
             dropped += 1;
         } else {
             sink(Token { position: token.position - dropped, ..token });
         }
-    }
+    });
 }

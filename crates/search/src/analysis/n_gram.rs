@@ -1,12 +1,12 @@
-//! Parts of words.
+//! Parts of words; stop words have none.
 
-use super::{Token, standard_words};
+use super::{Token, standard_words, without_stop_words};
 
 /// All parts of each standard word, the short ones first. Each is a place of its own.
 pub(super) fn n_grams(text: &str, min: u8, max: u8, sink: &mut dyn FnMut(Token<'_>)) {
     let mut position = 0;
     let mut boundaries = Vec::new();
-    standard_words(text, &mut |word| {
+    let mut parts = |word: Token<'_>| {
         boundaries.clear();
         boundaries.extend(word.text.char_indices().map(|(at, _)| at));
         boundaries.push(word.text.len());
@@ -17,5 +17,6 @@ pub(super) fn n_grams(text: &str, min: u8, max: u8, sink: &mut dyn FnMut(Token<'
                 position += 1;
             }
         }
-    });
+    };
+    standard_words(text, &mut without_stop_words(&mut parts));
 }

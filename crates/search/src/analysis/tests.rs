@@ -26,6 +26,8 @@ const CASES: &[Case] = &[
             ),
         ],
     ),
+    ("it's That's dog's no's I.T. the", &[("rs", &["dog", "it", "no", "that"]), ("s", &["dog"])]),
+    ("The fig", &[("n", &["fi", "fig", "ig"])]),
     (" Hello ", &[("lk", &[" hello "]), ("k", &[" Hello "]), ("rs", &["hello"])]),
     ("5", &[("lw rs s w", &["5"]), ("n si st", &[])]),
     ("-5", &[("rs", &["5"])]),
