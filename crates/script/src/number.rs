@@ -11,8 +11,9 @@ const PLAIN_EXPONENT_MIN: i32 = -4;
 
 /// The integer that `value` is, if it is one of 64 bits.
 pub fn whole(value: f64) -> Option<i64> {
-    // 2^63 itself does not fit; -2^63 does.
-    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&value);
+    // 2^63 is what a script sees of the largest integer, which many documents have for "no limit": the
+    // cast gives that one back.
+    let fits = (-9_223_372_036_854_775_808.0..=9_223_372_036_854_775_808.0).contains(&value);
     (fits && value.fract() == 0.0).then_some(value as i64)
 }
 
@@ -61,7 +62,8 @@ mod tests {
             (-0.0, Some(0)),
             (1e16, Some(10_000_000_000_000_000)),
             (-(2f64.powi(63)), Some(i64::MIN)),
-            (2f64.powi(63), None),
+            (2f64.powi(63), Some(i64::MAX)),
+            (1.5e19, None),
             (f64::NAN, None),
             (f64::INFINITY, None),
             (0.5, None),
