@@ -144,6 +144,20 @@ impl AutoField {
     }
 }
 
+impl AutoFieldSource {
+    /// Whether both find the same values: a name in quotes is a path of one step.
+    fn is_same_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Path { path, .. }, Self::Path { path: other, .. })
+                if !path.contains(['.', '[']) =>
+            {
+                path == other
+            }
+            _ => self == other,
+        }
+    }
+}
+
 impl AutoIndexDefinition {
     /// The definition that has these fields; those of the same source become one.
     pub fn new(collection: impl Into<String>, fields: impl IntoIterator<Item = AutoField>) -> Self {
@@ -165,7 +179,7 @@ impl AutoIndexDefinition {
     }
 
     fn add(&mut self, field: AutoField) {
-        match self.fields.iter_mut().find(|known| known.source == field.source) {
+        match self.fields.iter_mut().find(|known| known.source.is_same_as(&field.source)) {
             Some(known) => known.ways = known.ways.union(field.ways),
             None => self.fields.push(field),
         }
@@ -214,7 +228,7 @@ impl AutoIndexDefinition {
             && wanted.fields.iter().all(|field| {
                 self.fields
                     .iter()
-                    .any(|own| own.source == field.source && own.ways.covers(field.ways))
+                    .any(|own| own.source.is_same_as(&field.source) && own.ways.covers(field.ways))
             })
     }
 
@@ -246,7 +260,8 @@ impl AutoIndexDefinition {
             (None, Some(_)) => return Some("It does not group documents".to_owned()),
         }
         wanted.fields.iter().find_map(|field| {
-            let Some(own) = self.fields.iter().find(|own| own.source == field.source) else {
+            let Some(own) = self.fields.iter().find(|own| own.source.is_same_as(&field.source))
+            else {
                 return Some(format!("The following field is missing: {}", field.name()));
             };
             if own.ways.covers(field.ways) {
@@ -310,6 +325,16 @@ mod tests {
         let (latitude, longitude) = (latitude.to_owned(), longitude.to_owned());
         let source = AutoFieldSource::Point { latitude, longitude };
         AutoField { source, ways: AutoFieldWays::default() }
+    }
+
+    #[test]
+    fn quotes_make_no_other_field_of_a_name() {
+        let searched = AutoIndexDefinition::new("U", [with(quoted("Name"), &["search"])]);
+        let plain = AutoIndexDefinition::new("U", [path("Name")]);
+        assert!(searched.covers(&plain));
+        assert_eq!(searched.extended_by(&plain).name(), "Auto/U/BySearch('Name')");
+        let of_a_member = AutoIndexDefinition::new("U", [path("A.B")]);
+        assert!(!of_a_member.covers(&AutoIndexDefinition::new("U", [quoted("A.B")])));
     }
 
     #[test]

@@ -120,13 +120,13 @@ impl Mapper for AutoMap {
     ) -> Result<(), MapError> {
         entries.begin_entry();
         for field in &self.fields {
-            let values = values_of(document, &field.path)?;
+            let (values, is_list) = values_of(document, &field.path)?;
             if values.is_empty() {
                 continue;
             }
             for (name, options) in &field.targets {
                 let target = entries.field(name, options.clone())?;
-                add_all(entries, &target, &values)?;
+                add_all(entries, &target, &values, is_list)?;
             }
         }
         self.places.iter().try_for_each(|place| place.add(document, entries))
@@ -197,11 +197,12 @@ fn add_all(
     entries: &mut EntryWriter<'_>,
     field: &Field,
     values: &[IndexValue<'_>],
+    is_list: bool,
 ) -> Result<(), IndexError> {
     let has_words = field.options().has_words();
     for value in values {
         // Among words null is no word; alone it can be asked for.
-        if has_words && 1 < values.len() && *value == IndexValue::Null {
+        if has_words && is_list && *value == IndexValue::Null {
             continue;
         }
         entries.add(field, value)?;
@@ -217,25 +218,28 @@ fn text_of<'v>(value: &'v IndexValue<'_>) -> Option<&'v str> {
     match value {
         IndexValue::Null => None,
         IndexValue::Word(word) => Some(word),
+        IndexValue::Object(json) => Some(json),
         IndexValue::Text(text)
         | IndexValue::Number { text, .. }
         | IndexValue::Time { text, .. } => Some(text),
     }
 }
 
-/// What a path finds in a document, its metadata as the server shows it included.
+/// What a path finds in a document, its metadata as the server shows it included; and whether it is
+/// elements of an array.
 fn values_of<'d>(
     document: &DocumentRow<'d>,
     path: &FieldPath,
-) -> Result<Vec<IndexValue<'d>>, IndexError> {
+) -> Result<(Vec<IndexValue<'d>>, bool), IndexError> {
     let mut values = Vec::new();
     if let Some(value) = kept_metadata(document, path)? {
         values.push(value);
-        return Ok(values);
+        return Ok((values, false));
     }
     let found = path.find(document.body().root()).map_err(documents::DocumentError::from)?;
     collect(&found, &mut values).map_err(documents::DocumentError::from)?;
-    Ok(values)
+    let is_list = matches!(found, Found::List(_) | Found::One(Value::Array(_)));
+    Ok((values, is_list))
 }
 
 /// The metadata that is kept beside the body.

@@ -86,11 +86,6 @@ impl<'a> EntryWriter<'a> {
         self.entries.references.push(id.to_owned());
     }
 
-    /// Whether the entry that was begun last has no values.
-    pub fn is_entry_empty(&mut self) -> bool {
-        self.entries.current().is_empty()
-    }
-
     /// The field of that name. The options of its first call count.
     ///
     /// # Errors
@@ -111,6 +106,7 @@ impl<'a> EntryWriter<'a> {
             IndexValue::Null => entry.null(field),
             IndexValue::Text(text) => entry.text(field, text),
             IndexValue::Word(word) => entry.text(field, word),
+            IndexValue::Object(json) => add_unanalyzed(entry, field, json),
             IndexValue::Number { text, long, double } => {
                 add_unanalyzed(entry, field, text);
                 entry.number_only(field, *long, *double);
@@ -137,7 +133,7 @@ impl<'a> EntryWriter<'a> {
     }
 }
 
-/// Numbers and dates keep their case where a field is one term; words are taken apart like any text.
+/// Numbers, dates and objects keep their case where a field is one term; words are taken apart like any text.
 fn add_unanalyzed(entry: &mut EntryBuilder, field: &Field, text: &str) {
     if field.options().has_words() {
         entry.text(field, text);

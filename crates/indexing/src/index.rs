@@ -307,6 +307,11 @@ impl Index {
         self.core.mapper.fields()
     }
 
+    /// Whether documents may name further fields.
+    pub fn has_created_fields(&self) -> bool {
+        self.core.mapper.has_created_fields()
+    }
+
     /// The newest entries.
     pub fn read(&self) -> ReadTransaction {
         self.core.environment.read()

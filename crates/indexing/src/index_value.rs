@@ -46,6 +46,8 @@ pub enum IndexValue<'a> {
         /// The moment, in UTC.
         ticks: i64,
     },
+    /// An object, as JSON.
+    Object(String),
 }
 
 impl<'a> IndexValue<'a> {
@@ -138,7 +140,7 @@ fn for_each_at<'a>(
         }
         Value::String(text) => IndexValue::of_text(text.as_cow()?),
         Value::Array(array) => return for_each_element(array, depth, each),
-        Value::Object(_) => IndexValue::Text(Cow::Owned(json_of(value)?)),
+        Value::Object(_) => IndexValue::Object(json_of(value)?),
     });
     Ok(())
 }
@@ -172,6 +174,7 @@ mod tests {
             IndexValue::Null => "null".to_owned(),
             IndexValue::Text(text) => format!("{text:?}"),
             IndexValue::Word(word) => word.to_owned(),
+            IndexValue::Object(json) => format!("object {json}"),
             IndexValue::Number { text, long, double } => format!("{text}/{long}/{double}"),
             IndexValue::Time { text, ticks } => format!("{text}@{ticks}"),
         }
@@ -221,7 +224,7 @@ mod tests {
                 "2020-01-02T01:04:05.0000000Z@637135238450000000",
             ),
             (r#""01:02:03""#, r#""01:02:03""#),
-            (r#"{"A":1}"#, r#""{\"A\":1}""#),
+            (r#"{"A":1}"#, r#"object {"A":1}"#),
         ] {
             assert_eq!(values_of(json), [expected], "{json}");
         }

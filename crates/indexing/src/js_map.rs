@@ -93,6 +93,10 @@ impl Mapper for JsMap {
         self.options.keys().cloned().collect()
     }
 
+    fn has_created_fields(&self) -> bool {
+        self.script.fields().iter().any(|fields| fields.has_others)
+    }
+
     fn map<'a>(
         &'a self,
         document: &DocumentRow<'a>,
@@ -157,33 +161,42 @@ fn script_document(document: &DocumentRow<'_>) -> ScriptDocument {
 impl JsMap {
     fn write(&self, entry: &IndexEntry, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
         entries.begin_entry();
-        entry.fields.iter().try_for_each(|field| self.write_field(field, entries))?;
-        if entries.is_entry_empty() {
+        let mut has_values = false;
+        for field in &entry.fields {
+            has_values |= self.write_field(field, entries)?;
+        }
+        // A value without terms, such as an array without elements, makes an entry all the same.
+        if !has_values {
             entries.drop_entry();
         }
         Ok(())
     }
 
+    /// Whether there is a value.
     fn write_field(
         &self,
         given: &IndexField,
         entries: &mut EntryWriter<'_>,
-    ) -> Result<(), MapError> {
+    ) -> Result<bool, MapError> {
         let mut options = self.options_of(given)?;
         let value = match &given.value {
             FieldValue::Plain(value) => value,
             spatial => {
                 options.spatial = Some(options.spatial.unwrap_or_default());
                 let field = entries.field(&given.name, options)?;
-                return add_spatial(&field, spatial, entries)
-                    .map_err(|message| MapError::Document { message });
+                add_spatial(&field, spatial, entries)
+                    .map_err(|message| MapError::Document { message })?;
+                return Ok(true);
             }
         };
         let field = entries.field(&given.name, options)?;
         let document = document_of(value)?;
         let root = document.as_view().root();
-        let Some(value) = root.get(VALUE).map_err(DocumentError::from)? else { return Ok(()) };
-        add(&field, &value, entries)
+        let Some(value) = root.get(VALUE).map_err(DocumentError::from)? else {
+            return Ok(false);
+        };
+        add(&field, &value, entries)?;
+        Ok(true)
     }
 
     /// The options of a field; those that the script gave with the value count first.

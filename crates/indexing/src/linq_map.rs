@@ -104,6 +104,10 @@ impl Mapper for LinqMap {
         self.options.keys().filter(|name| *name != CREATED_FIELDS).cloned().collect()
     }
 
+    fn has_created_fields(&self) -> bool {
+        self.options.contains_key(CREATED_FIELDS)
+    }
+
     fn map<'a>(
         &'a self,
         document: &DocumentRow<'a>,
@@ -173,19 +177,17 @@ impl LinqMap {
         output: &Output<'_, '_>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        // A place that is nowhere keeps its entry all the same.
-        let keeps_empty = self.empty.missing_as_null
-            || self.empty.keeps_entries
-            || output.fields().any(|(_, value)| is_spatial(value));
-        if output.is_empty() && !keeps_empty {
+        let keeps_empty = self.empty.missing_as_null || self.empty.keeps_entries;
+        // A value without terms, such as an array without elements or a place that is nowhere, makes an
+        // entry all the same.
+        let makes_fields =
+            output.fields().any(|(name, value)| name == CREATED_FIELDS || is_spatial(value));
+        if output.is_empty() && !makes_fields && !keeps_empty {
             return Ok(());
         }
         entries.begin_entry();
         for (name, value) in output.fields() {
             self.write_field(name, value, entries)?;
-        }
-        if entries.is_entry_empty() && !keeps_empty {
-            entries.drop_entry();
         }
         Ok(())
     }

@@ -22,6 +22,11 @@ pub trait Mapper: Send + Sync {
     /// The fields of its entries that are known without a document, in their order.
     fn fields(&self) -> Vec<String>;
 
+    /// Whether documents may name further fields.
+    fn has_created_fields(&self) -> bool {
+        false
+    }
+
     /// Gives the entries of a document to `entries`: none, one or many. Others are seen as `documents`
     /// sees them.
     ///

@@ -85,12 +85,16 @@ impl<'t, T: Transaction> Scope<'t, T> {
         Ok(Scope { tx, source: source.clone(), documents, collection_number })
     }
 
-    /// How many documents the plan chooses; `None` when they are not counted.
+    /// How many documents the plan chooses; `None` when there are some and they are not counted.
     fn total(&self, plan: &Plan) -> Result<Option<u64>, QueryError> {
         match &plan.ids {
             _ if self.documents == 0 => Ok(Some(0)),
             IdSelection::Everything => Ok(Some(self.documents)),
-            IdSelection::Listed(_) if plan.is_total_unknown => Ok(None),
+            // Whether there is anything at all is known at once.
+            IdSelection::Listed(list) if plan.is_total_unknown => {
+                let first = self.listed(list.clone(), false).next().transpose()?;
+                Ok(if first.is_some() { None } else { Some(0) })
+            }
             IdSelection::Listed(list) => {
                 let counted = self
                     .listed(list.clone(), false)

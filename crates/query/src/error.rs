@@ -41,6 +41,8 @@ pub enum Family {
     Documents,
     /// The query is fine but the files of the index could not be read.
     Index,
+    /// A regular expression is none.
+    Pattern,
     /// Somebody stopped it.
     Interrupted,
     /// A script of the query failed on a document.
@@ -157,6 +159,8 @@ impl QueryError {
             QueryError::Method { .. } => Family::NotSupported,
             QueryError::Documents(_) => Family::Documents,
             QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
+            QueryError::Index(SearchError::Pattern { .. }) => Family::Pattern,
+            QueryError::Index(SearchError::QueryTooDeep) => Family::InvalidQuery,
             QueryError::Index(_) => Family::Index,
             QueryError::Script(_) => Family::Script,
         }

@@ -4,7 +4,7 @@
 //! double at values as they are, a text at texts, a date at moments; `!=` and `not` choose every entry
 //! that the positive does not, those without the field included.
 
-use std::ops::Bound;
+use std::{mem::discriminant, ops::Bound};
 
 use indexing::time_field_name;
 use rql::{Comparison, Expression, Literal, MethodCall};
@@ -65,7 +65,7 @@ impl<'a> Conditions<'_, 'a> {
             parts.iter().map(|part| self.query(part, look)).collect::<Result<Vec<_>, _>>()
         };
         match condition {
-            Expression::And(parts) => Ok(Query::And(all(parts)?)),
+            Expression::And(parts) => self.all_of(parts, look),
             Expression::Or(parts) => Ok(Query::Or(all(parts)?)),
             Expression::Not(inner) => Ok(self.query(inner, look)?.not()),
             Expression::Literal(Literal::Bool(true)) => Ok(Query::All),
@@ -89,6 +89,52 @@ impl<'a> Conditions<'_, 'a> {
                 Err(self.asked.invalid("Unable to understand query"))
             }
         }
+    }
+
+    /// Two bounds of one field at the beginning are one range: where a document has several values, one
+    /// of them must lie inside.
+    fn all_of(&self, parts: &'a [Expression], look: Look) -> Result<Query, QueryError> {
+        let (range, rest) = match parts {
+            [first, second, rest @ ..] => match self.one_range(first, second, look)? {
+                Some(range) => (Some(range), rest),
+                None => (None, parts),
+            },
+            _ => (None, parts),
+        };
+        let mut queries: Vec<Query> = range.into_iter().collect();
+        for part in rest {
+            queries.push(self.query(part, look)?);
+        }
+        Ok(match queries.len() {
+            1 => queries.remove(0),
+            _ => Query::And(queries),
+        })
+    }
+
+    /// The range between a lower and an upper bound of the same field, in either order; `None` when this
+    /// is something else, or the bounds are of two types.
+    fn one_range(
+        &self,
+        first: &'a Expression,
+        second: &'a Expression,
+        look: Look,
+    ) -> Result<Option<Query>, QueryError> {
+        let (Some(first), Some(second)) = (bound_in(first), bound_in(second)) else {
+            return Ok(None);
+        };
+        if first.is_lower == second.is_lower || first.value != second.value {
+            return Ok(None);
+        }
+        let (low, high) = if first.is_lower { (first, second) } else { (second, first) };
+        let (from, to) = (self.asked.sought(low.bound)?, self.asked.sought(high.bound)?);
+        let is_of_one_type = discriminant(&from) == discriminant(&to)
+            && from.ticks().is_some() == to.ticks().is_some();
+        if !is_of_one_type {
+            return Ok(None);
+        }
+        let field = self.field_of(low.value, look)?;
+        let (from, to) = ((from, low.is_included), (to, high.is_included));
+        self.range(&field, Some(from), Some(to), look).map(Some)
     }
 
     /// The field on the left side of a comparison.
@@ -137,7 +183,9 @@ impl<'a> Conditions<'_, 'a> {
         let term = match value {
             Sought::Long(value) => TermValue::Long(*value),
             Sought::Double { value, .. } => TermValue::Double(*value),
-            Sought::Null | Sought::Bool(_) | Sought::Text(_) => value.text_term(field, look),
+            Sought::Null | Sought::Bool(_) | Sought::Text(_) | Sought::Object(_) => {
+                value.text_term(field, look)
+            }
         };
         Query::term(&field.name, term)
     }
@@ -399,6 +447,28 @@ impl<'a> Conditions<'_, 'a> {
     }
 }
 
+/// `F < value` and its like.
+struct BoundOf<'a> {
+    value: &'a Expression,
+    bound: &'a Expression,
+    is_lower: bool,
+    is_included: bool,
+}
+
+fn bound_in(condition: &Expression) -> Option<BoundOf<'_>> {
+    let Expression::Compare { left: value, comparison, right: bound } = condition else {
+        return None;
+    };
+    let (is_lower, is_included) = match comparison {
+        Comparison::Greater => (true, false),
+        Comparison::GreaterOrEqual => (true, true),
+        Comparison::Less => (false, false),
+        Comparison::LessOrEqual => (false, true),
+        Comparison::Equal | Comparison::NotEqual => return None,
+    };
+    Some(BoundOf { value, bound, is_lower, is_included })
+}
+
 fn any_or_all(field: &SearchedField, values: &[Sought], all: bool, look: Look) -> Query {
     let values = values.iter().map(|value| value.text_term(field, look)).collect();
     let field = field.name.clone();
@@ -416,7 +486,11 @@ fn bound_of<T>(end: &Option<(Sought, bool)>, value: impl Fn(&Sought) -> Option<T
 fn long_of(value: &Sought) -> Option<i64> {
     match value {
         Sought::Long(value) => Some(*value),
-        Sought::Null | Sought::Bool(_) | Sought::Double { .. } | Sought::Text(_) => None,
+        Sought::Null
+        | Sought::Bool(_)
+        | Sought::Double { .. }
+        | Sought::Text(_)
+        | Sought::Object(_) => None,
     }
 }
 
@@ -424,6 +498,6 @@ fn double_of(value: &Sought) -> Option<f64> {
     match value {
         Sought::Long(value) => Some(*value as f64),
         Sought::Double { value, .. } => Some(*value),
-        Sought::Null | Sought::Bool(_) | Sought::Text(_) => None,
+        Sought::Null | Sought::Bool(_) | Sought::Text(_) | Sought::Object(_) => None,
     }
 }

@@ -95,12 +95,14 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
         entries.is_ok_and(|entries| 0 < entries)
     }
 
-    /// Whether the field is one that only documents name.
+    /// Whether the field is one that only documents name, or may name one day.
     fn is_made_by_a_document(&self, definition: &IndexDefinition, name: &str) -> bool {
-        let is_moments_of_another = name
-            .strip_suffix(&time_field_name(""))
-            .is_some_and(|field| self.names.iter().any(|known| known == field));
-        !is_moments_of_another && (definition.fields.contains_key(name) || self.has_entries(name))
+        let moments_of = name.strip_suffix(&time_field_name(""));
+        let is_moments_of_another =
+            moments_of.is_some_and(|field| self.names.iter().any(|known| known == field));
+        let may_be_made = || self.index.has_created_fields() && moments_of.is_none();
+        !is_moments_of_another
+            && (definition.fields.contains_key(name) || self.has_entries(name) || may_be_made())
     }
 }
 

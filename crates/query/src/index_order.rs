@@ -10,8 +10,8 @@ use crate::parameters::Asked;
 use crate::searched_fields::{Look, SearchedFields};
 
 impl<'a> Asked<'a> {
-    /// The keys of the order, the first one first. `random()` without a seed takes `seed`. What is most
-    /// like a document comes first when nothing else is said.
+    /// The keys of the order, the first one first. `random()` without a seed takes `seed`. When nothing
+    /// else is said, what is most like a document comes first, and what a boosted condition wants most.
     pub(crate) fn index_order(
         &self,
         fields: &dyn SearchedFields,
@@ -24,6 +24,10 @@ impl<'a> Asked<'a> {
             let by = self.sort_by(fields, item, seed)?;
             Ok(SortKey { by, descending: item.descending })
         };
+        let is_boosted = || self.query.condition.as_ref().is_some_and(boosts);
+        if self.query.order_by.is_empty() && is_boosted() {
+            return Ok(vec![SortKey { by: SortBy::Score, descending: false }]);
+        }
         self.query.order_by.iter().map(key).collect()
     }
 
@@ -81,5 +85,18 @@ impl<'a> Asked<'a> {
             }
             _ => Err(self.invalid(format!("Invalid ORDER BY method call {}", call.name))),
         }
+    }
+}
+
+/// Whether a condition has `boost()` in it. Recursion is bounded by the nesting that the parser allows.
+fn boosts(condition: &Expression) -> bool {
+    match condition {
+        Expression::And(parts) | Expression::Or(parts) => parts.iter().any(boosts),
+        Expression::Not(inner) => boosts(inner),
+        Expression::Method(call) => {
+            call.is("boost")
+                || ((call.is("exact") || call.is("intersect")) && call.arguments.iter().any(boosts))
+        }
+        _ => false,
     }
 }

@@ -106,4 +106,4 @@ pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index}
 pub use stored_projection::ProjectionBehavior;
 pub use suggestion_query::{SuggestedTerms, SuggestionResult, suggestions_of_index};
 pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};
-pub use term_text::{term_of_text, term_text};
+pub use term_text::term_text;

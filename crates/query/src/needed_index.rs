@@ -127,6 +127,17 @@ impl Needed<'_, '_> {
                 self.add_path_with(path, AutoFieldWays { search: true, ..Default::default() })
             }
             Some(Expression::Field(path)) if is_one_of(OF_FIELDS) => self.add_path(path, exactness),
+            Some(Expression::Literal(Literal::String(name)))
+                if is_one_of(OF_WORDS) || is_one_of(OF_FIELDS) =>
+            {
+                let step = PathStep::Name { name: name.clone(), quoted: true };
+                let path = FieldPath { steps: vec![step], offset: call.offset };
+                match is_one_of(OF_WORDS) {
+                    true => self
+                        .add_path_with(&path, AutoFieldWays { search: true, ..Default::default() }),
+                    false => self.add_path(&path, exactness),
+                }
+            }
             Some(Expression::Method(shape)) if is_spatial(call) => self.add_shape(shape),
             // What is no method of fields is refused when the condition is planned.
             _ => Ok(()),

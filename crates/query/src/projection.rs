@@ -66,6 +66,11 @@ pub(crate) enum ProjectedValue {
     },
     /// The key of a group of several fields: these.
     GroupKey(Vec<String>),
+    /// The id of a document that is loaded beside the row; `null` when it is missing.
+    LoadedId {
+        /// Which of the loaded documents.
+        at: usize,
+    },
     /// A property of the document's metadata that the server keeps beside the document.
     LastModified,
     /// The distance between two places.
@@ -111,7 +116,9 @@ impl<'a> Asked<'a> {
         loads: &[PlannedLoad],
     ) -> Result<ProjectedField, QueryError> {
         let (implied_name, value) = match &item.value {
-            id if is_id(id) && !self.is_grouped() => ("id()".to_owned(), ProjectedValue::Id),
+            Expression::Method(call) if is_id(&item.value) && !self.is_grouped() => {
+                ("id()".to_owned(), self.id_of(call, loads)?)
+            }
             Expression::Field(path) => match self.loaded_path(path, loads)? {
                 Some(loaded) => loaded,
                 None => self.projected_path(path)?,
@@ -156,6 +163,25 @@ impl<'a> Asked<'a> {
         let hint = nearest(name, &known).map(|known| format!(". Did you mean '{known}'?"));
         let hint = hint.unwrap_or_default();
         self.invalid(format!("Unknown method call in SELECT clause: '{name}' method{hint}"))
+    }
+
+    /// `id()`, or that of a document by its alias.
+    fn id_of(
+        &self,
+        call: &MethodCall,
+        loads: &[PlannedLoad],
+    ) -> Result<ProjectedValue, QueryError> {
+        let Some(Expression::Field(path)) = call.arguments.first() else {
+            return Ok(ProjectedValue::Id);
+        };
+        let name = path.text();
+        match loads.iter().position(|load| load.alias == name) {
+            Some(at) => Ok(ProjectedValue::LoadedId { at }),
+            None if self.alias() == Some(name.as_str()) => Ok(ProjectedValue::Id),
+            None => {
+                Err(self.invalid(format!("id() expects the alias of a document, not '{name}'")))
+            }
+        }
     }
 
     /// A path that starts from a loaded document.
@@ -396,6 +422,10 @@ impl ProjectedField {
                     }
                 }
             }
+            ProjectedValue::LoadedId { at } => match beside.get(*at) {
+                Some(Beside::One(Some(loaded))) => write_json_string(loaded.id(), out),
+                Some(Beside::One(None) | Beside::Many(_)) | None => out.extend_from_slice(b"null"),
+            },
             ProjectedValue::Document(None) => match document {
                 RowDocument::Stored(document) => write_document(document, out)?,
                 RowDocument::Result(result) => result.write_json(out)?,

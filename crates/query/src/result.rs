@@ -292,9 +292,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.facts.total_results
     }
 
-    /// How many rows the text's own `limit` and `offset` leave; absent without either.
+    /// How many rows the text's own `limit` and `offset` leave; absent without either, and of an index
+    /// when they leave none.
     pub fn capped_max_results(&self) -> Option<i64> {
-        self.shown.window.capped_max_results(u64::try_from(self.facts.total_results).ok())
+        let total = u64::try_from(self.facts.total_results).ok();
+        let capped = self.shown.window.capped_max_results(total);
+        capped.filter(|capped| self.facts.index.is_none() || 0 < *capped)
     }
 
     /// How many rows the filter looked at; none without a filter.
@@ -385,19 +388,25 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.shown.notes.explanations.is_some()
     }
 
-    /// Appends a row as JSON: the whole document or its projection.
+    /// Appends a row as JSON: the whole document or its projection. A script may make several rows of
+    /// it, which `between` keeps apart, or none.
     ///
     /// # Errors
     ///
     /// [`QueryError::Documents`] when the document is damaged; `out` then ends in the middle of it.
-    pub fn write_row(&self, row: &Row<'t>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+    pub fn write_row(
+        &self,
+        row: &Row<'t>,
+        between: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
         let loads = match self.is_projection() {
             true => self.shown.loads.as_slice(),
             false => &[],
         };
         let beside = load_beside(self.documents, loads, &row.document)?;
         if self.shown.is_script {
-            return self.write_script_row(row, &beside, out);
+            return self.write_script_row(row, &beside, between, out);
         }
         if let Some(at) = self.shown.shows_loaded {
             return write_loaded(row, beside.get(at), out);
@@ -421,6 +430,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         &self,
         row: &Row<'t>,
         beside: &[Beside<'t>],
+        between: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         let objects: Cow<'_, [Vec<u8>]> = match &row.made {
@@ -436,7 +446,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         };
         for (number, object) in objects.iter().enumerate() {
             if 0 < number {
-                out.push(b',');
+                out.extend_from_slice(between);
             }
             // The row's own metadata goes in front of the closing brace.
             out.extend_from_slice(&object[..object.len() - 1]);

@@ -317,7 +317,8 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     }
 }
 
-/// Runs the script for one row: the objects that it gives, one as a rule.
+/// Runs the script for one row: the objects that it gives, one as a rule, none or several if it gives an
+/// array.
 pub(crate) fn run<T: Transaction>(
     script: &BoundProjection<'_>,
     arguments: &[Argument],
@@ -325,7 +326,7 @@ pub(crate) fn run<T: Transaction>(
 ) -> Result<Vec<ScriptValue>, QueryError> {
     let value = script.evaluate(arguments, Budget::default(), host)?;
     let values = match value {
-        ScriptValue::Array(values) if !values.is_empty() => values,
+        ScriptValue::Array(values) => values,
         value => vec![value],
     };
     for value in &values {

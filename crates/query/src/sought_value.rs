@@ -24,6 +24,8 @@ pub(crate) enum Sought {
         digits: String,
     },
     Text(String),
+    /// An object, as JSON.
+    Object(String),
 }
 
 impl Sought {
@@ -59,7 +61,7 @@ impl Sought {
             Value::Array(_) | Value::Object(_) => {
                 let mut json = Vec::new();
                 write_json(value, &mut json)?;
-                Self::Text(String::from_utf8_lossy(&json).into_owned())
+                Self::Object(String::from_utf8_lossy(&json).into_owned())
             }
         })
     }
@@ -78,6 +80,7 @@ impl Sought {
             Self::Long(_) => "Long",
             Self::Double { .. } => "Double",
             Self::Text(_) => "String",
+            Self::Object(_) => "Object",
         }
     }
 
@@ -89,6 +92,7 @@ impl Sought {
             IndexValue::Null
             | IndexValue::Text(_)
             | IndexValue::Word(_)
+            | IndexValue::Object(_)
             | IndexValue::Number { .. } => None,
         }
     }
@@ -103,6 +107,8 @@ impl Sought {
                 Some(IndexValue::Number { text, .. }) => text.into_owned(),
                 _ => digits.clone(),
             },
+            Self::Object(json) if !field.options.has_words() => json.clone(),
+            Self::Object(json) => in_the_case_of(field, look, json),
             Self::Text(text) => match IndexValue::of_text(Cow::Borrowed(text)) {
                 IndexValue::Time { text, .. } if !field.options.has_words() => text.into_owned(),
                 _ => in_the_case_of(field, look, text),

@@ -258,6 +258,7 @@ fn text_of<'v>(value: &'v IndexValue<'_>) -> &'v str {
         | IndexValue::Number { text, .. }
         | IndexValue::Time { text, .. } => text,
         IndexValue::Word(word) => word,
+        IndexValue::Object(json) => json,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Terms as answers show them and requests name them.
+//! Terms as answers show them.
 
 use search::TermValue;
 
@@ -14,14 +14,5 @@ pub fn term_text(term: TermValue) -> Option<String> {
         TermValue::Text(text) if text.is_empty() => Some(EMPTY_TERM.to_owned()),
         TermValue::Text(text) => Some(text),
         TermValue::Long(_) | TermValue::Double(_) => None,
-    }
-}
-
-/// The term that a text stands for. A text of a document that reads `NULL_VALUE` cannot be named.
-pub fn term_of_text(text: &str) -> TermValue {
-    match text {
-        NULL_TERM => TermValue::Null,
-        EMPTY_TERM => TermValue::Text(String::new()),
-        other => TermValue::Text(other.to_owned()),
     }
 }

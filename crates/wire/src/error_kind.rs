@@ -76,6 +76,8 @@ kinds! {
     InvalidQuery = 500 "Raven.Client.Exceptions.InvalidQueryException";
     /// A shape that cannot be.
     InvalidShape = 500 "Spatial4n.Exceptions.InvalidShapeException";
+    /// A regular expression of a query is none, or none that is run.
+    RegularExpression = 500 "System.Text.RegularExpressions.RegexParseException";
     /// A script that failed.
     JavaScript = 500 "Raven.Client.Exceptions.Documents.Patching.JavaScriptException";
     /// A query that cannot be parsed.

@@ -170,7 +170,7 @@ impl Answer {
         };
         while let Some(row) = result.next_row()? {
             let mut json = Vec::new();
-            result.write_row(&row, &mut json)?;
+            result.write_row(&row, b",", &mut json)?;
             answer.rows.push(String::from_utf8(json).unwrap());
             answer.ids.push(row.document.id().unwrap().to_owned());
         }

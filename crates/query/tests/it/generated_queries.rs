@@ -142,21 +142,28 @@ impl Dice {
         list
     }
 
+    fn comparison(&mut self) -> Comparison {
+        self.pick(&[
+            Comparison::Less,
+            Comparison::LessOrEqual,
+            Comparison::Greater,
+            Comparison::GreaterOrEqual,
+        ])
+    }
+
+    /// Bounds of one field, often a lower and an upper one of one type.
+    fn two_bounds(&mut self, field: char) -> Condition {
+        let mut bound = || Box::new(Condition::Compare(field, self.comparison(), self.bound()));
+        Condition::And(bound(), bound())
+    }
+
     fn condition(&mut self, depth: usize) -> Condition {
         let field = self.field();
         let nested = |dice: &mut Dice| Box::new(dice.condition(depth + 1));
         match self.below(if depth < DEPTH_MAX { 19 } else { 14 }) {
             0 | 1 => Condition::Equal(field, self.literal()),
             2 => Condition::NotEqual(field, self.literal()),
-            3 | 4 => {
-                let comparison = self.pick(&[
-                    Comparison::Less,
-                    Comparison::LessOrEqual,
-                    Comparison::Greater,
-                    Comparison::GreaterOrEqual,
-                ]);
-                Condition::Compare(field, comparison, self.bound())
-            }
+            3 | 4 => Condition::Compare(field, self.comparison(), self.bound()),
             5 => match (self.bound(), self.bound()) {
                 (low, high) if std::mem::discriminant(&low) == std::mem::discriminant(&high) => {
                     Condition::Between(field, low, high)
@@ -176,7 +183,8 @@ impl Dice {
                 Condition::Search(words, self.below(2) == 0)
             }
             13 => Condition::Lucene(self.lucene(0)),
-            14 | 15 => Condition::And(nested(self), nested(self)),
+            14 => Condition::And(nested(self), nested(self)),
+            15 => self.two_bounds(field),
             16 | 17 => Condition::Or(nested(self), nested(self)),
             _ => Condition::Not(nested(self)),
         }

@@ -1,7 +1,7 @@
 //! What queries mean, written down without an index: every document is looked at for every condition.
 #![expect(clippy::unwrap_used, reason = "a value that cannot be made should stop the test")]
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, mem::discriminant};
 
 /// A value of a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,21 @@ pub(crate) enum Comparison {
     LessOrEqual,
     Greater,
     GreaterOrEqual,
+}
+
+impl Comparison {
+    fn is_upper(self) -> bool {
+        matches!(self, Comparison::Less | Comparison::LessOrEqual)
+    }
+
+    fn fits(self, leaf: &Value, value: &Literal, has_dates: bool) -> bool {
+        order_of(leaf, value, has_dates).is_some_and(|order| match self {
+            Comparison::Less => order.is_lt(),
+            Comparison::LessOrEqual => order.is_le(),
+            Comparison::Greater => order.is_gt(),
+            Comparison::GreaterOrEqual => order.is_ge(),
+        })
+    }
 }
 
 /// A condition over the fields `A` and `B`.
@@ -315,15 +330,9 @@ impl Document {
             Condition::NotEqual(field, value) => {
                 !any(*field, &|leaf| is_equal(leaf, value, facts.has_dates(*field)))
             }
-            Condition::Compare(field, comparison, value) => any(*field, &|leaf| {
-                let order = order_of(leaf, value, facts.has_dates(*field));
-                order.is_some_and(|order| match comparison {
-                    Comparison::Less => order.is_lt(),
-                    Comparison::LessOrEqual => order.is_le(),
-                    Comparison::Greater => order.is_gt(),
-                    Comparison::GreaterOrEqual => order.is_ge(),
-                })
-            }),
+            Condition::Compare(field, comparison, value) => {
+                any(*field, &|leaf| comparison.fits(leaf, value, facts.has_dates(*field)))
+            }
             Condition::Between(field, low, high) => any(*field, &|leaf| {
                 let has_dates = facts.has_dates(*field);
                 order_of(leaf, low, has_dates).is_some_and(Ordering::is_ge)
@@ -357,13 +366,26 @@ impl Document {
                 let mut words = words_of(&leaves);
                 // English stop words are not indexed.
                 words.retain(|word| word != "a");
-                // Among words null is no word.
-                let has_anything = leaves == [&Value::Null]
+                // In an array null is no word.
+                let has_anything = self.a == Some(Value::Null)
                     || !words.is_empty()
                     || leaves.contains(&&Value::Text(""));
                 group.matches(&words, has_anything)
             }
-            Condition::And(left, right) => self.matches(left, facts) && self.matches(right, facts),
+            Condition::And(left, right) => match (&**left, &**right) {
+                // One value lies between two bounds of its field.
+                (Condition::Compare(field, one, low), Condition::Compare(other, two, high))
+                    if field == other
+                        && one.is_upper() != two.is_upper()
+                        && discriminant(low) == discriminant(high) =>
+                {
+                    let has_dates = facts.has_dates(*field);
+                    any(*field, &|leaf| {
+                        one.fits(leaf, low, has_dates) && two.fits(leaf, high, has_dates)
+                    })
+                }
+                (left, right) => self.matches(left, facts) && self.matches(right, facts),
+            },
             Condition::Or(left, right) => self.matches(left, facts) || self.matches(right, facts),
             Condition::Not(inner) => !self.matches(inner, facts),
         }

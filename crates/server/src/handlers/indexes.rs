@@ -8,7 +8,7 @@ use http::StatusCode;
 use indexing::{BatchFacts, Index, IndexError, IndexingAction};
 use model::{CollectionName, Etag, date};
 use platform::Timestamp;
-use search::IndexReader;
+use search::{IndexReader, TermValue};
 use serde_json::{Value, json};
 use storage::{ReadTransaction, Transaction};
 use wire::{
@@ -383,10 +383,26 @@ fn terms_of(
     let reader = IndexReader::open(tx).map_err(failed)?;
     let layout = index.spatial_layout(field);
     let Some(field) = reader.field(field).map_err(failed)? else { return Ok(Vec::new()) };
-    let after_term = after.map(query::term_of_text);
-    let terms = reader.terms(field, after_term.as_ref(), limit).map_err(failed)?;
-    let mut terms: Vec<_> =
-        terms.into_iter().filter_map(|term| query::term_text(term.value)).collect();
+    // Clients know null and the empty text by names, and these stand where texts like them would.
+    let mut named = Vec::new();
+    for value in [TermValue::Text(String::new()), TermValue::Null] {
+        let is_there = 0 < reader.count_of(field, &value).map_err(failed)?;
+        let name = query::term_text(value).unwrap_or_default();
+        if is_there && after.is_none_or(|after| after < name.as_str()) {
+            named.push(name);
+        }
+    }
+    let after_text = TermValue::Text(after.unwrap_or_default().to_owned());
+    let texts = reader.terms(field, Some(&after_text), limit).map_err(failed)?;
+    let mut terms: Vec<String> =
+        texts.into_iter().filter_map(|term| query::term_text(term.value)).collect();
+    for name in named {
+        let place = terms.partition_point(|term| *term < name);
+        if place < limit {
+            terms.insert(place, name);
+        }
+    }
+    terms.truncate(limit);
     let room = limit - terms.len();
     let cells = reader.cell_names(field, &layout, after.unwrap_or_default(), room);
     terms.extend(cells.map_err(failed)?);

@@ -45,6 +45,8 @@ use crate::{
 
 /// Results of at most so many rows are written at once.
 const INLINE_ROWS_MAX: i64 = 256;
+/// Keeps JSON rows apart until they are lines of csv: printed JSON has no line breaks.
+const BETWEEN_CSV_ROWS: &[u8] = b"\n";
 
 /// `GET` and `POST /queries`.
 pub(crate) fn query(call: Call) -> Answering {
@@ -515,19 +517,29 @@ impl Prepared {
             if self.shape == Shape::Csv {
                 let mut json = Vec::new();
                 self.write_row(&mut result, &row, &mut json)?;
-                csv.write(&json, out)?;
+                let rows = json.split(|byte| *byte == BETWEEN_CSV_ROWS[0]);
+                for row in rows.filter(|row| !row.is_empty()) {
+                    csv.write(row, out)?;
+                }
                 if !sink(out) {
                     return Ok(false);
                 }
                 continue;
             }
+            let end = out.len();
             match self.shape {
                 Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
                 _ if is_first => {}
                 Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
             }
-            is_first = false;
+            let begin = out.len();
             self.write_row(&mut result, &row, out)?;
+            if out.len() == begin {
+                // A script made no row of this document.
+                out.truncate(end);
+                continue;
+            }
+            is_first = false;
             if self.shape == Shape::Lines {
                 out.extend_from_slice(b"}\r\n");
             }
@@ -565,6 +577,15 @@ impl Prepared {
         }
     }
 
+    /// What keeps the rows apart that a script makes of one document.
+    fn between_rows(&self) -> &'static [u8] {
+        match self.shape {
+            Shape::Page | Shape::Stream => b",",
+            Shape::Lines => b"}\r\n{\"Item\":",
+            Shape::Csv => BETWEEN_CSV_ROWS,
+        }
+    }
+
     fn write_row<'t>(
         &self,
         result: &mut QueryResult<'t, ReadTransaction>,
@@ -573,7 +594,7 @@ impl Prepared {
     ) -> Result<(), ProtocolError> {
         match self.metadata_only {
             true => result.write_row_metadata(row, out).map_err(query_error),
-            false => result.write_row(row, out).map_err(query_error),
+            false => result.write_row(row, self.between_rows(), out).map_err(query_error),
         }
     }
 
@@ -621,6 +642,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::MissingSorter => ErrorKind::SorterDoesNotExist,
         Family::Format => ErrorKind::Format,
         Family::Shape => ErrorKind::InvalidShape,
+        Family::Pattern => ErrorKind::RegularExpression,
         Family::Index => ErrorKind::Internal,
         Family::Interrupted => return canceled(),
         Family::Script => ErrorKind::JavaScript,

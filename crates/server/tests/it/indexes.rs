@@ -126,7 +126,16 @@ fn an_index_tells_of_itself() {
     let definition = server.get(&path("?")).json()["Results"][0].clone();
     assert_eq!(definition["Maps"], json!(["Users:[<Name:Name>;<Name:Tags>]"]));
     let terms = server.get(&path("/terms?field=Tags&")).json();
-    assert_eq!(terms["Terms"], json!(["NULL_VALUE", "EMPTY_STRING", "a", "b"]));
+    assert_eq!(terms["Terms"], json!(["EMPTY_STRING", "NULL_VALUE", "a", "b"]));
+    for (more, expected) in [
+        ("pageSize=1", json!(["EMPTY_STRING"])),
+        ("pageSize=2&fromValue=EMPTY_STRING", json!(["NULL_VALUE", "a"])),
+        ("fromValue=NULL_VALUE", json!(["a", "b"])),
+        ("fromValue=a", json!(["b"])),
+    ] {
+        let terms = server.get(&path(&format!("/terms?field=Tags&{more}&"))).json();
+        assert_eq!(terms["Terms"], expected, "{more}");
+    }
     let staleness = server.get(&path("/staleness?")).json();
     assert_eq!(staleness, json!({"IsStale": false, "StalenessReasons": []}));
     assert_eq!(server.get("/databases/db/stats").json()["CountOfIndexes"], 1);

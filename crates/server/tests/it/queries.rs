@@ -175,3 +175,34 @@ fn scripts_make_rows_of_documents_and_of_what_is_loaded_beside_them() {
         assert!(reply.status == 500 && message.contains(part), "{text}: {}", reply.text());
     }
 }
+
+#[test]
+fn a_script_makes_none_one_or_several_rows_of_a_document() {
+    let server = three_users();
+    let text = "declare function f(u) { var rows = []; for (var i = 1; i < u.N; i++) \
+                rows.push({ N: u.N, I: i }); return rows; } from Users as u select f(u)";
+    let wanted = [json!({"N": 2, "I": 1}), json!({"N": 3, "I": 1}), json!({"N": 3, "I": 2})];
+    let without_metadata = |mut row: serde_json::Value| {
+        row.as_object_mut().unwrap().remove("@metadata");
+        row
+    };
+    let page = query(&server, &json!({"Query": text}).to_string()).json();
+    let rows = page["Results"].as_array().unwrap().iter().cloned();
+    assert_eq!(rows.map(without_metadata).collect::<Vec<_>>(), wanted);
+    let stream = |format: &str| {
+        let body = json!({"Query": text}).to_string();
+        let target = format!("/databases/db/streams/queries?format={format}");
+        server.send("POST", &target, body.as_bytes())
+    };
+    let rows = stream("").json()["Results"].as_array().unwrap().clone();
+    assert_eq!(rows.into_iter().map(without_metadata).collect::<Vec<_>>(), wanted);
+    let lines = stream("jsonl").text();
+    let items = lines.split("\r\n").filter(|line| !line.is_empty()).skip(1).map(|line| {
+        let item: serde_json::Value = serde_json::from_str(line).unwrap();
+        without_metadata(item["Item"].clone())
+    });
+    assert_eq!(items.collect::<Vec<_>>(), wanted);
+    let table = stream("csv").text();
+    let table: Vec<&str> = table.trim_end().split("\r\n").collect();
+    assert_eq!(table.len(), 4, "{table:?}");
+}
