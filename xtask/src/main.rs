@@ -27,6 +27,7 @@ mod pages;
 mod panics;
 mod patience;
 mod random;
+mod record;
 mod reliability;
 mod rot;
 mod server_process;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
         ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),
         ["memory"] => memory::run(),
         ["golden", name] => golden::write(&root(), name),
+        ["record", topics @ ..] => record::run(&root(), topics),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),
         ["kill", times, seed] => {
             parse(times).and_then(|times| kill::run(times, Some(parse(seed)?)))

@@ -16,6 +16,7 @@
 //! | `rot` | flipped bits |
 //! | `journal_bytes` | journal files that hold anything |
 //! | `golden` | data directories of every format version, kept as text |
+//! | `recorded` | answers of a real server, kept as text, and how to ask for them again |
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -28,6 +29,7 @@ pub mod io_sweep;
 pub mod journal_bytes;
 mod naive;
 mod queue_crash;
+pub mod recorded;
 pub mod rot;
 
 pub use bench::Bench;

@@ -21,6 +21,7 @@ mod map_reduce;
 mod operations;
 mod queries;
 mod query_notes;
+mod recorded;
 mod resources;
 mod selected_rows;
 mod spatial;

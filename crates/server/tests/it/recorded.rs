@@ -1,0 +1,78 @@
+//! What RavenDB 5.4 answered is answered here, but for the differences that are listed with their
+//! reasons in `tests/recorded/differences.txt`.
+//!
+//! `cargo xtask record` wrote the answers. A listed difference has the answer of Corvus, and must be one.
+
+use std::{collections::HashMap, fmt::Write, fs, path::Path};
+
+use testkit::recorded::{AutomaticIndexes, Exchange, Peer, Subject, parse, print};
+
+use crate::test_server::TestServer;
+
+struct Replay<'a>(&'a TestServer);
+
+impl Peer for Replay<'_> {
+    fn send(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let reply = self.0.send(method, path, body);
+        (reply.status, reply.body)
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// What is compared with what was recorded: the answers that Corvus gives on purpose, by request.
+struct Differences {
+    ours: HashMap<String, String>,
+    wrong: String,
+}
+
+impl Differences {
+    fn compare(&mut self, topic: &str, recorded: &Exchange, answer: String) {
+        let ours = self.ours.remove(&recorded.request);
+        let wanted = ours.as_ref().unwrap_or(&recorded.answer);
+        if ours.as_ref() == Some(&recorded.answer) {
+            let _ = writeln!(self.wrong, "{topic}: no difference:\n{}", print(recorded));
+        } else if *wanted != answer {
+            let request = recorded.request.clone();
+            let _ = writeln!(
+                self.wrong,
+                "{topic}: wanted\n{}got\n{}",
+                print(&Exchange { request: request.clone(), answer: wanted.clone() }),
+                print(&Exchange { request, answer })
+            );
+        }
+    }
+}
+
+#[test]
+fn queries_are_answered_as_ravendb_answers_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
+    let server = TestServer::with_database();
+    let documents = read(&folder.join("documents.jsonl"));
+    let indexes = read(&folder.join("indexes.jsonl"));
+    let mut subject = Subject::new(Replay(&server), "recorded", &documents, &indexes);
+    let listed = parse(&read(&folder.join("differences.txt")));
+    let ours = listed.into_iter().map(|one| (one.request, one.answer)).collect();
+    let mut differences = Differences { ours, wrong: String::new() };
+    let mut topics: Vec<_> =
+        fs::read_dir(folder.join("answers")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    topics.sort();
+    for path in topics {
+        let topic = path.file_name().unwrap().to_string_lossy().into_owned();
+        let file = read(&path);
+        let indexes = AutomaticIndexes::of(&file);
+        if indexes == AutomaticIndexes::Grow {
+            subject.forget_automatic_indexes();
+        }
+        for recorded in parse(&file) {
+            let answer = subject.ask(&recorded.request, indexes);
+            differences.compare(&topic, &recorded, answer);
+        }
+    }
+    for request in differences.ours.keys() {
+        let _ = writeln!(differences.wrong, "listed, and not asked: {request}");
+    }
+    assert!(differences.wrong.is_empty(), "\n{}", differences.wrong);
+}

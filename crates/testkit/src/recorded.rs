@@ -1,0 +1,280 @@
+//! Exchanges with a server that were written down: what was asked, and the essentials of the answer.
+//!
+//! `cargo xtask record` asks RavenDB and writes the files; a test of the server asks again and compares.
+//! The files are text:
+//!
+//! ```text
+//! from Books where Year > 2015 select Title -- {"PageSize":2}
+//!   200 Auto, 8 in all
+//!   b/10 {"Title":"The Fox and the River"}
+//!   b/11 {"Title":"Fox Tales"}
+//! ```
+//!
+//! A line that is not indented is a request: a query, and behind ` -- ` what else its body has; or
+//! `terms <index> <field>`. `~` in front says that the order of rows is not compared. Whole documents
+//! are listed by id, what was made for the answer with its content, and `+` begins the documents that
+//! came beside. Times, scores and change vectors are no essentials, nor are the words of errors.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+/// Terms asked for at once.
+const TERMS_MAX: usize = 1024;
+
+/// A server that can be asked.
+pub trait Peer {
+    /// Sends a request and gives the status and the body of the answer.
+    fn send(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Vec<u8>);
+}
+
+/// What happens to automatic indexes between the requests of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutomaticIndexes {
+    /// They stay, and which one answers is not compared.
+    Any,
+    /// There are none when the topic begins, and their names are compared.
+    Grow,
+    /// There are none before each request, and their names are compared.
+    Fresh,
+}
+
+impl AutomaticIndexes {
+    /// What the first line of a file of requests or answers says.
+    pub fn of(file: &str) -> AutomaticIndexes {
+        match file.lines().next() {
+            Some("@fresh") => AutomaticIndexes::Fresh,
+            Some("@grow") => AutomaticIndexes::Grow,
+            _ => AutomaticIndexes::Any,
+        }
+    }
+}
+
+/// A request and the essentials of its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What was asked, as the file has it.
+    pub request: String,
+    /// The essentials, one or more lines.
+    pub answer: String,
+}
+
+/// Reads exchanges; lines that begin with `#` or `@` are left out.
+pub fn parse(file: &str) -> Vec<Exchange> {
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    for line in file.lines() {
+        if let (Some(row), Some(last)) = (line.strip_prefix("  "), exchanges.last_mut()) {
+            last.answer.push_str(row);
+            last.answer.push('\n');
+        } else if !line.is_empty() && !line.starts_with(['#', '@']) {
+            exchanges.push(Exchange { request: line.to_owned(), answer: String::new() });
+        }
+    }
+    exchanges
+}
+
+/// Writes an exchange as [`parse`] reads it.
+pub fn print(exchange: &Exchange) -> String {
+    let mut text = format!("{}\n", exchange.request);
+    for line in exchange.answer.lines() {
+        let _ = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// One database of a server, filled with the documents and indexes of the recorded exchanges.
+pub struct Subject<P> {
+    peer: P,
+    path: String,
+}
+
+impl<P: Peer> Subject<P> {
+    /// Makes the database. `documents` and `indexes` hold one JSON object a line: the id and content
+    /// of a document, an index definition.
+    ///
+    /// # Panics
+    ///
+    /// If the server refuses any of it.
+    pub fn new(mut peer: P, database: &str, documents: &str, indexes: &str) -> Subject<P> {
+        let record = json!({"DatabaseName": database}).to_string();
+        let target = format!("/admin/databases?name={database}&replicationFactor=1");
+        expect(peer.send("PUT", &target, record.as_bytes()), 201);
+        let mut subject = Subject { peer, path: format!("/databases/{database}") };
+        let puts: Vec<&str> = documents.lines().collect();
+        let puts = puts.join(",").replace(r#"{"Id":"#, r#"{"Type":"PUT","Id":"#);
+        expect(subject.send("POST", "/bulk_docs", &format!(r#"{{"Commands":[{puts}]}}"#)), 201);
+        for index in indexes.lines() {
+            let body = format!(r#"{{"Indexes":[{index}]}}"#);
+            expect(subject.send("PUT", "/admin/indexes", &body), 201);
+            let index: Value = serde_json::from_str(index).expect("a definition is JSON");
+            let name = index["Name"].as_str().expect("an index has a name");
+            subject.ask(&format!("from index '{name}' limit 0"), AutomaticIndexes::Any);
+        }
+        subject
+    }
+
+    /// Deletes the database.
+    pub fn delete(mut self) {
+        let name = self.path.rsplit('/').next().expect("the path ends with the name");
+        let body = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
+        expect(self.peer.send("DELETE", "/admin/databases", body.as_bytes()), 200);
+    }
+
+    /// Deletes all automatic indexes.
+    pub fn forget_automatic_indexes(&mut self) {
+        let (_, names) = expect(self.send("GET", "/indexes?namesOnly=true&pageSize=1024", ""), 200);
+        let names: Value = serde_json::from_slice(&names).expect("names of indexes are JSON");
+        for name in names["Results"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if name.starts_with("Auto/") {
+                let target = format!("/indexes?name={}", in_url(name));
+                // One that another has taken the place of may be gone by now.
+                let (status, _) = self.send("DELETE", &target, "");
+                assert!(matches!(status, 204 | 404), "{name}: {status}");
+            }
+        }
+    }
+
+    /// Asks, and gives the essentials of the answer.
+    pub fn ask(&mut self, request: &str, indexes: AutomaticIndexes) -> String {
+        if indexes == AutomaticIndexes::Fresh {
+            self.forget_automatic_indexes();
+        }
+        let (any_order, request) = match request.strip_prefix("~ ") {
+            Some(request) => (true, request),
+            None => (false, request),
+        };
+        let (query, more) = request.split_once(" -- ").unwrap_or((request, "{}"));
+        let (status, body) = match terms_of(query) {
+            Some((index, field)) => self.send(
+                "GET",
+                &format!(
+                    "/indexes/terms?name={}&field={}&pageSize={TERMS_MAX}",
+                    in_url(index),
+                    in_url(field)
+                ),
+                "",
+            ),
+            None => self.send("POST", "/queries", &query_body(query, more)),
+        };
+        let answer: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        essentials(status, &answer, any_order, indexes != AutomaticIndexes::Any)
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
+        self.peer.send(method, &format!("{}{path}", self.path), body.as_bytes())
+    }
+}
+
+fn expect((status, body): (u16, Vec<u8>), wanted: u16) -> (u16, Vec<u8>) {
+    assert_eq!(status, wanted, "{}", String::from_utf8_lossy(&body));
+    (status, body)
+}
+
+fn terms_of(request: &str) -> Option<(&str, &str)> {
+    request.strip_prefix("terms ")?.split_once(' ')
+}
+
+fn query_body(query: &str, more: &str) -> String {
+    let more: Map<String, Value> =
+        serde_json::from_str(more).unwrap_or_else(|error| panic!("{query} -- {more}: {error}"));
+    let mut body = json!({
+        "Query": query,
+        "WaitForNonStaleResults": true,
+        "WaitForNonStaleResultsTimeout": "00:00:15",
+    });
+    body.as_object_mut().expect("it was made as one").extend(more);
+    body.to_string()
+}
+
+fn in_url(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                encoded.push(char::from(byte));
+            }
+            _ => write!(encoded, "%{byte:02X}").expect("a string can be written to"),
+        }
+    }
+    encoded
+}
+
+/// What of an answer is compared.
+fn essentials(status: u16, answer: &Value, any_order: bool, with_names: bool) -> String {
+    if status != 200 {
+        return match answer["Type"].as_str() {
+            Some(name) => format!("{status} {name}\n"),
+            None => format!("{status}\n"),
+        };
+    }
+    if let Some(terms) = answer.get("Terms") {
+        return format!("200\n{terms}\n");
+    }
+    let index = match answer["IndexName"].as_str() {
+        Some(name) if name.starts_with("Auto/") && !with_names => "Auto",
+        name => name.unwrap_or("without index"),
+    };
+    let mut text = format!("200 {index}, {} in all", answer["TotalResults"]);
+    for (name, word) in [("SkippedResults", "skipped"), ("CappedMaxResults", "capped")] {
+        if let Some(count) = answer[name].as_i64().filter(|count| *count != 0) {
+            let _ = write!(text, ", {count} {word}");
+        }
+    }
+    if answer["IsStale"] == true {
+        text.push_str(", stale");
+    }
+    text.push('\n');
+    push_rows(&mut text, answer["Results"].as_array().map_or(&[], Vec::as_slice), any_order);
+    push_includes(&mut text, &answer["Includes"]);
+    text
+}
+
+fn push_rows(text: &mut String, rows: &[Value], any_order: bool) {
+    let mut lines: Vec<String> = rows.iter().map(row).collect();
+    if any_order {
+        lines.sort();
+    }
+    let whole = rows.iter().all(|row| row["@metadata"]["@projection"] != true);
+    if !lines.is_empty() {
+        text.push_str(&lines.join(if whole { " " } else { "\n" }));
+        text.push('\n');
+    }
+}
+
+/// The id, and the content if it was made for the answer.
+fn row(row: &Value) -> String {
+    let metadata = &row["@metadata"];
+    let id = metadata["@id"].as_str().unwrap_or("-");
+    if metadata["@projection"] != true {
+        return id.to_owned();
+    }
+    let mut content = row.clone();
+    if let Some(content) = content.as_object_mut() {
+        content.shift_remove("@metadata");
+        content.values_mut().for_each(forget_bookkeeping);
+    }
+    format!("{id} {content}")
+}
+
+/// Leaves out of whole documents inside a row what differs between two servers.
+fn forget_bookkeeping(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for name in ["@change-vector", "@last-modified", "@index-score"] {
+                members.shift_remove(name);
+            }
+            members.values_mut().for_each(forget_bookkeeping);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(forget_bookkeeping),
+        _ => {}
+    }
+}
+
+fn push_includes(text: &mut String, includes: &Value) {
+    let mut ids: Vec<&str> =
+        includes.as_object().into_iter().flatten().map(|(id, _)| id.as_str()).collect();
+    ids.sort_unstable();
+    if !ids.is_empty() {
+        let _ = writeln!(text, "+ {}", ids.join(" "));
+    }
+}
