@@ -76,7 +76,7 @@ impl<'a> RangePlanner<'_, 'a> {
         Ok(match self.asked.sought(value)? {
             Sought::Long(number) => Some(number as f64),
             Sought::Double { value, .. } => Some(value),
-            Sought::Null | Sought::Bool(_) | Sought::Text(_) => None,
+            Sought::Null | Sought::Bool(_) | Sought::Text(_) | Sought::Object(_) => None,
         })
     }
 

@@ -198,6 +198,7 @@ impl<'d> Part<'d> {
         match value {
             IndexValue::Null => Self::Value(Value::Null),
             IndexValue::Word(word) => Self::Text(word.to_owned()),
+            IndexValue::Object(json) => Self::Text(json),
             IndexValue::Text(text)
             | IndexValue::Number { text, .. }
             | IndexValue::Time { text, .. } => Self::Text(text.into_owned()),
