@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::{
     error::DriverError,
     limits::{LIMITS, MEMORY},
-    options::{Mode, Options, Size},
+    options::{Mode, Options, Set, Size},
     outcome::Outcome,
     process::Memory,
     server::{BARE_FILES, Program, RunningServer},
@@ -83,7 +83,9 @@ async fn run_mode(options: &Options, mode: Mode) -> Result<Report, DriverError> 
         notes: &mut notes,
     };
     let mut contestants = start_all(options, &mut house).await;
-    fill_all(&mut contestants, house.notes).await;
+    if !options.works.is_empty() {
+        fill_all(options.set, &mut contestants, house.notes).await;
+    }
     add_bare(options, &mut contestants, &mut house).await;
 
     let mut work_rows = Vec::new();
@@ -91,7 +93,10 @@ async fn run_mode(options: &Options, mode: Mode) -> Result<Report, DriverError> 
         let measured = run_work(facts, &options.size, &contestants).await;
         work_rows.extend(rows_of(facts, &contestants, measured, &mut notes));
     }
-    let mut rows = memory_rows(&contestants);
+    let mut rows = match options.set {
+        Set::Documents => memory_rows(&contestants),
+        Set::Indexes => Vec::new(),
+    };
     rows.extend(work_rows);
     let columns = contestants.iter().map(|contestant| contestant.name.to_owned()).collect();
     let mut programs = Vec::new();
@@ -109,7 +114,7 @@ async fn run_mode(options: &Options, mode: Mode) -> Result<Report, DriverError> 
         "{}\nbare disk, 4 KB durable writes/s: {disk_before} before, {disk_after} after",
         conditions(options)
     );
-    let (name, mode) = ("http", mode.name());
+    let (name, mode) = (options.set.name(), mode.name());
     Ok(Report { name, mode, conditions, columns, rows, limits: LIMITS, notes, machine, when })
 }
 
@@ -177,11 +182,15 @@ async fn rest_and_look(running: RunningServer, is_bare: bool, equipment: Rc<Equi
 }
 
 /// A server that cannot even be filled takes no part.
-async fn fill_all(contestants: &mut [Contestant], notes: &mut Vec<String>) {
+async fn fill_all(set: Set, contestants: &mut [Contestant], notes: &mut Vec<String>) {
     for contestant in contestants {
         let Ok(started) = &mut contestant.server else { continue };
         progress(format_args!("filling {}", contestant.name));
-        match started.target.fill().await {
+        let filled = match set {
+            Set::Documents => started.target.fill().await,
+            Set::Indexes => started.target.fill_notes().await,
+        };
+        match filled {
             Ok(()) => started.filled = started.running.process.memory(),
             Err(error) => {
                 notes.push(format!("{}: filling the database failed: {error}", contestant.name));
@@ -225,6 +234,12 @@ async fn run_work(
     contestants: &[Contestant],
 ) -> Vec<Result<Vec<Outcome>, Absence>> {
     let mut measured: Vec<_> = contestants.iter().map(|one| one.takes_part(facts)).collect();
+    for (contestant, outcomes) in contestants.iter().zip(&mut measured) {
+        let (Ok(started), Ok(_)) = (&contestant.server, &*outcomes) else { continue };
+        if let Err(error) = started.target.prepare(facts.work).await {
+            *outcomes = Err(Absence::Failed(error));
+        }
+    }
     // Round 0 is the warm-up.
     for round in 0..=facts.work.rounds(size) {
         for (contestant, outcomes) in contestants.iter().zip(&mut measured) {
@@ -244,6 +259,12 @@ async fn run_work(
                 Err(error) => *outcomes = Err(Absence::Failed(error)),
             }
             sleep(REST).await;
+        }
+    }
+    for (contestant, outcomes) in contestants.iter().zip(&mut measured) {
+        let (Ok(started), Ok(_)) = (&contestant.server, &*outcomes) else { continue };
+        if let Err(error) = started.target.tidy(facts.work).await {
+            *outcomes = Err(Absence::Failed(error));
         }
     }
     measured

@@ -27,6 +27,12 @@ impl DataFiles {
         Ok(Self(files))
     }
 
+    /// Those of them that are in a folder of that name, at any depth.
+    pub(crate) fn within(self, folder: &str) -> Self {
+        let is_within = |path: &Path| path.components().any(|part| part.as_os_str() == folder);
+        Self(self.0.into_iter().filter(|(path, _)| is_within(path)).collect())
+    }
+
     /// What they take of the disk.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.iter().map(|(_, bytes)| bytes).sum()
@@ -101,5 +107,8 @@ mod tests {
         assert_eq!(files.journal_bytes().unwrap(), 2 * PIECE_BYTES as u64);
         assert!(files.bytes() > files.journal_bytes().unwrap());
         files.drop_from_memory().unwrap();
+        let bytes = files.bytes();
+        let within = files.within("journals").bytes();
+        assert!(within > 0 && within < bytes);
     }
 }

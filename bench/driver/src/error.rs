@@ -21,6 +21,8 @@ pub(crate) enum DriverError {
     NotStarted { server: &'static str, printed: String },
     /// A client program failed; what it printed.
     ClientFailed { printed: String },
+    /// The server has no files in a folder of that name.
+    NoFiles { folder: &'static str },
     /// A file or a directory of the driver's own.
     File { path: PathBuf, source: io::Error },
 }
@@ -57,6 +59,7 @@ impl fmt::Display for DriverError {
             Self::ClientFailed { printed } => {
                 write!(f, "the client failed; it printed:\n{printed}")
             }
+            Self::NoFiles { folder } => write!(f, "there are no files in a folder {folder}"),
             Self::File { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }
@@ -72,6 +75,7 @@ impl std::error::Error for DriverError {
             | Self::Refused { .. }
             | Self::UnexpectedAnswer { .. }
             | Self::NotStarted { .. }
+            | Self::NoFiles { .. }
             | Self::ClientFailed { .. } => None,
         }
     }

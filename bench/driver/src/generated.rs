@@ -7,6 +7,8 @@ const CITY_VARIANTS: u64 = 512;
 /// More than are ever under way at once, so that no server's write holds one of them twice; few enough
 /// for the processor's cache.
 const PERSON_VARIANTS: u64 = 1024;
+/// Different words in texts.
+const WORDS: u64 = 1_500;
 const SYLLABLES: [&str; 12] =
     ["ka", "lo", "mira", "ten", "vos", "bury", "san", "do", "port", "el", "gra", "heim"];
 
@@ -41,6 +43,85 @@ pub(crate) fn write_small(out: &mut Vec<u8>, number: u64) {
         Name(number)
     )
     .expect("writing to a Vec cannot fail");
+}
+
+/// A document of about 100 bytes with three fields: a name of its own, a number, some words.
+pub(crate) fn write_note(out: &mut Vec<u8>, number: u64) {
+    write!(out, "{{\"Name\":\"{}\",\"Number\":{number},\"Text\":\"", note_name(number))
+        .expect("writing to a Vec cannot fail");
+    for place in 0..4 {
+        let separator = if place == 0 { "" } else { " " };
+        write!(out, "{separator}{}", word(mixed(4 * number + place)))
+            .expect("writing to a Vec cannot fail");
+    }
+    out.extend_from_slice(b"\",\"@metadata\":{\"@collection\":\"Notes\"}}");
+}
+
+/// The name in the note of that number, which no other note has.
+pub(crate) fn note_name(number: u64) -> String {
+    format!("{}-{number}", Name(number))
+}
+
+/// A word as they are spread in a text: the frequent ones come up for many numbers.
+pub(crate) fn word(number: u64) -> impl std::fmt::Display {
+    let share = (number % 1_000) as f64 / 1_000.0;
+    let rank = (share * share * (WORDS as f64)) as u64;
+    Name(rank + 100_000)
+}
+
+/// A number that looks like chance, for each number.
+pub(crate) fn mixed(number: u64) -> u64 {
+    let mixed = (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 20
+}
+
+/// The name of a package in the manner of npm: `@scope/words` or words and a number.
+pub(crate) fn package_name(number: u64) -> String {
+    let chance = mixed(number);
+    match chance % 4 {
+        0 => format!("@{}/{}-{number}", word(chance >> 2), word(chance >> 12)),
+        1 => format!("{}{number}", word(chance >> 2)),
+        _ => format!("{}-{}-{number}", word(chance >> 2), word(chance >> 12)),
+    }
+}
+
+/// A document of 90 to 900 KB: a name, a number, and many lines that no index looks at.
+pub(crate) fn write_large(out: &mut Vec<u8>, number: u64) {
+    let end = out.len() + 90_000 + (mixed(number) % 800_000) as usize;
+    write!(out, "{{\"Name\":\"{}\",\"Number\":{number},\"Lines\":[", note_name(number))
+        .expect("writing to a Vec cannot fail");
+    let mut line = 0;
+    while out.len() < end {
+        let separator = if line == 0 { "" } else { "," };
+        let chance = mixed(number ^ (line << 24));
+        write!(
+            out,
+            "{separator}{{\"Product\":\"products/{}\",\"Name\":\"{}\",\"Quantity\":{},\
+             \"Price\":{}.{:02}}}",
+            chance % 5_000,
+            Name(chance),
+            chance % 40,
+            chance % 900,
+            chance % 100,
+        )
+        .expect("writing to a Vec cannot fail");
+        line += 1;
+    }
+    out.extend_from_slice(b"],\"@metadata\":{\"@collection\":\"Notes\"}}");
+}
+
+/// A document with one text of 300 KB that no index looks at.
+pub(crate) fn write_with_text(out: &mut Vec<u8>, number: u64) {
+    write!(out, "{{\"Name\":\"{}\",\"Number\":{number},\"Body\":\"", note_name(number))
+        .expect("writing to a Vec cannot fail");
+    let end = out.len() + 300_000;
+    let mut place = 0;
+    while out.len() < end {
+        write!(out, "{} ", Name(mixed(number ^ (place << 24))))
+            .expect("writing to a Vec cannot fail");
+        place += 1;
+    }
+    out.extend_from_slice(b"\",\"@metadata\":{\"@collection\":\"Notes\"}}");
 }
 
 /// A document of about 1 KB that hardly compresses.
@@ -153,6 +234,15 @@ mod tests {
             out.clear();
             write_noise(&mut out, number);
             check(&out, 1_000..1_100);
+            out.clear();
+            write_note(&mut out, number);
+            check(&out, 85..170);
+            out.clear();
+            write_large(&mut out, number);
+            check(&out, 90_000..900_000);
+            out.clear();
+            write_with_text(&mut out, number);
+            check(&out, 300_000..301_000);
         }
     }
 }

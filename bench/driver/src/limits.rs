@@ -3,8 +3,8 @@
 use report::{Bound, Limit};
 
 use crate::{
-    trials::{START_EMPTY, START_KILLED, START_LARGE},
-    works::title,
+    trials::{INDEX_SIZE, PACKAGES, START_EMPTY, START_KILLED, START_LARGE},
+    works::{index_title, title},
 };
 
 const RAVEN: &[&str] = &["ravendb"];
@@ -36,6 +36,26 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(title("get-random"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
     wanted(title("get-random"), "requests/s", Bound::AtLeastTimes(0.8, BARE)),
     wanted(title("get-random"), "server CPU µs each", Bound::AtMostTimes(1.25, BARE)),
+    wanted(index_title("index-small"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(index_title("index-small"), "server CPU µs each", Bound::AtMost(5.0)),
+    wanted(index_title("index-large"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(index_title("index-long-text"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(index_title("write-visible"), "p50 ms", Bound::AtMost(5.0)),
+    wanted(index_title("write-visible"), "p50 ms", Bound::AtMostTimes(1.0, RAVEN)),
+    wanted(index_title("query-term"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(index_title("query-range"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(index_title("query-text"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(index_title("query-prefix"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(index_title("stream-collection"), "documents/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(index_title("stream-collection"), "MB of memory added", Bound::AtMost(20.0)),
+    wanted(index_title("stream-index"), "documents/s", Bound::AtLeastTimes(2.0, RAVEN)),
+    wanted(index_title("stream-index"), "MB of memory added", Bound::AtMost(20.0)),
+    wanted(INDEX_SIZE, "MB of index", Bound::AtMostTimes(1.0, RAVEN)),
+    wanted(PACKAGES, "names/s indexed", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(PACKAGES, "MB of index", Bound::AtMostTimes(1.0, RAVEN)),
+    wanted(PACKAGES, "failed, 300 users", Bound::AtMost(0.0)),
+    wanted(PACKAGES, "failed, 3,000 users", Bound::AtMost(0.0)),
+    wanted(PACKAGES, "mean ms, 3,000 users", Bound::AtMost(50.0)),
 ];
 
 const fn wanted(work: &'static str, figure: &'static str, bound: Bound) -> Limit {
@@ -54,7 +74,11 @@ const fn wanted_on(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{contest::MEMORY_FIGURES, trials::TRIALS, works::WORKS};
+    use crate::{
+        contest::MEMORY_FIGURES,
+        trials::{INDEX_TRIALS, TRIALS},
+        works::{INDEX_WORKS, WORKS},
+    };
 
     #[test]
     fn every_limit_has_a_row_to_be_compared_with() {
@@ -62,14 +86,14 @@ mod tests {
             let exists = match limit.work {
                 MEMORY => MEMORY_FIGURES.contains(&limit.figure),
                 title => {
-                    let of_work = WORKS.iter().any(|facts| {
+                    let of_work = WORKS.iter().chain(INDEX_WORKS).any(|facts| {
                         facts.title == title
                             && facts.figures.iter().any(|figure| figure.name() == limit.figure)
                     });
-                    let of_trial = TRIALS
-                        .iter()
-                        .filter(|facts| facts.title == title)
-                        .any(|facts| facts.figures.iter().any(|(name, _)| *name == limit.figure));
+                    let of_trial =
+                        TRIALS.iter().chain(INDEX_TRIALS).filter(|facts| facts.title == title).any(
+                            |facts| facts.figures.iter().any(|(name, _)| *name == limit.figure),
+                        );
                     of_work || of_trial
                 }
             };

@@ -69,6 +69,7 @@ impl Stopwatch {
             latencies,
             server_time: server_after.saturating_sub(self.server_before),
             driver_time: driver_after.saturating_sub(self.driver_before),
+            memory_growth_megabytes: 0.0,
         })
     }
 }
@@ -124,7 +125,7 @@ fn wait(poll: impl std::os::fd::AsFd, events: &mut Vec<epoll::Event>) -> Result<
 }
 
 /// One connection.
-struct RequestLoop {
+pub(crate) struct RequestLoop {
     stream: TcpStream,
     request: Vec<u8>,
     /// Of the request; the rest waits for the socket to take it.
@@ -132,11 +133,11 @@ struct RequestLoop {
     /// As long as the longest answer so far; the first `received_bytes` are filled.
     input: Vec<u8>,
     received_bytes: usize,
-    began: Instant,
+    pub(crate) began: Instant,
 }
 
 impl RequestLoop {
-    fn open(
+    pub(crate) fn open(
         address: SocketAddr,
         poll: impl std::os::fd::AsFd,
         index: u64,
@@ -158,7 +159,7 @@ impl RequestLoop {
         })
     }
 
-    fn begin(&mut self, now: Instant, next: NextRequest<'_>) -> Result<(), DriverError> {
+    pub(crate) fn begin(&mut self, now: Instant, next: NextRequest<'_>) -> Result<(), DriverError> {
         self.request.clear();
         next(&mut self.request);
         self.sent_bytes = 0;
@@ -167,7 +168,7 @@ impl RequestLoop {
     }
 
     /// Goes on where the last event left off. When the request is answered: when that was.
-    fn advance(&mut self) -> Result<Option<Instant>, DriverError> {
+    pub(crate) fn advance(&mut self) -> Result<Option<Instant>, DriverError> {
         if self.sent_bytes < self.request.len() {
             self.send()?;
         }

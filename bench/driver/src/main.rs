@@ -4,7 +4,7 @@
 //! one thread with prepared requests, and what that takes is measured and printed too.
 //!
 //! Reading order: works, trials (what is done) → contest (rounds, in turns) → server, process (who is
-//! measured) → load, bulk_insert (how) → connection, answer (HTTP) → limits (what is wanted).
+//! measured) → load, users, bulk_insert, stream_read (how) → connection, answer (HTTP) → limits (what is wanted).
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,9 @@ mod options;
 mod outcome;
 mod process;
 mod server;
+mod stream_read;
 mod trials;
+mod users;
 mod works;
 
 use std::process::ExitCode;

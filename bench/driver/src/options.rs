@@ -3,8 +3,8 @@
 use std::{env, path::PathBuf, time::Duration};
 
 use crate::{
-    trials::{TRIALS, TrialFacts},
-    works::{WORKS, WorkFacts},
+    trials::{INDEX_TRIALS, TRIALS, TrialFacts},
+    works::{INDEX_WORKS, WORKS, WorkFacts},
 };
 
 /// What `--help` prints.
@@ -21,6 +21,7 @@ driver: load on Corvus and on RavenDB in one run, side by side
   --tmpfs               data in /dev/shm; given together with --disk both are run
   --disk                data on a disk (the default)
   --results DIR         where the JSON file goes (default: results)
+  --indexes             the works and trials on indexes instead of those on documents
   --only A,B            only these works and trials; see below
   --rounds N            counted rounds of each work
   --seconds S           length of a round
@@ -29,7 +30,11 @@ driver: load on Corvus and on RavenDB in one run, side by side
 Works: new-database, bulk-insert-small, bulk-insert-node, bulk-insert-sustained, put-64, put-1,
 bulk-docs, get-one, get-random.
 Trials, each with a server of its own: start-empty; long ones: start-killed, many-databases,
-start-large.";
+start-large.
+
+With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
+query-text, query-prefix, query-collection, stream-collection, stream-index. Trials: index-size;
+a long one: packages.";
 
 /// Where the data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +48,37 @@ impl Mode {
         match self {
             Self::Disk => "disk",
             Self::Tmpfs => "tmpfs",
+        }
+    }
+}
+
+/// What is run beside what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    Documents,
+    Indexes,
+}
+
+impl Set {
+    /// Begins the names of the files with its figures.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Documents => "http",
+            Self::Indexes => "indexes",
+        }
+    }
+
+    fn works(self) -> &'static [WorkFacts] {
+        match self {
+            Self::Documents => WORKS,
+            Self::Indexes => INDEX_WORKS,
+        }
+    }
+
+    fn trials(self) -> &'static [TrialFacts] {
+        match self {
+            Self::Documents => TRIALS,
+            Self::Indexes => INDEX_TRIALS,
         }
     }
 }
@@ -85,6 +121,7 @@ pub(crate) struct Options {
     pub(crate) data: PathBuf,
     pub(crate) results: PathBuf,
     pub(crate) modes: Vec<Mode>,
+    pub(crate) set: Set,
     pub(crate) works: Vec<&'static WorkFacts>,
     pub(crate) trials: Vec<&'static TrialFacts>,
     pub(crate) node_client: Option<PathBuf>,
@@ -110,8 +147,9 @@ impl Options {
             data: PathBuf::from("."),
             results: PathBuf::from("results"),
             modes: Vec::new(),
-            works: WORKS.iter().collect(),
-            trials: TRIALS.iter().collect(),
+            set: Set::Documents,
+            works: Vec::new(),
+            trials: Vec::new(),
             node_client: None,
             size: Size::FULL,
         }
@@ -125,6 +163,7 @@ impl Options {
         use lexopt::prelude::{Long, Short, ValueExt};
         let mut options = Self::with_defaults();
         let (mut rounds, mut seconds, mut only) = (None, None, None);
+        let mut is_quick = false;
         while let Some(argument) = parser.next()? {
             match argument {
                 Long("help") | Short('h') => return Ok(Request::Help),
@@ -137,20 +176,26 @@ impl Options {
                 Long("results") => options.results = parser.value()?.into(),
                 Long("disk") => options.modes.push(Mode::Disk),
                 Long("tmpfs") => options.modes.push(Mode::Tmpfs),
+                Long("indexes") => options.set = Set::Indexes,
                 Long("only") => only = Some(parser.value()?.string()?),
                 Long("node-client") => options.node_client = Some(parser.value()?.into()),
                 Long("rounds") => rounds = Some(parser.value()?.parse::<usize>()?.max(1)),
                 Long("seconds") => seconds = Some(parser.value()?.parse::<f64>()?),
                 Long("quick") => {
                     options.size = Size::QUICK;
-                    options.trials.retain(|facts| !facts.is_long);
+                    is_quick = true;
                 }
                 _ => return Err(argument.unexpected()),
             }
         }
-        if let Some(only) = only {
-            (options.works, options.trials) = named(&only)?;
-        }
+        (options.works, options.trials) = match only {
+            Some(only) => named(options.set, &only)?,
+            None => {
+                let trials = options.set.trials().iter();
+                let trials = trials.filter(|facts| !(is_quick && facts.is_long));
+                (options.set.works().iter().collect(), trials.collect())
+            }
+        };
         options.size.rounds = rounds.unwrap_or(options.size.rounds);
         if let Some(seconds) = seconds {
             options.size.round = Duration::try_from_secs_f64(seconds)
@@ -166,10 +211,10 @@ impl Options {
 type Named = (Vec<&'static WorkFacts>, Vec<&'static TrialFacts>);
 
 /// In the order of the table, which is the order in which they are run.
-fn named(text: &str) -> Result<Named, lexopt::Error> {
+fn named(set: Set, text: &str) -> Result<Named, lexopt::Error> {
     let names: Vec<&str> = text.split(',').collect();
-    let works: Vec<_> = WORKS.iter().filter(|facts| names.contains(&facts.key)).collect();
-    let trials: Vec<_> = TRIALS.iter().filter(|facts| names.contains(&facts.key)).collect();
+    let works: Vec<_> = set.works().iter().filter(|facts| names.contains(&facts.key)).collect();
+    let trials: Vec<_> = set.trials().iter().filter(|facts| names.contains(&facts.key)).collect();
     let is_known = |name: &str| {
         works.iter().any(|facts| facts.key == name) || trials.iter().any(|facts| facts.key == name)
     };
@@ -213,6 +258,15 @@ mod tests {
     }
 
     #[test]
+    fn a_set_has_works_of_its_own() {
+        let options = parse(&["--only=query-term", "--indexes"]).unwrap();
+        assert_eq!(options.works.len(), 1);
+        assert!(options.trials.is_empty());
+        assert!(parse(&["--only=query-term"]).is_err());
+        assert_eq!(parse(&["--indexes"]).unwrap().works.len(), INDEX_WORKS.len());
+    }
+
+    #[test]
     fn quick_runs_leave_long_trials_out_unless_they_are_named() {
         let keys = |arguments: &[&str]| -> Vec<_> {
             parse(arguments).unwrap().trials.iter().map(|facts| facts.key).collect()
@@ -224,9 +278,11 @@ mod tests {
 
     #[test]
     fn the_help_names_every_work_and_trial() {
-        let keys = WORKS.iter().map(|facts| facts.key).chain(TRIALS.iter().map(|facts| facts.key));
-        for key in keys {
-            assert!(HELP.contains(key), "{key}");
+        for set in [Set::Documents, Set::Indexes] {
+            let works = set.works().iter().map(|facts| facts.key);
+            for key in works.chain(set.trials().iter().map(|facts| facts.key)) {
+                assert!(HELP.contains(key), "{key}");
+            }
         }
     }
 

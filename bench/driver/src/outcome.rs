@@ -20,6 +20,8 @@ pub(crate) struct Outcome {
     pub(crate) server_time: Duration,
     /// Of the driver or of its client program, during `elapsed`.
     pub(crate) driver_time: Duration,
+    /// By how much the server's own memory has grown, where the work looks at that.
+    pub(crate) memory_growth_megabytes: f64,
 }
 
 /// An empty histogram, which grows with what is recorded.
@@ -42,6 +44,9 @@ pub(crate) enum Figure {
     DriverTimeEach,
     /// The same of the client program that the driver has started.
     ClientTimeEach,
+    /// Memory of the server that is not backed by files, at its highest during the work, less what it
+    /// was before the first round.
+    MemoryGrowth,
 }
 
 impl Figure {
@@ -53,15 +58,17 @@ impl Figure {
             Self::ServerTimeEach => "server CPU µs each".to_owned(),
             Self::DriverTimeEach => "driver CPU µs each".to_owned(),
             Self::ClientTimeEach => "client CPU µs each".to_owned(),
+            Self::MemoryGrowth => "MB of memory added".to_owned(),
         }
     }
 
     pub(crate) fn better(self) -> Better {
         match self {
             Self::Rate(_) => Better::More,
-            Self::MillisecondsEach | Self::LatencyPercentile(_) | Self::ServerTimeEach => {
-                Better::Less
-            }
+            Self::MillisecondsEach
+            | Self::LatencyPercentile(_)
+            | Self::ServerTimeEach
+            | Self::MemoryGrowth => Better::Less,
             // What measures is not what is measured.
             Self::DriverTimeEach | Self::ClientTimeEach => Better::Neither,
         }
@@ -78,6 +85,7 @@ impl Figure {
             }
             Self::ServerTimeEach => each(outcome.server_time) * 1e6,
             Self::DriverTimeEach | Self::ClientTimeEach => each(outcome.driver_time) * 1e6,
+            Self::MemoryGrowth => outcome.memory_growth_megabytes,
         }
     }
 }
@@ -98,6 +106,7 @@ mod tests {
             latencies,
             server_time: Duration::from_millis(30),
             driver_time: Duration::from_millis(5),
+            memory_growth_megabytes: 7.0,
         };
         let cases = [
             (Figure::Rate("requests"), "requests/s", 500.0),
@@ -107,6 +116,7 @@ mod tests {
             (Figure::ServerTimeEach, "server CPU µs each", 30.0),
             (Figure::DriverTimeEach, "driver CPU µs each", 5.0),
             (Figure::ClientTimeEach, "client CPU µs each", 5.0),
+            (Figure::MemoryGrowth, "MB of memory added", 7.0),
         ];
         for (figure, name, expected) in cases {
             assert_eq!(figure.name(), name);

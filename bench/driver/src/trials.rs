@@ -3,6 +3,7 @@
 
 mod database;
 mod many_databases;
+mod packages;
 mod restart;
 
 use std::path::Path;
@@ -21,6 +22,8 @@ pub(crate) enum Trial {
     StartLarge,
     StartKilled,
     ManyDatabases,
+    IndexSize,
+    Packages,
 }
 
 /// A trial, its names and what it shows.
@@ -35,7 +38,7 @@ pub(crate) struct TrialFacts {
     pub(crate) is_long: bool,
 }
 
-/// All trials, in the order in which they are run.
+/// The trials of databases, in the order in which they are run.
 pub(crate) static TRIALS: &[TrialFacts] = &[
     TrialFacts {
         trial: Trial::StartEmpty,
@@ -67,10 +70,30 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
     },
 ];
 
+/// The trials of indexes, in the order in which they are run.
+pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
+    TrialFacts {
+        trial: Trial::IndexSize,
+        key: "index-size",
+        title: INDEX_SIZE,
+        figures: packages::SIZE_FIGURES,
+        is_long: false,
+    },
+    TrialFacts {
+        trial: Trial::Packages,
+        key: "packages",
+        title: PACKAGES,
+        figures: packages::FIGURES,
+        is_long: true,
+    },
+];
+
 pub(crate) const START_EMPTY: &str = "start, empty data";
 pub(crate) const START_LARGE: &str = "start, database of 5 GB cleanly closed";
 pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
 pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
+pub(crate) const INDEX_SIZE: &str = "an index over 100k small documents, cleanly closed";
+pub(crate) const PACKAGES: &str = "package search, 1,000,000 names";
 
 impl Trial {
     /// All its rounds, with data below `parent`.
@@ -83,6 +106,8 @@ impl Trial {
             Self::StartEmpty => restart::start_empty(program, parent).await,
             Self::StartLarge => restart::start_large(program, parent).await,
             Self::StartKilled => restart::start_killed(program, parent).await,
+            Self::IndexSize => packages::index_size(program, parent).await.map(|one| vec![one]),
+            Self::Packages => packages::run(program, parent).await.map(|one| vec![one]),
             Self::ManyDatabases => many_databases::run(program, parent).await.map(|one| vec![one]),
         }
     }

@@ -3,6 +3,8 @@
 //! Invariant: a round adds to what earlier rounds left, or works in a database of its own which is
 //! deleted afterwards; only the work itself is inside of the measured time.
 
+mod indexes;
+
 use std::{cell::Cell, io::Write as _, net::SocketAddr, path::PathBuf, rc::Rc, time::Duration};
 
 use crate::{
@@ -16,6 +18,8 @@ use crate::{
     outcome::{Figure, Outcome, no_latencies},
     process::Process,
 };
+
+pub(crate) use self::indexes::{INDEX_WORKS, IndexWork, make_index, wait_for_index};
 
 /// Documents that GET chooses from.
 pub(crate) const FILLED_DOCUMENTS: u64 = 100_000;
@@ -40,6 +44,8 @@ pub(crate) enum Work {
     BulkDocs,
     GetOne,
     GetRandom,
+    /// On indexes and queries.
+    Index(IndexWork),
 }
 
 /// A work, its names and what it shows.
@@ -71,7 +77,7 @@ const REQUESTS_WITH_LATENCY: &[Figure] = &[
     Figure::DriverTimeEach,
 ];
 
-/// All works, in the order in which they are run.
+/// All works on documents, in the order in which they are run.
 pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::NewDatabase, "new-database", &[Figure::MillisecondsEach, Figure::ServerTimeEach]),
     facts(Work::BulkInsertSmall, "bulk-insert-small", DOCUMENTS),
@@ -96,6 +102,7 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
         Work::BulkDocs => "bulk_docs, 100 documents of 300 bytes each, 4 connections",
         Work::GetOne => "GET one document, 64 connections",
         Work::GetRandom => "GET random of 100k documents, 64 connections",
+        Work::Index(_) => panic!("works on indexes have a table of their own"),
     };
     WorkFacts { work, key, title, figures }
 }
@@ -105,10 +112,22 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
 /// # Panics
 /// When there is none: in a `static` that is an error of compilation.
 pub(crate) const fn title(key: &str) -> &'static str {
+    title_in(WORKS, key)
+}
+
+/// The same for works on indexes.
+///
+/// # Panics
+/// Like [`title`].
+pub(crate) const fn index_title(key: &str) -> &'static str {
+    title_in(INDEX_WORKS, key)
+}
+
+const fn title_in(works: &[WorkFacts], key: &str) -> &'static str {
     let mut index = 0;
-    while index < WORKS.len() {
-        if is_same(WORKS[index].key.as_bytes(), key.as_bytes()) {
-            return WORKS[index].title;
+    while index < works.len() {
+        if is_same(works[index].key.as_bytes(), key.as_bytes()) {
+            return works[index].title;
         }
         index += 1;
     }
@@ -139,7 +158,8 @@ impl Work {
             | Self::BulkInsertSmall
             | Self::BulkInsertNode
             | Self::BulkInsertSustained
-            | Self::BulkDocs => false,
+            | Self::BulkDocs
+            | Self::Index(_) => false,
         }
     }
 
@@ -153,7 +173,8 @@ impl Work {
             | Self::PutOne
             | Self::BulkDocs
             | Self::GetOne
-            | Self::GetRandom => size.rounds,
+            | Self::GetRandom
+            | Self::Index(_) => size.rounds,
         }
     }
 }
@@ -179,16 +200,35 @@ pub(crate) struct Target {
     equipment: Rc<Equipment>,
     /// Makes the ids and names of this run new.
     numbers: Cell<u64>,
+    /// The server's own memory in MB before the rounds of a work that looks at it.
+    memory_before: Cell<Option<f64>>,
 }
 
 impl Target {
     pub(crate) fn new(address: SocketAddr, process: Process, equipment: Rc<Equipment>) -> Self {
-        Self { address, process, equipment, numbers: Cell::default() }
+        let (numbers, memory_before) = (Cell::default(), Cell::default());
+        Self { address, process, equipment, numbers, memory_before }
     }
 
     /// Whether everything is there that the work needs beside the server.
     pub(crate) fn is_equipped_for(&self, work: Work) -> bool {
         work != Work::BulkInsertNode || self.equipment.node_client.is_some()
+    }
+
+    /// Makes what the work needs, before its first round.
+    pub(crate) async fn prepare(&self, work: Work) -> Result<(), DriverError> {
+        match work {
+            Work::Index(work) => self.prepare_index_work(work).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what [`Target::prepare`] has made.
+    pub(crate) async fn tidy(&self, work: Work) -> Result<(), DriverError> {
+        match work {
+            Work::Index(work) => self.tidy_index_work(work).await,
+            _ => Ok(()),
+        }
     }
 
     /// Creates the database that most works use and fills it.
@@ -249,6 +289,7 @@ impl Target {
                 self.load(MANY_CONNECTIONS, duration, 1, &mut next)
             }
             Work::GetRandom => self.load(MANY_CONNECTIONS, duration, 1, &mut next_random_get()),
+            Work::Index(work) => self.index_round(work, size, measured).await,
         }
     }
 
