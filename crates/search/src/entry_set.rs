@@ -43,6 +43,10 @@ impl EntrySet {
         page[(bit / 64) as usize] & (1 << (bit % 64)) != 0
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next_from(0).is_none()
+    }
+
     pub(crate) fn len(&self) -> u64 {
         let pages = self.pages.iter().flatten();
         pages.flat_map(|page| page.iter()).map(|word| u64::from(word.count_ones())).sum()
@@ -108,6 +112,7 @@ mod tests {
                 model.remove(entry);
             }
             prop_assert_eq!(set.len(), model.len() as u64);
+            prop_assert_eq!(set.is_empty(), model.is_empty());
             prop_assert_eq!(set.next_from(probe), model.range(probe..).next().copied());
             prop_assert_eq!(set.iter().collect::<Vec<_>>(), model.into_iter().collect::<Vec<_>>());
         }

@@ -18,7 +18,7 @@
 //! | `entry`, `batch`, `term_table`, `apply` | how changes get in |
 //! | `reader`, `entry_view` | fields, terms and entries |
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
-//! | `search`, `sort`, `sorted_walk`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `search`, `sort`, `sorted_walk`, `walk_bounds`, `best_hits`, `alphanumeric`, `scoring` | in which order they come out |
 //! | `explain` | why an entry has its score |
 //! | `place`, `spatial_search`, `distance`, `distance_walk` | places and shapes: kept, found, nearest first |
 //! | `facets`, `suggest` | what else can be asked of matches and terms |
@@ -30,6 +30,7 @@ mod alphanumeric;
 pub mod analysis;
 mod apply;
 mod batch;
+mod best_hits;
 mod check;
 mod cursor;
 mod distance;
@@ -63,6 +64,7 @@ mod term_match;
 mod term_table;
 mod trees;
 mod varint;
+mod walk_bounds;
 
 #[cfg(test)]
 mod tests;

@@ -223,16 +223,23 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(TermScan { scan, prefix, interrupt: self.interrupt.clone() })
     }
 
-    /// The terms of a field and kind downwards from the last.
+    /// The terms of a field and kind from a bound downwards.
     pub(crate) fn scan_terms_back(
         &self,
         field: FieldId,
         kind: TermKind,
+        from: Bound<&[u8]>,
     ) -> Result<TermScan<'t>, SearchError> {
         let prefix = term::key_prefix(field, kind);
-        let [high, low, kind] = prefix;
-        let after = [high, low, kind + 1];
-        let scan = self.tx.tree(&trees::TERMS)?.scan_back(Bound::Excluded(&after))?;
+        let from = match from {
+            Bound::Included(bytes) => Bound::Included(term::key(field, kind, bytes)),
+            Bound::Excluded(bytes) => Bound::Excluded(term::key(field, kind, bytes)),
+            Bound::Unbounded => {
+                let [high, low, kind] = prefix;
+                Bound::Excluded(vec![high, low, kind + 1])
+            }
+        };
+        let scan = self.tx.tree(&trees::TERMS)?.scan_back(term::as_slices(&from))?;
         Ok(TermScan { scan, prefix, interrupt: self.interrupt.clone() })
     }
 }

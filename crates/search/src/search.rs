@@ -1,26 +1,30 @@
 //! Running a query: the best few in an order, or all of them one by one.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::sync::Arc;
 
 use storage::Transaction;
 
 use crate::{
-    cursor::{BoxedCursor, END},
+    best_hits::BestHits,
+    cursor::{BoxedCursor, END, SetCursor},
     distance_walk::DistanceWalk,
     entry_set::EntrySet,
     error::SearchError,
-    ids::{EntryId, FieldId},
+    ids::EntryId,
     plan::{Planner, collect},
     query::Query,
     reader::IndexReader,
-    record::RecordReader,
-    sort::{FieldOrder, ResolvedBy, ResolvedKey, Sort, SortValue},
-    sorted_walk::SortedWalk,
+    sort::{FieldOrder, ResolvedBy, ResolvedKey, Sort, SortBy},
+    sorted_walk::{SortedWalk, WalkedMatches},
     term::TermKind,
+    walk_bounds::WalkBounds,
 };
 
 /// What looking at an entry's record costs, in terms walked past.
 pub(crate) const RECORD_COST: u64 = 6;
+
+/// A walk that is begun goes past so many terms at least; few in tests, so that walks end early.
+const PATIENCE_MIN: u64 = if cfg!(test) { 1 } else { 64 };
 
 /// Whether hits carry scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,22 +83,14 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             return self.in_entry_order(query, skip, take, scoring);
         }
         // Scores that decide nothing are found afterwards, for the hits that are handed out.
-        let cursor = Planner::new(self, by_score).plan(query)?;
         let mut hits = match keys[0].by {
-            ResolvedBy::Field { field, kind }
-                if kind != FieldOrder::AlphaNumeric
-                    && !by_score
-                    && self.walking_is_cheaper(field, cursor.estimate(), skip, take)? =>
-            {
-                self.by_walking(cursor, &keys, skip, take)?
+            ResolvedBy::Field { kind, .. } if kind != FieldOrder::AlphaNumeric && !by_score => {
+                self.by_field(query, sort, &keys, skip, take)?
             }
-            ResolvedBy::Distance { field, .. }
-                if !by_score
-                    && self.walking_is_cheaper(field, cursor.estimate(), skip, take)? =>
-            {
-                self.by_walking(cursor, &keys, skip, take)?
+            ResolvedBy::Distance { .. } if !by_score => {
+                self.by_field(query, sort, &keys, skip, take)?
             }
-            _ => self.by_values(cursor, &keys, skip, take)?,
+            _ => self.by_values(Planner::new(self, by_score).plan(query)?, &keys, skip, take)?,
         };
         if scoring && !by_score {
             self.score(query, &mut hits.rows)?;
@@ -193,38 +189,44 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(Hits { total, rows })
     }
 
-    /// Whether the first few of so many matches are found sooner by walking the field's terms than
-    /// by looking at the record of each match.
-    fn walking_is_cheaper(
+    /// In the order of a field first: by walking its terms or places, or by looking at the record of each match.
+    fn by_field(
         &self,
-        field: FieldId,
-        matches: u64,
-        skip: u64,
-        take: u64,
-    ) -> Result<bool, SearchError> {
-        let entries = self.list_count(field, TermKind::Exists, &[])?;
-        let wanted = skip.saturating_add(take).min(matches);
-        let walked = u128::from(wanted) * u128::from(entries) / u128::from(matches.max(1));
-        Ok(walked < u128::from(matches) * u128::from(RECORD_COST))
-    }
-
-    fn by_walking(
-        &self,
-        mut cursor: BoxedCursor<'t>,
+        query: &Query,
+        sort: &Sort,
         keys: &[ResolvedKey],
         skip: u64,
         take: u64,
     ) -> Result<Hits, SearchError> {
-        let mut set = EntrySet::new(self.state.next_entry);
-        collect(cursor.as_mut(), &mut set, &self.interrupt)?;
-        let total = set.len();
-        let mut walk = GroupedWalk::new(self, Arc::new(set), keys)?;
+        let bounds = bounds_of(query, sort);
+        let (matches, total) = match (query, keys[0].by) {
+            (Query::All, ResolvedBy::Field { .. }) => (WalkedMatches::All, self.state.live),
+            _ => {
+                let mut cursor = Planner::new(self, false).plan(query)?;
+                let all_between = bounds.as_ref().is_some_and(|bounds| bounds.is_whole_query);
+                if !all_between && !self.walking_is_cheaper(keys, cursor.estimate(), skip, take)? {
+                    return self.by_values(cursor, keys, skip, take);
+                }
+                let mut set = EntrySet::new(self.state.next_entry);
+                collect(cursor.as_mut(), &mut set, &self.interrupt)?;
+                let total = set.len();
+                (WalkedMatches::Set(Arc::new(set)), total)
+            }
+        };
+        // All the matches may lie at the far end of the field.
+        let patience = total.saturating_mul(RECORD_COST).max(PATIENCE_MIN);
+        let mut walk = GroupedWalk::new(self, matches.clone(), keys, bounds, patience)?;
         let mut rows = Vec::new();
         let mut passed = 0;
-        while (rows.len() as u64) < take
-            && let Some(entry) = walk.next(self, keys)?
-        {
+        while (rows.len() as u64) < take && passed < total {
             self.interrupt.check()?;
+            let Some(entry) = walk.next(self, keys)? else {
+                let cursor = match matches {
+                    WalkedMatches::Set(set) => Box::new(SetCursor::new(set, 1.0)),
+                    WalkedMatches::All => Planner::new(self, false).plan(query)?,
+                };
+                return self.by_values(cursor, keys, skip, take);
+            };
             passed += 1;
             if passed > skip {
                 rows.push(Hit { entry: EntryId(entry), score: 1.0 });
@@ -233,8 +235,31 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(Hits { total, rows })
     }
 
+    /// Whether the first few of so many matches are found sooner by walking the terms of the first
+    /// key's field than by looking at the record of each match.
+    fn walking_is_cheaper(
+        &self,
+        keys: &[ResolvedKey],
+        matches: u64,
+        skip: u64,
+        take: u64,
+    ) -> Result<bool, SearchError> {
+        let (ResolvedBy::Field { field, .. } | ResolvedBy::Distance { field, .. }) = keys[0].by
+        else {
+            return Ok(false);
+        };
+        let entries = self.list_count(field, TermKind::Exists, &[])?;
+        let wanted = skip.saturating_add(take).min(matches);
+        let walked = u128::from(wanted) * u128::from(entries) / u128::from(matches.max(1));
+        Ok(walked < u128::from(matches) * u128::from(RECORD_COST))
+    }
+
     /// Gives hits their scores.
     fn score(&self, query: &Query, hits: &mut [Hit]) -> Result<(), SearchError> {
+        if let Some(score) = constant_score(query) {
+            hits.iter_mut().for_each(|hit| hit.score = score);
+            return Ok(());
+        }
         let mut cursor = Planner::new(self, true).plan(query)?;
         let mut ascending: Vec<&mut Hit> = hits.iter_mut().collect();
         ascending.sort_unstable_by_key(|hit| hit.entry);
@@ -267,85 +292,36 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     }
 }
 
+/// Where the walk of the first key's field may begin.
+fn bounds_of(query: &Query, sort: &Sort) -> Option<WalkBounds> {
+    match &sort.first()?.by {
+        SortBy::Text(field) => WalkBounds::of(query, field, FieldOrder::Text),
+        SortBy::Long(field) => WalkBounds::of(query, field, FieldOrder::Long),
+        SortBy::Double(field) => WalkBounds::of(query, field, FieldOrder::Double),
+        SortBy::Score | SortBy::AlphaNumeric(_) | SortBy::Random(_) | SortBy::Distance(..) => None,
+    }
+}
+
+/// The score of every match, when all have the same and it is plain to see.
+fn constant_score(query: &Query) -> Option<f32> {
+    match query {
+        Query::All | Query::Exists { .. } | Query::Range { .. } | Query::Entries(_) => Some(1.0),
+        Query::Prefix { .. }
+        | Query::Suffix { .. }
+        | Query::Contains { .. }
+        | Query::Wildcard { .. }
+        | Query::Regex { .. }
+        | Query::Fuzzy { .. } => Some(1.0),
+        Query::Boost(inner, factor) => Some(constant_score(inner)? * factor),
+        _ => None,
+    }
+}
+
 /// The hit at the cursor, which is moved on.
 fn next_hit(cursor: &mut BoxedCursor<'_>) -> Result<Hit, SearchError> {
     let hit = Hit { entry: EntryId(cursor.current()), score: cursor.score()? };
     cursor.advance()?;
     Ok(hit)
-}
-
-/// A hit with its values for the keys.
-struct RankedHit<'t> {
-    hit: Hit,
-    values: Vec<SortValue<'t>>,
-}
-
-/// The first few of the hits that are offered, by some keys.
-struct BestHits<'r, 't, T> {
-    reader: &'r IndexReader<'t, T>,
-    keys: &'r [ResolvedKey],
-    wanted: usize,
-    /// Up to twice as many as wanted; the last `wanted` limit holds once it was cut.
-    kept: Vec<RankedHit<'t>>,
-    /// Whether `kept[wanted - 1]` is the worst that can still come in.
-    is_cut: bool,
-}
-
-impl<'r, 't, T: Transaction> BestHits<'r, 't, T> {
-    fn new(reader: &'r IndexReader<'t, T>, keys: &'r [ResolvedKey], wanted: usize) -> Self {
-        Self { reader, keys, wanted, kept: Vec::new(), is_cut: false }
-    }
-
-    fn offer(&mut self, hit: Hit) -> Result<(), SearchError> {
-        if self.wanted == 0 {
-            return Ok(());
-        }
-        let mut record: Option<RecordReader<'t>> = None;
-        let first = self.keys[0].value(self.reader, hit.entry.0, hit.score, &mut record)?;
-        if self.is_cut
-            && self.keys[0].compare(&first, &self.kept[self.wanted - 1].values[0]).is_gt()
-        {
-            return Ok(());
-        }
-        let mut values = vec![first];
-        for key in &self.keys[1..] {
-            values.push(key.value(self.reader, hit.entry.0, hit.score, &mut record)?);
-        }
-        self.kept.push(RankedHit { hit, values });
-        if self.kept.len() >= self.wanted.saturating_mul(2).max(self.wanted.saturating_add(64)) {
-            self.cut();
-        }
-        Ok(())
-    }
-
-    /// Keeps the best, the worst of them last.
-    fn cut(&mut self) {
-        let keys = self.keys;
-        if self.kept.len() > self.wanted {
-            self.kept.select_nth_unstable_by(self.wanted - 1, |left, right| {
-                compare_ranked(keys, left, right)
-            });
-            self.kept.truncate(self.wanted);
-            self.is_cut = true;
-        }
-    }
-
-    fn into_sorted(mut self) -> Vec<Hit> {
-        let keys = self.keys;
-        self.cut();
-        self.kept.sort_unstable_by(|left, right| compare_ranked(keys, left, right));
-        self.kept.into_iter().map(|ranked| ranked.hit).collect()
-    }
-}
-
-fn compare_ranked(keys: &[ResolvedKey], left: &RankedHit<'_>, right: &RankedHit<'_>) -> Ordering {
-    let values = left.values.iter().zip(&right.values);
-    keys.iter()
-        .zip(values)
-        .map(|(key, (left, right))| key.compare(left, right))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
-        .then(left.hit.entry.cmp(&right.hit.entry))
 }
 
 /// A walk by a field.
@@ -381,16 +357,22 @@ struct GroupedWalk<'r, 't, T> {
 impl<'r, 't, T: Transaction> GroupedWalk<'r, 't, T> {
     fn new(
         reader: &'r IndexReader<'t, T>,
-        matches: Arc<EntrySet>,
+        matches: WalkedMatches,
         keys: &[ResolvedKey],
+        bounds: Option<WalkBounds>,
+        patience: u64,
     ) -> Result<Self, SearchError> {
         let descending = keys[0].descending;
         let walk = match keys[0].by {
             ResolvedBy::Field { field, kind } => {
-                Walk::Terms(SortedWalk::new(reader, matches, field, kind, descending)?)
+                let walk = SortedWalk::new(reader, matches, field, kind, descending, bounds)?;
+                Walk::Terms(walk.with_patience(patience))
             }
             ResolvedBy::Distance { field, from } => {
-                Walk::Distances(DistanceWalk::new(reader, &matches, field, from, descending)?)
+                let WalkedMatches::Set(set) = matches else {
+                    unreachable!("only the terms of a field are walked without a set")
+                };
+                Walk::Distances(DistanceWalk::new(reader, &set, field, from, descending)?)
             }
             ResolvedBy::Score | ResolvedBy::Random(_) | ResolvedBy::Nothing => {
                 unreachable!("only orders by a field are walked")
@@ -474,11 +456,17 @@ impl<'r, 't, T: Transaction> SortedStream<'r, 't, T> {
             let (total, rows) = (hits.total, hits.rows.into_iter());
             return Ok(Self { reader, keys, source: StreamSource::Sorted(rows), total });
         }
-        let mut set = EntrySet::new(reader.state.next_entry);
-        let mut cursor = Planner::new(reader, false).plan(query)?;
-        collect(cursor.as_mut(), &mut set, &reader.interrupt)?;
-        let total = set.len();
-        let walk = GroupedWalk::new(reader, Arc::new(set), &keys)?;
+        let (matches, total) = match (query, keys[0].by) {
+            (Query::All, ResolvedBy::Field { .. }) => (WalkedMatches::All, reader.state.live),
+            _ => {
+                let mut set = EntrySet::new(reader.state.next_entry);
+                let mut cursor = Planner::new(reader, false).plan(query)?;
+                collect(cursor.as_mut(), &mut set, &reader.interrupt)?;
+                let total = set.len();
+                (WalkedMatches::Set(Arc::new(set)), total)
+            }
+        };
+        let walk = GroupedWalk::new(reader, matches, &keys, bounds_of(query, sort), u64::MAX)?;
         Ok(Self { reader, keys, source: StreamSource::Walk(Box::new(walk)), total })
     }
 

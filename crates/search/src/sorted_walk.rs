@@ -17,7 +17,8 @@ use crate::{
     reader::{IndexReader, TermScan},
     scoring::TermScorer,
     sort::{FieldOrder, SortValue, value_in},
-    term::TermKind,
+    term::{self, TermKind},
+    walk_bounds::WalkBounds,
 };
 
 /// Where the next group comes from.
@@ -29,10 +30,29 @@ enum Source {
     Terms,
 }
 
+/// What is put in order.
+#[derive(Clone)]
+pub(crate) enum WalkedMatches {
+    /// Every entry there is.
+    All,
+    /// These.
+    Set(Arc<EntrySet>),
+}
+
+impl WalkedMatches {
+    /// Whether an entry, which there is, is one of them.
+    fn contains(&self, entry: u64) -> bool {
+        match self {
+            WalkedMatches::All => true,
+            WalkedMatches::Set(set) => set.contains(entry),
+        }
+    }
+}
+
 /// Walks a field.
 pub(crate) struct SortedWalk<'r, 't, T> {
     reader: &'r IndexReader<'t, T>,
-    matches: Arc<EntrySet>,
+    matches: WalkedMatches,
     field: FieldId,
     order: FieldOrder,
     sources: VecDeque<Source>,
@@ -41,6 +61,10 @@ pub(crate) struct SortedWalk<'r, 't, T> {
     many: EntrySet,
     group: Option<Group<'t, T>>,
     descending: bool,
+    /// Where the terms of the matches lie.
+    bounds: Option<WalkBounds>,
+    /// So many terms may still be walked past.
+    patience: u64,
 }
 
 /// The candidates of a group.
@@ -63,17 +87,23 @@ enum GroupValue {
 }
 
 impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
-    /// A walk over the matching entries by that field, which has an order that terms have.
+    /// A walk over the matching entries by that field, which has an order that terms have. `bounds` are
+    /// those of the query that has these matches.
     pub(crate) fn new(
         reader: &'r IndexReader<'t, T>,
-        matches: Arc<EntrySet>,
+        matches: WalkedMatches,
         field: FieldId,
         order: FieldOrder,
         descending: bool,
+        bounds: Option<WalkBounds>,
     ) -> Result<Self, SearchError> {
-        let mut sources = vec![Source::Missing, Source::Null];
-        if order.is_numeric() {
-            sources.push(Source::NoNumber);
+        let mut sources = Vec::new();
+        // With bounds every match has a term.
+        if bounds.is_none() {
+            sources.extend([Source::Missing, Source::Null]);
+            if order.is_numeric() {
+                sources.push(Source::NoNumber);
+            }
         }
         sources.push(Source::Terms);
         if descending {
@@ -90,8 +120,25 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
             })?;
         }
         let sources = sources.into();
-        let (terms, group) = (None, None);
-        Ok(Self { reader, matches, field, order, sources, terms, many, group, descending })
+        Ok(Self {
+            reader,
+            matches,
+            field,
+            order,
+            sources,
+            terms: None,
+            many,
+            group: None,
+            descending,
+            bounds,
+            patience: u64::MAX,
+        })
+    }
+
+    /// Ends the walk after so many terms, as if there were no more.
+    pub(crate) fn with_patience(mut self, terms: u64) -> Self {
+        self.patience = terms;
+        self
     }
 
     /// Goes to the next group; false when there is none.
@@ -103,10 +150,14 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
             };
             self.group = match source {
                 Source::Terms => self.next_term()?,
-                Source::Missing => Some(self.missing()?),
+                Source::Missing => self.missing()?,
                 Source::Null => self.null()?,
-                Source::NoNumber => Some(self.no_number()?),
+                Source::NoNumber => self.no_number()?,
             };
+            // What would come next does not.
+            if self.group.is_none() && self.patience == 0 {
+                return Ok(false);
+            }
             if source != Source::Terms || self.group.is_none() {
                 self.sources.pop_front();
             }
@@ -150,13 +201,25 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
     fn next_term(&mut self) -> Result<Option<Group<'t, T>>, SearchError> {
         let kind = self.order.term_kind();
         if self.terms.is_none() {
+            let bounds = self.bounds.as_ref();
             self.terms = Some(match self.descending {
-                true => self.reader.scan_terms_back(self.field, kind)?,
-                false => self.reader.scan_terms(self.field, kind, Bound::Unbounded)?,
+                true => {
+                    // The greatest value of a match with several may lie above the range.
+                    let high = bounds.filter(|_| self.many.is_empty());
+                    let high = high.map_or(Bound::Unbounded, |own| term::as_slices(&own.high));
+                    self.reader.scan_terms_back(self.field, kind, high)?
+                }
+                false => {
+                    let low = bounds.map_or(Bound::Unbounded, |own| term::as_slices(&own.low));
+                    self.reader.scan_terms(self.field, kind, low)?
+                }
             });
         }
         let Some(terms) = &mut self.terms else { return Ok(None) };
-        while let Some((bytes, list)) = terms.next()? {
+        while self.patience > 0
+            && let Some((bytes, list)) = terms.next()?
+        {
+            self.patience -= 1;
             // Most terms of a walk have one entry, and most of those do not match.
             if let PostingList::Single(posting, _) = list
                 && !self.matches.contains(posting.entry)
@@ -178,10 +241,16 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
         Ok(Group { candidates: Candidates::List(cursor), value })
     }
 
-    fn missing(&self) -> Result<Group<'t, T>, SearchError> {
-        let mut set = (*self.matches).clone();
+    fn missing(&self) -> Result<Option<Group<'t, T>>, SearchError> {
+        if self.reader.list_count(self.field, TermKind::Exists, &[])? == self.reader.state.live {
+            return Ok(None);
+        }
+        let mut set = match &self.matches {
+            WalkedMatches::Set(set) => (**set).clone(),
+            WalkedMatches::All => self.matches_in(FieldId::ALL_ENTRIES)?,
+        };
         self.take_out(&mut set, TermKind::Exists)?;
-        Ok(Group { candidates: Candidates::Set { set, next: 0 }, value: GroupValue::Missing })
+        Ok(Some(Group { candidates: Candidates::Set { set, next: 0 }, value: GroupValue::Missing }))
     }
 
     fn null(&self) -> Result<Option<Group<'t, T>>, SearchError> {
@@ -190,9 +259,24 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
     }
 
     /// Entries that have the field, but neither a number nor only null.
-    fn no_number(&self) -> Result<Group<'t, T>, SearchError> {
+    fn no_number(&self) -> Result<Option<Group<'t, T>>, SearchError> {
+        let count = |kind| self.reader.list_count(self.field, kind, &[]);
+        if count(TermKind::Numeric)? == count(TermKind::Exists)? {
+            return Ok(None);
+        }
+        let mut set = self.matches_in(self.field)?;
+        self.take_out(&mut set, TermKind::Numeric)?;
+        self.take_out(&mut set, TermKind::Null)?;
+        // Null beside a text was taken out with the nulls.
+        self.many.iter().for_each(|entry| set.insert(entry));
+        let candidates = Candidates::Set { set, next: 0 };
+        Ok(Some(Group { candidates, value: GroupValue::NoNumber }))
+    }
+
+    /// The matches that have the field.
+    fn matches_in(&self, field: FieldId) -> Result<EntrySet, SearchError> {
         let mut set = EntrySet::new(self.reader.state.next_entry);
-        if let Some(list) = self.reader.list(self.field, TermKind::Exists, &[])? {
+        if let Some(list) = self.reader.list(field, TermKind::Exists, &[])? {
             list.for_each_chunk(self.reader.tx, |chunk| {
                 for entry in chunk.entries() {
                     if self.matches.contains(*entry) {
@@ -201,11 +285,7 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
                 }
             })?;
         }
-        self.take_out(&mut set, TermKind::Numeric)?;
-        self.take_out(&mut set, TermKind::Null)?;
-        // Null beside a text was taken out with the nulls.
-        self.many.iter().for_each(|entry| set.insert(entry));
-        Ok(Group { candidates: Candidates::Set { set, next: 0 }, value: GroupValue::NoNumber })
+        Ok(set)
     }
 
     fn take_out(&self, set: &mut EntrySet, kind: TermKind) -> Result<(), SearchError> {
