@@ -346,13 +346,17 @@ impl Environment {
 
     /// Flushes, then refuses writes and lets go of the directory, so that it can be opened again while
     /// somebody still holds this value. Transactions that are not durable yet are refused; snapshots
-    /// stay readable. What could not be flushed is in the journal and is recovered from there.
+    /// stay readable. What could not be flushed is in the journal and is recovered from there; when
+    /// all was, no journal is left behind.
     pub fn close(&self) -> Result<(), StorageError> {
         let flushed = self.flush();
-        let _no_flush = lock(&self.flush_state);
+        let flush_state = lock(&self.flush_state);
         self.fail(StorageError::Closed);
         // Waits for a journal write under way; none starts after a failure.
         self.journal.wake_waiters();
+        if flushed.is_ok() {
+            self.journal.remove_if_passed(flush_state.floor());
+        }
         lock(&self.directory_lock).take();
         flushed
     }

@@ -40,6 +40,11 @@ impl FlushState {
         let flushed_through = header.replay_from.transaction;
         Self { header, floors: VecDeque::new(), flushed_through }
     }
+
+    /// The floor of the header on disk: nothing before it is needed.
+    pub(crate) fn floor(&self) -> JournalPosition {
+        self.header.replay_from
+    }
 }
 
 impl Environment {

@@ -222,6 +222,23 @@ impl Journal {
         Ok(())
     }
 
+    /// Removes all files, unless something was appended after `floor`, which the synced header has.
+    /// For closing: whoever opens the environment again begins a new file in any case, and takes a
+    /// floor whose file is gone for the end of the journal.
+    pub(crate) fn remove_if_passed(&self, floor: JournalPosition) {
+        let mut state = self.lock();
+        if state.position != floor {
+            return;
+        }
+        let mut files: Vec<JournalFile> = state.retired.drain(..).map(|old| old.file).collect();
+        files.append(&mut state.spares);
+        files.extend(state.current.take());
+        for file in files {
+            // What cannot be removed now is when the environment is opened.
+            drop(super::file::remove(&*self.platform.disk, &self.directory, file.number));
+        }
+    }
+
     /// Makes the next journal file ready, so that no commit has to wait for it. Like
     /// [`Journal::release`], called by the flush only, of which there is one at a time.
     pub(crate) fn prepare_spare(&self) -> Result<(), StorageError> {

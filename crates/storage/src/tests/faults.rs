@@ -267,6 +267,39 @@ fn journals_are_bounded_and_reused() {
 }
 
 #[test]
+fn a_clean_close_leaves_no_journals_and_an_unclean_one_leaves_what_is_needed() {
+    let bench = five_small_transactions(12);
+    let journals = || bench.simulation.disk.list(Path::new("/db/journals")).expect("list");
+    assert!(!journals().is_empty());
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"sixth", &[6; 300_000]);
+    tx.commit().expect("commits");
+    // A flush that an old reader holds back leaves the sixth in the journal alone.
+    let reader = environment.read();
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"seventh", b"value");
+    tx.commit().expect("commits");
+    environment.close().expect("closes");
+    assert!(!journals().is_empty());
+    drop((reader, environment));
+    let environment = bench.open();
+    assert_eq!(entries(&environment.read()).len(), 7);
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"eighth", b"value");
+    tx.commit().expect("commits");
+    environment.close().expect("closes");
+    assert_eq!(journals(), Vec::<String>::new());
+    drop(environment);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, b"ninth", b"value");
+    tx.commit().expect("commits");
+    drop(environment);
+    assert_eq!(entries(&bench.open().read()).len(), 9);
+}
+
+#[test]
 fn the_next_journal_file_is_made_without_a_flush_until_enough_was_written() {
     let mut bench = Bench::new(11);
     bench.options.journal_bytes_max = 256 * 1024;
