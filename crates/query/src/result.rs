@@ -292,6 +292,16 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.facts.total_results
     }
 
+    /// How many rows are looked at for the page, at most; `None` when that is not counted. So much is
+    /// still to be done.
+    pub fn rows_max(&self) -> Option<u64> {
+        let total = u64::try_from(self.facts.total_results).ok()?;
+        match self.shown.distinct_projection() {
+            Some(_) => Some(total),
+            None => Some(total.min(self.shown.window.page_size)),
+        }
+    }
+
     /// How many rows the text's own `limit` and `offset` leave; absent without either, and of an index
     /// when they leave none.
     pub fn capped_max_results(&self) -> Option<i64> {

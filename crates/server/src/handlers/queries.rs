@@ -44,9 +44,10 @@ use crate::{
 };
 
 /// Results of at most so many rows are written at once.
-const INLINE_ROWS_MAX: i64 = 256;
+const INLINE_ROWS_MAX: u64 = 256;
 /// Keeps JSON rows apart until they are lines of csv: printed JSON has no line breaks.
-const BETWEEN_CSV_ROWS: &[u8] = b"\n";
+const BETWEEN_CSV_ROWS: &[u8] = b"
+";
 
 /// `GET` and `POST /queries`.
 pub(crate) fn query(call: Call) -> Answering {
@@ -242,9 +243,8 @@ fn answer(
     if shape == Shape::Page && call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let rows = result.total_results();
-    let is_short = (0..=INLINE_ROWS_MAX).contains(&rows.min(prepared.paging_max()));
-    let answer = if is_short && rows >= 0 {
+    let is_short = result.rows_max().is_some_and(|rows| rows <= INLINE_ROWS_MAX);
+    let answer = if is_short {
         let mut out = Vec::new();
         prepared.write(&call.state, result, &mut out, &mut |_| true)?;
         Answer::json(out)
@@ -483,10 +483,6 @@ impl Prepared {
             self.rows,
         )?;
         Ok(result.stopped_by(stop))
-    }
-
-    fn paging_max(&self) -> i64 {
-        self.paging.page_size.unwrap_or(i64::MAX)
     }
 
     /// Writes the whole answer; `false` when `sink` said that nobody listens any more.

@@ -206,3 +206,30 @@ fn a_script_makes_none_one_or_several_rows_of_a_document() {
     let table: Vec<&str> = table.trim_end().split("\r\n").collect();
     assert_eq!(table.len(), 4, "{table:?}");
 }
+
+#[test]
+fn a_short_page_of_a_long_result_is_not_streamed() {
+    let server = TestServer::with_database();
+    for batch in 0..4 {
+        let commands: Vec<String> = (0..100)
+            .map(|n| {
+                let (id, document) = (batch * 100 + n, r#"{"@metadata":{"@collection":"D"}}"#);
+                format!(r#"{{"Type":"PUT","Id":"d/{id:04}","Document":{document}}}"#)
+            })
+            .collect();
+        assert_eq!(server.batch(&commands.join(",")).status, 201);
+    }
+    for (text, page_size, rows, is_streamed) in [
+        ("from D", "null", 400, true),
+        ("from D limit 300", "null", 300, true),
+        ("from D limit 5", "null", 5, false),
+        ("from D", "5", 5, false),
+        ("from D limit 300", "5", 5, false),
+    ] {
+        let body = format!(r#"{{"Query":"{text}","PageSize":{page_size}}}"#);
+        let reply = query(&server, &body);
+        assert_eq!(reply.ids().len(), rows, "{text}: {}", reply.text());
+        assert_eq!(reply.json()["TotalResults"], 400, "{text}");
+        assert_eq!(reply.header("transfer-encoding").is_some(), is_streamed, "{text}");
+    }
+}
