@@ -8,7 +8,10 @@ use crate::{
     error::SearchError,
     fields::FieldSet,
     ids::FieldId,
-    postings::{Posting, PostingList, Weight, merge::ListChange, merge::change_list},
+    postings::{
+        Posting, PostingList, Weight,
+        merge::{ListChange, change_list, single_value},
+    },
     record::RecordReader,
     state::IndexState,
     term::TermKind,
@@ -154,6 +157,7 @@ impl IndexBatch {
         let added = self.group_by_term(first_entry);
         let removed = group_removals(&removals.lists, self.terms.len());
         let removed_entries: Vec<u64> = removals.lists.iter().map(|(_, entry)| *entry).collect();
+        let mut value = Vec::new();
         for term in self.terms.sorted() {
             let change = ListChange {
                 added: added.of(term),
@@ -164,6 +168,13 @@ impl IndexBatch {
                 continue;
             }
             let key = self.terms.key(term);
+            // Most terms are new and have one entry.
+            if let ([single], []) = (change.added, change.removed) {
+                single_value(single, change.weighted, &mut value);
+                if tx.tree_mut(&trees::TERMS)?.insert_new(key, &value)? {
+                    continue;
+                }
+            }
             let old = tx.tree(&trees::TERMS)?.get(key)?.map(<[u8]>::to_vec);
             let new = change_list(tx, &mut state.next_list, old.as_deref(), change)?;
             let mut tree = tx.tree_mut(&trees::TERMS)?;

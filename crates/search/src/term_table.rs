@@ -71,22 +71,29 @@ impl TermTable {
 
     /// All terms by ascending key.
     pub(crate) fn sorted(&self) -> Vec<TermNumber> {
-        let mut order: Vec<(u64, TermNumber)> = (0..self.slots.len() as TermNumber)
-            .map(|number| (self.sort_head(number), number))
+        let mut order: Vec<(u32, u128, TermNumber)> = (0..self.slots.len() as TermNumber)
+            .map(|number| {
+                let (prefix, head) = self.sort_head(number);
+                (prefix, head, number)
+            })
             .collect();
-        order.sort_unstable_by(|(head, number), (other_head, other)| {
-            head.cmp(other_head).then_with(|| self.key(*number).cmp(self.key(*other)))
+        order.sort_unstable_by(|left, right| {
+            (left.0, left.1)
+                .cmp(&(right.0, right.1))
+                .then_with(|| self.key(left.2).cmp(self.key(right.2)))
         });
-        order.into_iter().map(|(_, number)| number).collect()
+        order.into_iter().map(|(_, _, number)| number).collect()
     }
 
-    /// The first eight bytes of the key: most comparisons end here.
-    fn sort_head(&self, number: TermNumber) -> u64 {
-        let key = self.key(number);
-        let mut head = [0; 8];
-        let bytes = key.len().min(8);
-        head[..bytes].copy_from_slice(&key[..bytes]);
-        u64::from_be_bytes(head)
+    /// Field and kind, and the first bytes of the term: most comparisons end here. Terms of a field
+    /// often begin alike, such as ids of documents.
+    fn sort_head(&self, number: TermNumber) -> (u32, u128) {
+        let (prefix, bytes) = self.key(number).split_at(KEY_PREFIX_BYTES);
+        let prefix = prefix.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+        let mut head = [0; size_of::<u128>()];
+        let length = bytes.len().min(head.len());
+        head[..length].copy_from_slice(&bytes[..length]);
+        (prefix, u128::from_be_bytes(head))
     }
 
     /// Bytes of memory in use.

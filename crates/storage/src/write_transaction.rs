@@ -353,6 +353,14 @@ impl TreeMut<'_> {
         tree::put(pages, &mut trees[index].state, key, value)
     }
 
+    /// Stores the value under a new key; false, and nothing changes, when the key is there. One way
+    /// down the tree where [`TreeMut::get`] and [`TreeMut::put`] are two.
+    pub fn insert_new(&mut self, key: &[u8], value: &[u8]) -> Result<bool, StorageError> {
+        let index = self.index;
+        let (pages, trees) = self.tx.parts();
+        tree::insert_new(pages, &mut trees[index].state, key, value)
+    }
+
     /// Removes the key; false when it was not there.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool, StorageError> {
         let index = self.index;

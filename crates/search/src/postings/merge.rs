@@ -106,13 +106,7 @@ fn small_value(postings: &[Posting], weighted: bool, bytes_max: usize) -> Option
     let mut value = Vec::with_capacity(8);
     match postings {
         [] => return Some(None),
-        [single] => {
-            value.push(if weighted { TAG_SINGLE_WEIGHTED } else { TAG_SINGLE });
-            varint::write(&mut value, single.entry);
-            if weighted {
-                value.extend([single.weight.frequency, single.weight.length]);
-            }
-        }
+        [single] => single_value(single, weighted, &mut value),
         // No chunk of so many entries is shorter.
         _ if postings.len() > bytes_max * 32 => return None,
         _ => {
@@ -122,6 +116,16 @@ fn small_value(postings: &[Posting], weighted: bool, bytes_max: usize) -> Option
         }
     }
     (value.len() <= bytes_max).then_some(Some(value))
+}
+
+/// Leaves the value of a list with one entry in `value`.
+pub(crate) fn single_value(single: &Posting, weighted: bool, value: &mut Vec<u8>) {
+    value.clear();
+    value.push(if weighted { TAG_SINGLE_WEIGHTED } else { TAG_SINGLE });
+    varint::write(value, single.entry);
+    if weighted {
+        value.extend([single.weight.frequency, single.weight.length]);
+    }
 }
 
 fn large_value(weighted: bool, list: u64, count: u64) -> Vec<u8> {

@@ -10,11 +10,13 @@ use crate::{FixedIndexSchema, IndexSchema, IndexTree, TableSchema, Transaction, 
 #[derive(Clone, Debug)]
 enum Step {
     Put(Vec<u8>, usize),
+    InsertNew(Vec<u8>, usize),
     Delete(usize),
     Commit,
     Flush,
     RollBack(Vec<(Vec<u8>, usize)>),
     Reopen,
+    Close,
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -31,12 +33,14 @@ fn value_bytes() -> impl Strategy<Value = usize> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        60 => (key(), value_bytes()).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        40 => (key(), value_bytes()).prop_map(|(key, bytes)| Step::Put(key, bytes)),
+        20 => (key(), value_bytes()).prop_map(|(key, bytes)| Step::InsertNew(key, bytes)),
         25 => (0usize..10_000).prop_map(Step::Delete),
         5 => Just(Step::Commit),
         2 => Just(Step::Flush),
         3 => prop::collection::vec((key(), value_bytes()), 1..20).prop_map(Step::RollBack),
         1 => Just(Step::Reopen),
+        1 => Just(Step::Close),
     ]
 }
 
@@ -63,6 +67,12 @@ proptest! {
                     let new = tx.tree_mut(&name("t")).expect("tree").put(&key, &value(bytes));
                     prop_assert_eq!(new.expect("put"), model.insert(key, value(bytes)).is_none());
                 }
+                Step::InsertNew(key, bytes) => {
+                    let mut tree = tx.tree_mut(&name("t")).expect("tree");
+                    let new = tree.insert_new(&key, &value(bytes)).expect("insert");
+                    prop_assert_eq!(new, !model.contains_key(&key));
+                    model.entry(key).or_insert_with(|| value(bytes));
+                }
                 Step::Delete(nth) => {
                     let Some(key) = nth_key(&model, nth) else { continue };
                     model.remove(&key);
@@ -79,12 +89,15 @@ proptest! {
                     }
                     tx.roll_back_to(savepoint);
                 }
-                Step::Commit | Step::Flush | Step::Reopen => {
+                Step::Commit | Step::Flush | Step::Reopen | Step::Close => {
                     tx.commit().expect("commits");
-                    if !matches!(step, Step::Commit) {
+                    if matches!(step, Step::Flush | Step::Reopen) {
                         environment.flush().expect("flushes");
                     }
-                    if matches!(step, Step::Reopen) {
+                    if matches!(step, Step::Close) {
+                        environment.close().expect("closes");
+                    }
+                    if matches!(step, Step::Reopen | Step::Close) {
                         drop(environment);
                         environment = bench.open();
                     }

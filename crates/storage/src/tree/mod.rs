@@ -7,4 +7,4 @@ mod write;
 
 pub(crate) use read::{Scan, Step, children, get, range, range_back, walk_pages};
 pub(crate) use surviving::{LeafValue, ReadPage, leaf_entries, surviving_entries};
-pub(crate) use write::{delete, put};
+pub(crate) use write::{delete, insert_new, put};

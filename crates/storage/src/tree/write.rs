@@ -31,6 +31,27 @@ pub(crate) fn put(
     key: &[u8],
     value: &[u8],
 ) -> Result<bool, StorageError> {
+    store(pages, state, key, value, true)
+}
+
+/// Stores the value under a new key; false, and nothing changes, when the key is there.
+pub(crate) fn insert_new(
+    pages: &mut WritePages,
+    state: &mut TreeState,
+    key: &[u8],
+    value: &[u8],
+) -> Result<bool, StorageError> {
+    store(pages, state, key, value, false)
+}
+
+/// True when the key is new. An old one gets the value only when it may be replaced.
+fn store(
+    pages: &mut WritePages,
+    state: &mut TreeState,
+    key: &[u8],
+    value: &[u8],
+    may_replace: bool,
+) -> Result<bool, StorageError> {
     if key.len() > KEY_BYTES_MAX {
         return Err(StorageError::KeyTooLong { bytes: key.len() });
     }
@@ -42,7 +63,7 @@ pub(crate) fn put(
     let (mut path, leaf) = descend(pages, state, key)?;
     let found = Node::leaf(pages.page(leaf)?, leaf)?.search(key);
     if let Ok(index) = found {
-        if overwrite_value(&mut pages.page_mut(leaf)?, index, value) {
+        if !may_replace || overwrite_value(&mut pages.page_mut(leaf)?, index, value) {
             return Ok(false);
         }
         remove_value(pages, leaf, index)?;
