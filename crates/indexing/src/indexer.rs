@@ -23,8 +23,9 @@ use crate::{
     references::{self, Looked},
 };
 
-/// A batch ends after that many changes.
-const BATCH_CHANGES_MAX: usize = 16 * 1024;
+/// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
+/// few large ones make an index sooner than many small ones.
+const BATCH_CHANGES_MAX: usize = 128 * 1024;
 /// A batch ends when its entries take that much memory.
 const BATCH_BYTES_MAX: usize = 32 << 20;
 /// A batch ends after that time, so that other indexes have their turn.
