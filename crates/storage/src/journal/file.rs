@@ -80,14 +80,16 @@ impl JournalFile {
         Self { number, file, path, name: name_of(number).into(), bytes }
     }
 
-    /// A new file of `bytes` bytes, its space written once. Whatever was made of it is removed again
-    /// when that fails.
+    /// A new file of `bytes` bytes, its space written once, but for what the caller will write there
+    /// at once: a first record of so many bytes. Whatever was made of it is removed again when that
+    /// fails.
     pub(super) fn create(
         disk: &dyn Disk,
         directory: &Path,
         environment_id: u128,
         number: u64,
         bytes: u64,
+        first_record_bytes: u64,
     ) -> Result<Self, StorageError> {
         let path = path_of(directory, number);
         let fill = || {
@@ -98,7 +100,7 @@ impl JournalFile {
             let file = disk.create(&path, Access::DirectSync)?;
             file.allocate(bytes)?;
             let zeroes = AlignedBuffer::zeroed(ZEROES_BYTES.min(bytes as usize));
-            let mut at = 0;
+            let mut at = FIRST_RECORD + first_record_bytes;
             while at < bytes {
                 let step = zeroes.len().min((bytes - at) as usize);
                 file.write_all_at(&zeroes[..step], at)?;
@@ -223,7 +225,7 @@ mod tests {
         let directory = Path::new("/journals");
         disk.create_dir_all(directory).expect("creates");
         let bytes = 4 * SECTOR_BYTES as u64;
-        let journal = JournalFile::create(&*disk, directory, 7, 3, bytes).expect("creates");
+        let journal = JournalFile::create(&*disk, directory, 7, 3, bytes, 0).expect("creates");
         assert!(matches!(JournalFile::open(&*disk, directory, 7, 3), Ok(Some(_))));
         assert!(matches!(JournalFile::open(&*disk, directory, 8, 3), Ok(None)));
         let mut newer = header(7, 3);

@@ -249,14 +249,20 @@ impl Journal {
             }
             state.next_bytes
         };
-        let spare = self.create(SPARE, bytes)?;
+        let spare = self.create(SPARE, bytes, 0)?;
         self.lock().spares.push(spare);
         Ok(())
     }
 
-    fn create(&self, number: u64, bytes: u64) -> Result<JournalFile, StorageError> {
-        let disk: &dyn Disk = &*self.platform.disk;
-        JournalFile::create(disk, &self.directory, self.environment_id, number, bytes)
+    fn create(
+        &self,
+        number: u64,
+        bytes: u64,
+        first_record_bytes: u64,
+    ) -> Result<JournalFile, StorageError> {
+        let (disk, directory): (&dyn Disk, _) = (&*self.platform.disk, &self.directory);
+        let id = self.environment_id;
+        JournalFile::create(disk, directory, id, number, bytes, first_record_bytes)
     }
 }
 
@@ -368,7 +374,8 @@ impl JournalTurn<'_> {
                 None => {
                     let needed =
                         (FIRST_RECORD + record_bytes).next_multiple_of(SECTOR_BYTES as u64);
-                    self.journal.create(number, state.next_bytes.max(needed))?
+                    let bytes = state.next_bytes.max(needed);
+                    self.journal.create(number, bytes, record_bytes)?
                 }
             };
             state.next_bytes = (state.next_bytes * 2).min(self.journal.bytes_max);
