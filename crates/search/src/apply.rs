@@ -41,7 +41,10 @@ impl IndexBatch {
     ) -> Result<Applied, SearchError> {
         let mut state = IndexState::load(tx)?;
         let first_entry = state.next_entry;
-        let removed = self.gather_removals(tx)?;
+        let removed = match state.live {
+            0 => Removals::default(),
+            _ => self.gather_removals(tx)?,
+        };
         let applied =
             Applied { added: self.write_entries(tx, first_entry)?, removed: removed.entries };
         self.change_terms(tx, &mut state, &removed)?;

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     ids::FieldId,
-    term::{KEY_PREFIX_BYTES, TermKind},
+    term::{self, KEY_PREFIX_BYTES, TermKind},
 };
 
 /// The number of a term in its batch.
@@ -23,9 +23,17 @@ struct Slot {
 pub(crate) struct TermTable {
     keys: Vec<u8>,
     slots: Vec<Slot>,
-    table: HashTable<TermNumber>,
+    /// With their hashes, so that a table that grows looks at no key.
+    table: HashTable<(u32, TermNumber)>,
+    /// Terms without bytes by their keys: every entry has some of these, and there are few.
+    bare: Vec<([u8; KEY_PREFIX_BYTES], TermNumber)>,
     scratch: Vec<u8>,
 }
+
+/// What a term takes beside its key, nearly: its slot, and its place in a table with some room.
+const TERM_BYTES: usize = size_of::<Slot>() + 2 * size_of::<(u32, TermNumber)>();
+/// More terms without bytes than that are found by hash.
+const BARE_MAX: usize = 24;
 
 impl TermTable {
     /// The number of a term; a new one for a new term.
@@ -36,14 +44,36 @@ impl TermTable {
         bytes: &[u8],
         has_words: bool,
     ) -> TermNumber {
+        if !bytes.is_empty() {
+            return self.number_by_hash(field, kind, bytes, has_words);
+        }
+        let prefix = term::key_prefix(field, kind);
+        if let Some((_, number)) = self.bare.iter().find(|(bare, _)| *bare == prefix) {
+            return *number;
+        }
+        let number = self.number_by_hash(field, kind, bytes, has_words);
+        if self.bare.len() < BARE_MAX {
+            self.bare.push((prefix, number));
+        }
+        number
+    }
+
+    fn number_by_hash(
+        &mut self,
+        field: FieldId,
+        kind: TermKind,
+        bytes: &[u8],
+        has_words: bool,
+    ) -> TermNumber {
         self.scratch.clear();
-        self.scratch.extend_from_slice(&field.0.to_be_bytes());
-        self.scratch.push(kind as u8);
+        self.scratch.extend_from_slice(&term::key_prefix(field, kind));
         self.scratch.extend_from_slice(bytes);
-        let hash = xxh3_64(&self.scratch);
+        let hash = xxh3_64(&self.scratch) as u32;
         let (keys, slots, scratch) = (&self.keys, &self.slots, &self.scratch);
-        let found = self.table.find(hash, |number| key_of(keys, slots, *number) == scratch);
-        if let Some(number) = found {
+        let found = self.table.find(spread(hash), |(own, number)| {
+            *own == hash && key_of(keys, slots, *number) == scratch
+        });
+        if let Some((_, number)) = found {
             return *number;
         }
         let number = self.slots.len() as TermNumber;
@@ -51,9 +81,7 @@ impl TermTable {
         let (start, bytes) = (self.keys.len() as u32, self.scratch.len() as u16);
         self.slots.push(Slot { start, bytes, has_words });
         self.keys.extend_from_slice(&self.scratch);
-        let (keys, slots) = (&self.keys, &self.slots);
-        let rehash = |number: &TermNumber| xxh3_64(key_of(keys, slots, *number));
-        self.table.insert_unique(hash, number, rehash);
+        self.table.insert_unique(spread(hash), (hash, number), |(hash, _)| spread(*hash));
         number
     }
 
@@ -98,14 +126,20 @@ impl TermTable {
 
     /// Bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.keys.len() + self.slots.len() * (size_of::<Slot>() + 2 * size_of::<TermNumber>())
+        self.keys.len() + self.slots.len() * TERM_BYTES
     }
 
     pub(crate) fn clear(&mut self) {
         self.keys.clear();
         self.slots.clear();
         self.table.clear();
+        self.bare.clear();
     }
+}
+
+/// A table takes its places from the low bits of a hash, and what tells them apart from the high ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
 }
 
 fn key_of<'k>(keys: &'k [u8], slots: &[Slot], number: TermNumber) -> &'k [u8] {
