@@ -50,7 +50,7 @@ const VISIT: Duration = Duration::from_secs(20);
 const WARM_UP: Duration = Duration::from_secs(3);
 const THINKING: Duration = Duration::from_secs(3);
 const PAGE_ROWS: u64 = 30;
-/// Users leaf through so many pages of all packages.
+/// Users leaf through so many pages of all packages, most of them through the first few.
 const PAGES: u64 = 1_000;
 
 /// Once.
@@ -139,7 +139,9 @@ fn page(chance: u64) -> serde_json::Value {
         }
         _ => {
             let text = format!("from index '{INDEX}' order by Name limit $p0, {PAGE_ROWS}");
-            json!({"Query": text, "QueryParameters": {"p0": chance % PAGES * PAGE_ROWS}})
+            let share = (chance % PAGES) as f64 / PAGES as f64;
+            let page = (share * share * share * PAGES as f64) as u64;
+            json!({"Query": text, "QueryParameters": {"p0": page * PAGE_ROWS}})
         }
     }
 }
