@@ -99,7 +99,7 @@ pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use result_kind::{ResultKind, result_kind};
 pub use row_document::RowDocument;
-pub use row_notes::Notes;
+pub use row_notes::{FieldFragments, Notes};
 pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
 pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};

@@ -138,7 +138,7 @@ fn key_of<I: Transaction>(
     if stored == Some(b"null".as_slice()) {
         return Ok(term_text(search::TermValue::Null).unwrap_or_default());
     }
-    match stored.map(|json| text_of_json(json)).transpose()? {
+    match stored.map(text_of_json).transpose()? {
         Some(text) => Ok(text),
         None => {
             let name = &key.name;
@@ -198,11 +198,20 @@ fn add_texts(reader: &mut JsonReader<'_>, depth: u32, out: &mut String) -> Resul
     Ok(())
 }
 
+/// Fragments of one field.
+#[derive(Debug)]
+pub struct FieldFragments {
+    /// The field, as the query calls it.
+    pub field: String,
+    /// What a row is called, and its fragments.
+    pub rows: Vec<(String, Vec<String>)>,
+}
+
 /// The notes of the rows that were given out.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Fragments of a field by what a row is called; `None` when none were asked for.
-    pub highlights: Option<Vec<(String, Vec<(String, Vec<String>)>)>>,
+    /// Fragments by field; `None` when none were asked for.
+    pub highlights: Option<Vec<FieldFragments>>,
     /// Texts by what a row is called; `None` when none were asked for.
     pub explanations: Option<Vec<(String, String)>>,
     bytes: usize,
@@ -215,13 +224,13 @@ impl Notes {
         if !asked.highlights.is_empty() {
             let fields = self.highlights.get_or_insert_with(|| {
                 let names = asked.highlights.iter().map(|highlight| highlight.field.clone());
-                names.map(|name| (name, Vec::new())).collect()
+                names.map(|field| FieldFragments { field, rows: Vec::new() }).collect()
             });
             for (place, (field, found)) in fields.iter_mut().zip(row.highlights).enumerate() {
                 let Some((key, fragments)) = found else { continue };
                 if self.keys.insert((place, key.clone())) {
                     self.bytes += key.len() + fragments.iter().map(String::len).sum::<usize>();
-                    field.1.push((key, fragments));
+                    field.rows.push((key, fragments));
                 }
             }
         }

@@ -7,15 +7,18 @@ use query::Notes;
 pub(crate) fn write(notes: &Notes, out: &mut Vec<u8>) {
     if let Some(fields) = &notes.highlights {
         begin("Highlightings", out);
-        let found = fields.iter().filter(|(_, rows)| !rows.is_empty());
+        let found = fields.iter().filter(|field| !field.rows.is_empty());
+        let found = found.map(|field| (&field.field, &field.rows));
         write_members(found, out, |rows, out| {
-            write_members(rows.iter(), out, |fragments, out| write_texts(fragments, out));
+            let rows = rows.iter().map(|(name, fragments)| (name, fragments));
+            write_members(rows, out, |fragments, out| write_texts(fragments, out));
         });
         out.push(b'}');
     }
     if let Some(explanations) = &notes.explanations {
         begin("Explanations", out);
-        write_members(explanations.iter(), out, |text, out| {
+        let explanations = explanations.iter().map(|(name, text)| (name, text));
+        write_members(explanations, out, |text, out| {
             write_texts(std::slice::from_ref(text), out);
         });
         out.push(b'}');
@@ -31,7 +34,7 @@ fn begin(name: &str, out: &mut Vec<u8>) {
 }
 
 fn write_members<'n, V: 'n>(
-    members: impl Iterator<Item = &'n (String, V)>,
+    members: impl Iterator<Item = (&'n String, &'n V)>,
     out: &mut Vec<u8>,
     write_value: impl Fn(&V, &mut Vec<u8>),
 ) {

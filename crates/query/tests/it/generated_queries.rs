@@ -224,9 +224,10 @@ impl Dice {
                 0..=2 => LuceneClause::Word(self.pick(&words)),
                 3 => LuceneClause::Prefix(self.pick(&["a", "AB", "z", "1"])),
                 4 => LuceneClause::Wildcard(self.pick(&["a", "B"]), self.pick(&["a", "c", "ta"])),
-                5 => match (self.pick(&["abc", "b", "1"]), self.pick(&["beta", "c", "zoë"])) {
-                    (low, high) => LuceneClause::Range(low, high),
-                },
+                5 => {
+                    let low = self.pick(&["abc", "b", "1"]);
+                    LuceneClause::Range(low, self.pick(&["beta", "c", "zoë"]))
+                }
                 6 => match self.below(2) {
                     0 => LuceneClause::Pair(self.pick(&words), self.pick(&words)),
                     _ => LuceneClause::Anything,
