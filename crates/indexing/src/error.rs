@@ -34,6 +34,8 @@ pub enum IndexError {
     },
     /// Ours: a batch ended in a panic.
     Panicked,
+    /// The index was closed in the middle of a batch, of which nothing is kept.
+    Closing,
 }
 
 impl IndexError {
@@ -54,6 +56,7 @@ impl fmt::Display for IndexError {
             }
             Self::Corrupt { detail } => write!(f, "the files of the index are damaged: {detail}"),
             Self::Panicked => f.write_str("indexing ended in an error of the program"),
+            Self::Closing => f.write_str("the index is being closed"),
         }
     }
 }
@@ -65,7 +68,9 @@ impl Error for IndexError {
             Self::Documents(error) => Some(error),
             Self::Search(error) => Some(error),
             Self::Directory { source, .. } => Some(source),
-            Self::Definition { .. } | Self::Corrupt { .. } | Self::Panicked => None,
+            Self::Definition { .. } | Self::Corrupt { .. } | Self::Panicked | Self::Closing => {
+                None
+            }
         }
     }
 }

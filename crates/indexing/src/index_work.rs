@@ -45,6 +45,7 @@ impl Worker for IndexWork {
         }
         match self.index_batch() {
             Ok(has_more) => self.core.end_turn(has_more),
+            Err(IndexError::Closing) => self.core.end_turn(true),
             Err(error) if may_be_retried(&error) => self.core.rest_after(error),
             Err(error) => self.core.fail(error),
         }

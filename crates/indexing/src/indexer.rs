@@ -19,7 +19,7 @@ use crate::{
     index::IndexCore,
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
     mapper::{Follows, MapError},
-    reduce::{MappedRows, ReduceStage, Reducer},
+    reduce::{MappedRows, ReduceStage, Reducer, Reducing},
     references::{self, Looked},
 };
 
@@ -295,7 +295,9 @@ impl Indexer {
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         let Some(reducer) = self.core.mapper.reducer() else { return Ok(()) };
-        let reduced = self.stage.apply(reducer, tx, &mut self.fields, &mut self.batch)?;
+        let is_closing = || self.core.is_closing();
+        let reducing = Reducing { reducer, is_closing: &is_closing };
+        let reduced = self.stage.apply(&reducing, tx, &mut self.fields, &mut self.batch)?;
         outcome.record.reduce_attempts += reduced.attempts;
         outcome.record.reduce_errors += reduced.errors;
         let ticks = self.core.now_ticks();

@@ -55,6 +55,7 @@ pub(crate) fn may_pass(error: &IndexError) -> bool {
         | IndexError::Search(_)
         | IndexError::Documents(_)
         | IndexError::Corrupt { .. }
+        | IndexError::Closing
         | IndexError::Panicked => false,
     }
 }

@@ -223,6 +223,7 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
         | IndexError::Search(_)
         | IndexError::Directory { .. }
         | IndexError::Corrupt { .. }
+        | IndexError::Closing
         | IndexError::Panicked => ProtocolError::new(ErrorKind::Internal, error.to_string()),
     }
 }

@@ -11,7 +11,7 @@ use documents::DocumentError;
 use storage::{Transaction, TreeName, WriteTransaction};
 
 use super::{
-    Reducer,
+    Reducing,
     format::{Given, node_key, nodes_tree, number_in, row_key, rows_tree},
     key::{KEY_BYTES, ReduceKey},
 };
@@ -38,14 +38,14 @@ pub(super) type KeyResult = Given<Vec<u8>>;
 
 /// The rows of a key that is kept inline, reduced.
 pub(super) fn reduce_inline(
-    reducer: &dyn Reducer,
+    reducing: &Reducing<'_>,
     rows: &BTreeMap<u64, Vec<u8>>,
     counts: &mut Counts,
 ) -> Result<KeyResult, IndexError> {
     let items: Vec<_> = rows.values().map(|row| document_of(row)).collect::<Result<_, _>>()?;
     let Some(sample) = items.first() else { return Ok(Given::Results(Vec::new())) };
     counts.attempts += items.len() as u64;
-    let given = reduce_items(reducer, sample, &items, counts)?;
+    let given = reduce_items(reducing, sample, &items, counts)?;
     if given == Given::Failed {
         counts.errors += items.len() as u64;
     }
@@ -55,7 +55,7 @@ pub(super) fn reduce_inline(
 /// A key that is spread over nodes.
 pub(super) struct KeyTree<'t> {
     pub(super) tx: &'t mut WriteTransaction,
-    pub(super) reducer: &'t dyn Reducer,
+    pub(super) reducing: &'t Reducing<'t>,
     pub(super) key: ReduceKey,
     /// The number of the next row.
     pub(super) next: u64,
@@ -141,7 +141,7 @@ impl KeyTree<'_> {
             return Ok(Some(Given::Failed));
         }
         counts.attempts += rows;
-        let given = reduce_items(self.reducer, sample, &items, counts)?;
+        let given = reduce_items(self.reducing, sample, &items, counts)?;
         if given == Given::Failed {
             counts.errors += rows.max(1);
         }
@@ -188,7 +188,7 @@ fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
 }
 
 fn reduce_items<'a>(
-    reducer: &'a dyn Reducer,
+    reducing: &'a Reducing<'_>,
     sample: &Document<'a>,
     items: &[Document<'a>],
     counts: &mut Counts,
@@ -197,7 +197,8 @@ fn reduce_items<'a>(
     if items.is_empty() {
         return Ok(Given::Results(Vec::new()));
     }
-    match reducer.reduce(sample, items, &mut results) {
+    reducing.go_on()?;
+    match reducing.reducer.reduce(sample, items, &mut results) {
         Ok(()) => {}
         Err(MapError::Document { message }) => {
             counts.failure = Some(message);

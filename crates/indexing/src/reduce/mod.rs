@@ -35,7 +35,9 @@ pub(crate) use stage::ReduceStage;
 
 pub use entry::RESULT_FIELD;
 
-use crate::{entry_writer::EntryWriter, mapper::MapError, reduce::key::ReduceKey};
+use crate::{
+    entry_writer::EntryWriter, error::IndexError, mapper::MapError, reduce::key::ReduceKey,
+};
 
 /// The maps and the reduce of an index.
 pub trait Reducer: Send + Sync {
@@ -81,6 +83,21 @@ pub trait Reducer: Send + Sync {
         result: &Document<'_>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
+}
+
+/// A reduce at work.
+pub(crate) struct Reducing<'a> {
+    pub(crate) reducer: &'a dyn Reducer,
+    /// Whether the index is to be closed, so that the batch is not worth finishing.
+    pub(crate) is_closing: &'a dyn Fn() -> bool,
+}
+
+impl Reducing<'_> {
+    /// Ends the batch when the index is to be closed. A batch may run many reduces, each of which may
+    /// take the whole of its budget.
+    fn go_on(&self) -> Result<(), IndexError> {
+        if (self.is_closing)() { Err(IndexError::Closing) } else { Ok(()) }
+    }
 }
 
 /// What the maps gave for one document.

@@ -7,7 +7,7 @@ use search::{FieldSet, IndexBatch, SearchError};
 use storage::{StorageError, Transaction, WriteTransaction};
 
 use super::{
-    MappedRow, MappedRows, Reducer,
+    MappedRow, MappedRows, Reducing,
     format::{Given, KeyRows, KeyState, RowPlace, documents_tree, keys_tree, row_key, rows_tree},
     key::ReduceKey,
     key_tree::{Counts, FANOUT, KeyResult, KeyTree, reduce_inline},
@@ -76,7 +76,7 @@ impl ReduceStage {
     /// which is applied on the way when it grows large.
     pub(crate) fn apply(
         &mut self,
-        reducer: &dyn Reducer,
+        reducing: &Reducing<'_>,
         tx: &mut WriteTransaction,
         fields: &mut FieldSet,
         batch: &mut IndexBatch,
@@ -99,8 +99,8 @@ impl ReduceStage {
         self.clear();
         write_places(tx, &places)?;
         touched.write(tx)?;
-        let mut output = Output { reducer, fields, batch, reduced: Reduced::default() };
-        for key in touched.keys {
+        let mut output = Output { reducing, fields, batch, reduced: Reduced::default() };
+        for key in touched.keys.into_iter().filter(|touched| touched.is_changed) {
             output.reduce_key(tx, key)?;
         }
         Ok(output.reduced)
@@ -132,6 +132,8 @@ struct TouchedKeys {
 struct TouchedKey {
     key: ReduceKey,
     state: KeyState,
+    /// Whether any row came, changed or went.
+    is_changed: bool,
     /// Nodes of level 0 that are to be computed again.
     changed: BTreeSet<u64>,
     /// Rows of a spread key to put, or to delete.
@@ -140,7 +142,8 @@ struct TouchedKey {
 
 impl TouchedKeys {
     /// Replaces the rows of a document; gives the places of the new ones. A row takes the place of an
-    /// old one of the same key, so that a document that changes moves nothing.
+    /// old one of the same key, so that a document that changes moves nothing, and nothing happens to a
+    /// key whose rows stay the same.
     fn replace(
         &mut self,
         tx: &WriteTransaction,
@@ -156,6 +159,7 @@ impl TouchedKeys {
             let number = old.get_mut(&key).and_then(Vec::pop);
             let touched = self.key(tx, key)?;
             let number = match number {
+                Some(number) if touched.holds(tx, number, &row)? => number,
                 Some(number) => touched.put(number, row),
                 None => touched.add(row),
             };
@@ -182,8 +186,8 @@ impl TouchedKeys {
                     Some(bytes) => KeyState::read(bytes)?,
                     None => KeyState::default(),
                 };
-                let (changed, rows) = Default::default();
-                self.keys.push(TouchedKey { key, state, changed, rows });
+                let (is_changed, changed, rows) = Default::default();
+                self.keys.push(TouchedKey { key, state, is_changed, changed, rows });
                 self.places.insert(key, self.keys.len() - 1);
                 self.keys.len() - 1
             }
@@ -193,7 +197,8 @@ impl TouchedKeys {
 
     /// Writes rows and states, in the order of keys.
     fn write(&mut self, tx: &mut WriteTransaction) -> Result<(), IndexError> {
-        let mut order: Vec<&mut TouchedKey> = self.keys.iter_mut().collect();
+        let changed = self.keys.iter_mut().filter(|touched| touched.is_changed);
+        let mut order: Vec<&mut TouchedKey> = changed.collect();
         order.sort_unstable_by_key(|touched| touched.key);
         let mut tree = tx.tree_mut(&rows_tree())?;
         for touched in &mut order {
@@ -224,7 +229,21 @@ impl TouchedKey {
         self.put(number, row)
     }
 
+    /// Whether this is the row of that number already.
+    fn holds(&self, tx: &WriteTransaction, number: u64, row: &[u8]) -> Result<bool, StorageError> {
+        if let Some(pending) = self.rows.get(&number) {
+            return Ok(pending.as_deref() == Some(row));
+        }
+        Ok(match &self.state.rows {
+            KeyRows::Inline(rows) => rows.get(&number).is_some_and(|own| own == row),
+            KeyRows::Spread => {
+                tx.tree(&rows_tree())?.get(&row_key(&self.key, number))? == Some(row)
+            }
+        })
+    }
+
     fn put(&mut self, number: u64, row: Vec<u8>) -> u64 {
+        self.is_changed = true;
         match &mut self.state.rows {
             KeyRows::Inline(rows) => {
                 rows.insert(number, row);
@@ -241,6 +260,7 @@ impl TouchedKey {
     }
 
     fn delete(&mut self, number: u64) {
+        self.is_changed = true;
         self.state.count = self.state.count.saturating_sub(1);
         match &mut self.state.rows {
             KeyRows::Inline(rows) => drop(rows.remove(&number)),
@@ -265,7 +285,7 @@ impl TouchedKey {
 
 /// Where results go.
 struct Output<'a> {
-    reducer: &'a dyn Reducer,
+    reducing: &'a Reducing<'a>,
     fields: &'a mut FieldSet,
     batch: &'a mut IndexBatch,
     reduced: Reduced,
@@ -280,9 +300,9 @@ impl Output<'_> {
         let TouchedKey { key, state, changed, .. } = touched;
         let mut counts = Counts::default();
         let result = match &state.rows {
-            KeyRows::Inline(rows) => reduce_inline(self.reducer, rows, &mut counts)?,
+            KeyRows::Inline(rows) => reduce_inline(self.reducing, rows, &mut counts)?,
             KeyRows::Spread => {
-                let mut tree = KeyTree { tx, reducer: self.reducer, key, next: state.next };
+                let mut tree = KeyTree { tx, reducing: self.reducing, key, next: state.next };
                 tree.reduce(changed, &mut counts)?
             }
         };
@@ -316,7 +336,7 @@ impl Output<'_> {
             let result = blittable::Document::new(result);
             let result = result.map_err(documents::DocumentError::from)?;
             writer.begin_entry();
-            self.reducer.write_entry(&result, &mut writer)
+            self.reducing.reducer.write_entry(&result, &mut writer)
         });
         let put = written.and_then(|()| {
             self.batch.put(&key.name(), entries.as_slice()).map_err(|error| match error {
@@ -353,13 +373,116 @@ impl Output<'_> {
                 None => None,
             },
             KeyRows::Spread => {
-                KeyTree { tx, reducer: self.reducer, key, next: state.next }.sample()?
+                KeyTree { tx, reducing: self.reducing, key, next: state.next }.sample()?
             }
         };
         let Some(sample) = sample else { return Ok(String::new()) };
-        self.reducer.key_text(&sample.as_view()).map_err(|error| match error {
+        self.reducing.reducer.key_text(&sample.as_view()).map_err(|error| match error {
             MapError::Index(error) => error,
             MapError::Document { message } => IndexError::Definition { message },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blittable::{BlittableBuf, Document, ObjectBuilder};
+    use documents::DocumentRow;
+    use platform::Platform;
+    use storage::{Environment, EnvironmentOptions, ReadTransaction};
+
+    use super::*;
+    use crate::reduce::Reducer;
+
+    /// Counts rows; refuses to count to three.
+    struct Counting;
+
+    impl Reducer for Counting {
+        fn map_rows<'a>(
+            &'a self,
+            _: &DocumentRow<'a>,
+            _: &'a ReadTransaction,
+            _: &mut MappedRows,
+        ) -> Result<(), MapError> {
+            Ok(())
+        }
+
+        fn reduce<'a>(
+            &'a self,
+            _: &Document<'a>,
+            items: &[Document<'a>],
+            results: &mut Vec<BlittableBuf>,
+        ) -> Result<(), MapError> {
+            let count: i64 =
+                items.iter().map(|item| item.root().get_i64("N").unwrap().unwrap()).sum();
+            if count == 3 {
+                return Err(MapError::Document { message: "three".to_owned() });
+            }
+            results.push(row(count));
+            Ok(())
+        }
+
+        fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError> {
+            Ok(String::from_utf8(sample.to_json().unwrap()).unwrap())
+        }
+
+        fn write_entry(&self, _: &Document<'_>, _: &mut EntryWriter<'_>) -> Result<(), MapError> {
+            Ok(())
+        }
+    }
+
+    fn row(n: i64) -> BlittableBuf {
+        let mut builder = ObjectBuilder::new();
+        builder.put("N", n);
+        builder.finish().unwrap()
+    }
+
+    fn key(number: i64) -> ReduceKey {
+        ReduceKey::of([Some(blittable::Value::Integer(number))]).unwrap()
+    }
+
+    /// Applies a batch in which the document has a row in each of these keys.
+    fn apply(
+        environment: &std::sync::Arc<Environment>,
+        document: &str,
+        keys: &[i64],
+        is_closing: bool,
+    ) -> Result<Reduced, IndexError> {
+        let (mut stage, mut rows) = (ReduceStage::default(), MappedRows::default());
+        keys.iter().for_each(|number| rows.push(key(*number), row(1)));
+        stage.put(document, &mut rows);
+        let mut tx = environment.write().unwrap();
+        let (mut fields, mut batch) = (FieldSet::load(&tx).unwrap(), IndexBatch::new());
+        let reducing = Reducing { reducer: &Counting, is_closing: &|| is_closing };
+        let reduced = stage.apply(&reducing, &mut tx, &mut fields, &mut batch)?;
+        batch.apply(&mut tx, &mut fields).unwrap();
+        tx.commit().unwrap();
+        Ok(reduced)
+    }
+
+    #[test]
+    fn only_keys_that_a_document_touches_are_reduced() {
+        let options = EnvironmentOptions::new("index");
+        let environment = Environment::open(&Platform::memory(), options).unwrap();
+        let counts = |document, keys| {
+            let reduced = apply(&environment, document, keys, false).unwrap();
+            (reduced.attempts, reduced.errors, reduced.failures.len())
+        };
+        assert_eq!(counts("a", &[1, 2]), (2, 0, 0));
+        assert_eq!(counts("b", &[1]), (2, 0, 0));
+        assert_eq!(counts("b", &[1]), (0, 0, 0), "an equal row changes nothing");
+        assert_eq!(counts("c", &[1]), (3, 3, 1), "the third row is refused");
+        assert_eq!(counts("c", &[]), (2, 0, 0), "and goes");
+        assert_eq!(counts("d", &[]), (0, 0, 0), "what was never there touches nothing");
+    }
+
+    #[test]
+    fn a_batch_ends_when_the_index_is_closed() {
+        let options = EnvironmentOptions::new("index");
+        let environment = Environment::open(&Platform::memory(), options).unwrap();
+        let closed = apply(&environment, "a", &[1], true);
+        assert!(matches!(closed, Err(IndexError::Closing)));
+        let keys = environment.read();
+        assert!(keys.tree(&keys_tree()).unwrap().is_empty(), "nothing of it is kept");
     }
 }

@@ -29,8 +29,11 @@ const OPERATIONS_MAX: u64 = 60;
 /// What an index should say: the rows of each document, keys and numbers.
 type Model = BTreeMap<String, Vec<(u64, i64)>>;
 
+/// The result that an index should have for the numbers of a key.
+type Show = fn(&[i64], u64) -> String;
+
 /// The kinds of indexes, all of which say the same in other words.
-fn kinds() -> Vec<(IndexKind, fn(&[i64], u64) -> String)> {
+fn kinds() -> Vec<(IndexKind, Show)> {
     let in_linq = definition(
         &["from d in docs.D from l in d.L select new { K = l.K, Count = 1, N = l.N, Max = l.N }"],
         "from r in results group r by r.K into g select new { K = g.Key, \
@@ -85,7 +88,7 @@ fn change(documents: &Documents, model: &mut Model, random: &mut Random) {
     model.insert(id, rows);
 }
 
-fn expected_of(model: &Model, show: fn(&[i64], u64) -> String) -> Vec<String> {
+fn expected_of(model: &Model, show: Show) -> Vec<String> {
     let mut groups: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
     for (key, n) in model.values().flatten() {
         groups.entry(*key).or_default().push(*n);
