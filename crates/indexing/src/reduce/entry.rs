@@ -32,6 +32,15 @@ impl EntryFields {
         definition: &IndexDefinition,
         names: impl Iterator<Item = &'n str>,
     ) -> Result<Self, IndexError> {
+        if let Some((name, _)) = definition.fields.iter().find(|(_, field)| field.spatial.is_some())
+        {
+            let index = &definition.name;
+            let message = format!(
+                "Failed to compile index {index}: spatial fields ('{name}') of a reduce are not \
+                 supported yet"
+            );
+            return Err(IndexError::Definition { message });
+        }
         let mut known = BTreeMap::new();
         for name in names {
             let options = static_field_options(definition, name)?;

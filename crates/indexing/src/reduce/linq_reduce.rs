@@ -155,7 +155,12 @@ fn document_of(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
     let refused = |what: &dyn std::fmt::Display| MapError::Document { message: what.to_string() };
     let mut builder = ObjectBuilder::new();
     for (name, value) in output.fields() {
-        if matches!(value, Value::Spatial(_)) {
+        let is_spatial = match value {
+            Value::Spatial(_) => true,
+            Value::List(list) => list.items.iter().any(|item| matches!(item, Value::Spatial(_))),
+            _ => false,
+        };
+        if is_spatial {
             let what = format!("The field '{name}' is spatial, which a reduce does not support");
             return Err(refused(&what));
         }
