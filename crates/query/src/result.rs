@@ -296,9 +296,9 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// still to be done.
     pub fn rows_max(&self) -> Option<u64> {
         let total = u64::try_from(self.facts.total_results).ok()?;
-        match self.shown.distinct_projection() {
-            Some(_) => Some(total),
-            None => Some(total.min(self.shown.window.page_size)),
+        match self.shown.walks_rows() {
+            true => Some(total),
+            false => Some(total.min(self.shown.window.page_size)),
         }
     }
 
