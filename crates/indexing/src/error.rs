@@ -68,9 +68,7 @@ impl Error for IndexError {
             Self::Documents(error) => Some(error),
             Self::Search(error) => Some(error),
             Self::Directory { source, .. } => Some(source),
-            Self::Definition { .. } | Self::Corrupt { .. } | Self::Panicked | Self::Closing => {
-                None
-            }
+            Self::Definition { .. } | Self::Corrupt { .. } | Self::Panicked | Self::Closing => None,
         }
     }
 }

@@ -31,7 +31,7 @@ fn results_follow_documents_that_come_change_move_and_go() {
     assert!(documents.follow(&index));
     let of_a = |total: &str, count| format!(r#"{{"Company":"a","Total":{total},"Count":{count}}}"#);
     let of_b = |total: &str, count| format!(r#"{{"Company":"b","Total":{total},"Count":{count}}}"#);
-    assert_eq!(results_of(&index), [of_a("4", 2), of_b("2", 1)]);
+    assert_eq!(sorted_results_of(&index), [of_a("4", 2), of_b("2", 1)]);
 
     documents.put("orders/1", &order("a", "1.5"));
     assert!(documents.follow(&index));
@@ -150,7 +150,10 @@ fn a_reduce_that_fails_is_an_error_of_its_key() {
     assert_eq!(errors.len(), 1);
     assert_eq!(errors[0].document, "Reduce key: { 'Company' : c03 }");
     assert!(errors[0].message.contains("division by zero"), "{}", errors[0].message);
-    assert_eq!((index.record().reduce_attempts, index.record().reduce_errors), (20, 1));
+    // The document that was put twice may have been reduced twice.
+    let record = index.record();
+    assert_eq!(record.reduce_errors, 1);
+    assert!((20..=21).contains(&record.reduce_attempts), "{}", record.reduce_attempts);
     assert_eq!(results_of(&index).len(), 19);
     assert_eq!(index.state(), IndexState::Normal);
 
