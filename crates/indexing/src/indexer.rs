@@ -97,7 +97,7 @@ impl Indexer {
         let mut outcome = self.gather(&documents, before)?;
         let gathered = clock.monotonic();
         self.write(&mut outcome)?;
-        self.core.advance(outcome.record);
+        // Whoever waits for this batch finds it told.
         self.core.batch_log().add(BatchFacts {
             number: 0,
             started_ticks,
@@ -108,6 +108,7 @@ impl Indexer {
             entries: outcome.entries,
             has_more: outcome.has_more,
         });
+        self.core.advance(outcome.record);
         if !outcome.has_more {
             // An index at rest keeps no memory.
             (self.batch, self.entries) = (IndexBatch::new(), Entries::default());

@@ -102,7 +102,9 @@ pub use row_document::RowDocument;
 pub use row_notes::{FieldFragments, Notes};
 pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
-pub use shown_entries::{ENTRIES_MAX, ShownEntries, ShownEntry, entries_of_index};
+pub use shown_entries::{
+    ENTRIES_MAX, ScanCounts, ShownEntries, ShownEntry, count_scanned, entries_of_index,
+};
 pub use stored_projection::ProjectionBehavior;
 pub use suggestion_query::{SuggestedTerms, SuggestionResult, suggestions_of_index};
 pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};

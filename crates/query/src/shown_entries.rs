@@ -1,6 +1,12 @@
 //! The terms of the entries that a query chooses: `debug=entries`.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use blittable::Object;
 use rql::Query;
@@ -74,6 +80,51 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     Ok(ShownEntries {
         entries: shown.collect::<Result<_, _>>()?,
         facts: facts_of(documents, index, &record, hits.total, false)?,
+    })
+}
+
+/// What a query costs on an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanCounts {
+    /// Entries and terms that were looked at one by one.
+    pub scanned: u64,
+    /// Entries that the query chooses.
+    pub matched: u64,
+    /// Those on its page, [`ENTRIES_MAX`] at most.
+    pub returned: u64,
+}
+
+/// Finds the entries of the query's page and counts what that takes.
+///
+/// # Errors
+///
+/// As [`crate::execute_on_index`].
+pub fn count_scanned<D: Transaction, I: Transaction>(
+    documents: &D,
+    snapshot: &IndexSnapshot<'_, I>,
+    query: &Query,
+    parameters: Option<Object<'_>>,
+    paging: Paging,
+) -> Result<ScanCounts, QueryError> {
+    let asked = Asked { query, parameters };
+    asked.refuse_unanswered_clauses()?;
+    let scanned = Arc::new(AtomicU64::new(0));
+    let reader = IndexReader::open(snapshot.tx)?
+        .interruptible(Arc::clone(&snapshot.stop))
+        .counting(Arc::clone(&scanned));
+    let record = snapshot.index.record_in(snapshot.tx).map_err(unreadable)?;
+    let fields = FieldsOfIndex::of(snapshot.index, &reader, &record, documents);
+    let condition = asked.index_condition(&fields)?;
+    let order = asked.index_order(&fields, snapshot.seed)?;
+    let window = PageWindow::of(&asked, paging)?;
+    // Planning looks at fields, not at entries.
+    scanned.store(0, Ordering::Relaxed);
+    let count = window.page_size.min(ENTRIES_MAX);
+    let hits = reader.search(&condition, &order, window.start, count, Scoring::Off)?;
+    Ok(ScanCounts {
+        scanned: scanned.load(Ordering::Relaxed),
+        matched: hits.total,
+        returned: hits.rows.len() as u64,
     })
 }
 

@@ -2,7 +2,10 @@
 
 use std::{
     ops::Bound,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64},
+    },
 };
 
 use storage::{Transaction, TreeScan};
@@ -59,7 +62,14 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     /// Makes everything that walks terms or matches end with [`SearchError::Interrupted`] soon after
     /// the flag is set, by whoever kills a query or watches its time.
     pub fn interruptible(mut self, flag: Arc<AtomicBool>) -> Self {
-        self.interrupt = Interrupt::new(flag);
+        self.interrupt.stop = Some(flag);
+        self
+    }
+
+    /// The same reader, but queries count in `scanned` the entries and terms that they look at one by
+    /// one. Lists that are combined as a whole are not counted.
+    pub fn counting(mut self, scanned: Arc<AtomicU64>) -> Self {
+        self.interrupt.scanned = Some(scanned);
         self
     }
 

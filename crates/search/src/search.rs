@@ -171,11 +171,13 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let mut cursor = Planner::new(self, scoring).plan(query)?;
         let mut passed = 0;
         while passed < skip && cursor.current() != END {
+            self.interrupt.check()?;
             cursor.advance()?;
             passed += 1;
         }
         let mut rows = Vec::new();
         while (rows.len() as u64) < take && cursor.current() != END {
+            self.interrupt.check()?;
             rows.push(next_hit(&mut cursor)?);
         }
         passed += rows.len() as u64;

@@ -1,5 +1,5 @@
 //! Shapes as clients write them: well-known text with the circles, boxes and buffers of its dialect, and
-//! the short forms of points.
+//! the short forms of points and boxes.
 //!
 //! | text | what |
 //! |---|---|
@@ -8,6 +8,7 @@
 //! | `CIRCLE(x y d=r)` | a circle, its radius in the units of the field |
 //! | `BUFFER(POINT(x y), r)` | a circle, its radius in degrees |
 //! | `x y`; `y,x`; `geo:y,x` | a point |
+//! | `x1 y1 x2 y2` | a box |
 
 use crate::{
     error::ShapeError,
@@ -26,10 +27,14 @@ const DEPTH_MAX: usize = 16;
 /// When it is none, lies outside of the surface, or has a ring that crosses itself.
 pub fn parse_shape(text: &str, space: &Space, units: Units) -> Result<Shape, ShapeError> {
     let trimmed = text.trim();
+    let mut parser = Parser { rest: trimmed, space, units, parts: Vec::new(), count: 0 };
+    if let Some([min_x, min_y, max_x, max_y]) = four_numbers(trimmed) {
+        parser.push_box(space.coordinate(min_x, min_y)?, space.coordinate(max_x, max_y)?)?;
+        return Ok(Shape { parts: parser.parts });
+    }
     if let Some(point) = short_point(trimmed, space)? {
         return Ok(Shape::point(point));
     }
-    let mut parser = Parser { rest: trimmed, space, units, parts: Vec::new(), count: 0 };
     parser.shape(0)?;
     parser.skip_space();
     if !parser.rest.is_empty() {
@@ -44,6 +49,13 @@ pub fn parse_shape(text: &str, space: &Space, units: Units) -> Result<Shape, Sha
 /// The beginning of a text, for messages.
 fn start_of(text: &str) -> &str {
     &text[..text.floor_char_boundary(100)]
+}
+
+/// The numbers of `x1 y1 x2 y2`.
+fn four_numbers(text: &str) -> Option<[f64; 4]> {
+    let mut words = text.split_whitespace().map(number_of);
+    let numbers = [words.next()??, words.next()??, words.next()??, words.next()??];
+    words.next().is_none().then_some(numbers)
 }
 
 /// `x y`, `y,x` or `geo:y,x`.

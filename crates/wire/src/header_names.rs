@@ -8,6 +8,9 @@ pub const DATABASE_CLUSTER_TX_ID: &str = "Database-Cluster-Tx-Id";
 pub const DATABASE_MISSING: &str = "Database-Missing";
 /// How long a query took, in milliseconds.
 pub const REQUEST_TIME: &str = "Request-Time";
+/// `true` on the answer to a query that an automatic index was made for. Ours: the answer took the time
+/// that building takes, the next one does not.
+pub const INDEX_CREATED: &str = "Corvus-Index-Created";
 /// The topology the client knows.
 pub const TOPOLOGY_ETAG: &str = "Topology-Etag";
 /// Tells the client that its topology is old.

@@ -21,7 +21,10 @@ use query::{
 use rql::{Query, SourceKind};
 use script::ScriptPool;
 use storage::ReadTransaction;
-use wire::{ErrorKind, ProtocolError, header_names::REQUEST_TIME};
+use wire::{
+    ErrorKind, ProtocolError,
+    header_names::{INDEX_CREATED, REQUEST_TIME},
+};
 
 use crate::{
     answer::Answer,
@@ -135,6 +138,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
     let mut prepared = prepare(&call, shape, began)?;
     let database = call.database()?.clone();
     let parameters = prepared.parameters.as_ref();
+    let mut is_created = false;
     let index = match target_of(&call.state, &database, &prepared.query, parameters).await {
         Ok(Target::Collection) => {
             let name = whole_collection(&prepared.query).unwrap_or_default();
@@ -147,6 +151,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             let running = list(&call, &prepared, &database, index.name());
             let is_named = matches!(prepared.query.source.kind, SourceKind::Index(_));
             prepared.timings.chosen = (!is_named).then(|| clock.monotonic());
+            is_created = is_new;
             let new_waits = is_new.then_some(WAIT_DEFAULT);
             if let Some(wait_max) = prepared.wait.or(new_waits) {
                 tokio::select! {
@@ -169,14 +174,15 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         }
         Err(TargetError::Refused(error)) => return Err(error),
     };
-    match query::result_kind(&prepared.query) {
+    let answer = match query::result_kind(&prepared.query) {
         // A filter may look at all documents.
         ResultKind::Rows if prepared.query.filter.is_some() => {
-            blocking(move || answer(&call, prepared, database, index)).await
+            blocking(move || answer(&call, prepared, database, index)).await?
         }
-        ResultKind::Rows => answer(&call, prepared, database, index),
-        kind => aggregated_queries::answer(&call, prepared, database, index, kind).await,
-    }
+        ResultKind::Rows => answer(&call, prepared, database, index)?,
+        kind => aggregated_queries::answer(&call, prepared, database, index, kind).await?,
+    };
+    Ok(if is_created { answer.with_header(INDEX_CREATED, "true") } else { answer })
 }
 
 /// Puts a query on the list of those that run.

@@ -5,7 +5,7 @@ use database::DatabaseLease;
 use http::StatusCode;
 use indexing::{AutoChoice, AutoIndexDefinition, Index, IndexKind};
 use model::{TimeSpan, date};
-use query::{IndexSnapshot, Paging, QueryError, ShownEntry};
+use query::{IndexSnapshot, Paging, QueryError, ResultKind, ScanCounts, ShownEntry};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -64,7 +64,43 @@ pub(crate) fn explain(call: &Call, prepared: &Prepared) -> Result<Answer, Protoc
             json!({"Index": index.name(), "Reason": reason})
         })
         .collect();
-    Ok(Answer::shape(StatusCode::OK, &json!({"IndexName": name, "Results": results})))
+    let mut shape = json!({"IndexName": name, "Results": results});
+    if let Some(index) = &answering
+        && let Some(execution) = execution_of(call, prepared, database, index)?
+    {
+        shape["Execution"] = execution;
+    }
+    Ok(Answer::shape(StatusCode::OK, &shape))
+}
+
+/// What the query costs on the index that answers it; nothing where it asks for no rows.
+fn execution_of(
+    call: &Call,
+    prepared: &Prepared,
+    database: &DatabaseLease,
+    index: &Index,
+) -> Result<Option<Value>, ProtocolError> {
+    if query::result_kind(&prepared.query) != ResultKind::Rows || index.failure().is_some() {
+        return Ok(None);
+    }
+    let clock = &call.state.platform.clock;
+    let began = clock.monotonic();
+    let tx = index.read();
+    let (seed, stop) = (prepared.seed, Arc::default());
+    let snapshot = IndexSnapshot { index, tx: &tx, seed, stop };
+    let counts = query::count_scanned(
+        &database.read(),
+        &snapshot,
+        &prepared.query,
+        prepared.parameters(),
+        prepared.paging,
+    );
+    let ScanCounts { scanned, matched, returned } = counts.map_err(query_error)?;
+    let micros = clock.monotonic().saturating_sub(began).as_micros() as u64;
+    Ok(Some(json!({
+        "Index": index.name(), "EntriesScanned": scanned, "EntriesMatched": matched,
+        "EntriesReturned": returned, "DurationInMicroseconds": micros
+    })))
 }
 
 fn why_not(
