@@ -15,6 +15,7 @@ use crate::{
     ids::FieldId,
     interrupt::Interrupt,
     phrase::PhraseFilter,
+    postings::PostingList,
     query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::IndexReader,
     scoring::TermScorer,
@@ -265,20 +266,10 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
     }
 
     fn range(&self, field: FieldId, range: &TermRange, score: f32) -> Planned<'t> {
-        let (kind, low, high) = range_bytes(range);
         let mut set = EntrySet::new(self.reader.state.next_entry);
-        let mut scan = self.reader.scan_terms(field, kind, term::as_slices(&low))?;
-        while let Some((bytes, list)) = scan.next()? {
-            let inside = match &high {
-                Bound::Included(high) => bytes <= &high[..],
-                Bound::Excluded(high) => bytes < &high[..],
-                Bound::Unbounded => true,
-            };
-            if !inside {
-                break;
-            }
-            list.insert_into(self.reader.tx, &mut set)?;
-        }
+        for_each_in_range(self.reader, field, range, |list| {
+            list.insert_into(self.reader.tx, &mut set)
+        })?;
         Ok(Box::new(SetCursor::new(Arc::new(set), score)))
     }
 
@@ -342,6 +333,29 @@ pub(crate) fn collect(
         interrupt.check()?;
         set.insert(entry);
         entry = cursor.advance()?;
+    }
+    Ok(())
+}
+
+/// Hands out the entries of each term in a range, ascending.
+pub(crate) fn for_each_in_range<'t, T: Transaction>(
+    reader: &IndexReader<'t, T>,
+    field: FieldId,
+    range: &TermRange,
+    mut take: impl FnMut(PostingList<'t>) -> Result<(), SearchError>,
+) -> Result<(), SearchError> {
+    let (kind, low, high) = range_bytes(range);
+    let mut scan = reader.scan_terms(field, kind, term::as_slices(&low))?;
+    while let Some((bytes, list)) = scan.next()? {
+        let inside = match &high {
+            Bound::Included(high) => bytes <= &high[..],
+            Bound::Excluded(high) => bytes < &high[..],
+            Bound::Unbounded => true,
+        };
+        if !inside {
+            break;
+        }
+        take(list)?;
     }
     Ok(())
 }

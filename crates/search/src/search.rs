@@ -11,7 +11,7 @@ use crate::{
     entry_set::EntrySet,
     error::SearchError,
     ids::EntryId,
-    plan::{Planner, collect},
+    plan::{Planner, collect, for_each_in_range},
     query::Query,
     reader::IndexReader,
     sort::{FieldOrder, ResolvedBy, ResolvedKey, Sort, SortBy},
@@ -204,8 +204,23 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         let (matches, total) = match (query, keys[0].by) {
             (Query::All, ResolvedBy::Field { .. }) => (WalkedMatches::All, self.state.live),
             _ => {
-                let mut cursor = Planner::new(self, false).plan(query)?;
                 let all_between = bounds.as_ref().is_some_and(|bounds| bounds.is_whole_query);
+                let is_exact = bounds.as_ref().is_some_and(|bounds| bounds.is_exact);
+                if all_between
+                    && is_exact
+                    && let Some(total) = self.range_count(query)?
+                {
+                    // The walk begins at the range and meets each of its entries once.
+                    return self.by_walk(
+                        query,
+                        keys,
+                        (WalkedMatches::All, total),
+                        bounds,
+                        skip,
+                        take,
+                    );
+                }
+                let mut cursor = Planner::new(self, false).plan(query)?;
                 if !all_between && !self.walking_is_cheaper(keys, cursor.estimate(), skip, take)? {
                     return self.by_values(cursor, keys, skip, take);
                 }
@@ -215,6 +230,35 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
                 (WalkedMatches::Set(Arc::new(set)), total)
             }
         };
+        self.by_walk(query, keys, (matches, total), bounds, skip, take)
+    }
+
+    /// How many entries a range has, where no entry of its field has several values.
+    fn range_count(&self, query: &Query) -> Result<Option<u64>, SearchError> {
+        let Query::Range { field, range } = query else { return Ok(None) };
+        let Some(field) = self.field(field)? else { return Ok(Some(0)) };
+        if 0 < self.list_count(field, TermKind::Many, &[])? {
+            return Ok(None);
+        }
+        let mut count = 0;
+        for_each_in_range(self, field, range, |list| {
+            count += list.count();
+            Ok(())
+        })?;
+        Ok(Some(count))
+    }
+
+    /// By walking the terms or places of the first key; by the records of the matches when that takes
+    /// too long.
+    fn by_walk(
+        &self,
+        query: &Query,
+        keys: &[ResolvedKey],
+        (matches, total): (WalkedMatches, u64),
+        bounds: Option<WalkBounds>,
+        skip: u64,
+        take: u64,
+    ) -> Result<Hits, SearchError> {
         // All the matches may lie at the far end of the field.
         let patience = total.saturating_mul(RECORD_COST).max(PATIENCE_MIN);
         let mut walk = GroupedWalk::new(self, matches.clone(), keys, bounds, patience)?;

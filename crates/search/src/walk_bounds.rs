@@ -17,8 +17,10 @@ use crate::{
 pub(crate) struct WalkBounds {
     pub(crate) low: Bound<Vec<u8>>,
     pub(crate) high: Bound<Vec<u8>>,
-    /// Whether the entries between them are all matches.
+    /// Whether no other clause chooses among the entries between them.
     pub(crate) is_whole_query: bool,
+    /// Whether nothing but matches of the clause lies between them.
+    pub(crate) is_exact: bool,
 }
 
 impl WalkBounds {
@@ -38,7 +40,7 @@ impl WalkBounds {
     }
 
     fn new(low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) -> Option<Self> {
-        Some(Self { low, high, is_whole_query: true })
+        Some(Self { low, high, is_whole_query: true, is_exact: true })
     }
 
     fn of_range(range: &TermRange, order: FieldOrder) -> Option<Self> {
@@ -60,7 +62,8 @@ impl WalkBounds {
                 // NaN is cut to 0, and is above all numbers.
                 let may_have_nan = (*low, *high).contains(&0);
                 let high = if may_have_nan { Bound::Unbounded } else { widened(high, 1) };
-                Self::new(widened(low, -1).map(bytes), high.map(bytes))
+                let bounds = Self::new(widened(low, -1).map(bytes), high.map(bytes))?;
+                Some(Self { is_exact: false, ..bounds })
             }
             _ => None,
         }

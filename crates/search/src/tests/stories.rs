@@ -167,6 +167,29 @@ fn orders_leave_nobody_out_and_turn_around_exactly() {
 }
 
 #[test]
+fn a_sorted_range_holds_only_what_lies_in_it() {
+    let environment = people(&Bench::new(1));
+    let tx = environment.read();
+    let reader = IndexReader::open(&tx).expect("opens");
+    let found = |range: Query, by: SortBy, descending| {
+        let sort = [SortKey { by, descending }];
+        let hits = reader.search(&range, &sort, 0, 10, Scoring::Off).expect("searches");
+        let rows: Vec<String> = hits.rows.iter().map(|hit| hit.entry.0.to_string()).collect();
+        (hits.total, rows.join(" "))
+    };
+    let (long, double) = (SortBy::Long("Age".to_owned()), SortBy::Double("Age".to_owned()));
+    // 1.5 is no match, though it lies above 1.
+    let from_two = || range_long(Bound::Included(2), Bound::Unbounded);
+    for by in [&long, &double] {
+        assert_eq!(found(from_two(), by.clone(), false), (1, "1".to_owned()), "{by:?}");
+    }
+    let below = || range_long(Bound::Unbounded, Bound::Excluded(30));
+    assert_eq!(found(below(), long.clone(), false), (2, "3 2".to_owned()));
+    assert_eq!(found(below(), long, true), (2, "2 3".to_owned()));
+    assert_eq!(found(below(), double, true), (2, "2 3".to_owned()));
+}
+
+#[test]
 fn the_best_match_comes_first() {
     let environment = people(&Bench::new(1));
     let tx = environment.read();
