@@ -61,7 +61,8 @@ impl IndexBatch {
     /// Takes the records of all entries that the documents of the batch have in the index, and
     /// gathers the lists they are in.
     fn gather_removals(&mut self, tx: &mut WriteTransaction) -> Result<Removals, SearchError> {
-        let mut removals = Removals::default();
+        let have_boosts = !tx.tree(&trees::BOOSTS)?.is_empty();
+        let mut removals = Removals { have_boosts, ..Removals::default() };
         let mut documents: Vec<TermNumber> = self.documents.keys().copied().collect();
         documents.sort_unstable_by(|left, right| self.terms.key(*left).cmp(self.terms.key(*right)));
         let mut old = Vec::new();
@@ -111,6 +112,9 @@ impl IndexBatch {
         removals.entries += 1;
         tx.tree_mut(&trees::ENTRIES)?.delete(&key)?;
         tx.tree_mut(&trees::STORED)?.delete(&key)?;
+        if removals.have_boosts {
+            tx.tree_mut(&trees::BOOSTS)?.delete(&key)?;
+        }
         Ok(())
     }
 
@@ -121,7 +125,7 @@ impl IndexBatch {
         Ok(())
     }
 
-    /// Writes records and stored values; how many entries there are.
+    /// Writes records, stored values and boosts; how many entries there are.
     fn write_entries(
         &mut self,
         tx: &mut WriteTransaction,
@@ -143,6 +147,9 @@ impl IndexBatch {
             tx.tree_mut(&trees::ENTRIES)?.put(&number.to_be_bytes(), record)?;
             if let Some(stored) = &entry.stored {
                 tx.tree_mut(&trees::STORED)?.put(&number.to_be_bytes(), stored)?;
+            }
+            if let Some(boosts) = &entry.boosts {
+                tx.tree_mut(&trees::BOOSTS)?.put(&number.to_be_bytes(), boosts)?;
             }
             added += 1;
         }
@@ -216,6 +223,8 @@ impl IndexBatch {
 #[derive(Default)]
 struct Removals {
     entries: u64,
+    /// Whether any entry of the index has a boost.
+    have_boosts: bool,
     /// The lists they are in, by term and entry.
     lists: Vec<(TermNumber, u64)>,
 }

@@ -35,6 +35,7 @@ pub(crate) struct GatheredEntry {
     record_start: usize,
     record_end: usize,
     pub(crate) stored: Option<Box<[u8]>>,
+    pub(crate) boosts: Option<Box<[u8]>>,
     /// Replaced or deleted by a later call on the same batch.
     pub(crate) dead: bool,
 }
@@ -48,6 +49,7 @@ pub struct IndexBatch {
     /// By the term of the document's id: which entries of the batch are its newest.
     pub(crate) documents: FxHashMap<TermNumber, std::ops::Range<u32>>,
     records: Vec<u8>,
+    /// Of stored values and boosts.
     stored_bytes: usize,
     /// Words that the batch's live entries have, by field.
     pub(crate) words: FxHashMap<FieldId, i64>,
@@ -155,9 +157,11 @@ impl IndexBatch {
         added?;
         let stored = entry.stored_values();
         let stored = (!stored.is_empty()).then(|| stored::write(stored).into_boxed_slice());
-        self.stored_bytes += stored.as_ref().map_or(0, |stored| stored.len());
+        let boosts = entry.boosts();
+        let bytes_of = |bytes: &Option<Box<[u8]>>| bytes.as_ref().map_or(0, |bytes| bytes.len());
+        self.stored_bytes += bytes_of(&stored) + bytes_of(&boosts);
         let record_end = self.records.len();
-        self.entries.push(GatheredEntry { record_start, record_end, stored, dead: false });
+        self.entries.push(GatheredEntry { record_start, record_end, stored, boosts, dead: false });
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use spatial::Shape;
 use storage::Transaction;
 
 use crate::{
+    boosts,
     error::SearchError,
     fields::FieldRecord,
     ids::FieldId,
@@ -56,6 +57,7 @@ pub fn check(tx: &impl Transaction) -> Result<IndexReport, SearchError> {
     let all_blocks = tx.tree(&trees::POSTINGS)?.len();
     ensure(blocks == all_blocks, "there are blocks of postings that no term leads to")?;
     check_fields(tx, &words)?;
+    check_boosts(tx)?;
     Ok(report)
 }
 
@@ -154,6 +156,26 @@ fn check_fields(tx: &impl Transaction, words: &FxHashMap<FieldId, u64>) -> Resul
         let record = FieldRecord::read(entry?.1)?;
         let counted = words.get(&record.id).copied().unwrap_or_default();
         ensure(record.words == counted, "a field has not as many words as it says")?;
+    }
+    Ok(())
+}
+
+/// Every boost is one of a live entry, and of a field that it has.
+fn check_boosts(tx: &impl Transaction) -> Result<(), SearchError> {
+    let entries = tx.tree(&trees::ENTRIES)?;
+    for boosted in tx.tree(&trees::BOOSTS)?.range(Bound::Unbounded)? {
+        let (key, bytes) = boosted?;
+        let record = entries.get(&key)?.ok_or_else(|| corrupt("a boost has no record"))?;
+        let record = RecordReader::new(record)?;
+        let mut last = None;
+        boosts::read(bytes, |field, boost| {
+            ensure(last < Some(field), "the boosts of an entry are out of order")?;
+            ensure(boost != 1.0, "a boost is 1")?;
+            last = Some(field);
+            let has_field = record.field(field)?.is_some();
+            ensure(has_field, "the record of a boost lacks its field")
+        })?;
+        ensure(last.is_some(), "an entry without boosts is listed as boosted")?;
     }
     Ok(())
 }

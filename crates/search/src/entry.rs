@@ -3,6 +3,7 @@
 use spatial::{Coordinate, Shape};
 
 use crate::{
+    boosts,
     error::SearchError,
     fields::Field,
     ids::FieldId,
@@ -33,6 +34,8 @@ pub struct EntryBuilder {
     /// Where the next value of each field of words goes on.
     next_positions: Vec<(FieldId, u32)>,
     stored: Vec<(FieldId, Vec<u8>)>,
+    /// Of fields, and of the whole entry as that of field 0.
+    boosts: Vec<(FieldId, f32)>,
     too_long: bool,
 }
 
@@ -48,6 +51,7 @@ impl EntryBuilder {
         self.terms.clear();
         self.next_positions.clear();
         self.stored.clear();
+        self.boosts.clear();
         self.too_long = false;
     }
 
@@ -141,6 +145,35 @@ impl EntryBuilder {
     pub fn stored(&mut self, field: &Field, bytes: &[u8]) {
         self.stored.retain(|(id, _)| *id != field.id());
         self.stored.push((field.id(), bytes.to_vec()));
+    }
+
+    /// Multiplies the scores that the entry gets by terms of the field. Several boosts of a field are
+    /// multiplied with each other; none is below 0.
+    pub fn boost(&mut self, field: &Field, factor: f64) {
+        self.boost_by_number(field.id(), factor);
+    }
+
+    /// Multiplies the scores that the entry gets by terms of any field.
+    pub fn boost_entry(&mut self, factor: f64) {
+        self.boost_by_number(FieldId::DOCUMENT_ID, factor);
+    }
+
+    fn boost_by_number(&mut self, field: FieldId, factor: f64) {
+        match self.boosts.binary_search_by_key(&field, |(field, _)| *field) {
+            Ok(at) => {
+                let boost = &mut self.boosts[at].1;
+                *boost = boosts::sound(f64::from(*boost) * factor);
+            }
+            Err(at) => self.boosts.insert(at, (field, boosts::sound(factor))),
+        }
+    }
+
+    /// The boosts, ascending by field, of the fields that have terms; `None` when all are 1.
+    pub(crate) fn boosts(&self) -> Option<Box<[u8]>> {
+        let has_terms = |field: FieldId| {
+            field == FieldId::DOCUMENT_ID || self.terms.iter().any(|term| term.field == field)
+        };
+        boosts::write(self.boosts.iter().copied().filter(|(field, _)| has_terms(*field)))
     }
 
     pub(crate) fn stored_values(&self) -> &[(FieldId, Vec<u8>)] {

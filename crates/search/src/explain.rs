@@ -8,6 +8,7 @@ use std::{
 use storage::Transaction;
 
 use crate::{
+    boosts,
     error::SearchError,
     ids::EntryId,
     plan::Planner,
@@ -85,7 +86,7 @@ impl<T: Transaction> IndexReader<'_, T> {
             }
             Query::Term { field, value } => {
                 let term = format!("{field}:{}", shown(value));
-                let parts = self.explain_term(field, value, score, boost)?;
+                let parts = self.explain_term(entry, (field, value), score, boost)?;
                 let description = format!("(MATCH) weight({term} in {}), product of:", entry.0);
                 return Ok(Some(Explanation { score, description, parts }));
             }
@@ -125,8 +126,8 @@ impl<T: Transaction> IndexReader<'_, T> {
 
     fn explain_term(
         &self,
-        field: &str,
-        value: &TermValue,
+        entry: EntryId,
+        (field, value): (&str, &TermValue),
         score: f32,
         boost: f32,
     ) -> Result<Vec<Explanation>, SearchError> {
@@ -134,6 +135,7 @@ impl<T: Transaction> IndexReader<'_, T> {
             Some(field) => self.count_of(field, value)?,
             None => 0,
         };
+        let indexed_boost = self.indexed_boost(entry, field, value)?;
         let rarity = inverse_frequency(self.state.live, matching);
         let mut parts = Vec::new();
         if boost != 1.0 {
@@ -141,12 +143,30 @@ impl<T: Transaction> IndexReader<'_, T> {
         }
         let idf = format!("idf(docFreq={matching}, maxDocs={})", self.state.live);
         parts.push(Explanation::leaf(rarity, idf));
-        let share = score / (rarity * boost);
+        if indexed_boost != 1.0 {
+            parts.push(Explanation::leaf(indexed_boost, "boost of the indexed value".to_owned()));
+        }
+        let share = score / (rarity * boost * indexed_boost);
         if share.is_finite() {
             let description = format!("tf(termFreq({field}:{}), fieldLength)", shown(value));
             parts.push(Explanation::leaf(share, description));
         }
         Ok(parts)
+    }
+
+    /// The boost that the entry was indexed with, as far as it counts for a term.
+    fn indexed_boost(
+        &self,
+        entry: EntryId,
+        field: &str,
+        value: &TermValue,
+    ) -> Result<f32, SearchError> {
+        match self.field(field)? {
+            Some(field) if self.has_boosts && boosts::counts_for(field, value.kind()) => {
+                boosts::boost_of(self.tx, entry.0, field)
+            }
+            Some(_) | None => Ok(1.0),
+        }
     }
 }
 

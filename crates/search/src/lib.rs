@@ -19,6 +19,7 @@
 //! | `reader`, `entry_view` | fields, terms and entries |
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
 //! | `search`, `sort`, `sorted_walk`, `walk_bounds`, `best_hits`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `boosts` | entries that count more than others |
 //! | `explain` | why an entry has its score |
 //! | `place`, `spatial_search`, `distance`, `distance_walk` | places and shapes: kept, found, nearest first |
 //! | `facets`, `suggest` | what else can be asked of matches and terms |
@@ -31,6 +32,7 @@ pub mod analysis;
 mod apply;
 mod batch;
 mod best_hits;
+mod boosts;
 mod check;
 mod cursor;
 mod distance;
@@ -72,6 +74,7 @@ mod tests;
 pub use crate::{
     apply::Applied,
     batch::{BATCH_BYTES_MAX, IndexBatch},
+    boosts::BOOST_MAX,
     check::{IndexReport, check},
     distance::{DistanceFrom, Location},
     entry::{ENTRY_BYTES_MAX, EntryBuilder},

@@ -5,6 +5,7 @@ use std::{borrow::Cow, ops::Bound, sync::Arc};
 use storage::Transaction;
 
 use crate::{
+    boosts::{self, BoostedCursor},
     cursor::{
         BoxedCursor, Cursor, DifferenceCursor, END, EmptyCursor, FilteredCursor,
         IntersectionCursor, SetCursor, TermCursor, UnionCursor,
@@ -145,7 +146,22 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
     }
 
     fn constant_term(&self, field: FieldId, value: &TermValue, score: f32) -> Planned<'t> {
-        self.constant(field, value.kind(), &value.bytes(), score)
+        let cursor = self.constant(field, value.kind(), &value.bytes(), score)?;
+        Ok(self.with_boosts(cursor, field, value.kind()))
+    }
+
+    /// Terms and phrases count as much as the values they were indexed from; numbers never do.
+    fn with_boosts(
+        &self,
+        cursor: BoxedCursor<'t>,
+        field: FieldId,
+        kind: TermKind,
+    ) -> BoxedCursor<'t> {
+        let may_be_boosted = boosts::counts_for(field, kind) && cursor.current() != END;
+        match self.scoring && self.reader.has_boosts && may_be_boosted {
+            true => Box::new(BoostedCursor::new(cursor, self.reader.tx, field)),
+            false => cursor,
+        }
     }
 
     fn constant(&self, field: FieldId, kind: TermKind, bytes: &[u8], score: f32) -> Planned<'t> {
@@ -166,7 +182,8 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             true => self.scorer(field, list.count(), boost)?,
             false => TermScorer::constant(boost),
         };
-        Ok(Box::new(TermCursor::new(list.cursor(self.reader.tx)?, scorer)))
+        let cursor = Box::new(TermCursor::new(list.cursor(self.reader.tx)?, scorer));
+        Ok(self.with_boosts(cursor, field.id, value.kind()))
     }
 
     fn scorer(
@@ -309,16 +326,17 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
         }
         let Some(scorer) = scorer else { return Ok(Box::new(EmptyCursor)) };
         if words.len() == 1 {
-            return Ok(cursors.remove(0));
+            return Ok(self.with_boosts(cursors.remove(0), field.id, TermKind::Text));
         }
         let candidates = Box::new(IntersectionCursor::new(cursors)?);
         if !field.has_words {
-            return Ok(candidates);
+            return Ok(self.with_boosts(candidates, field.id, TermKind::Text));
         }
         let words: Vec<(Cow<'_, str>, u32)> =
             words.iter().map(|word| (term::shortened(&word.text), word.position)).collect();
         let filter = PhraseFilter::new(self.reader.tx, field.id, &words, slop, scorer);
-        Ok(Box::new(FilteredCursor::new(candidates, filter)?))
+        let found = Box::new(FilteredCursor::new(candidates, filter)?);
+        Ok(self.with_boosts(found, field.id, TermKind::Text))
     }
 }
 

@@ -50,13 +50,16 @@ pub struct TermCount {
 pub struct IndexReader<'t, T> {
     pub(crate) tx: &'t T,
     pub(crate) state: IndexState,
+    pub(crate) has_boosts: bool,
     pub(crate) interrupt: Interrupt,
 }
 
 impl<'t, T: Transaction> IndexReader<'t, T> {
     /// The index in that environment; an empty one when nothing was indexed yet.
     pub fn open(tx: &'t T) -> Result<Self, SearchError> {
-        Ok(Self { tx, state: IndexState::load(tx)?, interrupt: Interrupt::default() })
+        let has_boosts = !tx.tree(&trees::BOOSTS)?.is_empty();
+        let state = IndexState::load(tx)?;
+        Ok(Self { tx, state, has_boosts, interrupt: Interrupt::default() })
     }
 
     /// Makes everything that walks terms or matches end with [`SearchError::Interrupted`] soon after
@@ -76,6 +79,11 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     /// Live entries.
     pub fn entry_count(&self) -> u64 {
         self.state.live
+    }
+
+    /// Whether any entry was indexed with a boost.
+    pub fn has_boosts(&self) -> bool {
+        self.has_boosts
     }
 
     /// The number that the next entry will get: all numbers are below it.

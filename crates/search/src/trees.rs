@@ -7,6 +7,7 @@
 //! tree SearchPostings  list · base -> block                                (postings/format.rs)
 //! tree SearchEntries   entry u64 big-endian -> its terms                   (record.rs)
 //! tree SearchStored    entry u64 big-endian -> its stored values           (stored.rs)
+//! tree SearchBoosts    entry u64 big-endian -> its boosts                  (boosts.rs)
 //! ```
 
 use storage::TreeName;
@@ -25,4 +26,5 @@ tree_names! {
     POSTINGS = "SearchPostings";
     ENTRIES = "SearchEntries";
     STORED = "SearchStored";
+    BOOSTS = "SearchBoosts";
 }

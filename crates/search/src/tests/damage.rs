@@ -34,6 +34,8 @@ fn filled(bench: &Bench) -> std::sync::Arc<storage::Environment> {
                 entry.text(&body, &format!("rare{}", number / 50));
                 entry.null(&name);
                 entry.stored(&name, b"stored");
+                entry.boost(&name, 2.0);
+                entry.boost_entry(0.5);
             }
         });
         batch.put(&format!("d/{number}"), &[entry]).expect("puts");
@@ -47,15 +49,16 @@ fn shape(text: &str) -> Shape {
 }
 
 fn damage(tx: &mut WriteTransaction, random: &mut Random) -> Result<(), storage::StorageError> {
-    let names: [&TreeName; 6] = [
+    let names: [&TreeName; 7] = [
         &trees::STATE,
         &trees::FIELDS,
         &trees::TERMS,
         &trees::POSTINGS,
         &trees::ENTRIES,
         &trees::STORED,
+        &trees::BOOSTS,
     ];
-    let name = names[(random.next_u64() % 6) as usize];
+    let name = names[(random.next_u64() % 7) as usize];
     let mut entries = Vec::new();
     for entry in tx.tree(name)?.range(Bound::Unbounded)? {
         let (key, value) = entry?;

@@ -36,11 +36,17 @@ enum Value {
 struct ModelEntry {
     document: u8,
     values: [Vec<Value>; 4],
+    boosts: Boosts,
 }
+
+/// Of the whole entry, and of `Name` and `Body`.
+type Boosts = [f64; 3];
+/// What a generated entry is made of.
+type EntryParts = ([Vec<Value>; 4], Boosts);
 
 #[derive(Clone, Debug)]
 enum Step {
-    Put(u8, Vec<[Vec<Value>; 4]>),
+    Put(u8, Vec<EntryParts>),
     Delete(u8),
     Apply,
 }
@@ -66,9 +72,17 @@ fn values() -> impl Strategy<Value = [Vec<Value>; 4]> {
         .prop_map(|(name, age, tag, body)| [name, age, tag, body])
 }
 
+fn boosts() -> impl Strategy<Value = Boosts> {
+    let boost = || select(&[1.0, 1.0, 1.0, 0.0, 0.5, 4.0][..]);
+    prop_oneof![
+        3 => Just([1.0; 3]),
+        1 => [boost(), boost(), boost()],
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (0..DOCUMENTS, prop::collection::vec(values(), 0..4))
+        8 => (0..DOCUMENTS, prop::collection::vec((values(), boosts()), 0..4))
             .prop_map(|(document, entries)| Step::Put(document, entries)),
         2 => (0..DOCUMENTS).prop_map(Step::Delete),
         3 => Just(Step::Apply),
@@ -177,7 +191,7 @@ fn number_text(number: f64) -> String {
 }
 
 /// The model's entry as the index takes it.
-fn build(fields: &Fields, values: &[Vec<Value>; 4]) -> EntryBuilder {
+fn build(fields: &Fields, (values, boosts): &EntryParts, with_boosts: bool) -> EntryBuilder {
     let handles = [&fields.name, &fields.age, &fields.tag, &fields.body];
     entry(|entry| {
         for (field, values) in handles.into_iter().zip(values) {
@@ -192,20 +206,35 @@ fn build(fields: &Fields, values: &[Vec<Value>; 4]) -> EntryBuilder {
                 }
             }
         }
+        if with_boosts {
+            entry.boost(&fields.body, boosts[2]);
+            entry.boost_entry(boosts[0]);
+            entry.boost(&fields.name, boosts[1]);
+        }
     })
 }
 
-fn run(environment: &Arc<Environment>, steps: &[Step], at_once: bool) -> Result<(), SearchError> {
+/// How steps become an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Build {
+    InBatches,
+    AtOnce,
+    WithoutBoosts,
+}
+
+fn run(environment: &Arc<Environment>, steps: &[Step], how: Build) -> Result<(), SearchError> {
     let mut batch = IndexBatch::new();
     let mut fields = Fields::load(environment);
     for step in steps {
         match step {
             Step::Put(document, entries) => {
-                let entries: Vec<_> = entries.iter().map(|values| build(&fields, values)).collect();
+                let with_boosts = how != Build::WithoutBoosts;
+                let entries: Vec<_> =
+                    entries.iter().map(|parts| build(&fields, parts, with_boosts)).collect();
                 batch.put(&format!("d/{document}"), &entries)?;
             }
             Step::Delete(document) => batch.delete(&format!("d/{document}"))?,
-            Step::Apply if at_once => {}
+            Step::Apply if how != Build::InBatches => {}
             Step::Apply => {
                 apply(environment, &mut fields, &mut batch)?;
                 fields = Fields::load(environment);
@@ -219,12 +248,14 @@ fn model(steps: &[Step]) -> Vec<ModelEntry> {
     let mut entries: Vec<ModelEntry> = Vec::new();
     for step in steps {
         match step {
-            Step::Put(document, values) => {
+            Step::Put(document, parts) => {
                 entries.retain(|entry| entry.document != *document);
                 let document = *document;
-                let new =
-                    values.iter().map(|values| ModelEntry { document, values: values.clone() });
-                entries.extend(new);
+                entries.extend(parts.iter().map(|(values, boosts)| ModelEntry {
+                    document,
+                    values: values.clone(),
+                    boosts: *boosts,
+                }));
             }
             Step::Delete(document) => entries.retain(|entry| entry.document != *document),
             Step::Apply => {}
@@ -520,6 +551,61 @@ fn compare_with_model(
     Ok(())
 }
 
+impl ModelEntry {
+    /// What the score by a query of one field is multiplied by.
+    fn boost(&self, query: &Query) -> f32 {
+        let field = match query {
+            Query::Term { field, value: TermValue::Text(_) | TermValue::Null } => field,
+            Query::Phrase { field, .. } => field,
+            _ => return 1.0,
+        };
+        let [whole, name, body] = self.boosts.map(|boost| boost as f32);
+        match &**field {
+            "Name" => whole * name,
+            "Body" => whole * body,
+            "id()" => 1.0,
+            _ => whole,
+        }
+    }
+}
+
+/// The scores of an index with boosts are those without, multiplied.
+fn compare_boosts(
+    environment: &Arc<Environment>,
+    without_boosts: &Arc<Environment>,
+    entries: &[ModelEntry],
+    query: &Query,
+) -> Result<(), TestCaseError> {
+    let is_leaf = !matches!(
+        query,
+        Query::And(_)
+            | Query::Or(_)
+            | Query::Not(_)
+            | Query::Boost(..)
+            | Query::Preferring(..)
+            | Query::AnyOf { .. }
+            | Query::AllOf { .. }
+    );
+    if !is_leaf {
+        return Ok(());
+    }
+    let scores = |environment: &Arc<Environment>| -> Vec<f32> {
+        let tx = environment.read();
+        let reader = IndexReader::open(&tx).expect("opens");
+        let hits = reader.stream(query, Scoring::On).expect("streams");
+        hits.map(|hit| hit.expect("reads").score).collect()
+    };
+    let matching = entries.iter().filter(|entry| entry.matches(query));
+    let boosts: Vec<f32> = matching.map(|entry| entry.boost(query)).collect();
+    let (found, plain) = (scores(environment), scores(without_boosts));
+    prop_assert_eq!(found.len(), boosts.len());
+    for ((found, plain), boost) in found.iter().zip(plain).zip(boosts) {
+        let expected = plain * boost;
+        prop_assert!((found - expected).abs() <= 1e-4 * expected.abs(), "{} {}", found, expected);
+    }
+    Ok(())
+}
+
 /// The different values of an entry that a test picks out of its terms.
 fn different<V>(terms: Vec<TermValue>, pick: impl Fn(TermValue) -> Option<V>) -> Vec<V>
 where
@@ -580,15 +666,20 @@ proptest! {
         steps in prop::collection::vec(step(), 0..40),
         questions in prop::collection::vec((query(), sort(), (0u64..5, 0u64..6)), 40),
     ) {
-        let (in_batches, at_once) = (Bench::new(1).open(), Bench::new(1).open());
-        run(&in_batches, &steps, false).expect("applies");
-        run(&at_once, &steps, true).expect("applies");
+        let open = |how| {
+            let environment = Bench::new(1).open();
+            run(&environment, &steps, how).expect("applies");
+            environment
+        };
+        let (in_batches, at_once) = (open(Build::InBatches), open(Build::AtOnce));
+        let without_boosts = open(Build::WithoutBoosts);
         let entries = model(&steps);
         for environment in [&in_batches, &at_once] {
             let report = check(&environment.read()).expect("sound");
             prop_assert_eq!(report.entries, entries.len() as u64);
             for (query, sort, page) in &questions {
                 compare_with_model(environment, &entries, query, sort, *page)?;
+                compare_boosts(environment, &without_boosts, &entries, query)?;
             }
         }
     }
