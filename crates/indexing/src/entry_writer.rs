@@ -17,6 +17,8 @@ pub fn time_field_name(field: &str) -> String {
 pub struct EntryWriter<'a> {
     fields: &'a mut FieldSet,
     entries: &'a mut Entries,
+    /// What each value that is added boosts its field by, if it does.
+    boost: Option<f64>,
 }
 
 /// Entries of one document; reused from one document to the next.
@@ -68,7 +70,7 @@ impl Entries {
 
 impl<'a> EntryWriter<'a> {
     pub(crate) fn new(fields: &'a mut FieldSet, entries: &'a mut Entries) -> Self {
-        Self { fields, entries }
+        Self { fields, entries, boost: None }
     }
 
     /// Begins the document's next entry; values go to it from now on.
@@ -102,6 +104,9 @@ impl<'a> EntryWriter<'a> {
     /// When the index has too many fields.
     pub fn add(&mut self, field: &Field, value: &IndexValue<'_>) -> Result<(), IndexError> {
         let entry = self.entries.current();
+        if let Some(factor) = self.boost {
+            entry.boost(field, factor);
+        }
         match value {
             IndexValue::Null => entry.null(field),
             IndexValue::Text(text) => entry.text(field, text),
@@ -120,6 +125,21 @@ impl<'a> EntryWriter<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Adds values with a boost: each of them multiplies the scores that the entry gets by its field.
+    /// Of a boost inside of another only the outer one counts.
+    pub(crate) fn with_boost<R>(&mut self, factor: f64, add: impl FnOnce(&mut Self) -> R) -> R {
+        let around = self.boost;
+        self.boost = around.or(Some(factor));
+        let added = add(self);
+        self.boost = around;
+        added
+    }
+
+    /// Multiplies the scores of the entry that was begun last.
+    pub(crate) fn boost_entry(&mut self, factor: f64) {
+        self.entries.current().boost_entry(factor);
     }
 
     /// Adds a shape to a field of the entry that was begun last.

@@ -161,9 +161,17 @@ fn script_document(document: &DocumentRow<'_>) -> ScriptDocument {
 impl JsMap {
     fn write(&self, entry: &IndexEntry, entries: &mut EntryWriter<'_>) -> Result<(), MapError> {
         entries.begin_entry();
+        if let Some(factor) = entry.boost {
+            entries.boost_entry(factor);
+        }
         let mut has_values = false;
         for field in &entry.fields {
-            has_values |= self.write_field(field, entries)?;
+            has_values |= match field.boost {
+                None => self.write_field(field, entries)?,
+                Some(factor) => {
+                    entries.with_boost(factor, |entries| self.write_field(field, entries))?
+                }
+            };
         }
         // A value without terms, such as an array without elements, makes an entry all the same.
         if !has_values {

@@ -186,6 +186,9 @@ impl LinqMap {
             return Ok(());
         }
         entries.begin_entry();
+        if let Some(factor) = output.boost() {
+            entries.boost_entry(factor);
+        }
         for (name, value) in output.fields() {
             self.write_field(name, value, entries)?;
         }
@@ -221,6 +224,10 @@ impl LinqMap {
             Value::List(list) if name == CREATED_FIELDS => {
                 list.items.iter().try_for_each(|item| self.write_field(name, item, entries))
             }
+            Value::Boosted(boosted) if is_no_plain_value(name, &boosted.value) => entries
+                .with_boost(boosted.factor, |entries| {
+                    self.write_field(name, &boosted.value, entries)
+                }),
             Value::Spatial(spatial) => self.write_spatial(name, spatial, entries),
             Value::List(list) if list.items.iter().any(is_spatial) => {
                 list.items.iter().try_for_each(|item| self.write_field(name, item, entries))
@@ -252,6 +259,16 @@ impl LinqMap {
             SpatialValue::Point(None) | SpatialValue::Shape(_) => Ok(()),
         };
         added.map_err(|message| MapError::Document { message })
+    }
+}
+
+/// Whether a value, without its boost, is more than a value of the field of that name.
+fn is_no_plain_value(name: &str, value: &Value<'_>) -> bool {
+    match value {
+        Value::Missing | Value::Field(_) | Value::Spatial(_) => true,
+        Value::Boosted(boosted) => is_no_plain_value(name, &boosted.value),
+        Value::List(list) => name == CREATED_FIELDS || list.items.iter().any(is_spatial),
+        _ => false,
     }
 }
 
@@ -299,7 +316,9 @@ fn add_terms(
         Value::Group(group) => {
             group.items.iter().try_for_each(|item| add_terms(field, item, false, entries))
         }
-        Value::Boosted(boosted) => add_terms(field, &boosted.value, is_alone, entries),
+        Value::Boosted(boosted) => entries.with_boost(boosted.factor, |entries| {
+            add_terms(field, &boosted.value, is_alone, entries)
+        }),
         Value::Array(array) => {
             let value = blittable::Value::Array(*array);
             add_stored_value(&value, &mut add)

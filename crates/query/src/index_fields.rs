@@ -168,6 +168,10 @@ impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D,
         self.has_several_entries
     }
 
+    fn has_boosts(&self) -> bool {
+        self.reader.has_boosts()
+    }
+
     fn statistics(&self) -> Option<&dyn TermStatistics> {
         Some(self)
     }

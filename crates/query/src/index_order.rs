@@ -11,7 +11,8 @@ use crate::searched_fields::{Look, SearchedFields};
 
 impl<'a> Asked<'a> {
     /// The keys of the order, the first one first. `random()` without a seed takes `seed`. When nothing
-    /// else is said, what is most like a document comes first, and what a boosted condition wants most.
+    /// else is said, what is most like a document comes first, and what a boosted condition or a boosted
+    /// entry wants most.
     pub(crate) fn index_order(
         &self,
         fields: &dyn SearchedFields,
@@ -24,7 +25,10 @@ impl<'a> Asked<'a> {
             let by = self.sort_by(fields, item, seed)?;
             Ok(SortKey { by, descending: item.descending })
         };
-        let is_boosted = || self.query.condition.as_ref().is_some_and(boosts);
+        let is_boosted = || {
+            let condition = self.query.condition.as_ref();
+            condition.is_some_and(|condition| fields.has_boosts() || boosts(condition))
+        };
         if self.query.order_by.is_empty() && is_boosted() {
             return Ok(vec![SortKey { by: SortBy::Score, descending: false }]);
         }

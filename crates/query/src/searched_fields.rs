@@ -40,6 +40,11 @@ pub trait SearchedFields {
         false
     }
 
+    /// Whether entries were indexed with boosts.
+    fn has_boosts(&self) -> bool {
+        false
+    }
+
     /// What more-like-this looks up; `None` where there is nothing to look at.
     fn statistics(&self) -> Option<&dyn TermStatistics> {
         None

@@ -46,7 +46,16 @@ impl<'o, 'a> Output<'o, 'a> {
 
     /// Whether no field has a value, so that an index makes no entry of it.
     pub fn is_empty(&self) -> bool {
-        self.values.iter().all(|value| matches!(value, Value::Missing))
+        self.values.iter().all(is_missing)
+    }
+}
+
+/// Whether there is no value, with or without a boost.
+fn is_missing(value: &Value<'_>) -> bool {
+    match value {
+        Value::Missing => true,
+        Value::Boosted(boosted) => is_missing(&boosted.value),
+        _ => false,
     }
 }
 

@@ -13,6 +13,7 @@ mod documents;
 mod filtered_queries;
 mod hostile;
 mod http_client;
+mod index_boosts;
 mod index_lifecycle;
 mod indexes;
 mod lifecycle;

@@ -67,14 +67,14 @@ impl<'a> Machine<'a, '_> {
 
     fn boosted(&mut self, call: &'a MethodCall, value: Value<'a>) -> Evaluated<'a> {
         let factor = self.argument(&call.arguments, 0)?;
-        let factor = as_double(&factor).ok_or_else(wrong_arguments)?;
+        let factor = as_factor(&factor).ok_or_else(wrong_arguments)?;
         Ok(Value::boosted(value, factor))
     }
 
     /// The factor of an output.
     pub(super) fn eval_factor(&mut self, node: &'a Node) -> Result<f64, Fault> {
         let value = self.eval(node)?;
-        as_double(&value).ok_or_else(|| wrong_arguments().at(node.span))
+        as_factor(&value).ok_or_else(|| wrong_arguments().at(node.span))
     }
 
     /// What a document's null answers. Few methods know it; all others give nothing.
@@ -204,6 +204,14 @@ pub(crate) fn as_double(value: &Value<'_>) -> Option<f64> {
         Value::Number(digits) => Some(double_of_digits(digits)),
         Value::Decimal(value) => Some(double_of_decimal(value)),
         _ => None,
+    }
+}
+
+/// The factor of a boost: a number, or the text of one.
+fn as_factor(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Text(text) => text.as_str().trim().parse().ok(),
+        value => as_double(value),
     }
 }
 
