@@ -80,6 +80,7 @@ fn rows_show_documents_parameters_and_metadata() {
 fn scripts_see_what_the_index_stored() {
     let server = server_with_rows();
     let text = "from index 'I' as i where i.A = 'y' select { A: i.A, Z: i.Z, Y: i.Y, N: i.N }";
+    let mut etags = std::collections::HashSet::new();
     for (behavior, expected) in [
         ("Default", json!([{"A": "y", "Z": 4, "Y": "true", "N": 2}])),
         ("FromIndex", json!([{"A": null, "Z": 4, "Y": "true", "N": null}])),
@@ -87,6 +88,7 @@ fn scripts_see_what_the_index_stored() {
     ] {
         let answer = ask(&server, text, &json!({"ProjectionBehavior": behavior}));
         assert_eq!(json!(rows(&answer)), expected, "{behavior}");
+        assert!(etags.insert(answer["ResultEtag"].as_i64()), "{behavior} has an etag of its own");
     }
     let refused = ask(&server, text, &json!({"ProjectionBehavior": "FromIndexOrThrow"}));
     let message = refused["Message"].as_str().unwrap();
