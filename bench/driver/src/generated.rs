@@ -45,6 +45,9 @@ pub(crate) fn write_small(out: &mut Vec<u8>, number: u64) {
     .expect("writing to a Vec cannot fail");
 }
 
+/// Customers in all orders.
+pub(crate) const CUSTOMERS: u64 = 1_000;
+
 /// A document of about 100 bytes with three fields: a name of its own, a number, some words.
 pub(crate) fn write_note(out: &mut Vec<u8>, number: u64) {
     write!(out, "{{\"Name\":\"{}\",\"Number\":{number},\"Text\":\"", note_name(number))
@@ -55,6 +58,26 @@ pub(crate) fn write_note(out: &mut Vec<u8>, number: u64) {
             .expect("writing to a Vec cannot fail");
     }
     out.extend_from_slice(b"\",\"@metadata\":{\"@collection\":\"Notes\"}}");
+}
+
+/// An order of one of [`CUSTOMERS`] customers, with a total and the place where it goes.
+pub(crate) fn write_order(out: &mut Vec<u8>, number: u64) {
+    let chance = mixed(number);
+    let (customer, total) = (chance % CUSTOMERS, (chance >> 12) % 1_000);
+    let (latitude, longitude) = place(chance);
+    write!(
+        out,
+        "{{\"Customer\":\"{}\",\"Total\":{total},\"Lat\":{latitude:.4},\"Lng\":{longitude:.4},\
+         \"@metadata\":{{\"@collection\":\"Orders\"}}}}",
+        Name(customer)
+    )
+    .expect("writing to a Vec cannot fail");
+}
+
+/// A latitude and a longitude, spread over the part of the world where people live.
+pub(crate) fn place(chance: u64) -> (f64, f64) {
+    let share = |bits: u64| (bits % 10_000) as f64 / 10_000.0;
+    (share(chance >> 3) * 110.0 - 50.0, share(chance >> 17) * 360.0 - 180.0)
 }
 
 /// The name in the note of that number, which no other note has.

@@ -33,7 +33,8 @@ Trials, each with a server of its own: start-empty; long ones: start-killed, man
 start-large.
 
 With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
-query-text, query-prefix, query-collection, stream-collection, stream-index. Trials: index-size;
+query-text, query-prefix, query-collection, query-facet, query-nearest, stream-collection,
+stream-index, map-reduce. Trials: index-size;
 a long one: packages.";
 
 /// Where the data lies.

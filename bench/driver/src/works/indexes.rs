@@ -15,7 +15,10 @@ use crate::{
     bulk_insert::Amount,
     connection::{Connection, request, write_request},
     error::DriverError,
-    generated::{mixed, note_name, word, write_large, write_note, write_with_text},
+    generated::{
+        CUSTOMERS, mixed, note_name, place, word, write_large, write_note, write_order,
+        write_with_text,
+    },
     load::Stopwatch,
     options::Size,
     outcome::{Figure, Outcome, no_latencies},
@@ -28,11 +31,14 @@ const NOTES: u64 = 100_000;
 const LARGE_DOCUMENTS: u64 = 2_000;
 /// Documents that are streamed.
 const STREAMED_DOCUMENTS: u64 = 135_000;
+/// Orders that are counted, looked for by place, and reduced.
+const ORDERS: u64 = 100_000;
 /// The database for one work.
 const APART: &str = "apart";
 const INDEX: &str = "NotesByAll";
 /// An index that is made in each round.
 const INDEX_OF_ROUND: &str = "NotesAgain";
+const INDEX_OF_ORDERS: &str = "OrdersByAll";
 const INDEX_OF_PEOPLE: &str = "PeopleByAge";
 /// So many numbers lie between the ends of a range query.
 const RANGE: u64 = 1_000;
@@ -49,8 +55,11 @@ pub(crate) enum IndexWork {
     QueryText,
     QueryPrefix,
     QueryCollection,
+    QueryFacet,
+    QueryNearest,
     StreamCollection,
     StreamIndex,
+    MapReduce,
 }
 
 const QUERY_AFTER_WRITE: &[Figure] = &[
@@ -77,8 +86,11 @@ pub(crate) static INDEX_WORKS: &[WorkFacts] = &[
     facts(IndexWork::QueryText, "query-text", REQUESTS_WITH_LATENCY),
     facts(IndexWork::QueryPrefix, "query-prefix", REQUESTS_WITH_LATENCY),
     facts(IndexWork::QueryCollection, "query-collection", REQUESTS_WITH_LATENCY),
+    facts(IndexWork::QueryFacet, "query-facet", REQUESTS_WITH_LATENCY),
+    facts(IndexWork::QueryNearest, "query-nearest", REQUESTS_WITH_LATENCY),
     facts(IndexWork::StreamCollection, "stream-collection", STREAM),
     facts(IndexWork::StreamIndex, "stream-index", STREAM),
+    facts(IndexWork::MapReduce, "map-reduce", DOCUMENTS),
 ];
 
 const fn facts(work: IndexWork, key: &'static str, figures: &'static [Figure]) -> WorkFacts {
@@ -92,8 +104,11 @@ const fn facts(work: IndexWork, key: &'static str, figures: &'static [Figure]) -
         IndexWork::QueryText => "query: full text, top 10 by score, 64 connections",
         IndexWork::QueryPrefix => "query: startsWith, top 10, 64 connections",
         IndexWork::QueryCollection => "query: first 10 of a collection, 64 connections",
+        IndexWork::QueryFacet => "query: facet of 1,000 terms over a range, 64 connections",
+        IndexWork::QueryNearest => "query: within 100 km, nearest 10, 64 connections",
         IndexWork::StreamCollection => "stream 135k documents of a collection",
         IndexWork::StreamIndex => "stream 135k documents of an index",
+        IndexWork::MapReduce => "map-reduce of 100k orders into 1,000 keys",
     };
     WorkFacts { work: Work::Index(work), key, title, figures }
 }
@@ -113,6 +128,13 @@ impl Target {
         match work {
             IndexWork::MapLarge => self.fill_apart(LARGE_DOCUMENTS, write_large).await,
             IndexWork::MapLongText => self.fill_apart(LARGE_DOCUMENTS, write_with_text).await,
+            IndexWork::MapReduce => self.fill_apart(ORDERS, write_order).await,
+            IndexWork::QueryFacet | IndexWork::QueryNearest => {
+                self.fill_apart(ORDERS, write_order).await?;
+                let mut connection = Connection::open(self.address).await?;
+                make_index(&mut connection, APART, INDEX_OF_ORDERS, ORDER_MAP).await?;
+                wait_for_index(&mut connection, APART, INDEX_OF_ORDERS, ORDERS).await
+            }
             IndexWork::StreamCollection | IndexWork::StreamIndex => {
                 let people = &self.equipment.people;
                 let write = |out: &mut Vec<u8>, number| {
@@ -140,8 +162,11 @@ impl Target {
         match work {
             IndexWork::MapLarge
             | IndexWork::MapLongText
+            | IndexWork::QueryFacet
+            | IndexWork::QueryNearest
             | IndexWork::StreamCollection
-            | IndexWork::StreamIndex => {
+            | IndexWork::StreamIndex
+            | IndexWork::MapReduce => {
                 delete_database(&mut Connection::open(self.address).await?, APART).await
             }
             IndexWork::MapSmall
@@ -172,18 +197,25 @@ impl Target {
         measured: bool,
     ) -> Result<Outcome, DriverError> {
         let duration = if measured { size.round } else { size.warm_up };
-        let query_load = |query: &mut dyn FnMut(u64) -> Value| {
+        let load_of = |database: &str, query: &mut dyn FnMut(u64) -> Value| {
             let mut next = |out: &mut Vec<u8>| {
                 let body = query(mixed(self.take(1))).to_string();
-                write_request(out, "POST", queries_path(DATABASE), body.as_bytes());
+                write_request(out, "POST", queries_path(database), body.as_bytes());
             };
             self.load(MANY_CONNECTIONS, duration, 1, &mut next)
         };
+        let query_load = |query: &mut dyn FnMut(u64) -> Value| load_of(DATABASE, query);
         match work {
-            IndexWork::MapSmall => self.index_once(DATABASE, NOTES, NOTE_MAP).await,
+            IndexWork::MapSmall => self.index_once(DATABASE, NOTES, NOTES, (NOTE_MAP, None)).await,
             IndexWork::MapLarge | IndexWork::MapLongText => {
-                self.index_once(APART, LARGE_DOCUMENTS, LARGE_MAP).await
+                self.index_once(APART, LARGE_DOCUMENTS, LARGE_DOCUMENTS, (LARGE_MAP, None)).await
             }
+            IndexWork::MapReduce => {
+                let code = (MAP_OF_CUSTOMERS, Some(REDUCE_OF_CUSTOMERS));
+                self.index_once(APART, ORDERS, CUSTOMERS, code).await
+            }
+            IndexWork::QueryFacet => load_of(APART, &mut facet_query),
+            IndexWork::QueryNearest => load_of(APART, &mut nearest_query),
             IndexWork::WriteVisible => self.write_and_ask(duration).await,
             IndexWork::QueryTerm => query_load(&mut term_query),
             IndexWork::QueryRange => query_load(&mut range_query),
@@ -197,17 +229,19 @@ impl Target {
         }
     }
 
-    /// An index from its definition until it has all documents; it is deleted again.
+    /// An index from its definition until it has all documents, and with them so many entries; it is
+    /// deleted again.
     async fn index_once(
         &self,
         database: &str,
         documents: u64,
-        map: &str,
+        entries: u64,
+        code: (&str, Option<&str>),
     ) -> Result<Outcome, DriverError> {
         let mut connection = Connection::open(self.address).await?;
         let stopwatch = Stopwatch::start(self.process)?;
-        make_index(&mut connection, database, INDEX_OF_ROUND, map).await?;
-        wait_for_index(&mut connection, database, INDEX_OF_ROUND, documents).await?;
+        make_index_of(&mut connection, database, INDEX_OF_ROUND, code).await?;
+        wait_for_index(&mut connection, database, INDEX_OF_ROUND, entries).await?;
         let outcome = stopwatch.stop(documents, no_latencies())?;
         let path = format!("/databases/{database}/indexes?name={INDEX_OF_ROUND}");
         connection.succeed(&request("DELETE", &path, b"")).await?;
@@ -275,6 +309,14 @@ fn seldom(look: impl Fn()) -> impl FnMut() {
 
 const NOTE_MAP: &str = "from note in docs.Notes select new { note.Name, note.Number, note.Text }";
 const LARGE_MAP: &str = "from note in docs.Notes select new { note.Name, note.Number }";
+const ORDER_MAP: &str = "from order in docs.Orders select new { order.Customer, order.Total, \
+                         Place = CreateSpatialField(order.Lat, order.Lng) }";
+const MAP_OF_CUSTOMERS: &str =
+    "from order in docs.Orders select new { order.Customer, order.Total, Count = 1 }";
+/// What goes with [`MAP_OF_CUSTOMERS`].
+const REDUCE_OF_CUSTOMERS: &str = "from result in results group result by result.Customer into g \
+                                   select new { Customer = g.Key, Total = g.Sum(x => x.Total), \
+                                   Count = g.Sum(x => x.Count) }";
 const PEOPLE_MAP: &str = "from person in docs.People select new { person.Age, person.Name }";
 
 fn queries_path(database: &str) -> String {
@@ -318,6 +360,23 @@ fn prefix_query(chance: u64) -> Value {
     asked(&text, &name[..PREFIX_BYTES.min(name.len())])
 }
 
+fn facet_query(chance: u64) -> Value {
+    let text = format!(
+        "from index '{INDEX_OF_ORDERS}' where Total between $p0 and $p1 select facet(Customer)"
+    );
+    let low = chance % 500;
+    json!({"Query": text, "QueryParameters": {"p0": low, "p1": low + 250}})
+}
+
+fn nearest_query(chance: u64) -> Value {
+    let text = format!(
+        "from index '{INDEX_OF_ORDERS}' where spatial.within(Place, spatial.circle(100, $p0, $p1)) \
+         order by spatial.distance(Place, spatial.point($p0, $p1)) limit 10"
+    );
+    let (latitude, longitude) = place(chance);
+    json!({"Query": text, "QueryParameters": {"p0": latitude, "p1": longitude}})
+}
+
 /// Creates an index with one map; a field `Text` or `Words` is for full-text search.
 pub(crate) async fn make_index(
     connection: &mut Connection,
@@ -325,11 +384,25 @@ pub(crate) async fn make_index(
     name: &str,
     map: &str,
 ) -> Result<(), DriverError> {
+    make_index_of(connection, database, name, (map, None)).await
+}
+
+/// The same, perhaps with a reduce.
+async fn make_index_of(
+    connection: &mut Connection,
+    database: &str,
+    name: &str,
+    (map, reduce): (&str, Option<&str>),
+) -> Result<(), DriverError> {
     let mut fields = json!({});
     for field in ["Text", "Words"].into_iter().filter(|field| map.contains(field)) {
         fields[field] = json!({"Indexing": "Search"});
     }
-    let definition = json!({"Name": name, "Maps": [map], "Type": "Map", "Fields": fields});
+    let mut definition = json!({"Name": name, "Maps": [map], "Type": "Map", "Fields": fields});
+    if let Some(reduce) = reduce {
+        definition["Reduce"] = json!(reduce);
+        definition["Type"] = json!("MapReduce");
+    }
     let body = json!({"Indexes": [definition]}).to_string();
     let path = format!("/databases/{database}/admin/indexes");
     connection.succeed(&request("PUT", &path, body.as_bytes())).await
