@@ -11,7 +11,8 @@ use query::{Paging, needed_index, plan};
 const PARAMETERS: &str = r#"{"p":5,"p0":"a","p1":2.5,"q":[1,["x",null]],"r":{"A":1},"s":null,
 "t":"2020-01-02T03:04:05Z","u":true}"#;
 static GIVEN: LazyLock<BlittableBuf> = LazyLock::new(|| {
-    parse_document(PARAMETERS.as_bytes(), &ParseLimits::default()).expect("the parameters are sound")
+    parse_document(PARAMETERS.as_bytes(), &ParseLimits::default())
+        .expect("the parameters are sound")
 });
 
 fuzz_target!(|text: &[u8]| {
