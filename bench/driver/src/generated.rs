@@ -67,9 +67,8 @@ pub(crate) fn write_order(out: &mut Vec<u8>, number: u64) {
     let (latitude, longitude) = place(chance);
     write!(
         out,
-        "{{\"Customer\":\"{}\",\"Total\":{total},\"Lat\":{latitude:.4},\"Lng\":{longitude:.4},\
-         \"@metadata\":{{\"@collection\":\"Orders\"}}}}",
-        Name(customer)
+        "{{\"Customer\":\"customers/{customer}\",\"Total\":{total},\"Lat\":{latitude:.4},\"Lng\":{longitude:.4},\
+         \"@metadata\":{{\"@collection\":\"Orders\"}}}}"
     )
     .expect("writing to a Vec cannot fail");
 }
