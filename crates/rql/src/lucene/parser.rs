@@ -124,23 +124,22 @@ impl<'t> Parser<'t> {
             Conjunction::None | Conjunction::Or => Occur::Should,
         });
         let mut field = None;
-        let mut sought = None;
         if let Token::Term(_) | Token::Star = self.next.token
             && let behind = token_at(self.text, self.next.end)?
             && behind.token == Token::Colon
         {
             let named = self.advance()?;
             self.advance()?;
-            match named {
-                Token::Term(name) => field = Some(unescaped(name)),
-                _ if self.take(Token::Star)? => sought = Some(Sought::Everything),
-                _ => field = Some("*".to_owned()),
-            }
+            field = Some(match named {
+                Token::Term(name) => unescaped(name),
+                _ => "*".to_owned(),
+            });
         }
-        let sought = match sought {
-            Some(sought) => sought,
-            None => self.sought()?,
-        };
+        let mut sought = self.sought()?;
+        // However the star before the colon is written.
+        if sought == Sought::Anything && field.as_deref() == Some("*") {
+            (field, sought) = (None, Sought::Everything);
+        }
         Ok(Clause { occur, field, sought, boost: self.boost()? })
     }
 

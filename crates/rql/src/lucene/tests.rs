@@ -60,6 +60,7 @@ fn a_clause_is_a_text_or_a_pattern_or_a_range() {
         ("*", "*"),
         ("B:*", "B:*"),
         ("*:*", "*:*"),
+        (r"\*:*", "*:*"),
         ("e-mail john@x.com 10,000 c# c++", "e-mail john@x.com 10,000 c# c++"),
         ("日本語\u{3000}x", "日本語 x"),
     ] {
