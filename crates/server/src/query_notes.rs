@@ -3,6 +3,8 @@
 use blittable::write_json_string;
 use query::Notes;
 
+use crate::handlers::query_pages::write_texts;
+
 /// Puts the notes behind the last property of an object that is closed already.
 pub(crate) fn write(notes: &Notes, out: &mut Vec<u8>) {
     if let Some(fields) = &notes.highlights {
@@ -48,15 +50,4 @@ fn write_members<'n, V: 'n>(
         write_value(value, out);
     }
     out.push(b'}');
-}
-
-fn write_texts(texts: &[String], out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (number, text) in texts.iter().enumerate() {
-        if 0 < number {
-            out.push(b',');
-        }
-        write_json_string(text, out);
-    }
-    out.push(b']');
 }

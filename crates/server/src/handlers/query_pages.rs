@@ -12,13 +12,13 @@ use crate::{error_mapping::document_error, json_text::write_row};
 const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
 const NO_TIME_UTC: &str = "0001-01-01T00:00:00.0000000Z";
 
-pub(crate) fn write_texts(texts: &[&str], out: &mut Vec<u8>) {
+pub(crate) fn write_texts(texts: &[impl AsRef<str>], out: &mut Vec<u8>) {
     out.push(b'[');
     for (index, text) in texts.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        blittable::write_json_string(text, out);
+        blittable::write_json_string(text.as_ref(), out);
     }
     out.push(b']');
 }
