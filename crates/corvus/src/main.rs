@@ -8,6 +8,7 @@
 
 mod console;
 mod offline;
+mod parent_process;
 
 use std::{
     io::{self, Write},
@@ -104,6 +105,7 @@ fn begin_logging() {
 async fn run(settings: Settings) -> ExitCode {
     let in_memory = settings.database.run_in_memory;
     let allowed = settings.unsecured_access_allowed;
+    let parents = settings.parent_process_ids.clone();
     let platform = if in_memory { Platform::memory() } else { Platform::real() };
     let server = match server::start(settings, platform).await {
         Ok(server) => server,
@@ -117,7 +119,7 @@ async fn run(settings: Settings) -> ExitCode {
         print(&format!("Server available on: {url}\n"));
     }
     tell_who_may_connect(allowed);
-    let reason = wait_for_the_end().await;
+    let reason = wait_for_the_end(&parents).await;
     tracing::info!(reason, "stopping");
     server.stop().await;
     tracing::info!("stopped");
@@ -138,7 +140,7 @@ fn tell_who_may_connect(allowed: UnsecuredAccess) {
 }
 
 /// Waits until somebody tells the server to stop, and says who.
-async fn wait_for_the_end() -> &'static str {
+async fn wait_for_the_end(parents: &[u32]) -> &'static str {
     let told = console::shutdown_told();
     let terminated = signaled(SignalKind::terminate());
     let interrupted = signaled(SignalKind::interrupt());
@@ -146,6 +148,7 @@ async fn wait_for_the_end() -> &'static str {
         () = told => "the console",
         () = terminated => "SIGTERM",
         () = interrupted => "SIGINT",
+        () = parent_process::any_ended(parents) => "the end of the parent process",
     }
 }
 

@@ -13,12 +13,14 @@
 //! | [`real`] | the machine this process runs on |
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
+//! | [`other_process`] | when another process ends |
 //! | [`thread_priority`] | threads that let others go first |
 
 pub mod clock;
 pub mod disk;
 pub mod entropy;
 pub mod memory;
+pub mod other_process;
 pub mod process_memory;
 pub mod real;
 pub mod simulated;

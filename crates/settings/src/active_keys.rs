@@ -203,6 +203,18 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .added_by_corvus(),
     Key::active(
+        "Embedded.ParentProcessId",
+        ValueType::Integer { min: 1, max: i32::MAX as u64 },
+        None,
+        "The process that started the server as a part of itself: when it ends, the server stops.",
+    ),
+    Key::active(
+        "Testing.ParentProcessId",
+        ValueType::Integer { min: 1, max: i32::MAX as u64 },
+        None,
+        "The same for servers of a test suite.",
+    ),
+    Key::active(
         "Server.ProtocolVersion",
         ValueType::Version,
         Some("5.4.207.54178"),

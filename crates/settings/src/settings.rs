@@ -36,6 +36,8 @@ pub struct Settings {
     pub protocol_version: ProtocolVersion,
     /// Limits of the server as a whole.
     pub server: ServerLimits,
+    /// Processes whose end is the server's end, too.
+    pub parent_process_ids: Vec<u32>,
     /// How HTTP is spoken.
     pub http: HttpSettings,
     /// How much memory is used.
@@ -171,6 +173,7 @@ impl Settings {
             unsecured_access_allowed: values.access("Security.UnsecuredAccessAllowed"),
             protocol_version: values.version("Server.ProtocolVersion"),
             server: ServerLimits::pick(values),
+            parent_process_ids: parent_process_ids(values),
             http: HttpSettings::pick(values),
             memory: MemorySettings::pick(values),
             databases: DatabaseLoadSettings::pick(values),
@@ -305,6 +308,12 @@ impl DatabaseSettings {
                 .duration("Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs"),
         }
     }
+}
+
+fn parent_process_ids(values: &mut Picker) -> Vec<u32> {
+    let ids = ["Embedded.ParentProcessId", "Testing.ParentProcessId"];
+    let ids = ids.map(|name| values.count_if_set(name)).into_iter().flatten();
+    ids.map(|id| u32::try_from(id).expect("the rows' maximum fits in 32 bits")).collect()
 }
 
 /// Where to listen for TCP: a bare port, or nothing, means the hosts of `server_urls`.

@@ -155,6 +155,7 @@ fn the_arguments_of_the_clients_test_drivers_are_taken() {
     }
     .serve();
     assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.settings.parent_process_ids, [4711]);
     assert!(loaded.settings.database.run_in_memory);
     assert!(!loaded.settings.http.use_response_compression);
     assert_eq!(loaded.settings.server_urls[0].port, 0);
