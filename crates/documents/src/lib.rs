@@ -53,8 +53,8 @@ pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
 pub use identities::identities;
 pub use json::{write_document_json, write_found_document_json, write_metadata_json};
 pub use read::{
-    LogEntry, by_prefix, by_prefix_descending, get, get_tombstone, last_etag_of_collection, log,
-    log_of_collection, newest_first, newest_first_of_collection,
+    LogEntry, by_prefix, by_prefix_descending, changes_after, get, get_tombstone,
+    last_etag_of_collection, log, log_of_collection, newest_first, newest_first_of_collection,
 };
 pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 pub use row::{DocumentRow, TombstoneRow};

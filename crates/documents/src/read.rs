@@ -98,6 +98,22 @@ pub fn log_of_collection<'t, T: Transaction>(
     log_in(tx, log_name(tx, name)?, after)
 }
 
+/// How many entries the log of a collection, or of everything, has after an etag; counting ends at
+/// `at_most`. Reads no documents.
+///
+/// # Errors
+/// Those of the storage.
+pub fn changes_after(
+    tx: &impl Transaction,
+    collection: Option<&CollectionName>,
+    after: Etag,
+    at_most: u64,
+) -> Result<u64, DocumentError> {
+    let tree = collection.map_or_else(|| Ok(schema::log()), |name| log_name(tx, name))?;
+    let Some(from) = after.next() else { return Ok(0) };
+    Ok(tx.fixed_tree(&tree)?.count_from(from.0, at_most)?)
+}
+
 /// The etag of the last change in a collection, deletions included; zero when there is none.
 ///
 /// # Errors

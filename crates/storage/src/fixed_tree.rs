@@ -533,6 +533,26 @@ pub(crate) fn range<'t, P: Pages>(
     Ok(FixedRange { cursor: Cursor::seek(pages, state, from)?, forward: true })
 }
 
+/// How many entries there are from `from`, inclusive; counting ends at `at_most`. Costs a page for
+/// each leaf, whatever lies in it.
+pub(crate) fn count_from<P: Pages>(
+    pages: &P,
+    state: &TreeState,
+    from: u64,
+    at_most: u64,
+) -> Result<u64, StorageError> {
+    let mut cursor = Cursor::seek(pages, state, from)?;
+    let mut counted = 0;
+    while let Some(leaf) = cursor.leaf {
+        counted += (leaf.count() - cursor.index) as u64;
+        if at_most <= counted {
+            return Ok(at_most);
+        }
+        cursor.next_leaf(true)?;
+    }
+    Ok(counted)
+}
+
 /// Descending from `to`, inclusive.
 pub(crate) fn range_back<'t, P: Pages>(
     pages: &'t P,

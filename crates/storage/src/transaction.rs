@@ -213,6 +213,12 @@ impl<'t, T: Transaction> FixedTree<'t, T> {
         self.range_back(u64::MAX)?.next().transpose()
     }
 
+    /// How many entries there are from `from` (inclusive) upwards; counting ends at `at_most`. Reads
+    /// no values, and a page for some 500 entries.
+    pub fn count_from(&self, from: u64, at_most: u64) -> Result<u64, StorageError> {
+        fixed_tree::count_from(self.tx.pages(), &self.state, from, at_most)
+    }
+
     /// Entries from `from` (inclusive) upwards.
     pub fn range(
         &self,

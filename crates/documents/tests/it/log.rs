@@ -7,11 +7,13 @@ use crate::database::{Database, in_collection, user, version};
 
 fn entries(database: &Database, after: u64, collection: Option<&str>) -> Vec<(u64, String)> {
     let tx = database.read();
+    let counted = collection.map(|name| CollectionName::new(name).unwrap());
+    let counted = documents::changes_after(&tx, counted.as_ref(), Etag(after), u64::MAX).unwrap();
     let show = |entry: LogEntry<'_>| match entry {
         LogEntry::Document(row) => (row.etag().0, row.id().to_owned()),
         LogEntry::Tombstone(row) => (row.etag().0, format!("-{}", row.id())),
     };
-    match collection {
+    let entries: Vec<_> = match collection {
         None => {
             documents::log(&tx, Etag(after)).unwrap().map(|entry| show(entry.unwrap())).collect()
         }
@@ -20,7 +22,9 @@ fn entries(database: &Database, after: u64, collection: Option<&str>) -> Vec<(u6
             let log = documents::log_of_collection(&tx, &name, Etag(after)).unwrap();
             log.map(|entry| show(entry.unwrap())).collect()
         }
-    }
+    };
+    assert_eq!(entries.len() as u64, counted);
+    entries
 }
 
 fn named(entries: &[(u64, &str)]) -> Vec<(u64, String)> {

@@ -123,6 +123,8 @@ pub(crate) fn statistics_of(
     index: &Index,
 ) -> Result<IndexStatistics, ProtocolError> {
     let documents = database.read();
+    // Asked first: an index that is told to have everything shows the entries of everything.
+    let is_stale = index.is_stale(&documents).map_err(|error| document_error(&error))?;
     let definition = index.shown_definition();
     let (record, state) = (index.record(), index.state());
     let failed = |error| index_error(&IndexError::from(error));
@@ -147,7 +149,7 @@ pub(crate) fn statistics_of(
         index_type: definition.index_type.unwrap_or(wire::IndexType::Map),
         source_type: definition.source_type.unwrap_or(wire::IndexSourceType::Documents),
         status: status_of(index),
-        is_stale: index.is_stale(&documents).map_err(|error| document_error(&error))?,
+        is_stale,
         is_invalid: state == IndexState::Error,
         entries,
         errors: index.error_count().map_err(|error| index_error(&error))?,
@@ -200,19 +202,13 @@ fn lag_of(
     progress: Etag,
     last: Etag,
 ) -> Result<u64, ProtocolError> {
-    const LAG_COUNTED_MAX: usize = 10_000;
+    /// Some 2,000 pages.
+    const LAG_COUNTED_MAX: u64 = 1_000_000;
     if last <= progress {
         return Ok(0);
     }
-    let failed = |error| document_error(&error);
-    let counted = match collection {
-        None => documents::log(documents, progress).map_err(failed)?.take(LAG_COUNTED_MAX).count(),
-        Some(name) => documents::log_of_collection(documents, name, progress)
-            .map_err(failed)?
-            .take(LAG_COUNTED_MAX)
-            .count(),
-    };
-    Ok(counted as u64)
+    let counted = documents::changes_after(documents, collection, progress, LAG_COUNTED_MAX);
+    counted.map_err(|error| document_error(&error))
 }
 
 /// `GET /indexes/errors`: of all, or of those that are named.

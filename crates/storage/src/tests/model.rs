@@ -197,6 +197,11 @@ proptest! {
             prop_assert_eq!(up, model.range(probe..).next().map(|(key, _)| *key));
             let down = fixed.range_back(probe).expect("range").next().map(|e| e.expect("entry").0);
             prop_assert_eq!(down, model.range(..=probe).next_back().map(|(key, _)| *key));
+            let behind = model.range(probe..).count() as u64;
+            for at_most in [0, 1, 100, u64::MAX] {
+                let counted = fixed.count_from(probe, at_most).expect("count");
+                prop_assert_eq!(counted, behind.min(at_most));
+            }
             let got = fixed.get(probe).expect("get").is_some();
             prop_assert_eq!(got, model.contains_key(&probe));
         }
