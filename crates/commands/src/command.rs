@@ -1,7 +1,8 @@
 //! Commands, batches of them, and their results.
 
 use documents::{
-    DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, PutDocument, StoredDocument,
+    DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, PutDocument, RemovedRevisions,
+    Reversion, RevisedVersion, RevisionsToRemove, StoredDocument,
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -47,6 +48,27 @@ pub enum Command {
         /// Whether a smaller value than the present one is set, too.
         force: bool,
     },
+    /// Keep a version of a document, whatever the configuration says.
+    ForceRevision {
+        /// The document.
+        id: DocumentId,
+        /// Which of its versions.
+        version: RevisedVersion,
+    },
+    /// Remove revisions of a document, one step of them.
+    RemoveRevisions {
+        /// The document.
+        id: DocumentId,
+        /// Which of its revisions.
+        what: RevisionsToRemove,
+    },
+    /// Set a document back to what it was at a moment.
+    RevertDocument {
+        /// The document.
+        id: DocumentId,
+        /// The moment, in ticks of UTC.
+        ticks: i64,
+    },
 }
 
 impl Command {
@@ -61,7 +83,10 @@ impl Command {
             | Self::HiLoNext(_)
             | Self::HiLoReturn { .. }
             | Self::IdentityNext { .. }
-            | Self::IdentitySeed { .. } => OVERHEAD_BYTES,
+            | Self::IdentitySeed { .. }
+            | Self::ForceRevision { .. }
+            | Self::RemoveRevisions { .. }
+            | Self::RevertDocument { .. } => OVERHEAD_BYTES,
         }
     }
 }
@@ -111,6 +136,13 @@ pub enum CommandResult {
     HiLoReturned,
     /// Of [`Command::IdentityNext`] and [`Command::IdentitySeed`]: the value now.
     Identity(i64),
+    /// Of [`Command::ForceRevision`]: the document whose version is kept now; `None` when it was
+    /// before.
+    ForcedRevision(Option<StoredDocument>),
+    /// Of [`Command::RemoveRevisions`].
+    RemovedRevisions(RemovedRevisions),
+    /// Of [`Command::RevertDocument`].
+    Reverted(Reversion),
 }
 
 /// What became of a batch.

@@ -13,6 +13,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use model::RevisionsConfiguration;
 use platform::Platform;
 use storage::Environment;
 
@@ -136,6 +137,12 @@ impl CommitQueue {
     /// that wait already are not concerned.
     pub fn refuse(&self, reason: Option<Arc<LowDiskSpace>>) {
         self.shared.lock().refusal = reason;
+    }
+
+    /// Which older versions of documents are kept. Every batch that is submitted afterwards follows
+    /// it.
+    pub fn set_revisions(&self, configuration: Arc<RevisionsConfiguration>) {
+        self.shared.lock().revisions = configuration;
     }
 
     /// What the queue has done and what waits in it.

@@ -104,6 +104,15 @@ fn execute_command(
         Command::IdentitySeed { name, value, force } => {
             writer.seed_identity(name, *value, *force).map(CommandResult::Identity)
         }
+        Command::ForceRevision { id, version } => {
+            writer.force_revision(id, *version).map(CommandResult::ForcedRevision)
+        }
+        Command::RemoveRevisions { id, what } => {
+            writer.remove_revisions(id, *what).map(CommandResult::RemovedRevisions)
+        }
+        Command::RevertDocument { id, ticks } => {
+            writer.revert_document(id, *ticks).map(CommandResult::Reverted)
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use model::RevisionsConfiguration;
 use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
 
@@ -95,6 +96,8 @@ pub(crate) struct State {
     /// The writer has ended; the journal thread ends when it has nothing left.
     pub(crate) writer_ended: bool,
     pub(crate) statistics: CommitQueueStatistics,
+    /// Which older versions of documents are kept by the batches that are executed from now on.
+    pub(crate) revisions: Arc<RevisionsConfiguration>,
 }
 
 pub(crate) struct Shared {
@@ -116,6 +119,7 @@ impl Shared {
             refusal: None,
             writer_ended: false,
             statistics: CommitQueueStatistics::default(),
+            revisions: Arc::default(),
         };
         Self {
             state: Mutex::new(state),

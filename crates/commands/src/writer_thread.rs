@@ -130,8 +130,10 @@ impl Writer {
 
     fn execute(&self, tx: &mut WriteTransaction, batch: &Batch) -> Execution {
         let call = AssertUnwindSafe(|| {
+            let revisions = Arc::clone(&self.shared.lock().revisions);
             let now = self.platform.clock.now();
-            execute_batch(tx, batch, WriteContext { now, entropy: &*self.platform.entropy })
+            let entropy = &*self.platform.entropy;
+            execute_batch(tx, batch, WriteContext { now, entropy, revisions: &revisions })
         });
         match catch_unwind(call) {
             Ok(Ok(outcome)) => Execution::Succeeded(outcome),

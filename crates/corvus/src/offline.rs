@@ -14,7 +14,7 @@ use std::{
     process::ExitCode,
 };
 
-use documents::{DatabaseIdentity, DocumentError, NamedIds, SalvageReport};
+use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
 use model::{DatabaseId, NodeTag};
 use platform::{Disk, Platform};
 use storage::{
@@ -213,7 +213,11 @@ impl Offline<'_> {
             Ok(())
         };
         for row in &damaged {
-            let kind = if row.is_document { "document" } else { "tombstone of" };
+            let kind = match row.kind {
+                RowKind::Document => "document",
+                RowKind::Tombstone => "tombstone of",
+                RowKind::Revision => "revision of",
+            };
             self.say(format_args!("  {kind} '{}' cannot be read: {}", row.id, row.error));
         }
         if damaged.len() < count {
@@ -366,9 +370,12 @@ impl Offline<'_> {
             return;
         }
         self.say(format_args!(
-            "  Recovered {} documents and {} tombstones.",
-            report.documents, report.tombstones
+            "  Recovered {} documents, {} tombstones and {} revisions.",
+            report.documents, report.tombstones, report.revisions
         ));
+        if report.lost_revisions != 0 {
+            self.say(format_args!("  {} revisions are lost.", report.lost_revisions));
+        }
         self.say_ids("lost", &report.lost);
         self.say_ids("recovered in another version, most likely an older one", &report.older);
         self.say_ids("deleted before, and back", &report.returned);
@@ -411,6 +418,7 @@ impl Offline<'_> {
 
 fn is_anything_lost(report: &SalvageReport) -> bool {
     report.lost.count != 0
+        || report.lost_revisions != 0
         || report.older.count != 0
         || report.returned.count != 0
         || report.unreadable_key_pages != 0

@@ -11,6 +11,7 @@ use crate::{
     database_record::progress,
     error::DocumentError,
     read::{LogEntry, get, get_tombstone, log, log_of_collection},
+    revisions,
     schema::DOCUMENTS,
 };
 
@@ -23,6 +24,8 @@ pub struct DocumentsReport {
     pub tombstones: u64,
     /// Collections, also those without documents.
     pub collections: u64,
+    /// Revisions.
+    pub revisions: u64,
 }
 
 /// Compares all that is stored twice.
@@ -43,6 +46,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
         report.collections += 1;
     }
     demand(rows == in_collections, "rows belong to no collection")?;
+    report.revisions = revisions::check::check(tx, progress.last_etag)?;
     demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
     Ok(report)
 }

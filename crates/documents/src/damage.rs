@@ -10,7 +10,8 @@ use storage::Transaction;
 use crate::{
     database_record::DATABASE,
     error::DocumentError,
-    json::write_document_json,
+    json::{write_document_json, write_revision_json},
+    revisions::{self, schema::REVISIONS},
     row::{self, AnyRow},
     schema::{self, DOCUMENTS},
 };
@@ -18,12 +19,23 @@ use crate::{
 /// A row that cannot be read.
 #[derive(Clone, Debug)]
 pub struct DamagedRow {
-    /// The lower-cased id.
+    /// The lower-cased id of the document.
     pub id: String,
-    /// Whether it is a document; otherwise a tombstone.
-    pub is_document: bool,
+    /// What it is.
+    pub kind: RowKind,
     /// What is wrong.
     pub error: DocumentError,
+}
+
+/// What a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// A live document.
+    Document,
+    /// A deleted one.
+    Tombstone,
+    /// An older version of one.
+    Revision,
 }
 
 /// Whether the environment is that of a database.
@@ -47,10 +59,36 @@ pub fn damaged_rows(
         let (key, _) = entry?;
         if let Err(error) = check_row(tx, &key, &mut json) {
             let id = String::from_utf8_lossy(key.get(1..).unwrap_or_default()).into_owned();
-            visit(DamagedRow { id, is_document: row::is_document_key(&key), error });
+            let is_document = row::is_document_key(&key);
+            let kind = if is_document { RowKind::Document } else { RowKind::Tombstone };
+            visit(DamagedRow { id, kind, error });
+        }
+    }
+    for entry in tx.tree(&REVISIONS.primary_tree())?.range(Bound::Unbounded)? {
+        let (key, _) = entry?;
+        if let Err(error) = check_revision(tx, &key, &mut json) {
+            let id = String::from_utf8_lossy(revisions::row::id_of_key(&key)).into_owned();
+            visit(DamagedRow { id, kind: RowKind::Revision, error });
         }
     }
     Ok(())
+}
+
+fn check_revision(
+    tx: &impl Transaction,
+    key: &[u8],
+    json: &mut Vec<u8>,
+) -> Result<(), DocumentError> {
+    let corrupt = |detail| Err(DocumentError::Corrupt { detail });
+    let Some((_, bytes)) = tx.table(&REVISIONS).get(key)? else {
+        return corrupt("a key leads to no row");
+    };
+    let revision = revisions::row::read(bytes)?;
+    if revision.primary_key() != key {
+        return corrupt("a key leads to the row of another revision");
+    }
+    json.clear();
+    write_revision_json(&revision, json)
 }
 
 fn check_row(tx: &impl Transaction, key: &[u8], json: &mut Vec<u8>) -> Result<(), DocumentError> {

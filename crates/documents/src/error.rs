@@ -51,6 +51,11 @@ pub enum DocumentError {
         /// Now, in ticks, as an example of the format.
         now_ticks: i64,
     },
+    /// The caller's: a revision of a document that is not there.
+    NothingToRevise {
+        /// What the protocol says about it.
+        message: String,
+    },
     /// The caller's: an identity where only finished ids are allowed.
     UnresolvedIdentity {
         /// The id, ending in `|`.
@@ -105,6 +110,7 @@ impl DocumentError {
             | Self::MetadataIsNotAnObject { .. }
             | Self::InvalidMetadata { .. }
             | Self::InvalidExpiration { .. }
+            | Self::NothingToRevise { .. }
             | Self::UnresolvedIdentity { .. }
             | Self::VersionOfIdentity { .. }
             | Self::NotANumber { .. }
@@ -123,7 +129,8 @@ impl fmt::Display for DocumentError {
         match self {
             Self::Concurrency { message, .. }
             | Self::MetadataIsNotAnObject { message }
-            | Self::InvalidMetadata { message } => formatter.write_str(message),
+            | Self::InvalidMetadata { message }
+            | Self::NothingToRevise { message } => formatter.write_str(message),
             Self::CollectionMismatch { id, stored, requested } => write!(
                 formatter,
                 "Changing '{id}' from '{stored}' to '{requested}' via update is not supported. \
@@ -172,6 +179,7 @@ impl std::error::Error for DocumentError {
             | Self::MetadataIsNotAnObject { .. }
             | Self::InvalidMetadata { .. }
             | Self::InvalidExpiration { .. }
+            | Self::NothingToRevise { .. }
             | Self::UnresolvedIdentity { .. }
             | Self::VersionOfIdentity { .. }
             | Self::NotANumber { .. }

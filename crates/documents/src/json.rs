@@ -5,10 +5,21 @@
 //! `@last-modified`. This is the path of
 //! every read, so nothing is allocated beside the output.
 
-use blittable::{Handled, write_json_string, write_members_with};
-use model::date;
+use blittable::{Document, Handled, write_json_string, write_members_with};
+use model::{DocumentFlags, date};
 
-use crate::{error::DocumentError, metadata::METADATA, row::DocumentRow};
+use crate::{error::DocumentError, metadata::METADATA, revisions::RevisionRow, row::DocumentRow};
+
+/// What a document and a revision have to show.
+struct Shown<'a> {
+    body: Document<'a>,
+    id: &'a str,
+    change_vector: &'a str,
+    flags: DocumentFlags,
+    last_modified_ticks: i64,
+    /// Further properties of the metadata, each with a comma before it.
+    beside_id: &'a [u8],
+}
 
 /// Appends the whole document.
 ///
@@ -28,16 +39,7 @@ pub fn write_found_document_json(
     beside_id: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
-    out.push(b'{');
-    let any = write_members_with(&row.body().root(), out, |name, _, _| {
-        Ok(if name == METADATA { Handled::Omitted } else { Handled::No })
-    })?;
-    if any {
-        out.push(b',');
-    }
-    write_metadata_property(row, beside_id, out)?;
-    out.push(b'}');
-    Ok(())
+    write_whole(&Shown::of_document(row, beside_id), out)
 }
 
 /// Appends an object with nothing but the document's `@metadata`.
@@ -45,50 +47,106 @@ pub fn write_found_document_json(
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_metadata_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    write_metadata_alone(&Shown::of_document(row, &[]), out)
+}
+
+/// Appends the whole document as it was in a revision.
+///
+/// # Errors
+/// When the stored revision is damaged; `out` then ends in the middle of it.
+pub fn write_revision_json(row: &RevisionRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    write_whole(&Shown::of_revision(row), out)
+}
+
+/// Appends an object with nothing but the `@metadata` of a revision.
+///
+/// # Errors
+/// When the stored revision is damaged; `out` then ends in the middle of it.
+pub fn write_revision_metadata_json(
+    row: &RevisionRow<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), DocumentError> {
+    write_metadata_alone(&Shown::of_revision(row), out)
+}
+
+impl<'a> Shown<'a> {
+    fn of_document(row: &DocumentRow<'a>, beside_id: &'a [u8]) -> Self {
+        Self {
+            body: row.body(),
+            id: row.id(),
+            change_vector: row.change_vector(),
+            flags: row.flags(),
+            last_modified_ticks: row.last_modified_ticks(),
+            beside_id,
+        }
+    }
+
+    fn of_revision(row: &RevisionRow<'a>) -> Self {
+        Self {
+            body: row.body(),
+            id: row.id(),
+            change_vector: row.change_vector(),
+            flags: row.flags(),
+            last_modified_ticks: row.last_modified_ticks(),
+            beside_id: &[],
+        }
+    }
+}
+
+fn write_whole(shown: &Shown<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
     out.push(b'{');
-    write_metadata_property(row, &[], out)?;
+    let any = write_members_with(&shown.body.root(), out, |name, _, _| {
+        Ok(if name == METADATA { Handled::Omitted } else { Handled::No })
+    })?;
+    if any {
+        out.push(b',');
+    }
+    write_metadata_property(shown, out)?;
     out.push(b'}');
     Ok(())
 }
 
-fn write_metadata_property(
-    row: &DocumentRow<'_>,
-    beside_id: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), DocumentError> {
+fn write_metadata_alone(shown: &Shown<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+    out.push(b'{');
+    write_metadata_property(shown, out)?;
+    out.push(b'}');
+    Ok(())
+}
+
+fn write_metadata_property(shown: &Shown<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
     out.extend_from_slice(b"\"@metadata\":{");
-    if let Some(metadata) = row.body().root().get_object(METADATA)?
+    if let Some(metadata) = shown.body.root().get_object(METADATA)?
         && write_members_with(&metadata, out, |_, _, _| Ok(Handled::No))?
     {
         out.push(b',');
     }
-    write_added_metadata(row, beside_id, out);
+    write_added_metadata(shown, out);
     out.push(b'}');
     Ok(())
 }
 
-fn write_added_metadata(row: &DocumentRow<'_>, beside_id: &[u8], out: &mut Vec<u8>) {
+fn write_added_metadata(shown: &Shown<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"@change-vector\":\"");
     // A change vector is letters, digits and `:-, +/`: nothing to escape.
-    out.extend_from_slice(row.change_vector().as_bytes());
+    out.extend_from_slice(shown.change_vector.as_bytes());
     out.extend_from_slice(b"\",");
-    if !row.flags().is_empty() {
+    if !shown.flags.is_empty() {
         out.extend_from_slice(b"\"@flags\":\"");
-        row.flags().write_text(out);
+        shown.flags.write_text(out);
         out.extend_from_slice(b"\",");
     }
     out.extend_from_slice(b"\"@id\":");
-    write_json_string(row.id(), out);
-    out.extend_from_slice(beside_id);
+    write_json_string(shown.id, out);
+    out.extend_from_slice(shown.beside_id);
     out.extend_from_slice(b",\"@last-modified\":\"");
-    out.extend_from_slice(&date::text(row.last_modified_ticks()));
+    out.extend_from_slice(&date::text(shown.last_modified_ticks));
     out.push(b'"');
 }
 
 #[cfg(test)]
 mod tests {
     use blittable::{ParseLimits, parse_document};
-    use model::{DocumentFlags, Etag};
+    use model::Etag;
 
     use super::*;
     use crate::row::{RowFields, read_document, write_document};

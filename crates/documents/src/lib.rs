@@ -16,6 +16,7 @@
 //! | `write`, `requests` | putting and deleting |
 //! | `metadata` | what of a client's metadata is kept |
 //! | `collections` | names, numbers and counts of collections |
+//! | `revisions` | older versions of documents |
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
 //! | `field_path` | the path of a field, and what it finds in a document |
@@ -36,6 +37,7 @@ mod json;
 mod metadata;
 mod read;
 mod requests;
+mod revisions;
 mod row;
 mod salvage;
 mod schema;
@@ -43,7 +45,7 @@ mod write;
 
 pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};
-pub use damage::{DamagedRow, damaged_rows, is_database};
+pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,
 };
@@ -51,12 +53,21 @@ pub use error::{DocumentError, ErrorKind};
 pub use field_path::{FieldPath, FieldStep, Found};
 pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
 pub use identities::identities;
-pub use json::{write_document_json, write_found_document_json, write_metadata_json};
+pub use json::{
+    write_document_json, write_found_document_json, write_metadata_json, write_revision_json,
+    write_revision_metadata_json,
+};
 pub use read::{
     LogEntry, by_prefix, by_prefix_descending, changes_after, get, get_tombstone,
     last_etag_of_collection, log, log_of_collection, newest_first, newest_first_of_collection,
 };
 pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
+pub use revisions::{
+    RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
+    revised_ids, revision_at, revision_by_change_vector, revision_count, revision_log,
+    revision_log_of_collection, revisions_newest_first, revisions_of_collection_count,
+    revisions_total,
+};
 pub use row::{DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};
 pub use schema::TABLES;

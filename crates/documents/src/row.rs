@@ -283,6 +283,10 @@ impl<'a> DocumentRow<'a> {
         self.body
     }
 
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.row.bytes
+    }
+
     /// Bytes of the row.
     pub fn size_bytes(&self) -> usize {
         self.row.bytes.len()

@@ -23,6 +23,7 @@ use crate::{
         self, DATABASE, DatabaseIdentity, DatabaseProgress, PROGRESS, write_progress,
     },
     error::DocumentError,
+    revisions::{self, salvage::FoundRevisions},
     row::{self, AnyRow},
     schema::{self, DOCUMENTS},
 };
@@ -61,8 +62,12 @@ pub struct SalvageReport {
     pub documents: u64,
     /// Tombstones recovered.
     pub tombstones: u64,
+    /// Revisions recovered.
+    pub revisions: u64,
     /// Documents of which nothing is left but their key.
     pub lost: NamedIds,
+    /// Revisions of which nothing is left but their key.
+    pub lost_revisions: u64,
     /// Documents whose newest row is damaged and that were recovered from another, most likely older.
     pub older: NamedIds,
     /// Documents that had been deleted, as far as keys say, and are back.
@@ -94,12 +99,14 @@ pub fn salvage(
         Found::Entry { transaction, key, value } => gathered.entry(transaction, key, value),
     });
     gathered.records_by_name(salvage);
-    if gathered.rows.is_empty() && gathered.identity.is_none() {
+    if gathered.rows.is_empty() && gathered.revisions.is_empty() && gathered.identity.is_none() {
         let trees = salvage.copy_trees(&[])?;
         return Ok(SalvageReport { trees, ..SalvageReport::default() });
     }
     let mut report = SalvageReport { is_database: true, ..SalvageReport::default() };
     name_damaged(salvage, &gathered, &mut report);
+    report.unreadable_key_pages += gathered.revisions.compare(salvage);
+    report.lost_revisions = gathered.revisions.lost;
     Rebuilding { salvage, gathered: &gathered, report: &mut report }.run(drawn)?;
     Ok(report)
 }
@@ -117,6 +124,7 @@ type Newest<K, V> = BTreeMap<K, (u64, V)>;
 struct Gathered {
     /// By lower-cased id.
     rows: BTreeMap<Box<[u8]>, NewestRow>,
+    revisions: FoundRevisions,
     identity: Option<(u64, DatabaseIdentity)>,
     progress: Option<(u64, DatabaseProgress)>,
     collections: Newest<u32, CollectionName>,
@@ -126,7 +134,11 @@ struct Gathered {
 
 impl Gathered {
     fn row(&mut self, place: RowId, bytes: &[u8]) {
-        let Some(is_document) = is_sound(bytes) else { return };
+        let Some(is_document) = is_sound(bytes) else {
+            return self.revisions.row(place, bytes, |revision| {
+                (1..=COLLECTION_NUMBER_MAX).contains(&revision.collection_number())
+            });
+        };
         let etag = row::etag_of(bytes);
         let id = &row::primary_key_of(bytes)[1..];
         match self.rows.get_mut(id) {
@@ -257,6 +269,8 @@ impl Rebuilding<'_> {
             schema::collections(),
             schema::collection_numbers(),
             schema::identities(),
+            revisions::schema::chains(),
+            revisions::schema::bin(),
         ];
         self.report.trees = salvage.copy_trees(&rebuilt)?;
         self.report.trees.push(SalvagedTree {
@@ -272,6 +286,11 @@ impl Rebuilding<'_> {
         let names = gathered.collections.iter().map(|(number, (_, name))| (*number, name.clone()));
         let mut names: BTreeMap<u32, CollectionName> = names.collect();
         let counts = self.rows(&mut writer, &mut progress, &mut names)?;
+        let is_alive =
+            |id: &str| gathered.rows.get(id.as_bytes()).is_some_and(|row| row.is_document);
+        let revisions = &gathered.revisions;
+        self.report.revisions =
+            revisions.write(salvage, &mut writer, &mut progress, &mut names, is_alive)?;
         self.collections(&mut writer, &mut progress, &counts, &names)?;
         for (key, (_, value)) in &gathered.identities {
             let mut tree = writer.transaction()?.tree_mut(&schema::identities())?;

@@ -9,6 +9,7 @@
 //! tree Collections           collection number, big-endian -> see collection_record
 //! tree CollectionNumbers     lower-cased name              -> collection number
 //! tree Identities            lower-cased name with its `|` -> value, signed 64 bits little-endian
+//! table Revisions            see revisions::schema
 //! ```
 //!
 //! Every write moves its row to a new etag, so the log holds each document once, at its last change,
@@ -18,7 +19,7 @@ use std::borrow::Cow;
 
 use storage::{FixedIndexSchema, IndexTree, TableSchema, TreeName};
 
-use crate::row;
+use crate::{revisions::schema::REVISIONS, row};
 
 const META: &str = "Meta";
 const COLLECTIONS: &str = "Collections";
@@ -27,7 +28,7 @@ const IDENTITIES: &str = "Identities";
 const LOG: &str = "Log";
 
 /// Every table of a database, for what copies whole environments.
-pub static TABLES: &[&TableSchema] = &[&DOCUMENTS];
+pub static TABLES: &[&TableSchema] = &[&DOCUMENTS, &REVISIONS];
 
 pub(crate) static DOCUMENTS: TableSchema = TableSchema {
     name: "Documents",
@@ -74,6 +75,11 @@ pub(crate) fn log() -> TreeName {
 
 /// The index that is the log of one collection.
 pub(crate) fn log_of_collection(number: u32) -> TreeName {
+    tree_of_collection(LOG, number)
+}
+
+/// The name of the tree that an index has for one collection.
+pub(crate) fn tree_of_collection(index: &str, number: u32) -> TreeName {
     const DIGITS_MAX: usize = 10;
     let mut digits = [0; DIGITS_MAX];
     let mut rest = number;
@@ -86,7 +92,7 @@ pub(crate) fn log_of_collection(number: u32) -> TreeName {
             break;
         }
     }
-    TreeName::of(&[LOG.as_bytes(), b"/", &digits[first..]])
+    TreeName::of(&[index.as_bytes(), b"/", &digits[first..]])
 }
 
 #[cfg(test)]

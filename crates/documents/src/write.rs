@@ -7,6 +7,7 @@
 use blittable::BlittableBuf;
 use model::{
     ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag, NodeTag,
+    RevisionsConfiguration,
 };
 use platform::{Entropy, Timestamp};
 use storage::WriteTransaction;
@@ -19,6 +20,7 @@ use crate::{
     error::DocumentError,
     identities, metadata, read,
     requests::{DeletedDocument, ExpectedVersion, RequestedId, StoredDocument},
+    revisions::keep::{NewVersion, has_revisions},
     row::{self, RowFields},
     schema::DOCUMENTS,
 };
@@ -41,19 +43,30 @@ pub struct WriteContext<'c> {
     pub now: Timestamp,
     /// For random ids.
     pub entropy: &'c dyn Entropy,
+    /// Which older versions are kept.
+    pub revisions: &'c RevisionsConfiguration,
+}
+
+impl<'c> WriteContext<'c> {
+    /// The context of a database that keeps no older versions.
+    pub fn new(now: Timestamp, entropy: &'c dyn Entropy) -> Self {
+        Self { now, entropy, revisions: RevisionsConfiguration::nothing() }
+    }
 }
 
 /// The one who writes documents, for one batch.
 pub struct DocumentWriter<'w> {
-    tx: &'w mut WriteTransaction,
-    context: WriteContext<'w>,
+    pub(crate) tx: &'w mut WriteTransaction,
+    pub(crate) context: WriteContext<'w>,
     identity: DatabaseIdentity,
     progress: DatabaseProgress,
     /// The last etag before this writer.
     opened_at: Etag,
-    collections: OpenCollections,
+    pub(crate) collections: OpenCollections,
+    /// Whether there are revisions.
+    pub(crate) has_revisions: bool,
     /// The row under construction; kept to keep its memory.
-    row: Vec<u8>,
+    pub(crate) row: Vec<u8>,
 }
 
 /// What a put has to know about the document it replaces.
@@ -73,8 +86,9 @@ impl<'w> DocumentWriter<'w> {
     ) -> Result<Self, DocumentError> {
         let identity = database_identity(tx)?;
         let progress = progress(tx)?;
-        let (opened_at, collections) = (progress.last_etag, OpenCollections::default());
-        Ok(Self { tx, context, identity, progress, opened_at, collections, row: Vec::new() })
+        let (opened_at, has_revisions) = (progress.last_etag, has_revisions(tx)?);
+        let (collections, row) = (OpenCollections::default(), Vec::new());
+        Ok(Self { tx, context, identity, progress, opened_at, collections, has_revisions, row })
     }
 
     /// Writes what the writer kept in memory: etag, change vector and counts.
@@ -106,6 +120,17 @@ impl<'w> DocumentWriter<'w> {
         expected: &ExpectedVersion,
         body: &BlittableBuf,
     ) -> Result<StoredDocument, DocumentError> {
+        self.put_marked(id, expected, body, DocumentFlags::NONE)
+    }
+
+    /// As [`DocumentWriter::put`], with further marks.
+    pub(crate) fn put_marked(
+        &mut self,
+        id: &RequestedId,
+        expected: &ExpectedVersion,
+        body: &BlittableBuf,
+        marks: DocumentFlags,
+    ) -> Result<StoredDocument, DocumentError> {
         let etag = self.next_etag()?;
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
@@ -122,6 +147,15 @@ impl<'w> DocumentWriter<'w> {
             None => self.count_new(&id, number)?,
         };
         let change_vector = self.next_change_vector(etag);
+        let flags = self.revise_put(&NewVersion {
+            id: &id,
+            change_vector: change_vector.as_str(),
+            collection: &collection,
+            collection_number: number,
+            flags: flags | marks,
+            body: accepted.body.as_view(),
+            is_new,
+        })?;
         let fields = RowFields {
             lower_id: id.lower_cased(),
             id: id.as_str(),
@@ -153,6 +187,16 @@ impl<'w> DocumentWriter<'w> {
         id: &DocumentId,
         expected: &ExpectedVersion,
     ) -> Result<Option<DeletedDocument>, DocumentError> {
+        self.delete_marked(id, expected, DocumentFlags::NONE)
+    }
+
+    /// As [`DocumentWriter::delete`], with further marks for the revision of the deletion.
+    pub(crate) fn delete_marked(
+        &mut self,
+        id: &DocumentId,
+        expected: &ExpectedVersion,
+        marks: DocumentFlags,
+    ) -> Result<Option<DeletedDocument>, DocumentError> {
         let Some(document) = read::get(self.tx, id)? else {
             return match expected.as_text() {
                 None => Ok(None),
@@ -167,7 +211,10 @@ impl<'w> DocumentWriter<'w> {
         let deleted = document.etag();
         let (number, flags) = (document.collection_number(), document.flags());
         let id = DocumentId::new(document.id())?;
-        self.bury(id, number, flags, deleted).map(Some)
+        let old = self.before_delete(&id)?;
+        let deleted = self.bury(id, number, flags, deleted)?;
+        self.revise_delete(&deleted, &old, marks)?;
+        Ok(Some(deleted))
     }
 
     /// Deletes every document whose id starts with the prefix; gives their number.
@@ -225,7 +272,7 @@ impl<'w> DocumentWriter<'w> {
         self.identity.node_tag
     }
 
-    fn next_etag(&mut self) -> Result<Etag, DocumentError> {
+    pub(crate) fn next_etag(&mut self) -> Result<Etag, DocumentError> {
         let etag = self.progress.last_etag.next();
         let etag = etag.ok_or(corrupt("no etag is left"))?;
         self.progress.last_etag = etag;
@@ -233,7 +280,7 @@ impl<'w> DocumentWriter<'w> {
     }
 
     /// The version of a local write: all that the database contains, and this write.
-    fn next_change_vector(&mut self, etag: Etag) -> ChangeVector {
+    pub(crate) fn next_change_vector(&mut self, etag: Etag) -> ChangeVector {
         let DatabaseIdentity { database_id, node_tag } = self.identity;
         let own = ChangeVectorEntry { tag: node_tag, etag, database_id };
         self.progress.change_vector = self.progress.change_vector.with(own);

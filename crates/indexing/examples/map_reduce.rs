@@ -56,7 +56,7 @@ impl Stage {
         for together in numbers.chunks(WRITTEN_TOGETHER as usize) {
             let mut tx = self.documents.write().unwrap();
             let entropy = self.platform.entropy.as_ref();
-            let context = WriteContext { now: self.platform.clock.now(), entropy };
+            let context = WriteContext::new(self.platform.clock.now(), entropy);
             let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
             for number in together {
                 let json = format!(

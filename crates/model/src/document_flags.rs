@@ -24,6 +24,7 @@ flags! {
     ARTIFICIAL = 0x1, "Artificial", "Written by the server itself, not by a user.";
     HAS_REVISIONS = 0x2, "HasRevisions", "Older versions of the document are kept.";
     DELETE_REVISION = 0x4, "DeleteRevision", "A revision that records a deletion.";
+    FROM_OLD_DOCUMENT_REVISION = 0x8, "FromOldDocumentRevision", "A revision of a version that was written before revisions were kept.";
     FROM_INDEX = 0x10, "FromIndex", "The output of an index.";
     REVISION = 0x20, "Revision", "An older version of a document.";
     FROM_REPLICATION = 0x40, "FromReplication", "Arrived from another node.";
@@ -34,6 +35,7 @@ flags! {
     FROM_CLUSTER_TRANSACTION = 0x1000, "FromClusterTransaction", "Written by a cluster-wide transaction.";
     REVERTED = 0x2000, "Reverted", "Set back to an older version.";
     HAS_TIME_SERIES = 0x4000, "HasTimeSeries", "The document has time series.";
+    FORCE_CREATED = 0x8000, "ForceCreated", "A revision that a client asked for.";
 }
 
 impl DocumentFlags {
@@ -58,6 +60,11 @@ impl DocumentFlags {
     /// Whether all marks of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// These marks but those of `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Appends the text form, without quotes; nothing for the empty set.
@@ -112,5 +119,6 @@ mod tests {
         assert!(flags.contains(DocumentFlags::HAS_REVISIONS));
         assert!(!flags.contains(DocumentFlags::HAS_COUNTERS));
         assert_eq!(DocumentFlags::from_bits(flags.bits()), flags);
+        assert_eq!(flags.without(DocumentFlags::HAS_REVISIONS).bits(), 0x4100);
     }
 }

@@ -11,6 +11,7 @@
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
 //! | `collection_name` | collections |
 //! | `document_flags` | what is known about a document beside its body |
+//! | `revisions_configuration` | which older versions of documents are kept |
 //! | `database_name` | the rules for names of databases |
 //! | `date`, `time_span` | texts of moments and durations |
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ mod document_id;
 mod etag;
 mod lower_case;
 mod node_tag;
+mod revisions_configuration;
 mod time_span;
 
 pub use change_vector::{ChangeVector, ChangeVectorEntry, Comparison, InvalidChangeVector};
@@ -38,4 +40,5 @@ pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
 pub use etag::Etag;
 pub use lower_case::lower_case;
 pub use node_tag::{InvalidNodeTag, NodeTag};
+pub use revisions_configuration::{RevisionsConfiguration, RevisionsRule};
 pub use time_span::{InvalidTimeSpan, TimeSpan};

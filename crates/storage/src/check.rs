@@ -99,7 +99,7 @@ impl Check<'_> {
                     fixed_tree::walk_pages(snapshot, &state, &mut |page| self.mark(page))?;
                     self.report.entries += state.entries;
                 }
-                TreeKind::Rows => {}
+                TreeKind::Rows => self.rows_without_keys(&name, &state)?,
             }
         }
         Ok(())
@@ -129,6 +129,21 @@ impl Check<'_> {
         }
         self.report.rows += rows;
         pages.into_iter().try_for_each(|page| self.mark(page))
+    }
+
+    /// The page for the next row of a table that never had a row at the end of a transaction: it has
+    /// no tree of keys by which to find it.
+    fn rows_without_keys(&mut self, name: &[u8], state: &TreeState) -> Result<(), StorageError> {
+        let table = name.strip_suffix(b"/Rows").unwrap_or(name);
+        let primary = [table, b"/Primary"].concat();
+        let snapshot = self.snapshot;
+        if tree::get(snapshot, &snapshot.root.root_tree, &primary)?.is_some() {
+            return Ok(());
+        }
+        if state.entries != 0 {
+            return Err(StorageError::structure(state.root, "a table has rows but no keys"));
+        }
+        if state.root.get() == 0 { Ok(()) } else { self.mark(state.root) }
     }
 
     fn reachable_or_free(&mut self) -> Result<(), StorageError> {

@@ -139,6 +139,17 @@ impl<'t, T: Transaction> Table<'t, T> {
         Ok(Rows { pages: self.tx.pages(), entries })
     }
 
+    /// Rows of the index by variable keys that is kept in `tree`, from the key `from` upwards.
+    pub fn index_range(
+        &self,
+        tree: &TreeName,
+        from: Bound<&[u8]>,
+    ) -> Result<impl Iterator<Item = RowBy<'t, Vec<u8>>> + use<'t, T>, StorageError> {
+        let state = self.tx.tree_state_or_empty(tree, TreeKind::Variable)?;
+        let entries = tree::range(self.tx.pages(), &state, from)?;
+        Ok(Rows { pages: self.tx.pages(), entries })
+    }
+
     /// Entries in the fixed index kept in `tree`.
     pub fn fixed_len(&self, tree: &TreeName) -> Result<u64, StorageError> {
         Ok(self.tx.tree_state_or_empty(tree, TreeKind::Fixed)?.entries)

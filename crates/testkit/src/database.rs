@@ -96,7 +96,7 @@ pub fn execute(
     platform: &Platform,
     batch: &Batch,
 ) -> Result<BatchOutcome, DocumentError> {
-    let context = WriteContext { now: platform.clock.now(), entropy: &*platform.entropy };
+    let context = WriteContext::new(platform.clock.now(), &*platform.entropy);
     execute_batch(tx, batch, context)
 }
 

@@ -112,6 +112,10 @@ impl Naive {
                 *present = if *force { *value } else { (*present).max(*value) };
                 Ok(())
             }
+            // The histories of this crate have no revisions.
+            Command::ForceRevision { .. }
+            | Command::RemoveRevisions { .. }
+            | Command::RevertDocument { .. } => Err(Refused),
         }
     }
 

@@ -1,13 +1,17 @@
 //! A database for a test.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+    time::Duration,
+};
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentError, DocumentWriter, ExpectedVersion, RequestedId, StoredDocument,
     WriteContext,
 };
-use model::{DatabaseId, DocumentId, NodeTag};
+use model::{DatabaseId, DocumentId, NodeTag, RevisionsConfiguration};
 use platform::{Platform, simulated::Simulation};
 use storage::{Environment, EnvironmentOptions, ReadTransaction};
 
@@ -17,6 +21,9 @@ pub(crate) const DATABASE_ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 pub(crate) struct Database {
     pub(crate) simulation: Simulation,
     pub(crate) environment: Arc<Environment>,
+    /// Which older versions are kept; none in a new database.
+    pub(crate) revisions: RefCell<RevisionsConfiguration>,
+    last_write: Cell<i64>,
 }
 
 impl Database {
@@ -30,7 +37,7 @@ impl Database {
         let other = DatabaseIdentity { database_id: DatabaseId([1; 16]), node_tag: NodeTag::A };
         assert_eq!(documents::initialize(&mut tx, other).unwrap(), wanted);
         tx.commit().unwrap();
-        Self { simulation, environment }
+        Self { simulation, environment, revisions: RefCell::default(), last_write: Cell::default() }
     }
 
     /// One transaction; kept only when it succeeds.
@@ -40,7 +47,11 @@ impl Database {
     ) -> Result<T, DocumentError> {
         let mut tx = self.environment.write().unwrap();
         let platform = &self.simulation.platform;
-        let context = WriteContext { now: platform.clock.now(), entropy: &*platform.entropy };
+        let revisions = self.revisions.borrow();
+        let now = platform.clock.now();
+        self.last_write.set(now.ticks());
+        let plain = WriteContext::new(now, &*platform.entropy);
+        let context = WriteContext { revisions: &revisions, ..plain };
         let mut writer = DocumentWriter::open(&mut tx, context)?;
         let result = work(&mut writer)?;
         writer.finish()?;
@@ -67,6 +78,11 @@ impl Database {
     pub(crate) fn delete(&self, id: &str) -> bool {
         let id = DocumentId::new(id).unwrap();
         self.write(|writer| writer.delete(&id, &ExpectedVersion::Any)).unwrap().is_some()
+    }
+
+    /// When the last transaction was, in ticks.
+    pub(crate) fn last_write(&self) -> i64 {
+        self.last_write.get()
     }
 
     pub(crate) fn read(&self) -> ReadTransaction {

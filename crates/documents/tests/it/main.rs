@@ -7,4 +7,6 @@ mod deleting;
 mod hilo;
 mod log;
 mod putting;
+mod revision_histories;
+mod revisions;
 mod salvage;

@@ -85,7 +85,7 @@ fn write(
     work: impl Fn(&mut DocumentWriter<'_>),
 ) {
     let mut tx = environment.write().unwrap();
-    let context = WriteContext { now: platform.clock.now(), entropy: &*platform.entropy };
+    let context = WriteContext::new(platform.clock.now(), &*platform.entropy);
     let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
     work(&mut writer);
     writer.finish().unwrap();
@@ -370,7 +370,10 @@ fn damaged_documents_are_named() {
     let (_, report, _) = ward.salvaged();
     let mut named: Vec<_> = report.lost.named.iter().chain(&report.older.named).collect();
     named.sort();
-    let expected: Vec<_> =
-        damaged.iter().filter(|row| row.is_document).map(|row| &row.id).collect();
+    let expected: Vec<_> = damaged
+        .iter()
+        .filter(|row| row.kind == documents::RowKind::Document)
+        .map(|row| &row.id)
+        .collect();
     assert_eq!(named, expected);
 }

@@ -40,7 +40,7 @@ impl Documents {
     pub(crate) fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
         let mut tx = self.environment.write().unwrap();
         let entropy = self.platform.entropy.as_ref();
-        let context = WriteContext { now: self.platform.clock.now(), entropy };
+        let context = WriteContext::new(self.platform.clock.now(), entropy);
         let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
         work(&mut writer);
         writer.finish().unwrap();

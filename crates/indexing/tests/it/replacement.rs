@@ -65,7 +65,7 @@ impl Stage {
     fn put(&self, id: &str, name: &str) {
         let mut tx = self.documents.write().unwrap();
         let entropy = self.platform.entropy.as_ref();
-        let context = WriteContext { now: self.platform.clock.now(), entropy };
+        let context = WriteContext::new(self.platform.clock.now(), entropy);
         let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
         let json = format!(r#"{{"Name":"{name}","@metadata":{{"@collection":"Users"}}}}"#);
         let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();

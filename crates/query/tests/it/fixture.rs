@@ -107,10 +107,7 @@ impl Database {
 
     fn write(&self, work: impl FnOnce(&mut DocumentWriter<'_>)) {
         let mut tx = self.environment.write().unwrap();
-        let context = WriteContext {
-            now: self.platform.clock.now(),
-            entropy: self.platform.entropy.as_ref(),
-        };
+        let context = WriteContext::new(self.platform.clock.now(), self.platform.entropy.as_ref());
         let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
         work(&mut writer);
         writer.finish().unwrap();

@@ -112,6 +112,7 @@ fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Vec<u8> {
 fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec<u8>) {
     match result {
         Some(CommandResult::Put(stored)) => write_stored(stored, body),
+        Some(CommandResult::ForcedRevision(stored)) => write_revised(stored.as_ref(), body),
         Some(CommandResult::Deleted { deleted, .. }) => {
             write_deleted(id, deleted.as_ref().map(|_| Deleted::Document), body);
         }
@@ -119,7 +120,11 @@ fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec
             write_deleted(id, (*deleted > 0).then_some(Deleted::Prefix), body);
         }
         Some(
-            CommandResult::HiLoRange(_) | CommandResult::HiLoReturned | CommandResult::Identity(_),
+            CommandResult::HiLoRange(_)
+            | CommandResult::HiLoReturned
+            | CommandResult::Identity(_)
+            | CommandResult::RemovedRevisions(_)
+            | CommandResult::Reverted(_),
         )
         | None => body.extend_from_slice(b"{}"),
     }
@@ -154,6 +159,19 @@ fn write_stored(stored: &StoredDocument, body: &mut Vec<u8>) {
         let mut flags = Vec::new();
         stored.flags.write_text(&mut flags);
         object.text("@flags", &String::from_utf8_lossy(&flags));
+    }
+    object.end();
+}
+
+fn write_revised(stored: Option<&StoredDocument>, body: &mut Vec<u8>) {
+    let mut object = JsonObject::begin(body);
+    object.flag("RevisionCreated", stored.is_some());
+    object.text("Type", "ForceRevisionCreation");
+    if let Some(stored) = stored {
+        object.text("@id", stored.id.as_str());
+        object.text("@change-vector", &stored.change_vector.to_string());
+        object.text("@last-modified", &date::format(stored.last_modified_ticks));
+        object.text("@flags", &stored.flags.to_string());
     }
     object.end();
 }

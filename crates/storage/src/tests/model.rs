@@ -285,6 +285,19 @@ static TABLE: TableSchema = TableSchema {
 };
 
 #[test]
+fn a_table_may_be_empty_again_when_its_first_transaction_ends() {
+    let environment = Bench::new(13).open();
+    for round in 1..=3 {
+        let mut tx = environment.write().expect("begins");
+        tx.table_mut(&TABLE).insert_new(&row(1, 2, round, 100)).expect("inserts");
+        assert!(tx.table_mut(&TABLE).delete(&[1]).expect("deletes"));
+        tx.commit().expect("commits");
+        let report = environment.read().check().expect("nothing is lost");
+        assert_eq!(report.rows, 0);
+    }
+}
+
+#[test]
 fn a_row_that_is_not_as_new_as_its_writer_says_is_refused() {
     let environment = Bench::new(12).open();
     let mut tx = environment.write().expect("writer");

@@ -1,0 +1,36 @@
+//! Revisions: older versions of documents, kept in the transaction that replaced them.
+//!
+//! Invariants: a document's revisions are one range of the table, in the order of their making; each
+//! document's chain counts them; the bin names exactly the documents that are deleted and whose newest
+//! revision says so; a revision is never changed, only made and removed.
+//!
+//! | file | what |
+//! |---|---|
+//! | `schema`, `row`, `chain` | the table and its trees, what is on disk |
+//! | `read` | the revisions of a document, by version, at a time; the log; the bin |
+//! | `keep` | what a put and a delete keep, and what the limits take away |
+//! | `force` | revisions that a client asks for |
+//! | `remove` | removing in steps: by an administrator, or to enforce the configuration |
+//! | `revert` | setting a document back to what it was at a time |
+//! | `check`, `salvage` | whether all of it agrees; rebuilding it from what is left |
+
+mod chain;
+pub(crate) mod check;
+mod force;
+pub(crate) mod keep;
+mod read;
+mod remove;
+mod revert;
+pub(crate) mod row;
+pub(crate) mod salvage;
+pub(crate) mod schema;
+
+pub use force::RevisedVersion;
+pub use read::{
+    deleted_documents, revised_ids, revision_at, revision_by_change_vector, revision_count,
+    revision_log, revision_log_of_collection, revisions_newest_first,
+    revisions_of_collection_count, revisions_total,
+};
+pub use remove::{RemovedRevisions, RevisionsToRemove};
+pub use revert::Reversion;
+pub use row::RevisionRow;

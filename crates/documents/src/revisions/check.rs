@@ -1,0 +1,84 @@
+//! Whether the revisions agree with their chains, with the bin and with the documents.
+
+use std::ops::Bound;
+
+use model::{DocumentId, Etag};
+use storage::Transaction;
+
+use super::{
+    chain,
+    read::{oldest_first, revision_by_change_vector, revision_log},
+    row,
+    schema::{self, REVISIONS},
+};
+use crate::{collections::collections, error::DocumentError, read::get};
+
+/// Counts the revisions while it compares all that is stored twice.
+pub(crate) fn check(tx: &impl Transaction, last_etag: Etag) -> Result<u64, DocumentError> {
+    let count = check_log(tx, last_etag)?;
+    let table = tx.table(&REVISIONS);
+    demand(table.len()? == count, "the log of revisions lacks rows")?;
+    demand(tx.tree(&schema::versions())?.len() == count, "revisions are not found by version")?;
+    let mut in_collections = 0;
+    for collection in collections(tx)? {
+        let log = schema::log_of_collection(collection.number);
+        for entry in table.fixed_range(&log, 0)? {
+            let number = row::read(entry?.1)?.collection_number();
+            demand(number == collection.number, "a revision is in another collection's log")?;
+            in_collections += 1;
+        }
+    }
+    demand(in_collections == count, "revisions belong to no collection")?;
+    check_chains(tx, count)?;
+    Ok(count)
+}
+
+fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<u64, DocumentError> {
+    let (mut count, mut previous) = (0, Etag::ZERO);
+    for revision in revision_log(tx, Etag::ZERO)? {
+        let revision = revision?;
+        demand(previous < revision.etag(), "the log of revisions is out of order")?;
+        previous = revision.etag();
+        let found = tx.table(&REVISIONS).get(revision.primary_key())?;
+        let found = found.map(|(_, bytes)| row::read(bytes)).transpose()?;
+        let etag = found.map(|found| found.etag());
+        demand(etag == Some(previous), "a revision's key leads elsewhere")?;
+        let by_version = revision_by_change_vector(tx, revision.change_vector())?;
+        demand(by_version.is_some(), "a revision is not found by its version")?;
+        count += 1;
+    }
+    demand(previous <= last_etag, "the log of revisions goes beyond the last etag")?;
+    Ok(count)
+}
+
+fn check_chains(tx: &impl Transaction, count: u64) -> Result<(), DocumentError> {
+    let (mut in_chains, mut deletions) = (0, 0);
+    for entry in tx.tree(&schema::chains())?.range(Bound::Unbounded)? {
+        let (key, record) = entry?;
+        let chain = chain::read(record)?;
+        let id = String::from_utf8(key).ok().and_then(|id| DocumentId::new(id).ok());
+        let Some(id) = id else { return demand(false, "a chain has an impossible id") };
+        let (mut length, mut newest) = (0, None);
+        for revision in oldest_first(tx, id.lower_cased())? {
+            newest = Some(revision?);
+            length += 1;
+        }
+        demand(length == chain.count && length != 0, "a chain miscounts its revisions")?;
+        in_chains += length;
+        if chain.deletion != Etag::ZERO {
+            let newest = newest.filter(|newest| newest.is_deletion());
+            let is_newest = newest.is_some_and(|newest| newest.etag() == chain.deletion);
+            demand(is_newest, "a document is in the bin without having been deleted last")?;
+            demand(get(tx, &id)?.is_none(), "a live document is in the bin")?;
+            let named = tx.tree(&schema::bin())?.get(&schema::bin_key(chain.deletion))?;
+            demand(named == Some(id.lower_cased().as_bytes()), "the bin lacks a document")?;
+            deletions += 1;
+        }
+    }
+    demand(in_chains == count, "revisions belong to no chain")?;
+    demand(tx.tree(&schema::bin())?.len() == deletions, "the bin has strange documents")
+}
+
+fn demand(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
+    if holds { Ok(()) } else { Err(DocumentError::Corrupt { detail }) }
+}

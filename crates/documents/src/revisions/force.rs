@@ -1,0 +1,115 @@
+//! Revisions that a client asks for, whatever the configuration says.
+
+use model::{DocumentFlags, DocumentId};
+
+use super::{read::revision_by_change_vector, row::RevisionFields};
+use crate::{
+    error::DocumentError,
+    read,
+    requests::StoredDocument,
+    row::{self, RowFields},
+    schema::DOCUMENTS,
+    write::DocumentWriter,
+};
+
+/// Which version of a document a client wants to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevisedVersion {
+    /// The one that is stored; it remains.
+    Current,
+    /// The one that is stored, which is replaced by the next write.
+    BeforeReplacing,
+}
+
+impl DocumentWriter<'_> {
+    /// Makes a revision of a stored document; gives the document as it is then. `None` when that
+    /// version has a revision already.
+    ///
+    /// # Errors
+    /// [`DocumentError::NothingToRevise`]; those of the storage.
+    pub fn force_revision(
+        &mut self,
+        id: &DocumentId,
+        version: RevisedVersion,
+    ) -> Result<Option<StoredDocument>, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else {
+            return Err(nothing_to_revise(id, version));
+        };
+        if revision_by_change_vector(self.tx, document.change_vector())?.is_some() {
+            return Ok(None);
+        }
+        let mut row = document.bytes().to_vec();
+        let flags = document.flags() | DocumentFlags::HAS_REVISIONS;
+        if version == RevisedVersion::Current && flags != document.flags() {
+            self.rewrite(&row, flags)?;
+            row.clear();
+            row.extend_from_slice(&self.row);
+        }
+        let document = row::read_document(&row)?;
+        let number = document.collection_number();
+        let fields = RevisionFields {
+            lower_id: document.lower_id(),
+            id: document.id(),
+            change_vector: document.change_vector(),
+            flags: flags | DocumentFlags::REVISION | DocumentFlags::FORCE_CREATED,
+            collection_number: number,
+            last_modified_ticks: document.last_modified_ticks(),
+        };
+        self.add_revision(&fields, document.body().as_bytes())?;
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        let rule = self.context.revisions.rule_of(&collection);
+        if let Some(rule) = rule.filter(|rule| !rule.is_disabled) {
+            self.apply_limits(document.lower_id(), rule)?;
+        }
+        Ok(Some(StoredDocument {
+            id: DocumentId::new(document.id())?,
+            etag: document.etag(),
+            change_vector: parsed(document.change_vector())?,
+            collection,
+            last_modified_ticks: document.last_modified_ticks(),
+            flags: document.flags(),
+        }))
+    }
+
+    /// Stores a document again as it is, as a new version with other marks. `row` is its row, read in
+    /// this transaction; the new one is in [`DocumentWriter::row`] then.
+    pub(super) fn rewrite(
+        &mut self,
+        row: &[u8],
+        flags: DocumentFlags,
+    ) -> Result<(), DocumentError> {
+        let document = row::read_document(row)?;
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let fields = RowFields {
+            lower_id: document.lower_id(),
+            id: document.id(),
+            change_vector: change_vector.as_str(),
+            flags,
+            collection_number: document.collection_number(),
+            etag,
+            last_modified_ticks: self.now_ticks(),
+        };
+        row::write_document(&mut self.row, &fields, document.body().as_bytes())?;
+        self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
+        self.collections.count(self.tx, document.collection_number(), 0, 0)
+    }
+}
+
+fn parsed(change_vector: &str) -> Result<model::ChangeVector, DocumentError> {
+    let parsed = change_vector.parse();
+    parsed.map_err(|_| DocumentError::Corrupt { detail: "a document's change vector is damaged" })
+}
+
+fn nothing_to_revise(id: &DocumentId, version: RevisedVersion) -> DocumentError {
+    let message = match version {
+        RevisedVersion::Current => {
+            format!("Failed to create revision for document {id} because document doesn't exits.")
+        }
+        RevisedVersion::BeforeReplacing => format!(
+            "Can't force revision creation - the document was not saved on the server yet. \
+             document: {id}."
+        ),
+    };
+    DocumentError::NothingToRevise { message }
+}

@@ -1,0 +1,246 @@
+//! What a put and a delete keep of a document, and what the limits take away.
+//!
+//! The revision of a new version is made with the version; so the newest revision is what the document
+//! is now, and a document that was written before revisions were kept gets one more for what it was.
+
+use blittable::{BlittableBuf, Document, ObjectBuilder, Value, equal};
+use model::{CollectionName, DocumentFlags, DocumentId, Etag, RevisionsRule};
+use storage::Transaction;
+
+use super::{
+    chain::{self, Chain},
+    read::revision_by_change_vector,
+    remove::Verdict,
+    row::{self, RevisionFields},
+    schema::REVISIONS,
+};
+use crate::{
+    error::DocumentError,
+    metadata::{METADATA, build_error},
+    read,
+    requests::DeletedDocument,
+    write::DocumentWriter,
+};
+
+/// One write removes no more revisions of a document, however many are too many; the next ones go on.
+const REMOVED_BY_WRITE_MAX: u64 = 4096;
+
+/// A version that is about to be stored.
+pub(crate) struct NewVersion<'a> {
+    pub(crate) id: &'a DocumentId,
+    pub(crate) change_vector: &'a str,
+    pub(crate) collection: &'a CollectionName,
+    pub(crate) collection_number: u32,
+    /// Its marks as they would be without revisions.
+    pub(crate) flags: DocumentFlags,
+    pub(crate) body: Document<'a>,
+    /// Whether there is no such document now.
+    pub(crate) is_new: bool,
+}
+
+/// A document that is about to be deleted.
+pub(crate) struct OldVersion {
+    rule: Option<RevisionsRule>,
+    collection_number: u32,
+    flags: DocumentFlags,
+    /// Its row, when it was written before revisions were kept.
+    unversioned: Option<Vec<u8>>,
+}
+
+impl DocumentWriter<'_> {
+    /// Keeps what the rules want of a version that is stored next; gives its marks.
+    pub(crate) fn revise_put(
+        &mut self,
+        new: &NewVersion<'_>,
+    ) -> Result<DocumentFlags, DocumentError> {
+        let mut flags = new.flags;
+        if self.has_revisions && !flags.contains(DocumentFlags::HAS_REVISIONS) {
+            flags |= self.mark_of_chain(new.id, new.is_new)?;
+        }
+        let rule = self.context.revisions.rule_of(new.collection);
+        let Some(rule) = rule.filter(|rule| !rule.is_disabled) else { return Ok(flags) };
+        if !new.is_new && !self.keep_replaced(new)? {
+            return Ok(flags);
+        }
+        flags |= DocumentFlags::HAS_REVISIONS;
+        let fields = RevisionFields {
+            lower_id: new.id.lower_cased(),
+            id: new.id.as_str(),
+            change_vector: new.change_vector,
+            flags: flags | DocumentFlags::REVISION,
+            collection_number: new.collection_number,
+            last_modified_ticks: self.now_ticks(),
+        };
+        self.add_revision(&fields, new.body.as_bytes())?;
+        let left = self.apply_limits(new.id.lower_cased(), rule)?;
+        let lost = if left == 0 { DocumentFlags::HAS_REVISIONS } else { DocumentFlags::NONE };
+        Ok(flags.without(lost))
+    }
+
+    /// The mark of a document that has revisions which its row does not know of. A new document is in
+    /// the bin no more.
+    fn mark_of_chain(
+        &mut self,
+        id: &DocumentId,
+        is_new: bool,
+    ) -> Result<DocumentFlags, DocumentError> {
+        let chain = chain::get(self.tx, id.lower_cased())?;
+        if is_new && chain.deletion != Etag::ZERO {
+            let alive = Chain { deletion: Etag::ZERO, ..chain };
+            chain::replace(self.tx, id.lower_cased(), chain, alive)?;
+        }
+        let has = chain.count != 0;
+        Ok(if has { DocumentFlags::HAS_REVISIONS } else { DocumentFlags::NONE })
+    }
+
+    /// Keeps the version that is replaced, if it was written before revisions were kept. `false` when
+    /// the new version has the same content, so that neither is worth keeping.
+    fn keep_replaced(&mut self, new: &NewVersion<'_>) -> Result<bool, DocumentError> {
+        let Some(old) = read::get(self.tx, new.id)? else { return Ok(true) };
+        if has_same_content(&old.body(), &new.body)? {
+            return Ok(false);
+        }
+        if !old.flags().contains(DocumentFlags::HAS_REVISIONS)
+            && revision_by_change_vector(self.tx, old.change_vector())?.is_none()
+        {
+            let row = old.bytes().to_vec();
+            self.keep_unversioned(&row, DocumentFlags::HAS_REVISIONS)?;
+        }
+        Ok(true)
+    }
+
+    /// Makes a revision of a document's row that was written before revisions were kept.
+    fn keep_unversioned(
+        &mut self,
+        row: &[u8],
+        added_flags: DocumentFlags,
+    ) -> Result<(), DocumentError> {
+        let old = crate::row::read_document(row)?;
+        let fields = RevisionFields {
+            lower_id: old.lower_id(),
+            id: old.id(),
+            change_vector: old.change_vector(),
+            flags: old.flags()
+                | added_flags
+                | DocumentFlags::FROM_OLD_DOCUMENT_REVISION
+                | DocumentFlags::REVISION,
+            collection_number: old.collection_number(),
+            last_modified_ticks: old.last_modified_ticks(),
+        };
+        self.add_revision(&fields, old.body().as_bytes()).map(|_| ())
+    }
+
+    /// Remembers what [`DocumentWriter::revise_delete`] has to know of a document that is deleted
+    /// next.
+    pub(crate) fn before_delete(&mut self, id: &DocumentId) -> Result<OldVersion, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else {
+            return Err(DocumentError::Corrupt { detail: "a deleted document is not there" });
+        };
+        let (collection_number, flags) = (document.collection_number(), document.flags());
+        let name = &self.collections.numbered(self.tx, collection_number)?.name;
+        let rule = self.context.revisions.rule_of(name).copied();
+        let is_kept = rule.is_some_and(|rule| !rule.is_disabled && !rule.purge_on_delete);
+        let unversioned = if is_kept && !flags.contains(DocumentFlags::HAS_REVISIONS) {
+            Some(document.bytes().to_vec())
+        } else {
+            None
+        };
+        Ok(OldVersion { rule, collection_number, flags, unversioned })
+    }
+
+    /// Keeps what the rules want of a document that was just deleted.
+    pub(crate) fn revise_delete(
+        &mut self,
+        deleted: &DeletedDocument,
+        old: &OldVersion,
+        marks: DocumentFlags,
+    ) -> Result<(), DocumentError> {
+        let lower_id = deleted.id.lower_cased();
+        if old.rule.is_some_and(|rule| rule.purge_on_delete) {
+            return self.purge(lower_id);
+        }
+        let is_kept = old.rule.is_some_and(|rule| !rule.is_disabled);
+        if !is_kept && !old.flags.contains(DocumentFlags::HAS_REVISIONS) {
+            return Ok(());
+        }
+        if let Some(row) = &old.unversioned {
+            self.keep_unversioned(row, DocumentFlags::NONE)?;
+        }
+        let fields = RevisionFields {
+            lower_id,
+            id: deleted.id.as_str(),
+            change_vector: deleted.change_vector.as_str(),
+            flags: DocumentFlags::HAS_REVISIONS | DocumentFlags::DELETE_REVISION | marks,
+            collection_number: old.collection_number,
+            last_modified_ticks: self.now_ticks(),
+        };
+        self.add_revision(&fields, body_of_deletion(&deleted.collection)?.as_bytes())?;
+        match &old.rule {
+            Some(rule) => self.apply_limits(lower_id, rule).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Stores a revision as the newest of its document.
+    pub(super) fn add_revision(
+        &mut self,
+        fields: &RevisionFields<'_>,
+        body: &[u8],
+    ) -> Result<Etag, DocumentError> {
+        let etag = self.next_etag()?;
+        row::write(&mut self.row, fields, etag, body)?;
+        self.tx.table_mut(&REVISIONS).insert_new(&self.row)?;
+        let chain = chain::get(self.tx, fields.lower_id)?;
+        let is_deletion = fields.flags.contains(DocumentFlags::DELETE_REVISION);
+        let deletion = if is_deletion { etag } else { Etag::ZERO };
+        let longer = Chain { count: chain.count + 1, deletion };
+        chain::replace(self.tx, fields.lower_id, chain, longer)?;
+        self.has_revisions = true;
+        Ok(etag)
+    }
+
+    /// Removes what a rule does not want to keep; gives the number of revisions that are left.
+    pub(super) fn apply_limits(
+        &mut self,
+        lower_id: &str,
+        rule: &RevisionsRule,
+    ) -> Result<u64, DocumentError> {
+        let count = chain::get(self.tx, lower_id)?.count;
+        let excess = match (rule.count_to_keep, rule.age_to_keep) {
+            (Some(keep), _) => count.saturating_sub(keep.max(0).cast_unsigned()),
+            (None, Some(_)) => count,
+            (None, None) => 0,
+        };
+        let allowed = rule.removed_by_write_max.map_or(u64::MAX, |max| max.max(0).cast_unsigned());
+        let remove_max = excess.min(allowed).min(REMOVED_BY_WRITE_MAX);
+        if remove_max == 0 {
+            return Ok(count);
+        }
+        let oldest_to_keep = rule.age_to_keep.map(|age| self.now_ticks().saturating_sub(age.ticks));
+        let removed = self.remove_where(lower_id, remove_max, &mut |revision| {
+            let is_old = oldest_to_keep.is_none_or(|ticks| revision.last_modified_ticks() <= ticks);
+            if is_old { Verdict::Remove } else { Verdict::KeepRest }
+        })?;
+        Ok(count - removed)
+    }
+}
+
+/// Whether there are revisions at all. Where there are none, a put need not look for them.
+pub(crate) fn has_revisions(tx: &impl Transaction) -> Result<bool, DocumentError> {
+    Ok(!tx.table(&REVISIONS).is_empty()?)
+}
+
+/// Whether two versions of a document say the same, their own metadata included. The order of
+/// properties says nothing.
+fn has_same_content(old: &Document<'_>, new: &Document<'_>) -> Result<bool, DocumentError> {
+    if old.as_bytes() == new.as_bytes() {
+        return Ok(true);
+    }
+    Ok(equal(&Value::Object(old.root()), &Value::Object(new.root()))?)
+}
+
+fn body_of_deletion(collection: &CollectionName) -> Result<BlittableBuf, DocumentError> {
+    let mut builder = ObjectBuilder::new();
+    builder.begin_object(METADATA).put("@collection", collection.as_str()).end();
+    builder.finish().map_err(build_error)
+}

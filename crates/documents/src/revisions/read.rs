@@ -1,0 +1,192 @@
+//! Reading revisions.
+
+use std::ops::Bound;
+
+use model::{CollectionName, DocumentId, Etag};
+use storage::{Transaction, TreeName};
+
+use super::{
+    chain,
+    row::{self, RevisionRow},
+    schema::{self, ChainRange, REVISIONS},
+};
+use crate::{collections::collection, error::DocumentError};
+
+/// How many revisions a document has.
+///
+/// # Errors
+/// Those of the storage; a damaged record.
+pub fn revision_count(tx: &impl Transaction, id: &DocumentId) -> Result<u64, DocumentError> {
+    Ok(chain::get(tx, id.lower_cased())?.count)
+}
+
+/// How many revisions there are.
+///
+/// # Errors
+/// Those of the storage.
+pub fn revisions_total(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    Ok(tx.table(&REVISIONS).len()?)
+}
+
+/// How many revisions there are of the documents of a collection.
+///
+/// # Errors
+/// Those of the storage; a damaged record.
+pub fn revisions_of_collection_count(
+    tx: &impl Transaction,
+    name: &CollectionName,
+) -> Result<u64, DocumentError> {
+    Ok(tx.table(&REVISIONS).fixed_len(&log_name(tx, name)?)?)
+}
+
+/// The revisions of a document, the newest first.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn revisions_newest_first<'t, T: Transaction>(
+    tx: &'t T,
+    id: &DocumentId,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let range = ChainRange::of(id.lower_cased());
+    let rows = tx.table(&REVISIONS).range_back(range.end())?;
+    Ok(rows.map_while(move |entry| match entry {
+        Ok((key, bytes)) => range.contains(&key).then(|| row::read(bytes)),
+        Err(error) => Some(Err(error.into())),
+    }))
+}
+
+/// The revisions of a document, the oldest first.
+pub(super) fn oldest_first<'t, T: Transaction>(
+    tx: &'t T,
+    lower_id: &str,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let range = ChainRange::of(lower_id);
+    let rows = tx.table(&REVISIONS).range(range.start())?;
+    Ok(rows.map_while(move |entry| match entry {
+        Ok((key, bytes)) => range.contains(&key).then(|| row::read(bytes)),
+        Err(error) => Some(Err(error.into())),
+    }))
+}
+
+/// The newest revision of a document that was not written after a moment.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn revision_at<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+    ticks: i64,
+) -> Result<Option<RevisionRow<'t>>, DocumentError> {
+    for revision in revisions_newest_first(tx, id)? {
+        let revision = revision?;
+        if revision.last_modified_ticks() <= ticks {
+            return Ok(Some(revision));
+        }
+    }
+    Ok(None)
+}
+
+/// The revision that keeps a version.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn revision_by_change_vector<'t>(
+    tx: &'t impl Transaction,
+    change_vector: &str,
+) -> Result<Option<RevisionRow<'t>>, DocumentError> {
+    let prefix = schema::version_prefix(change_vector.as_bytes());
+    let from = Bound::Included(prefix.as_slice());
+    for entry in tx.table(&REVISIONS).index_range(&schema::versions(), from)? {
+        let (key, bytes) = entry?;
+        if !key.starts_with(&prefix) {
+            break;
+        }
+        let revision = row::read(bytes)?;
+        if revision.change_vector() == change_vector {
+            return Ok(Some(revision));
+        }
+    }
+    Ok(None)
+}
+
+/// All revisions after an etag, in the order of their making.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn revision_log<'t, T: Transaction>(
+    tx: &'t T,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    log_in(tx, schema::log(), after)
+}
+
+/// The same for the documents of one collection.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn revision_log_of_collection<'t, T: Transaction>(
+    tx: &'t T,
+    name: &CollectionName,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    log_in(tx, log_name(tx, name)?, after)
+}
+
+/// The bin: the revisions that say that a document is deleted, the last deletion first, beginning with
+/// the one of etag `from`.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn deleted_documents<'t, T: Transaction>(
+    tx: &'t T,
+    from: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let entries = tx.tree(&schema::bin())?.range_back(Bound::Included(&schema::bin_key(from)))?;
+    Ok(entries.map(move |entry| {
+        let (key, _) = entry?;
+        let bytes = tx.table(&REVISIONS).by_fixed(&schema::log(), row::etag_of_key(&key))?;
+        match bytes {
+            Some(bytes) => row::read(bytes),
+            None => Err(DocumentError::Corrupt { detail: "the bin names a missing revision" }),
+        }
+    }))
+}
+
+/// The lower-cased ids of the documents that have revisions, those behind `after`.
+///
+/// # Errors
+/// Those of the storage.
+pub fn revised_ids<'t, T: Transaction>(
+    tx: &'t T,
+    after: Option<&str>,
+) -> Result<impl Iterator<Item = Result<DocumentId, DocumentError>> + use<'t, T>, DocumentError> {
+    let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_bytes()));
+    Ok(tx.tree(&schema::chains())?.range(from)?.map(|entry| {
+        let (key, _) = entry?;
+        let id = String::from_utf8(key);
+        let id = id.map_err(|_| DocumentError::Corrupt { detail: "a chain has a damaged id" })?;
+        Ok(DocumentId::new(id)?)
+    }))
+}
+
+/// The name of a collection's log; of one that never has entries when there is no such collection.
+fn log_name(tx: &impl Transaction, name: &CollectionName) -> Result<TreeName, DocumentError> {
+    let number = collection(tx, name)?.map_or(0, |collection| collection.number);
+    Ok(schema::log_of_collection(number))
+}
+
+fn log_in<'t, T: Transaction>(
+    tx: &'t T,
+    tree: TreeName,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let from = after.next().map_or(u64::MAX, |etag| etag.0);
+    let rows = tx.table(&REVISIONS).fixed_range(&tree, from)?;
+    Ok(rows.map(|entry| row::read(entry?.1)))
+}

@@ -1,0 +1,89 @@
+//! Setting a document back to what it was at a time.
+
+use model::{DocumentFlags, DocumentId};
+
+use super::{
+    chain,
+    read::{oldest_first, revision_at, revisions_newest_first},
+    row::RevisionRow,
+};
+use crate::{
+    error::DocumentError,
+    requests::{ExpectedVersion, RequestedId},
+    write::DocumentWriter,
+};
+
+/// What became of a document that was to be set back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reversion {
+    /// It is as it was then.
+    Unchanged,
+    /// It is again as it was then, which may be: not there.
+    Reverted,
+    /// What it was then is kept no more. It is as in its oldest revision.
+    RevertedToOldest {
+        /// So many revisions are kept of a document.
+        count_to_keep: i64,
+    },
+}
+
+/// What a document has to become.
+enum Target {
+    Body(blittable::BlittableBuf),
+    Deleted,
+}
+
+impl DocumentWriter<'_> {
+    /// Sets a document back to what it was at a moment, as a new version of it.
+    ///
+    /// # Errors
+    /// Those of the storage; damaged rows.
+    pub fn revert_document(
+        &mut self,
+        id: &DocumentId,
+        ticks: i64,
+    ) -> Result<Reversion, DocumentError> {
+        let Some(newest) = revisions_newest_first(self.tx, id)?.next().transpose()? else {
+            return Ok(Reversion::Unchanged);
+        };
+        if newest.last_modified_ticks() <= ticks {
+            return Ok(Reversion::Unchanged);
+        }
+        if let Some(revision) = revision_at(self.tx, id, ticks)? {
+            let target = target_of(&revision);
+            return self.become_again(id, target);
+        }
+        let keep = self.rule_of_newest(id)?.and_then(|rule| rule.count_to_keep);
+        let count = chain::get(self.tx, id.lower_cased())?.count;
+        match keep.filter(|keep| keep.max(&0).cast_unsigned() <= count) {
+            // Nothing older was removed, so the document was made later.
+            None => self.become_again(id, Target::Deleted),
+            Some(count_to_keep) => {
+                let oldest = oldest_first(self.tx, id.lower_cased())?.next().transpose()?;
+                let target = oldest.map_or(Target::Deleted, |oldest| target_of(&oldest));
+                self.become_again(id, target)?;
+                Ok(Reversion::RevertedToOldest { count_to_keep })
+            }
+        }
+    }
+
+    fn become_again(
+        &mut self,
+        id: &DocumentId,
+        target: Target,
+    ) -> Result<Reversion, DocumentError> {
+        let (any, mark) = (ExpectedVersion::Any, DocumentFlags::REVERTED);
+        let is_changed = match target {
+            Target::Body(body) => {
+                self.put_marked(&RequestedId::Exactly(id.clone()), &any, &body, mark)?;
+                true
+            }
+            Target::Deleted => self.delete_marked(id, &any, mark)?.is_some(),
+        };
+        Ok(if is_changed { Reversion::Reverted } else { Reversion::Unchanged })
+    }
+}
+
+fn target_of(revision: &RevisionRow<'_>) -> Target {
+    if revision.is_deletion() { Target::Deleted } else { Target::Body(revision.body().to_buf()) }
+}

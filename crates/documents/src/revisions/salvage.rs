@@ -1,0 +1,126 @@
+//! Rebuilding the revisions of a damaged database.
+//!
+//! A revision is never changed, so any copy of its row will do. Rows of removed revisions lie about in
+//! pages, too: where the keys can be read completely, they say which revisions there were; where they
+//! cannot, removed ones may come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{ChangeVector, CollectionName, Etag, lower_case};
+use storage::{BulkWriter, RowId, Salvage};
+
+use super::{
+    chain::{self, Chain},
+    row::{self, RevisionRow},
+    schema::REVISIONS,
+};
+use crate::{database_record::DatabaseProgress, error::DocumentError};
+
+/// What was found of the revisions of a database.
+#[derive(Default)]
+pub(crate) struct FoundRevisions {
+    /// By primary key.
+    rows: BTreeMap<Box<[u8]>, RowId>,
+    /// Revisions of which nothing is left but their key.
+    pub(crate) lost: u64,
+}
+
+impl FoundRevisions {
+    /// Notes a row, if it is one of a revision that `is_possible`.
+    pub(crate) fn row(
+        &mut self,
+        place: RowId,
+        bytes: &[u8],
+        is_possible: impl Fn(&RevisionRow<'_>) -> bool,
+    ) {
+        let Ok(revision) = row::read(bytes) else { return };
+        let is_sound = !revision.lower_id().is_empty()
+            && lower_case(revision.id()) == revision.lower_id()
+            && revision.etag() != Etag::ZERO
+            && revision.change_vector().parse::<ChangeVector>().is_ok();
+        if is_sound && is_possible(&revision) {
+            self.rows.insert(revision.primary_key().into(), place);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Compares the keys that are left with the rows. Gives the pages of keys that cannot be read.
+    pub(crate) fn compare(&mut self, salvage: &Salvage) -> u64 {
+        let mut listed: BTreeSet<Box<[u8]>> = BTreeSet::new();
+        let unreadable = salvage.table_keys(&REVISIONS, &mut |key, _| {
+            listed.insert(key.into());
+        });
+        self.lost = listed.iter().filter(|key| !self.rows.contains_key(*key)).count() as u64;
+        let are_keys_gone = listed.is_empty() && salvage.findings().is_anything_lost();
+        if unreadable == 0 && !are_keys_gone {
+            self.rows.retain(|key, _| listed.contains(key));
+        }
+        unreadable
+    }
+
+    /// Writes the rows and what hangs on them; adds what the rows know to progress and names. Gives
+    /// the number of revisions. `is_alive` says whether a document lives, by its lower-cased id.
+    pub(crate) fn write(
+        &self,
+        salvage: &Salvage,
+        writer: &mut BulkWriter<'_>,
+        progress: &mut DatabaseProgress,
+        names: &mut BTreeMap<u32, CollectionName>,
+        is_alive: impl Fn(&str) -> bool,
+    ) -> Result<u64, DocumentError> {
+        let mut written = 0;
+        let mut open: Option<(String, Chain)> = None;
+        for place in self.rows.values() {
+            // It was read before; the disk may have got worse since.
+            let Some(bytes) = salvage.row(*place) else { continue };
+            let revision = row::read(&bytes)?;
+            writer.transaction()?.table_mut(&REVISIONS).insert_new(&bytes)?;
+            written += 1;
+            learn(&revision, progress, names)?;
+            let id = revision.lower_id();
+            let count = match open.take() {
+                Some((open_id, chain)) if open_id == id => chain.count,
+                Some((open_id, chain)) => {
+                    close(writer, &open_id, chain)?;
+                    0
+                }
+                None => 0,
+            };
+            let is_in_bin = revision.is_deletion() && !is_alive(id);
+            let deletion = if is_in_bin { revision.etag() } else { Etag::ZERO };
+            open = Some((id.to_owned(), Chain { count: count + 1, deletion }));
+        }
+        if let Some((id, chain)) = open {
+            close(writer, &id, chain)?;
+        }
+        Ok(written)
+    }
+}
+
+fn close(writer: &mut BulkWriter<'_>, id: &str, chain: Chain) -> Result<(), DocumentError> {
+    chain::replace(writer.transaction()?, id, Chain::default(), chain)
+}
+
+fn learn(
+    revision: &RevisionRow<'_>,
+    progress: &mut DatabaseProgress,
+    names: &mut BTreeMap<u32, CollectionName>,
+) -> Result<(), DocumentError> {
+    let number = revision.collection_number();
+    if !names.contains_key(&number)
+        && let Some(metadata) = revision.body().root().get_object("@metadata")?
+        && let Some(name) = metadata.get_str("@collection")?
+        && let Ok(name) = CollectionName::new(name)
+    {
+        names.insert(number, name);
+    }
+    progress.last_etag = progress.last_etag.max(revision.etag());
+    progress.newest_collection = progress.newest_collection.max(number);
+    if let Ok(change_vector) = revision.change_vector().parse() {
+        progress.change_vector = progress.change_vector.merge(&change_vector);
+    }
+    Ok(())
+}
