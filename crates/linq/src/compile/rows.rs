@@ -492,8 +492,12 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Refuses a sorted sequence that is not asked for its first element or the like.
+    /// Refuses a sorted sequence of a map that is not asked for its first element or the like. What a
+    /// reduce gives is a document, whose lists have an order.
     fn refuse_loose_order(&self, expr: &Expr) -> Compiled<()> {
+        if self.role == Role::Reduce {
+            return Ok(());
+        }
         let ExprKind::Call { target, .. } = &expr.kind else { return Ok(()) };
         let ExprKind::Member { name, .. } = &target.kind else { return Ok(()) };
         let sorts = ["OrderBy", "OrderByDescending", "ThenBy", "ThenByDescending"];

@@ -10,8 +10,15 @@ use crate::run::sorting::sort_by_keys;
 use crate::run::{Evaluated, Machine, operators};
 use crate::value::Value;
 
-/// The values that one slot takes in turn, if the slots do not hold all already.
-type Roots<'a> = Option<(Slot, Vec<Value<'a>>)>;
+/// The rows that a pipeline begins with.
+enum Roots<'a> {
+    /// One: what the slots hold already.
+    Present,
+    /// One for each value of a slot.
+    Each(Slot, Vec<Value<'a>>),
+    /// One for each list of values of several slots.
+    EachOf(&'a [Slot], Vec<Vec<Value<'a>>>),
+}
 
 /// What is done for each row that comes out of the last stage.
 pub(crate) type Sink<'s, 'a, 'h> = &'s mut dyn FnMut(&mut Machine<'a, 'h>) -> Result<(), Fault>;
@@ -31,7 +38,7 @@ impl<'a, 'h> Machine<'a, 'h> {
 
     /// Runs all stages for what the slots hold now.
     pub(crate) fn run(&mut self, stages: &'a [Stage], sink: Sink<'_, 'a, 'h>) -> Result<(), Fault> {
-        self.run_from(None, stages, sink)
+        self.run_from(Roots::Present, stages, sink)
     }
 
     /// Runs all stages for several values of one slot.
@@ -42,10 +49,11 @@ impl<'a, 'h> Machine<'a, 'h> {
         stages: &'a [Stage],
         sink: Sink<'_, 'a, 'h>,
     ) -> Result<(), Fault> {
-        self.run_from(Some((slot, roots)), stages, sink)
+        self.run_from(Roots::Each(slot, roots), stages, sink)
     }
 
-    /// Stages that need all rows cut the pipeline in two.
+    /// A stage that needs all rows cuts the pipeline in two: what it gives are the rows that the rest
+    /// begins with, all together, since the rest may gather them again.
     fn run_from(
         &mut self,
         roots: Roots<'a>,
@@ -65,18 +73,13 @@ impl<'a, 'h> Machine<'a, 'h> {
                     groups.add(key, machine.eval(element)?);
                     Ok(())
                 })?;
-                for (key, items) in groups.into_groups() {
-                    self.set(*slot, Value::group(key, items));
-                    self.run(after, sink)?;
-                }
-                Ok(())
+                let groups = groups.into_groups().into_iter();
+                let groups = groups.map(|(key, items)| Value::group(key, items)).collect();
+                self.run_from(Roots::Each(*slot, groups), after, sink)
             }
             Stage::Order { keys, live } => {
-                for row in self.ordered_rows(roots, before, keys, live)? {
-                    live.iter().zip(row).for_each(|(slot, value)| self.set(*slot, value));
-                    self.run(after, sink)?;
-                }
-                Ok(())
+                let rows = self.ordered_rows(roots, before, keys, live)?;
+                self.run_from(Roots::EachOf(live, rows), after, sink)
             }
             // `position` found one of the two.
             Stage::Set { .. } | Stage::Filter { .. } | Stage::Each { .. } => Ok(()),
@@ -111,10 +114,20 @@ impl<'a, 'h> Machine<'a, 'h> {
         stages: &'a [Stage],
         sink: Sink<'_, 'a, 'h>,
     ) -> Result<(), Fault> {
-        let Some((slot, roots)) = roots else { return self.run_rows(stages, sink) };
-        for root in roots {
-            self.set(slot, root);
-            self.run_rows(stages, sink)?;
+        match roots {
+            Roots::Present => self.run_rows(stages, sink)?,
+            Roots::Each(slot, values) => {
+                for value in values {
+                    self.set(slot, value);
+                    self.run_rows(stages, sink)?;
+                }
+            }
+            Roots::EachOf(slots, rows) => {
+                for row in rows {
+                    slots.iter().zip(row).for_each(|(slot, value)| self.set(*slot, value));
+                    self.run_rows(stages, sink)?;
+                }
+            }
         }
         Ok(())
     }
