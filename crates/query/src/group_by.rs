@@ -52,29 +52,10 @@ impl<'a> Asked<'a> {
                 aggregates.extend(self.selected_aggregate(call)?);
             }
         }
+        aggregates.extend(self.group_script()?.into_iter().flat_map(|script| script.aggregates));
         // What is grouped by is the same in the whole group: it stands for its own sum.
         aggregates.retain(|aggregate| keys.iter().all(|key| key.path != aggregate.name()));
         Ok(AutoGrouping::new(keys, aggregates))
-    }
-
-    /// Refuses a script that asks for what only fields say yet.
-    pub(crate) fn refuse_methods_of_groups_in_script(&self) -> Result<(), QueryError> {
-        let Some(Selection::Script(text)) =
-            self.query.select.as_ref().map(|select| &select.selection)
-        else {
-            return Ok(());
-        };
-        let is_declared =
-            |name: &str| self.query.declarations.iter().any(|function| function.name == name);
-        let asked = ["key", "count", "sum"]
-            .into_iter()
-            .find(|name| !is_declared(name) && calls(text, name));
-        match asked {
-            Some(name) if self.is_grouped() => {
-                Err(self.not_yet(format!("'{name}()' in a script that shows groups"), None))
-            }
-            Some(_) | None => Ok(()),
-        }
     }
 
     fn group_key(&self, key: &Expression) -> Result<GroupKey, QueryError> {
@@ -223,22 +204,13 @@ impl<'a> Asked<'a> {
         Ok(<[String; 1]>::try_from(self.key_paths()?).ok().map(|[only]| only))
     }
 
-    fn key_paths(&self) -> Result<Vec<String>, QueryError> {
+    /// The paths of the keys, in the order of the query.
+    pub(crate) fn key_paths(&self) -> Result<Vec<String>, QueryError> {
         let keys = self.query.group_by.iter().map(|item| Ok(self.group_key(&item.key)?.path));
         let mut keys = keys.collect::<Result<Vec<_>, QueryError>>()?;
         keys.dedup();
         Ok(keys)
     }
-}
-
-/// Whether a script calls a function of that name, which is no method of something.
-fn calls(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let is_part_of_a_name =
-            |character: char| character.is_alphanumeric() || "_$.".contains(character);
-        let begins = !text[..at].ends_with(is_part_of_a_name);
-        begins && text[at + name.len()..].trim_start().starts_with('(')
-    })
 }
 
 fn call_of(value: &Expression) -> Option<&MethodCall> {

@@ -12,6 +12,7 @@
 //! | `plan` | a tree and its parameters to a [`Plan`] that needs no more decisions |
 //! | `condition`, `id_selection` | a condition over ids to the set of ids it chooses |
 //! | `needed_index`, `group_by` | the automatic index that a query needs |
+//! | `group_script` | `key()`, `count()` and `sum()` in scripts that show groups |
 //! | `index_condition`, `search_words`, `sought_value`, `searched_fields`, `index_fields` | a condition to a query of an index |
 //! | `lucene_condition` | the text of `lucene()` to a query of an index |
 //! | `index_order` | `order by` on an index |
@@ -48,6 +49,7 @@ mod facet_setup;
 mod filter_script;
 mod filtered_rows;
 mod group_by;
+mod group_script;
 mod highlight;
 mod id_selection;
 mod include_path;

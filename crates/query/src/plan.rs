@@ -197,7 +197,10 @@ impl<'a> Asked<'a> {
         let query = self.query;
         let loads = self.loads()?;
         let is_script = query.select.as_ref().is_some_and(|select| is_script(query, select));
-        if is_script && self.alias().is_none() {
+        // What a function shows of groups may all come from its arguments.
+        let may_be_unnamed = self.is_grouped()
+            && matches!(&query.select, Some(Select { selection: Selection::Items(_), .. }));
+        if is_script && self.alias().is_none() && !may_be_unnamed {
             let message = "Use of select function body requires that aliases will be defined, but \
                            none had";
             return Err(self.invalid(message));
@@ -208,7 +211,6 @@ impl<'a> Asked<'a> {
             Some(select) if !is_script => self.projection(select, &loads)?,
             Some(_) | None => None,
         };
-        self.refuse_methods_of_groups_in_script()?;
         let shows_values = projection.is_some() || is_script;
         let is_distinct =
             shows_values && query.select.as_ref().is_some_and(|select| select.distinct);

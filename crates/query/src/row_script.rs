@@ -9,7 +9,7 @@ use std::rc::Rc;
 use blittable::{BlittableBuf, Edit, Item, Object, Value};
 use documents::{DocumentRow, FieldPath, Found};
 use model::DocumentId;
-use rql::{DeclarationKind, Expression, Query, Select, SelectItem, Selection};
+use rql::{Declaration, DeclarationKind, Expression, Query, Select, SelectItem, Selection};
 use script::{
     Argument, BoundProjection, Budget, DocumentInfo, Engine, Host, HostError, ScriptDocument,
     ScriptPool, ScriptValue,
@@ -61,23 +61,20 @@ impl QueryScripts {
         parameters: Option<Object<'_>>,
         pool: &ScriptPool,
     ) -> Result<Option<QueryScripts>, QueryError> {
-        let rows = script_text(query);
-        let filter = Asked { query, parameters }.filter_text()?;
+        let asked = Asked { query, parameters };
+        let rows = match asked.group_script()? {
+            Some(script) => Some(script.text),
+            None => script_text(query),
+        };
+        let filter = asked.filter_text()?;
         if rows.is_none() && filter.is_none() {
             return Ok(None);
         }
-        let declared: Vec<String> = query
-            .declarations
-            .iter()
-            .filter(|declaration| declaration.kind == DeclarationKind::Function)
-            .map(|declaration| {
-                let parameters = declaration.parameters.join(", ");
-                format!("function {}({parameters}) {{{}}}", declaration.name, declaration.body)
-            })
-            .collect();
+        let declared: Vec<String> = functions_of(query).collect();
         let declared: Vec<&str> = declared.iter().map(String::as_str).collect();
         let rows = rows.map(|text| {
-            let names: Vec<&str> = names_of(query).collect();
+            let unnamed = query.source.alias.is_none().then(|| document_name(0));
+            let names: Vec<&str> = unnamed.as_deref().into_iter().chain(names_of(query)).collect();
             script::Projection::new(&names, &declared, &text)
         });
         let filter = filter.map(|text| {
@@ -132,8 +129,17 @@ fn names_of(query: &Query) -> impl Iterator<Item = &str> {
         .chain(query.load.iter().map(|item| item.alias.as_str()))
 }
 
+/// The functions that the query declares, as JavaScript.
+pub(crate) fn functions_of(query: &Query) -> impl Iterator<Item = String> {
+    let is_function = |declaration: &&Declaration| declaration.kind == DeclarationKind::Function;
+    query.declarations.iter().filter(is_function).map(|function| {
+        let parameters = function.parameters.join(", ");
+        format!("function {}({parameters}) {{{}}}", function.name, function.body)
+    })
+}
+
 /// The expression that a row is, if a script makes it.
-fn script_text(query: &Query) -> Option<String> {
+pub(crate) fn script_text(query: &Query) -> Option<String> {
     match &query.select.as_ref()?.selection {
         Selection::Script(text) => Some(format!("{{{text}}}")),
         Selection::Items(items) => match items.as_slice() {

@@ -16,7 +16,7 @@ pub mod lucene;
 mod parser;
 mod position;
 mod printer;
-mod script_text;
+pub mod script_text;
 
 pub use ast::{
     Comparison, Declaration, DeclarationKind, Expression, FieldPath, GroupByItem, Literal,

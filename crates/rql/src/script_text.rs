@@ -1,16 +1,29 @@
-//! Where a script inside a query ends.
+//! Where a script inside a query ends, and which words it has.
 //!
-//! Not a JavaScript parser: it only knows what may hide a bracket — quoted texts, templates,
-//! comments and regular expressions — so that it finds the bracket that closes the first one.
+//! Not a JavaScript parser: it only knows what may hide a bracket or a word — quoted texts, templates,
+//! comments and regular expressions.
+
+use std::ops::Range;
 
 /// The offset behind the bracket that closes the one at `open`, or `None` when it stays open.
 ///
 /// `open` is the offset of `{` or `(`. Brackets of other kinds inside are not matched against each
 /// other; the engine that runs the script complains about them.
-pub(crate) fn closing(text: &str, open: usize) -> Option<usize> {
+pub fn closing(text: &str, open: usize) -> Option<usize> {
     let mut scan =
         Scan { bytes: text.as_bytes(), at: open, nested: Vec::new(), value_before: false };
-    scan.run()
+    scan.run(&mut |_| {})
+}
+
+/// The names, keywords and numbers of a script, in their order: what is not hidden inside of quotes,
+/// comments and patterns. It ends where the script cannot go on.
+pub fn words(script: &str) -> Vec<Range<usize>> {
+    let mut words = Vec::new();
+    // The brace that nothing closes: the end of the text ends the scan.
+    let nested = vec![Bracket::Brace];
+    let mut scan = Scan { bytes: script.as_bytes(), at: 0, nested, value_before: false };
+    scan.run(&mut |word| words.push(word));
+    words
 }
 
 /// What the scan is inside of.
@@ -31,7 +44,8 @@ struct Scan<'q> {
 }
 
 impl Scan<'_> {
-    fn run(&mut self) -> Option<usize> {
+    /// The offset behind the bracket that closes the first one, having shown every word before it.
+    fn run(&mut self, see: &mut dyn FnMut(Range<usize>)) -> Option<usize> {
         loop {
             let byte = *self.bytes.get(self.at)?;
             match byte {
@@ -50,7 +64,11 @@ impl Scan<'_> {
                     }
                 }
                 byte if byte.is_ascii_whitespace() => self.at += 1,
-                _ => self.word_or_sign(),
+                _ => {
+                    if let Some(word) = self.word_or_sign() {
+                        see(word);
+                    }
+                }
             }
         }
     }
@@ -158,7 +176,8 @@ impl Scan<'_> {
         }
     }
 
-    fn word_or_sign(&mut self) {
+    /// Goes past a word, which is given back, or a sign.
+    fn word_or_sign(&mut self) -> Option<Range<usize>> {
         let in_word =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..);
         let rest = &self.bytes[self.at..];
@@ -166,11 +185,13 @@ impl Scan<'_> {
         if length == 0 {
             self.value_before = rest[0] == b']';
             self.at += 1;
-            return;
+            return None;
         }
         // Behind these words an expression starts, so a slash there opens a pattern.
         self.value_before = !matches!(&rest[..length], b"return" | b"typeof" | b"case" | b"in");
-        self.at += length;
+        let word = self.at..self.at + length;
+        self.at = word.end;
+        Some(word)
     }
 }
 
@@ -198,6 +219,22 @@ mod tests {
             ("{ /* open }", None),
         ] {
             assert_eq!(closing(text, 0), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_those_of_code() {
+        for (script, expected) in [
+            ("a.b(c => 1)", &["a", "b", "c", "1"][..]),
+            ("'a' + \"b\" /* c */ + d // e\n + f", &["d", "f"]),
+            ("`a${b}c${`d${e}`}`", &["b", "e"]),
+            ("x / y / z, /p\\/q/.test(r)", &["x", "y", "z", "test", "r"]),
+            ("ä$1(_)", &["ä$1", "_"]),
+            ("a } b", &["a"]),
+            ("a 'b", &["a"]),
+        ] {
+            let found: Vec<_> = words(script).into_iter().map(|word| &script[word]).collect();
+            assert_eq!(found, expected, "{script}");
         }
     }
 }
