@@ -58,7 +58,9 @@ pub(crate) fn query(call: Call) -> Answering {
         let began = call.state.platform.clock.monotonic();
         match call.query().get("debug").filter(|operation| !operation.is_empty()) {
             None => run(call, Shape::Page).await,
-            Some("entries") => query_debug::entries(&call, &prepare(&call, Shape::Page, began)?),
+            Some("entries") => {
+                query_debug::entries(&call, &prepare(&call, Shape::Page, began)?).await
+            }
             Some("explain") => query_debug::explain(&call, &prepare(&call, Shape::Page, began)?),
             Some(operation) => Err(ProtocolError::new(
                 ErrorKind::NotSupported,
@@ -96,7 +98,7 @@ pub(crate) struct Prepared {
     pub(crate) paging: Paging,
     rows: RowOptions,
     /// How long to wait for an index that has not caught up.
-    wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
     metadata_only: bool,
     /// Whether the answer repeats the query.
     shows_query: bool,

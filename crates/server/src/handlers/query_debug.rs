@@ -15,10 +15,10 @@ use crate::{
     answer::Answer,
     call::Call,
     handlers::{
-        queries::{Prepared, query_error},
+        queries::{Prepared, query_error, refuse_invalid},
         query_pages::time_or_none,
     },
-    index_choice::missing_index_error,
+    index_choice::{catch_up, missing_index_error},
     running_queries::QueryFacts,
 };
 
@@ -138,10 +138,16 @@ fn collection_of(query: &Query) -> String {
 }
 
 /// The terms of the entries that a query chooses.
-pub(crate) fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
+pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
     let index = existing_index(database, prepared)?;
     index.note_query();
+    if let Some(wait_max) = prepared.wait {
+        catch_up(database, &index, wait_max).await?;
+    }
+    // Another one may have taken its place meanwhile.
+    let index = database.indexes().current(index);
+    refuse_invalid(&index)?;
     let tx = index.read();
     let snapshot =
         IndexSnapshot { index: &index, tx: &tx, seed: prepared.seed, stop: Arc::default() };

@@ -7,6 +7,7 @@ mod administration;
 mod aggregated_queries;
 mod batches;
 mod bulk_insert;
+mod client_definitions;
 mod connections;
 mod databases;
 mod documents;
