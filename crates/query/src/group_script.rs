@@ -173,7 +173,7 @@ mod tests {
         let script = script_of(&format!("from G as g group by {group_by} select {script}"));
         let text = script.unwrap().unwrap().text;
         let body = text.strip_prefix("((_group) => {  return (").unwrap();
-        body.strip_suffix("); })(g)").unwrap().to_owned()
+        body.strip_suffix("); })(g)").unwrap().replace('\n', "")
     }
 
     #[test]

@@ -134,14 +134,15 @@ pub(crate) fn functions_of(query: &Query) -> impl Iterator<Item = String> {
     let is_function = |declaration: &&Declaration| declaration.kind == DeclarationKind::Function;
     query.declarations.iter().filter(is_function).map(|function| {
         let parameters = function.parameters.join(", ");
-        format!("function {}({parameters}) {{{}}}", function.name, function.body)
+        format!("function {}({parameters}) {{{}\n}}", function.name, function.body)
     })
 }
 
 /// The expression that a row is, if a script makes it.
 pub(crate) fn script_text(query: &Query) -> Option<String> {
     match &query.select.as_ref()?.selection {
-        Selection::Script(text) => Some(format!("{{{text}}}")),
+        // What follows may not become a part of a comment at the end.
+        Selection::Script(text) => Some(format!("{{{text}\n}}")),
         Selection::Items(items) => match items.as_slice() {
             [SelectItem { value: Expression::Method(call), .. }]
                 if is_declared(query, &call.name) =>

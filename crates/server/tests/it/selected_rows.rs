@@ -77,6 +77,14 @@ fn rows_show_documents_parameters_and_metadata() {
 }
 
 #[test]
+fn scripts_and_functions_may_end_with_a_comment() {
+    let server = server_with_rows();
+    let text = "declare function one(n) { return n + 1; // next\n } \
+                from T as t where id() = 't/1' select { A: one(t.N) // it\n }";
+    assert_eq!(rows(&ask(&server, text, &json!({}))), [json!({"A": 2})]);
+}
+
+#[test]
 fn scripts_see_what_the_index_stored() {
     let server = server_with_rows();
     let text = "from index 'I' as i where i.A = 'y' select { A: i.A, Z: i.Z, Y: i.Y, N: i.N }";
