@@ -8,7 +8,7 @@ from ravendb.documents.session.misc import OrderingType
 from ravendb.documents.session.query_group_by import GroupByField
 
 from entities import remove, save
-from huts import Hut, save_huts
+from huts import Club, Hut, save_huts
 
 
 class HutsByRegion(AbstractIndexCreationTask):
@@ -45,10 +45,37 @@ class BedsByClub(AbstractMultiMapIndexCreationTask):
         )
 
 
+class HutsByClubName(AbstractIndexCreationTask):
+    """The club is a document of its own, so a hut's row depends on two documents."""
+
+    def __init__(self):
+        super().__init__()
+        self.map = (
+            'from h in docs.Huts let c = LoadDocument(h.club, "Clubs") where c != null'
+            " select new { club = c.name, highest = h.altitude, lowest = h.altitude, names = new [] { h.name } }"
+        )
+        self.reduce = (
+            "from r in results group r by r.club into g select new { club = g.Key,"
+            " highest = g.Max(x => x.highest), lowest = g.Min(x => x.lowest),"
+            " names = g.SelectMany(x => x.names).OrderBy(x => x) }"
+        )
+
+
+class BedsReplaced(AbstractIndexCreationTask):
+    """A definition that is sent twice, with another factor."""
+
+    def __init__(self, factor=1):
+        super().__init__()
+        self.map = f"from h in docs.Huts where h.region != null select new {{ h.region, beds = h.beds * {factor} }}"
+        self.reduce = (
+            "from r in results group r by r.region into g select new { region = g.Key, beds = g.Sum(x => x.beds) }"
+        )
+
+
 @pytest.fixture(scope="module", autouse=True)
 def documents(store):
     save_huts(store)
-    for index in HutsByRegion, HutsByTag, BedsByClub:
+    for index in HutsByRegion, HutsByTag, BedsByClub, HutsByClubName:
         index().execute(store)
 
 
@@ -143,3 +170,56 @@ def test_groups_by_item_and_by_whole_list(store):
         whole = results(query)
     assert (["ski", "winter"], 1) in whole and ([], 1) in whole and (None, 1) in whole
     assert len(whole) == 8
+
+
+def test_a_group_follows_the_documents_that_its_rows_were_made_from(store):
+    alpine = (3048, 2610, ["Blüemlisalp", "Britannia", "Coaz", "Finsteraar", "Monte Rosa"])
+    guides = (3260, 3260, ["Hörnli"])
+    by_name = lambda: groups(store, HutsByClubName, lambda q: q.order_by("club"))
+    assert by_name() == [("Alpine Club", *alpine), ("Guides of Zermatt", *guides)]
+    save(store, {"clubs/guides": Club("Zermatt Guides", 80)})
+    assert by_name() == [("Alpine Club", *alpine), ("Zermatt Guides", *guides)]
+    save(store, {"clubs/guides": Club("Guides of Zermatt", 80)})
+
+
+def test_a_changed_definition_answers_when_it_has_caught_up_and_the_old_one_until_then(store):
+    beds = lambda: dict(groups(store, BedsReplaced))
+    BedsReplaced().execute(store)
+    old = {"Valais": 250, "valais": 134, "Bern": 253, "Grisons": 170}
+    assert beds() == old
+    BedsReplaced(factor=10).execute(store)
+    new = {region: 10 * sum_of for region, sum_of in old.items()}
+    while (found := beds()) != new:
+        assert found == old
+
+
+def test_results_are_counted_by_facets(store):
+    with store.open_session() as session:
+        query = session.query_index_type(HutsByRegion, dict).wait_for_non_stale_results()
+        query = query.where_greater_than("beds", 100)
+        facets = query.aggregate_by(lambda builder: builder.by_field("count").sum_on("beds")).execute()
+    found = {value.range_: (value.count_, value.sum_) for value in facets["count"].values}
+    assert found == {"1": (1, 134), "2": (3, 673)}
+
+
+def test_groups_are_ordered_and_chosen_by_sums(store):
+    beds = GroupByField("beds", "places")
+    by_region = lambda q: q.group_by("region").select_key().select_sum(beds)
+    with store.open_session() as session:
+        query = by_region(session.query(object_type=Hut)).where_greater_than("places", 134)
+        assert results(query.order_by_descending("places", OrderingType.LONG)) == [
+            ("Bern", 253),
+            ("Valais", 250),
+            ("Grisons", 170),
+        ]
+
+
+def test_groups_are_shown_by_a_script(store):
+    text = (
+        "from Huts as h group by h.region where region = $region"
+        " select { where: key(), mean: sum(x => x.beds) / count(), huts: count() }"
+    )
+    with store.open_session() as session:
+        query = session.advanced.raw_query(text, object_type=dict).add_parameter("region", "Bern")
+        row, = query.wait_for_non_stale_results()
+        assert (row["where"], row["mean"], row["huts"]) == ("Bern", 126.5, 2)

@@ -8,6 +8,7 @@ import { writeFile } from "node:fs/promises";
 import { after, test } from "node:test";
 
 import { assertAllCities, cityById, collection, idPrefix, idsInOrder } from "../support/cities.mjs";
+import { assertCityTotals, defineCityTotals } from "../support/city_totals.mjs";
 import { client, createDatabase, openStore } from "../support/client.mjs";
 
 const store = openStore(process.env.CORVUS_TEST_CITIES_DATABASE);
@@ -56,6 +57,11 @@ test("a page from the middle of the collection holds the cities inserted there",
     rows.map((row) => row.cityId),
     expected.map((city) => city.cityId),
   );
+});
+
+test("totals by country and by first letter are those of a loop", { timeout: 180_000 }, async () => {
+  await defineCityTotals(store);
+  await assertCityTotals(store);
 });
 
 test("a session changes, deletes and adds a few documents", async () => {

@@ -5,6 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 
 import { assertAllCities, cityById, collection, idPrefix } from "../support/cities.mjs";
+import { assertCityTotals } from "../support/city_totals.mjs";
 import { client, openStore } from "../support/client.mjs";
 
 const store = openStore(process.env.CORVUS_TEST_CITIES_DATABASE);
@@ -24,6 +25,8 @@ test("every city is streamed back by prefix and by collection", { timeout: 180_0
   await assertAllCities(await session.advanced.stream(idPrefix), "byId");
   await assertAllCities(await session.advanced.stream(session.query({ collection })), "inserted");
 });
+
+test("the totals are still those of a loop", { timeout: 180_000 }, () => assertCityTotals(store));
 
 test("the changed note kept its change vector, the deleted one stays deleted", async () => {
   const session = store.openSession();

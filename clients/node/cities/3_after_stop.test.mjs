@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
 import { assertAllCities, cityById, collection, idPrefix } from "../support/cities.mjs";
+import { assertCityTotals } from "../support/city_totals.mjs";
 import { client, deleteDatabase, openStore } from "../support/client.mjs";
 
 const store = openStore(process.env.CORVUS_TEST_CITIES_DATABASE);
@@ -14,6 +15,7 @@ test("counts and contents are unchanged", { timeout: 180_000 }, async () => {
   assert.deepEqual({ ...collections.collections }, { [collection]: cityById.size, Notes: 2 });
   await assertAllCities(await store.openSession().advanced.stream(idPrefix), "byId");
   assert.equal((await store.openSession().load("notes/after")).text, "after");
+  await assertCityTotals(store);
 });
 
 test("the database with all cities can be deleted", async () => {

@@ -52,6 +52,30 @@ class MapReduceTest extends HutsTest {
         }
     }
 
+    /** The club is a document of its own, so a hut's row depends on two documents. */
+    public static class BedsByClubName extends AbstractIndexCreationTask {
+        public BedsByClubName() {
+            map = "docs.Huts.Select(h => new { h = h, c = this.LoadDocument(h.club, \"Clubs\") })"
+                + ".Where(this0 => this0.c != null)"
+                + ".Select(this0 => new { key = this0.c.name, count = 1, beds = this0.h.beds })";
+            reduce = "results.GroupBy(r => r.key).Select(g => new { key = g.Key, "
+                + "count = Enumerable.Sum(g, x => ((int) x.count)), beds = Enumerable.Sum(g, x => ((int) x.beds)) })";
+        }
+    }
+
+    /** A definition that is sent twice, with another factor. */
+    public static class BedsReplaced extends AbstractIndexCreationTask {
+        public BedsReplaced() {
+            this(1);
+        }
+
+        BedsReplaced(int factor) {
+            map = "from h in docs.Huts select new { key = h.region, count = 1, beds = h.beds * " + factor + " }";
+            reduce = "from r in results group r by r.key into g "
+                + "select new { key = g.Key, count = g.Sum(x => x.count), beds = g.Max(x => x.beds) }";
+        }
+    }
+
     /** A group: its key, and what was counted or summed up. */
     public static class Group {
         public String key;
@@ -69,6 +93,7 @@ class MapReduceTest extends HutsTest {
         new HutsByRegion().execute(store);
         new HutsByTag().execute(store);
         new BedsByClub().execute(store);
+        new BedsByClubName().execute(store);
     }
 
     private <I extends AbstractCommonApiForIndexes> List<String> groups(
@@ -152,5 +177,51 @@ class MapReduceTest extends HutsTest {
             grouped(q -> q.groupBy("tags[]").selectKey("tags[]", "key").selectCount("count")));
         assertEquals(Set.of("null 1 0"),
             grouped(q -> q.groupBy(GroupBy.array("tags")).selectCount("count")));
+    }
+
+    @Test
+    void aGroupFollowsTheDocumentsThatItsRowsWereMadeFrom() {
+        assertEquals(List.of("Alpine Club 5 587", "Guides of Zermatt 1 130"),
+            groups(BedsByClubName.class, q -> q.orderBy("key")));
+        try (IDocumentSession session = store.openSession()) {
+            session.load(Club.class, "clubs/guides").name = "Zermatt Guides";
+            session.saveChanges();
+        }
+        assertEquals(List.of("Alpine Club 5 587", "Zermatt Guides 1 130"),
+            groups(BedsByClubName.class, q -> q.orderBy("key")));
+    }
+
+    @Test
+    void aChangedDefinitionAnswersWhenItHasCaughtUpAndTheOldOneUntilThen() {
+        new BedsReplaced().execute(store);
+        Set<String> before = Set.of("Valais 2 130", "valais 1 134", "Bern 2 138", "Grisons 2 90", "null 1 6");
+        assertEquals(before, Set.copyOf(groups(BedsReplaced.class, q -> q)));
+        new BedsReplaced(10).execute(store);
+        Set<String> after = Set.of("Valais 2 1300", "valais 1 1340", "Bern 2 1380", "Grisons 2 900", "null 1 60");
+        Set<String> found = Set.copyOf(groups(BedsReplaced.class, q -> q));
+        while (!found.equals(after)) {
+            assertEquals(before, found);
+            found = Set.copyOf(groups(BedsReplaced.class, q -> q));
+        }
+    }
+
+    @Test
+    void groupsAreOrderedAndChosenBySums() {
+        try (IDocumentSession session = store.openSession()) {
+            assertEquals(List.of("Bern 0 253", "Valais 0 250", "Grisons 0 170"),
+                texts(session.query(Hut.class).groupBy("region").selectKey("region", "key")
+                    .selectSum(new GroupByField("beds")).whereGreaterThan("beds", 134)
+                    .orderByDescending("beds", OrderingType.LONG).ofType(Group.class)));
+        }
+    }
+
+    @Test
+    void groupsAreShownByAScript() {
+        try (IDocumentSession session = store.openSession()) {
+            List<Group> rows = session.advanced().rawQuery(Group.class, "from Huts as h group by h.region "
+                + "where region = $region select { key: key(), count: count(), beds: sum(x => x.beds) * 2 }")
+                .addParameter("region", "Bern").waitForNonStaleResults().toList();
+            assertEquals("Bern 2 506", rows.get(0).toString());
+        }
     }
 }
