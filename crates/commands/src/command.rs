@@ -1,8 +1,12 @@
 //! Commands, batches of them, and their results.
 
+use std::sync::Arc;
+
 use documents::{
-    DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, PutDocument, RemovedRevisions,
-    Reversion, RevisedVersion, RevisionsToRemove, StoredDocument,
+    AttachmentTransfer, ContentNumber, CopiedAttachment, DeleteAttachment, DeletedAttachment,
+    DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent,
+    PutAttachment, PutDocument, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove,
+    StoredAttachment, StoredDocument,
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -69,6 +73,29 @@ pub enum Command {
         /// The moment, in ticks of UTC.
         ticks: i64,
     },
+    /// Store an attachment.
+    PutAttachment(PutAttachment),
+    /// Delete an attachment; a missing one is no error unless a version is expected.
+    DeleteAttachment(DeleteAttachment),
+    /// Give another document, or another name, an attachment, too.
+    CopyAttachment(AttachmentTransfer),
+    /// Give an attachment to another document, or another name.
+    MoveAttachment(AttachmentTransfer),
+    /// Store a chunk of a content that an attachment is to have.
+    StageContent {
+        /// Which content; a new one when `None`.
+        number: Option<ContentNumber>,
+        /// Which of its chunks, from 0 on.
+        index: u32,
+        /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`.
+        bytes: Arc<[u8]>,
+    },
+    /// Give up a content that no attachment is to have after all.
+    GiveUpContent(ContentNumber),
+    /// Give up all contents that are staged. The queue does this when it starts.
+    GiveUpAllContents,
+    /// Remove some of what contents have left. The queue does this by itself.
+    RemoveLeftoverContents,
 }
 
 impl Command {
@@ -78,7 +105,18 @@ impl Command {
         const OVERHEAD_BYTES: usize = 256;
         match self {
             Self::Put(put) => OVERHEAD_BYTES + put.body.as_bytes().len(),
-            Self::Delete { .. }
+            Self::PutAttachment(PutAttachment {
+                content: NewContent::Bytes { bytes, .. }, ..
+            })
+            | Self::StageContent { bytes, .. } => OVERHEAD_BYTES + bytes.len(),
+            Self::PutAttachment(_)
+            | Self::DeleteAttachment(_)
+            | Self::CopyAttachment(_)
+            | Self::MoveAttachment(_)
+            | Self::GiveUpContent(_)
+            | Self::GiveUpAllContents
+            | Self::RemoveLeftoverContents
+            | Self::Delete { .. }
             | Self::DeletePrefix { .. }
             | Self::HiLoNext(_)
             | Self::HiLoReturn { .. }
@@ -143,6 +181,18 @@ pub enum CommandResult {
     RemovedRevisions(RemovedRevisions),
     /// Of [`Command::RevertDocument`].
     Reverted(Reversion),
+    /// Of [`Command::PutAttachment`].
+    AttachmentPut(StoredAttachment),
+    /// Of [`Command::DeleteAttachment`].
+    AttachmentDeleted(DeletedAttachment),
+    /// Of [`Command::CopyAttachment`].
+    AttachmentCopied(CopiedAttachment),
+    /// Of [`Command::MoveAttachment`].
+    AttachmentMoved(MovedAttachment),
+    /// Of [`Command::StageContent`]: which content it belongs to.
+    ContentStaged(ContentNumber),
+    /// Of the commands that remove contents.
+    ContentsRemoved,
 }
 
 /// What became of a batch.
@@ -154,4 +204,6 @@ pub struct BatchOutcome {
     pub last_etag: Etag,
     /// The collections in which documents were stored or deleted, each once.
     pub collections: Vec<CollectionName>,
+    /// Whether contents of attachments are left to be removed by another batch.
+    pub has_leftover_contents: bool,
 }

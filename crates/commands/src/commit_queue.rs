@@ -13,12 +13,13 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use documents::has_leftover_contents;
 use model::RevisionsConfiguration;
 use platform::Platform;
 use storage::Environment;
 
 use crate::{
-    command::{Batch, BatchOutcome},
+    command::{Batch, BatchOutcome, Command},
     error::{CommandError, LowDiskSpace, SubmitError},
     journal_thread,
     queue_state::{Rest, Shared, Submission},
@@ -88,6 +89,10 @@ impl CommitQueue {
         options: CommitQueueOptions,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::new());
+        // What cannot be read now is found out by the first batch that needs it.
+        if has_leftover_contents(&environment.read()).unwrap_or(false) {
+            shared.push_own(Batch::one(Command::GiveUpAllContents));
+        }
         let queue = Self { shared: shared.clone(), options, threads: Mutex::new(Vec::new()) };
         let rest = Rest::new(platform.memory.clone());
         let platform = platform.clone();

@@ -64,9 +64,37 @@ fn execute(
     for command in &batch.commands {
         results.push(execute_command(&mut writer, command, &mut numbers)?);
     }
+    writer.settle()?;
+    for result in &mut results {
+        tell_document_versions(&writer, result)?;
+    }
     let collections = writer.changed_collections();
+    let has_leftover_contents = writer.has_leftover_contents();
     let last_etag = writer.finish()?;
-    Ok(BatchOutcome { results, last_etag, collections })
+    Ok(BatchOutcome { results, last_etag, collections, has_leftover_contents })
+}
+
+/// Documents whose attachments changed get their last version at the end of the batch.
+fn tell_document_versions(
+    writer: &DocumentWriter<'_>,
+    result: &mut CommandResult,
+) -> Result<(), DocumentError> {
+    let (stored, deleted) = match result {
+        CommandResult::AttachmentPut(stored) => (Some(stored), None),
+        CommandResult::AttachmentCopied(copied) => (Some(&mut copied.stored), None),
+        CommandResult::AttachmentMoved(moved) => {
+            (Some(&mut moved.stored), Some(&mut moved.deleted))
+        }
+        CommandResult::AttachmentDeleted(deleted) => (None, Some(deleted)),
+        _ => return Ok(()),
+    };
+    if let Some(stored) = stored {
+        stored.document_change_vector = writer.version_of(&stored.id)?;
+    }
+    if let Some(deleted) = deleted {
+        deleted.document_change_vector = writer.version_of(&deleted.id)?;
+    }
+    Ok(())
 }
 
 fn execute_command(
@@ -112,6 +140,29 @@ fn execute_command(
         }
         Command::RevertDocument { id, ticks } => {
             writer.revert_document(id, *ticks).map(CommandResult::Reverted)
+        }
+        Command::PutAttachment(put) => writer.put_attachment(put).map(CommandResult::AttachmentPut),
+        Command::DeleteAttachment(delete) => {
+            writer.delete_attachment(delete).map(CommandResult::AttachmentDeleted)
+        }
+        Command::CopyAttachment(transfer) => {
+            writer.copy_attachment(transfer).map(CommandResult::AttachmentCopied)
+        }
+        Command::MoveAttachment(transfer) => {
+            writer.move_attachment(transfer).map(CommandResult::AttachmentMoved)
+        }
+        Command::StageContent { number, index, bytes } => {
+            writer.stage_content(*number, *index, bytes).map(CommandResult::ContentStaged)
+        }
+        Command::GiveUpContent(number) => {
+            writer.give_up_content(*number).map(|()| CommandResult::ContentsRemoved)
+        }
+        Command::GiveUpAllContents => {
+            writer.give_up_all_contents().map(|()| CommandResult::ContentsRemoved)
+        }
+        Command::RemoveLeftoverContents => {
+            writer.remove_leftover_contents();
+            Ok(CommandResult::ContentsRemoved)
         }
     }
 }

@@ -20,6 +20,9 @@ use crate::{
     error::{CommandError, LowDiskSpace, SubmitError},
 };
 
+/// What a batch of the queue's own counts: so much that a transaction does not take many of them.
+const OWN_BATCH_BYTES: usize = 4 << 20;
+
 /// How long a thread without work waits before it gives memory back, and how often it does: what it
 /// has allocated is freed by others, at the latest with the second flush after its last work.
 const REST_PAUSE: Duration = Duration::from_secs(2);
@@ -231,6 +234,20 @@ impl Shared {
         state.queue.push_back(submission);
         self.wake_writer(state);
         Ok(())
+    }
+
+    /// Puts a batch that the queue itself wants done behind all others, unless it is closed. Nobody
+    /// hears of its end.
+    pub(crate) fn push_own(&self, batch: Batch) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        state.queue_bytes += OWN_BATCH_BYTES;
+        let reply = Box::new(|_| ());
+        let submission = Submission { batch, size_bytes: OWN_BATCH_BYTES, reply };
+        state.queue.push_back(submission);
+        self.wake_writer(state);
     }
 
     /// Accepts no more batches; gives those that wait when they are not to be done any more.

@@ -18,7 +18,7 @@ use platform::Platform;
 use storage::{Environment, StorageError, WriteTransaction};
 
 use crate::{
-    command::{Batch, BatchOutcome},
+    command::{Batch, BatchOutcome, Command},
     commit_queue::CommitQueueOptions,
     error::{CommandError, ends_writing},
     execute::execute_batch,
@@ -91,7 +91,12 @@ impl Writer {
         loop {
             bytes += submission.size_bytes;
             match self.execute(&mut tx, &submission.batch) {
-                Execution::Succeeded(outcome) => executed.push(Executed { submission, outcome }),
+                Execution::Succeeded(outcome) => {
+                    if outcome.has_leftover_contents {
+                        self.shared.push_own(Batch::one(Command::RemoveLeftoverContents));
+                    }
+                    executed.push(Executed { submission, outcome });
+                }
                 Execution::Failed(error) => self.fail(submission, error),
                 Execution::Spoiled(error) => {
                     drop(tx);

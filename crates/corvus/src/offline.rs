@@ -376,9 +376,14 @@ impl Offline<'_> {
         if report.lost_revisions != 0 {
             self.say(format_args!("  {} revisions are lost.", report.lost_revisions));
         }
-        self.say_ids("lost", &report.lost);
-        self.say_ids("recovered in another version, most likely an older one", &report.older);
-        self.say_ids("deleted before, and back", &report.returned);
+        if report.attachments != 0 {
+            self.say(format_args!("  Recovered {} attachments.", report.attachments));
+        }
+        self.say_ids("documents lost", &report.lost);
+        let older = "documents recovered in another version, most likely an older one";
+        self.say_ids(older, &report.older);
+        self.say_ids("documents deleted before, and back", &report.returned);
+        self.say_ids("attachments lost", &report.lost_attachments);
         if report.unreadable_key_pages != 0 {
             self.say(format_args!(
                 "  {} pages of keys could not be read: more may be lost than is named.",
@@ -406,9 +411,9 @@ impl Offline<'_> {
         if ids.count == 0 {
             return;
         }
-        self.say(format_args!("  {} documents {what}:", ids.count));
+        self.say(format_args!("  {} {what}:", ids.count));
         for id in ids.named.iter().take(LINES_MAX) {
-            self.say(format_args!("    {id}"));
+            self.say(format_args!("    {}", id.replace('\n', " / ")));
         }
         if LINES_MAX < ids.named.len() {
             self.say(format_args!("    …"));
@@ -421,6 +426,7 @@ fn is_anything_lost(report: &SalvageReport) -> bool {
         || report.lost_revisions != 0
         || report.older.count != 0
         || report.returned.count != 0
+        || report.lost_attachments.count != 0
         || report.unreadable_key_pages != 0
         || report.trees.iter().any(|tree| tree.unreadable_pages != 0)
 }

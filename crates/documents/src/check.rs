@@ -7,6 +7,7 @@ use model::{DocumentId, Etag};
 use storage::Transaction;
 
 use crate::{
+    attachments::{check_attachments, check_listing},
     collections::{CollectionStatistics, collections},
     database_record::progress,
     error::DocumentError,
@@ -26,6 +27,10 @@ pub struct DocumentsReport {
     pub collections: u64,
     /// Revisions.
     pub revisions: u64,
+    /// Attachments of documents and revisions.
+    pub attachments: u64,
+    /// Different contents of attachments.
+    pub contents: u64,
 }
 
 /// Compares all that is stored twice.
@@ -48,6 +53,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     demand(rows == in_collections, "rows belong to no collection")?;
     report.revisions = revisions::check::check(tx, progress.last_etag)?;
     demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
+    (report.attachments, report.contents) = check_attachments(tx, progress.last_etag)?;
     Ok(report)
 }
 
@@ -60,7 +66,8 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
         previous = entry.etag();
         let (document, tombstone) = by_id(tx, &entry)?;
         match entry {
-            LogEntry::Document(_) => {
+            LogEntry::Document(row) => {
+                check_listing(tx, &row)?;
                 demand(tombstone.is_none(), "a live document has a tombstone")?;
                 demand(document == Some(previous), "a document's id leads elsewhere")?;
                 report.documents += 1;
@@ -114,6 +121,6 @@ fn check_collection(
     demand(tombstones == collection.tombstones, "a collection miscounts its tombstones")
 }
 
-fn demand(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
+pub(crate) fn demand(holds: bool, detail: &'static str) -> Result<(), DocumentError> {
     if holds { Ok(()) } else { Err(DocumentError::Corrupt { detail }) }
 }

@@ -6,6 +6,8 @@ use blittable::{BuildError, Corrupt};
 use model::{DocumentIdTooLong, date};
 use storage::StorageError;
 
+use crate::attachments::ContentNumber;
+
 /// An error of reading or writing documents. The texts of the caller's errors are part of the
 /// protocol.
 #[derive(Clone, Debug)]
@@ -73,6 +75,26 @@ pub enum DocumentError {
         /// The text found instead.
         text: String,
     },
+    /// The caller's: an attachment for a document that is not there.
+    DocumentMissing {
+        /// What the protocol says about it.
+        message: String,
+    },
+    /// The caller's: an attachment that is not there was to be copied or moved.
+    AttachmentMissing {
+        /// What the protocol says about it.
+        message: String,
+    },
+    /// The caller's: an attachment that cannot be stored as it is.
+    InvalidAttachment {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The caller's: nothing is staged under the number; it was given up, or put already.
+    ContentGone {
+        /// The number.
+        number: ContentNumber,
+    },
     /// The caller's: the document with its metadata is larger than a document may be.
     TooLarge {
         /// Why.
@@ -114,6 +136,10 @@ impl DocumentError {
             | Self::UnresolvedIdentity { .. }
             | Self::VersionOfIdentity { .. }
             | Self::NotANumber { .. }
+            | Self::DocumentMissing { .. }
+            | Self::AttachmentMissing { .. }
+            | Self::InvalidAttachment { .. }
+            | Self::ContentGone { .. }
             | Self::TooLarge { .. } => ErrorKind::Caller,
             Self::Storage(StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. }) => {
                 ErrorKind::Caller
@@ -129,6 +155,9 @@ impl fmt::Display for DocumentError {
         match self {
             Self::Concurrency { message, .. }
             | Self::MetadataIsNotAnObject { message }
+            | Self::DocumentMissing { message }
+            | Self::AttachmentMissing { message }
+            | Self::InvalidAttachment { message }
             | Self::InvalidMetadata { message }
             | Self::NothingToRevise { message } => formatter.write_str(message),
             Self::CollectionMismatch { id, stored, requested } => write!(
@@ -157,6 +186,10 @@ impl fmt::Display for DocumentError {
                 formatter,
                 "Could not convert Sparrow.Json.LazyStringValue ('{text}') to System.Int64"
             ),
+            Self::ContentGone { number } => write!(
+                formatter,
+                "The content {number} of an attachment is not staged any more; send it again"
+            ),
             Self::TooLarge { reason } => reason.fmt(formatter),
             Self::Storage(error) => error.fmt(formatter),
             Self::Corrupt { detail } => write!(formatter, "stored documents are damaged: {detail}"),
@@ -183,6 +216,10 @@ impl std::error::Error for DocumentError {
             | Self::UnresolvedIdentity { .. }
             | Self::VersionOfIdentity { .. }
             | Self::NotANumber { .. }
+            | Self::DocumentMissing { .. }
+            | Self::AttachmentMissing { .. }
+            | Self::InvalidAttachment { .. }
+            | Self::ContentGone { .. }
             | Self::Corrupt { .. } => None,
         }
     }

@@ -20,10 +20,12 @@
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
 //! | `field_path` | the path of a field, and what it finds in a document |
+//! | `attachments/` | attachments, and their contents in chunks |
 //! | `check` | whether everything that is stored agrees with itself |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
 #![forbid(unsafe_code)]
 
+mod attachments;
 mod check;
 mod collection_record;
 mod collections;
@@ -43,6 +45,13 @@ mod salvage;
 mod schema;
 mod write;
 
+pub use attachments::{
+    AttachmentCounts, AttachmentLogEntry, AttachmentRow, AttachmentTombstoneRow,
+    AttachmentTransfer, CONTENT_CHUNK_BYTES, Content, ContentHasher, ContentNumber,
+    CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment, NewContent,
+    PutAttachment, StoredAttachment, attachment, attachment_counts, attachment_log, attachments_of,
+    attachments_of_revision, content, has_leftover_contents, hash_of, references_of,
+};
 pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};

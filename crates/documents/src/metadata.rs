@@ -15,6 +15,7 @@ use model::{CollectionName, EMPTY_COLLECTION, date};
 use crate::error::DocumentError;
 
 pub(crate) const METADATA: &str = "@metadata";
+pub(crate) const ATTACHMENTS: &str = "@attachments";
 const COLLECTION: &str = "@collection";
 const EXPIRES: &str = "@expires";
 const REFRESH: &str = "@refresh";
@@ -28,6 +29,8 @@ pub(crate) struct AcceptedDocument<'a> {
 /// What happens to one property of the metadata.
 enum Fate {
     Keep,
+    /// Becomes the list of the attachments that the document has.
+    Attachments,
     Rename(&'static str),
     Drop,
     /// Dropped, but it must be a string.
@@ -39,6 +42,7 @@ enum Fate {
 fn fate_of(name: &str) -> Fate {
     match name {
         "@etag" | "@index-score" | "Last-Modified" | "@counters" | "@timeseries" => Fate::Drop,
+        ATTACHMENTS => Fate::Attachments,
         "@id" | "@change-vector" | "@flags" => Fate::DropString,
         "@last-modified" | "Raven-Last-Modified" => Fate::DropDate,
         "Raven-Entity-Name" => Fate::Rename(COLLECTION),
@@ -47,9 +51,11 @@ fn fate_of(name: &str) -> Fate {
     }
 }
 
-/// Checks and cleans the metadata of `body`. `id` and `now_ticks` serve the texts of errors.
+/// Checks and cleans the metadata of `body`. `attachments` is the list of the attachments that the
+/// document has, whatever the client says. `id` and `now_ticks` serve the texts of errors.
 pub(crate) fn accept<'a>(
     body: &'a BlittableBuf,
+    attachments: Option<&BlittableBuf>,
     id: &str,
     now_ticks: i64,
 ) -> Result<AcceptedDocument<'a>, DocumentError> {
@@ -59,25 +65,51 @@ pub(crate) fn accept<'a>(
         Some(Value::Object(metadata)) => Some(metadata),
         Some(other) => return Err(not_an_object(&other)),
     };
+    let attachments = attachments.map(|list| list.as_view());
+    let attachments = list_in(attachments.as_ref())?;
     let Some(metadata) = metadata else {
-        return Ok(AcceptedDocument {
-            body: Cow::Borrowed(body),
-            collection: CollectionName::empty(),
-        });
+        let collection = CollectionName::empty();
+        let body = match attachments {
+            None => Cow::Borrowed(body),
+            Some(list) => Cow::Owned(with_metadata(&document, &[(ATTACHMENTS, list)])?),
+        };
+        return Ok(AcceptedDocument { body, collection });
     };
-    let survey = survey(&metadata)?;
+    let survey = survey(&metadata, attachments.as_ref())?;
     if survey.is_clean {
         check_dates(&survey.special, id, now_ticks)?;
         let collection = collection_of(survey.special.collection)?;
         return Ok(AcceptedDocument { body: Cow::Borrowed(body), collection });
     }
-    let kept = kept_properties(&metadata)?;
+    let kept = kept_properties(&metadata, attachments)?;
     let mut special = Special::default();
     kept.iter().for_each(|(name, value)| special.note(name, value));
     check_dates(&special, id, now_ticks)?;
     let collection = collection_of(special.collection)?;
     let body = with_metadata(&document, &kept)?;
     Ok(AcceptedDocument { body: Cow::Owned(body), collection })
+}
+
+/// The document with another list of attachments; `None` takes the list away.
+pub(crate) fn with_attachments(
+    document: &Document<'_>,
+    attachments: Option<&BlittableBuf>,
+) -> Result<BlittableBuf, DocumentError> {
+    let attachments = attachments.map(|list| list.as_view());
+    let list = list_in(attachments.as_ref())?;
+    let kept = match document.root().get_object(METADATA)? {
+        Some(metadata) => kept_properties(&metadata, list)?,
+        None => list.map(|list| (ATTACHMENTS, list)).into_iter().collect(),
+    };
+    with_metadata(document, &kept)
+}
+
+/// The list inside the object that carries it.
+fn list_in<'a>(carrier: Option<&Document<'a>>) -> Result<Option<Value<'a>>, DocumentError> {
+    match carrier {
+        Some(carrier) => Ok(carrier.root().get(ATTACHMENTS)?),
+        None => Ok(None),
+    }
 }
 
 /// The properties that mean something to a put.
@@ -108,9 +140,13 @@ struct Survey<'a> {
     special: Special<'a>,
 }
 
-fn survey<'a>(metadata: &Object<'a>) -> Result<Survey<'a>, DocumentError> {
+fn survey<'a>(
+    metadata: &Object<'a>,
+    attachments: Option<&Value<'_>>,
+) -> Result<Survey<'a>, DocumentError> {
     let mut previous = "";
     let mut is_clean = true;
+    let mut are_attachments_listed = attachments.is_none();
     let mut special = Special::default();
     for (position, property) in metadata.iter().enumerate() {
         let (name, value) = property?;
@@ -118,28 +154,39 @@ fn survey<'a>(metadata: &Object<'a>) -> Result<Survey<'a>, DocumentError> {
             Fate::Keep => is_clean &= position == 0 || previous < name,
             Fate::DropString => string_of(name, &value).map(|_| is_clean = false)?,
             Fate::DropDate => check_date(name, &value).map(|()| is_clean = false)?,
+            Fate::Attachments => {
+                is_clean &= position == 0 || previous < name;
+                are_attachments_listed = match attachments {
+                    Some(list) => blittable::equal(list, &value)?,
+                    None => false,
+                };
+            }
             Fate::Drop | Fate::Rename(_) => is_clean = false,
         }
         special.note(name, &value);
         previous = name;
     }
-    Ok(Survey { is_clean, special })
+    Ok(Survey { is_clean: is_clean && are_attachments_listed, special })
 }
 
 /// The properties to store, sorted by name.
-fn kept_properties<'a>(metadata: &Object<'a>) -> Result<Vec<(&'a str, Value<'a>)>, DocumentError> {
+fn kept_properties<'a>(
+    metadata: &Object<'a>,
+    attachments: Option<Value<'a>>,
+) -> Result<Vec<(&'a str, Value<'a>)>, DocumentError> {
     let mut kept: Vec<(&str, Value<'_>)> = Vec::with_capacity(metadata.len());
     for property in metadata.iter() {
         let (name, value) = property?;
         let name = match fate_of(name) {
             Fate::Keep => name,
             Fate::Rename(new_name) => new_name,
-            Fate::Drop | Fate::DropString | Fate::DropDate => continue,
+            Fate::Attachments | Fate::Drop | Fate::DropString | Fate::DropDate => continue,
         };
         // An old and a new name side by side are one property: the later one counts.
         kept.retain(|(known, _)| *known != name);
         kept.push((name, value));
     }
+    kept.extend(attachments.map(|list| (ATTACHMENTS, list)));
     kept.sort_unstable_by_key(|(name, _)| *name);
     Ok(kept)
 }
@@ -261,7 +308,7 @@ mod tests {
 
     fn accepted(json: &str) -> Result<(String, String, bool), DocumentError> {
         let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
-        let accepted = accept(&body, "u/1", 0)?;
+        let accepted = accept(&body, None, "u/1", 0)?;
         let json = String::from_utf8(accepted.body.as_view().to_json()?).unwrap();
         let is_copied = matches!(accepted.body, Cow::Owned(_));
         Ok((json, accepted.collection.to_string(), is_copied))

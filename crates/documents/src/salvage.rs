@@ -18,6 +18,7 @@ use model::{ChangeVector, CollectionName, Etag, lower_case};
 use storage::{BulkWriter, Found, RowId, Salvage, SalvagedTree};
 
 use crate::{
+    attachments::{GatheredAttachments, Owner, leftovers},
     collection_record::{self, CollectionRecord},
     database_record::{
         self, DATABASE, DatabaseIdentity, DatabaseProgress, PROGRESS, write_progress,
@@ -72,6 +73,11 @@ pub struct SalvageReport {
     pub older: NamedIds,
     /// Documents that had been deleted, as far as keys say, and are back.
     pub returned: NamedIds,
+    /// Attachments recovered.
+    pub attachments: u64,
+    /// Attachments of which something is missing: their row, a part of their content, their document.
+    /// Each is named by its document's id, a line break and its own name.
+    pub lost_attachments: NamedIds,
     /// Pages of keys that could not be read: documents that they name may be lost without being named.
     pub unreadable_key_pages: u64,
     /// Whether the database's id was not found and a new one was drawn.
@@ -130,11 +136,13 @@ struct Gathered {
     collections: Newest<u32, CollectionName>,
     identities: Newest<Vec<u8>, i64>,
     unreadable_identity_pages: u64,
+    attachments: GatheredAttachments,
 }
 
 impl Gathered {
     fn row(&mut self, place: RowId, bytes: &[u8]) {
         let Some(is_document) = is_sound(bytes) else {
+            self.attachments.row(place, bytes);
             return self.revisions.row(place, bytes, |revision| {
                 (1..=COLLECTION_NUMBER_MAX).contains(&revision.collection_number())
             });
@@ -271,6 +279,7 @@ impl Rebuilding<'_> {
             schema::identities(),
             revisions::schema::chains(),
             revisions::schema::bin(),
+            leftovers(),
         ];
         self.report.trees = salvage.copy_trees(&rebuilt)?;
         self.report.trees.push(SalvagedTree {
@@ -285,6 +294,7 @@ impl Rebuilding<'_> {
         let mut progress = known.unwrap_or_default();
         let names = gathered.collections.iter().map(|(number, (_, name))| (*number, name.clone()));
         let mut names: BTreeMap<u32, CollectionName> = names.collect();
+        self.attachments(&mut writer, &mut progress)?;
         let counts = self.rows(&mut writer, &mut progress, &mut names)?;
         let is_alive =
             |id: &str| gathered.rows.get(id.as_bytes()).is_some_and(|row| row.is_document);
@@ -322,6 +332,32 @@ impl Rebuilding<'_> {
         })
     }
 
+    /// Copies the attachments that are whole and have a document.
+    fn attachments(
+        &mut self,
+        writer: &mut BulkWriter<'_>,
+        progress: &mut DatabaseProgress,
+    ) -> Result<(), DocumentError> {
+        let documents = &self.gathered.rows;
+        let revisions = self.gathered.revisions.etags();
+        let is_there = |owner: Owner<'_>| match owner {
+            Owner::Document(lower_id) => {
+                documents.get(lower_id.as_bytes()).is_some_and(|row| row.is_document)
+            }
+            Owner::Revision(etag) => revisions.contains(&etag),
+        };
+        let salvaged = self.gathered.attachments.rebuild(self.salvage, writer, &is_there)?;
+        self.report.attachments = salvaged.attachments;
+        for key in &salvaged.lost {
+            let name: Vec<u8> =
+                key[1..].iter().map(|byte| if *byte == 0xff { b'\n' } else { *byte }).collect();
+            self.report.lost_attachments.add(&name);
+        }
+        progress.last_etag = progress.last_etag.max(salvaged.last_etag);
+        progress.change_vector = progress.change_vector.merge(&salvaged.change_vector);
+        Ok(())
+    }
+
     /// Copies the newest row of each id; adds what the rows know to progress and names.
     fn rows(
         &mut self,
@@ -336,6 +372,7 @@ impl Rebuilding<'_> {
                 self.report.lost.add(id);
                 continue;
             };
+            let bytes = GatheredAttachments::corrected(writer, &bytes)?.unwrap_or(bytes);
             writer.transaction()?.table_mut(&DOCUMENTS).insert(&bytes)?;
             let number = row::collection_number_of(&bytes);
             let counts = counts.entry(number).or_default();

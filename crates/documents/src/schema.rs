@@ -12,6 +12,8 @@
 //! table Revisions            see revisions::schema
 //! ```
 //!
+//! The tables of attachments are drawn in attachments/tables.
+//!
 //! Every write moves its row to a new etag, so the log holds each document once, at its last change,
 //! and deletions where they happened.
 
@@ -19,7 +21,11 @@ use std::borrow::Cow;
 
 use storage::{FixedIndexSchema, IndexTree, TableSchema, TreeName};
 
-use crate::{revisions::schema::REVISIONS, row};
+use crate::{
+    attachments::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS},
+    revisions::schema::REVISIONS,
+    row,
+};
 
 const META: &str = "Meta";
 const COLLECTIONS: &str = "Collections";
@@ -28,7 +34,8 @@ const IDENTITIES: &str = "Identities";
 const LOG: &str = "Log";
 
 /// Every table of a database, for what copies whole environments.
-pub static TABLES: &[&TableSchema] = &[&DOCUMENTS, &REVISIONS];
+pub static TABLES: &[&TableSchema] =
+    &[&DOCUMENTS, &REVISIONS, &ATTACHMENTS, &ATTACHMENT_TOMBSTONES, &CONTENTS, &CONTENT_CHUNKS];
 
 pub(crate) static DOCUMENTS: TableSchema = TableSchema {
     name: "Documents",

@@ -13,6 +13,7 @@ use platform::{Entropy, Timestamp};
 use storage::WriteTransaction;
 
 use crate::{
+    attachments::{Leftovers, TouchedDocuments, listing},
     collections::OpenCollections,
     database_record::{
         DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
@@ -65,6 +66,9 @@ pub struct DocumentWriter<'w> {
     pub(crate) collections: OpenCollections,
     /// Whether there are revisions.
     pub(crate) has_revisions: bool,
+    /// Documents whose attachments were changed and whose metadata does not tell yet.
+    pub(crate) touched: TouchedDocuments,
+    pub(crate) leftovers: Leftovers,
     /// The row under construction; kept to keep its memory.
     pub(crate) row: Vec<u8>,
 }
@@ -87,15 +91,36 @@ impl<'w> DocumentWriter<'w> {
         let identity = database_identity(tx)?;
         let progress = progress(tx)?;
         let (opened_at, has_revisions) = (progress.last_etag, has_revisions(tx)?);
-        let (collections, row) = (OpenCollections::default(), Vec::new());
-        Ok(Self { tx, context, identity, progress, opened_at, collections, has_revisions, row })
+        Ok(Self {
+            tx,
+            context,
+            identity,
+            progress,
+            opened_at,
+            collections: OpenCollections::default(),
+            has_revisions,
+            touched: TouchedDocuments::default(),
+            leftovers: Leftovers::default(),
+            row: Vec::new(),
+        })
+    }
+
+    /// Does what changes of attachments have left to the end of the batch: the metadata of their
+    /// documents, and contents that nobody needs any more.
+    ///
+    /// # Errors
+    /// A document that becomes too large; those of the storage.
+    pub fn settle(&mut self) -> Result<(), DocumentError> {
+        self.list_attachments_in_documents()?;
+        self.remove_dropped()
     }
 
     /// Writes what the writer kept in memory: etag, change vector and counts.
     ///
     /// # Errors
     /// Those of the storage.
-    pub fn finish(self) -> Result<Etag, DocumentError> {
+    pub fn finish(mut self) -> Result<Etag, DocumentError> {
+        self.settle()?;
         // Every change takes an etag: without one there is nothing to write, and nothing to sync.
         if self.opened_at != self.progress.last_etag {
             self.collections.write(self.tx)?;
@@ -134,7 +159,12 @@ impl<'w> DocumentWriter<'w> {
         let etag = self.next_etag()?;
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
-        let accepted = metadata::accept(body, id.as_str(), self.now_ticks())?;
+        let known = replaced.as_ref().map_or(DocumentFlags::NONE, |replaced| replaced.flags);
+        let attachments = match self.may_have_attachments(&id, known) {
+            true => listing(self.tx, id.lower_cased())?,
+            false => None,
+        };
+        let accepted = metadata::accept(body, attachments.as_ref(), id.as_str(), self.now_ticks())?;
         let collection =
             self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
         let (number, collection) = (collection.number, collection.name.clone());
@@ -146,32 +176,24 @@ impl<'w> DocumentWriter<'w> {
             Some(replaced) => self.count_replaced(number, &replaced)?,
             None => self.count_new(&id, number)?,
         };
+        let listed = match &attachments {
+            Some(_) => DocumentFlags::HAS_ATTACHMENTS,
+            None => DocumentFlags::NONE,
+        };
+        let flags = flags.without(DocumentFlags::HAS_ATTACHMENTS) | listed | marks;
         let change_vector = self.next_change_vector(etag);
-        let flags = self.revise_put(&NewVersion {
+        let new = NewVersion {
             id: &id,
             change_vector: change_vector.as_str(),
             collection: &collection,
             collection_number: number,
-            flags: flags | marks,
+            flags,
             body: accepted.body.as_view(),
             is_new,
-        })?;
-        let fields = RowFields {
-            lower_id: id.lower_cased(),
-            id: id.as_str(),
-            change_vector: change_vector.as_str(),
-            flags,
-            collection_number: number,
-            etag,
-            last_modified_ticks: self.context.now.ticks(),
         };
-        row::write_document(&mut self.row, &fields, accepted.body.as_bytes())?;
-        let mut documents = self.tx.table_mut(&DOCUMENTS);
-        if is_new {
-            documents.insert_new(&self.row)?;
-        } else {
-            documents.insert(&self.row)?;
-        }
+        let flags = self.revise_put(&new)?;
+        self.store_version(&new, flags, etag)?;
+        self.touched.remove(&id);
         let last_modified_ticks = self.now_ticks();
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
     }
@@ -214,6 +236,9 @@ impl<'w> DocumentWriter<'w> {
         let old = self.before_delete(&id)?;
         let deleted = self.bury(id, number, flags, deleted)?;
         self.revise_delete(&deleted, &old, marks)?;
+        if self.may_have_attachments(&deleted.id, flags) {
+            self.delete_attachments_of(&deleted.id)?;
+        }
         Ok(Some(deleted))
     }
 
@@ -270,6 +295,35 @@ impl<'w> DocumentWriter<'w> {
 
     pub(crate) fn node_tag(&self) -> NodeTag {
         self.identity.node_tag
+    }
+
+    fn may_have_attachments(&self, id: &DocumentId, flags: DocumentFlags) -> bool {
+        flags.contains(DocumentFlags::HAS_ATTACHMENTS) || self.touched.contains(id)
+    }
+
+    /// Stores a version of a document, whose revision, if there is to be one, is made.
+    pub(crate) fn store_version(
+        &mut self,
+        new: &NewVersion<'_>,
+        flags: DocumentFlags,
+        etag: Etag,
+    ) -> Result<(), DocumentError> {
+        let fields = RowFields {
+            lower_id: new.id.lower_cased(),
+            id: new.id.as_str(),
+            change_vector: new.change_vector,
+            flags,
+            collection_number: new.collection_number,
+            etag,
+            last_modified_ticks: self.context.now.ticks(),
+        };
+        row::write_document(&mut self.row, &fields, new.body.as_bytes())?;
+        let mut documents = self.tx.table_mut(&DOCUMENTS);
+        match new.is_new {
+            true => documents.insert_new(&self.row)?,
+            false => documents.insert(&self.row)?,
+        };
+        Ok(())
     }
 
     pub(crate) fn next_etag(&mut self) -> Result<Etag, DocumentError> {
@@ -426,11 +480,11 @@ impl<'w> DocumentWriter<'w> {
     }
 }
 
-fn corrupt(detail: &'static str) -> DocumentError {
+pub(crate) fn corrupt(detail: &'static str) -> DocumentError {
     DocumentError::Corrupt { detail }
 }
 
-const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
+pub(crate) const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
 
 fn missing_to_put(id: &DocumentId, expected: &str) -> DocumentError {
     DocumentError::Concurrency {

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use crate::base64::{self, sextet};
+
 /// Characters of the text form of a [`DatabaseId`].
 pub const DATABASE_ID_TEXT_BYTES: usize = 22;
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// 128 random bits, drawn when the database's environment is created. The text form is base64
 /// without padding, 22 characters; its last character carries two bits and four zeroes.
@@ -23,7 +23,7 @@ impl DatabaseId {
                 Some(shift) => bits >> shift,
                 None => bits << 4,
             };
-            *character = ALPHABET[(group & 0x3f) as usize];
+            *character = base64::character((group & 0x3f) as u8);
         }
         text
     }
@@ -37,17 +37,6 @@ impl DatabaseId {
         }
         let last = sextet(bytes[DATABASE_ID_TEXT_BYTES - 1])?;
         (last & 0xf == 0).then(|| Self((bits << 2 | u128::from(last >> 4)).to_be_bytes()))
-    }
-}
-
-fn sextet(character: u8) -> Option<u8> {
-    match character {
-        b'A'..=b'Z' => Some(character - b'A'),
-        b'a'..=b'z' => Some(character - b'a' + 26),
-        b'0'..=b'9' => Some(character - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
     }
 }
 

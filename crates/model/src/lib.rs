@@ -8,6 +8,7 @@
 //! | `etag` | the position of a change in one database's document log |
 //! | `database_id`, `node_tag` | who made a change |
 //! | `change_vector` | the version of a document across nodes |
+//! | `attachment_name`, `content_hash` | names of attachments, and what identifies their content |
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
 //! | `collection_name` | collections |
 //! | `document_flags` | what is known about a document beside its body |
@@ -16,8 +17,11 @@
 //! | `date`, `time_span` | texts of moments and durations |
 #![forbid(unsafe_code)]
 
+mod attachment_name;
+mod base64;
 mod change_vector;
 mod collection_name;
+mod content_hash;
 mod database_id;
 mod database_name;
 pub mod date;
@@ -29,10 +33,12 @@ mod node_tag;
 mod revisions_configuration;
 mod time_span;
 
+pub use attachment_name::{AttachmentName, InvalidAttachmentName};
 pub use change_vector::{ChangeVector, ChangeVectorEntry, Comparison, InvalidChangeVector};
 pub use collection_name::{
     ALL_DOCUMENTS_COLLECTION, CollectionName, EMPTY_COLLECTION, HILO_COLLECTION,
 };
+pub use content_hash::{CONTENT_HASH_TEXT_BYTES, ContentHash};
 pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use document_flags::DocumentFlags;

@@ -30,7 +30,7 @@ pub(crate) const PAGE_HEADER_BYTES: usize = 64;
 /// Bytes in the body of a page.
 pub(crate) const PAGE_BODY_BYTES: usize = PAGE_BYTES - PAGE_HEADER_BYTES;
 /// The longest key of a tree, in bytes.
-pub const KEY_BYTES_MAX: usize = 1024;
+pub const KEY_BYTES_MAX: usize = 1056;
 /// The longest value or row, in bytes.
 pub const VALUE_BYTES_MAX: usize = 256 * 1024 * 1024;
 

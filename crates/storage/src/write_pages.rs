@@ -67,6 +67,8 @@ pub(crate) struct PagesSavepoint {
 pub(crate) struct WritePages {
     base: Arc<Snapshot>,
     dirty: FxHashMap<PageNumber, DirtyPage>,
+    /// Pages of new runs behind their first ones.
+    run_pages: usize,
     freed: FxHashSet<PageNumber>,
     pub(crate) root: EnvironmentRoot,
     free_space: FreeSpaceSummary,
@@ -88,6 +90,7 @@ impl WritePages {
     pub(crate) fn new(base: Arc<Snapshot>) -> Self {
         Self {
             dirty: FxHashMap::default(),
+            run_pages: 0,
             freed: FxHashSet::default(),
             root: base.root,
             free_space: (*base.free_space).clone(),
@@ -102,9 +105,9 @@ impl WritePages {
         self.dirty.is_empty() && self.freed.is_empty()
     }
 
-    /// Bytes of changed pages so far.
+    /// Pages changed so far; those of new runs count even when they were freed again.
     pub(crate) fn dirty_pages(&self) -> usize {
-        self.dirty.len()
+        self.dirty.len() + self.run_pages
     }
 
     /// The page's bytes, to be changed. Runs are never changed, only replaced.
@@ -162,6 +165,7 @@ impl WritePages {
         init_run(&mut bytes, number, content.len());
         bytes[PAGE_HEADER_BYTES..PAGE_HEADER_BYTES + content.len()].copy_from_slice(content);
         self.add_fresh(number, bytes);
+        self.run_pages += pages as usize - 1;
         Ok(number)
     }
 

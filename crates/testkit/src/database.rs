@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blittable::{ParseLimits, parse_document};
 use commands::{Batch, BatchOutcome, Command, execute_batch};
 use documents::{
-    DatabaseIdentity, DocumentError, ExpectedVersion, LogEntry, PutDocument, RequestedId,
-    WriteContext,
+    AttachmentLogEntry, DatabaseIdentity, DocumentError, ExpectedVersion, LogEntry, PutDocument,
+    RequestedId, WriteContext,
 };
 use model::{DatabaseId, DocumentId, Etag, NodeTag};
 use platform::Platform;
@@ -28,7 +28,13 @@ pub struct Content {
     pub collections: Vec<(String, u64, u64)>,
     /// Name and value.
     pub identities: Vec<(String, i64)>,
+    /// The log of attachments.
+    pub attachments: Vec<AttachmentEntry>,
 }
+
+/// An entry of the log of attachments: etag, document and name, both lower-cased, and the rest in one
+/// text, absent for a tombstone.
+pub type AttachmentEntry = (u64, String, String, Option<String>);
 
 impl Content {
     /// Where this differs from what was expected, in a line for a person.
@@ -51,7 +57,10 @@ impl Content {
         if self.collections != expected.collections {
             return format!("collections {:?}, not {:?}", self.collections, expected.collections);
         }
-        format!("identities {:?}, not {:?}", self.identities, expected.identities)
+        if self.identities != expected.identities {
+            return format!("identities {:?}, not {:?}", self.identities, expected.identities);
+        }
+        format!("attachments {:?}, not {:?}", self.attachments, expected.attachments)
     }
 }
 
@@ -149,7 +158,27 @@ pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
             .map(|one| (one.name.to_string(), one.documents, one.tombstones))
             .collect(),
         identities: documents::identities(tx)?,
+        attachments: attachments_of(tx)?,
     })
+}
+
+fn attachments_of(tx: &ReadTransaction) -> Result<Vec<AttachmentEntry>, Fault> {
+    let mut log = Vec::new();
+    for entry in documents::attachment_log(tx, Etag::ZERO)? {
+        log.push(match entry? {
+            AttachmentLogEntry::Attachment(row) => {
+                let (name, kind, bytes) = (row.name(), row.content_type(), row.content_bytes());
+                let what = format!("{name} {kind} {} {bytes}", row.hash());
+                let owner = row.lower_document_id().unwrap_or_default().to_owned();
+                (row.etag().0, owner, row.lower_name().to_owned(), Some(what))
+            }
+            AttachmentLogEntry::Tombstone(row) => {
+                let (owner, name) = (row.lower_document_id(), row.lower_name());
+                (row.etag().0, owner.to_owned(), name.to_owned(), None)
+            }
+        });
+    }
+    Ok(log)
 }
 
 /// A put without expectations.

@@ -1,7 +1,10 @@
 //! Histories of batches, made by dice.
 
 use commands::{Batch, Command};
-use documents::HiLoRequest;
+use documents::{
+    AttachmentTransfer, DeleteAttachment, ExpectedVersion, HiLoRequest, NewContent, PutAttachment,
+};
+use model::{AttachmentName, DocumentId};
 use platform::simulated::Random;
 
 use crate::{
@@ -23,7 +26,8 @@ fn random_command(random: &mut Random, naive: &Naive) -> Command {
     let number = random.below(IDS);
     let id = spelled(random, number);
     let body = json(collection(random, number), &value(random));
-    match random.below(40) {
+    match random.below(56) {
+        40.. => random_attachment_command(random, naive, &id),
         0..16 => put(&id, &body),
         16 => put_expecting(&id, Some(""), &body),
         17..20 => put_expecting(&id, naive.version_of(&id).as_deref(), &body),
@@ -51,6 +55,64 @@ fn random_command(random: &mut Random, naive: &Naive) -> Command {
             force: random.below(2) == 0,
         },
     }
+}
+
+/// Few names and few contents, so that attachments are replaced and contents shared.
+fn random_attachment_command(random: &mut Random, naive: &Naive, id: &str) -> Command {
+    let mut any_name = || ["a.txt", "A.TXT", "b/é.bin", "long name"][random.below(4) as usize];
+    let (name, other_name) = (any_name(), any_name());
+    let other = spelled_any(random);
+    let version = naive.attachment_version_of(id, name);
+    let expected = match random.below(12) {
+        0 => Some("".to_owned()),
+        1 => Some("A:1-wrong".to_owned()),
+        2..5 => version,
+        _ => None,
+    };
+    let expected = ExpectedVersion::parse(expected.as_deref());
+    let id = DocumentId::new(id).expect("a history's ids are short");
+    let name = AttachmentName::new(name).expect("a history's names are short");
+    let transfer = AttachmentTransfer {
+        id: id.clone(),
+        name: name.clone(),
+        destination_id: DocumentId::new(other).expect("a history's ids are short"),
+        destination_name: AttachmentName::new(other_name).expect("a history's names are short"),
+        expected: expected.clone(),
+    };
+    match random.below(16) {
+        0..9 => {
+            let content_type = ["", "text/plain"][random.below(2) as usize].to_owned();
+            let content = small_content(random);
+            Command::PutAttachment(PutAttachment { id, name, content_type, expected, content })
+        }
+        9..12 => Command::DeleteAttachment(DeleteAttachment { id, name, expected }),
+        12 => Command::CopyAttachment(transfer),
+        13 => Command::MoveAttachment(transfer),
+        14 => Command::StageContent {
+            number: None,
+            index: 0,
+            bytes: noise(random, 5_000).as_bytes().into(),
+        },
+        _ => match random.below(4) {
+            0 => Command::GiveUpAllContents,
+            _ => Command::RemoveLeftoverContents,
+        },
+    }
+}
+
+fn spelled_any(random: &mut Random) -> String {
+    let number = random.below(IDS);
+    spelled(random, number)
+}
+
+fn small_content(random: &mut Random) -> NewContent {
+    let bytes: Vec<u8> = match random.below(8) {
+        0 => Vec::new(),
+        1 => vec![b'x'; 9_000],
+        2 => noise(random, 20_000).into_bytes(),
+        kind => vec![kind as u8; 10],
+    };
+    NewContent::Bytes { hash: documents::hash_of(&bytes), bytes: bytes.into() }
 }
 
 fn spelled(random: &mut Random, number: u64) -> String {

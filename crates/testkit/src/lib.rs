@@ -7,7 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `database` | a database for a test, its whole content, short ways to write batches |
-//! | `naive` | the model: a database as simple as can be |
+//! | `naive`, `naive_attachments` | the model: a database as simple as can be |
 //! | `histories` | batches made by dice |
 //! | `bench` | a database and its model side by side |
 //! | `crash` | power cuts in the middle of histories |
@@ -28,6 +28,7 @@ pub mod histories;
 pub mod io_sweep;
 pub mod journal_bytes;
 mod naive;
+mod naive_attachments;
 mod queue_crash;
 pub mod recorded;
 pub mod rot;

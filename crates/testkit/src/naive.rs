@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use commands::{Batch, Command};
 use documents::{ExpectedVersion, RequestedId};
 
-use crate::database::{Content, version};
+use crate::{
+    database::{Content, version},
+    naive_attachments::NaiveAttachments,
+};
 
 const RANGE: i64 = 32;
 
@@ -20,10 +23,11 @@ struct Row {
 /// Documents and tombstones by lower-cased id, names of collections, values of identities.
 #[derive(Clone, Debug, Default)]
 pub struct Naive {
-    last_etag: u64,
+    pub(crate) last_etag: u64,
     rows: BTreeMap<String, Row>,
     collections: Vec<String>,
     identities: BTreeMap<String, i64>,
+    pub(crate) attachments: NaiveAttachments,
 }
 
 /// The batch fails and changes nothing.
@@ -42,6 +46,12 @@ impl Naive {
             if self.apply_command(command, number).is_err() {
                 *self = before;
                 return Err(Refused);
+            }
+        }
+        for id in self.attachments.take_touched() {
+            if let Some(row) = self.rows.get_mut(&id).filter(|row| row.body.is_some()) {
+                self.last_etag += 1;
+                row.etag = self.last_etag;
             }
         }
         Ok(())
@@ -116,7 +126,19 @@ impl Naive {
             Command::ForceRevision { .. }
             | Command::RemoveRevisions { .. }
             | Command::RevertDocument { .. } => Err(Refused),
+            Command::PutAttachment(_)
+            | Command::DeleteAttachment(_)
+            | Command::CopyAttachment(_)
+            | Command::MoveAttachment(_)
+            | Command::StageContent { .. }
+            | Command::GiveUpContent(_)
+            | Command::GiveUpAllContents
+            | Command::RemoveLeftoverContents => self.apply_to_attachments(command),
         }
+    }
+
+    pub(crate) fn is_live(&self, id: &str) -> bool {
+        self.live(id).is_some()
     }
 
     fn live(&self, id: &str) -> Option<&Row> {
@@ -146,6 +168,7 @@ impl Naive {
         let row =
             Row { etag: self.last_etag, id: id.to_owned(), collection, body: Some(json.into()) };
         self.rows.insert(id.to_lowercase(), row);
+        self.attachments.untouch(&id.to_lowercase());
         Ok(())
     }
 
@@ -159,7 +182,9 @@ impl Naive {
         let (id, collection) = (row.id.clone(), row.collection);
         self.last_etag += 1;
         let key = id.to_lowercase();
-        self.rows.insert(key, Row { etag: self.last_etag, id, collection, body: None });
+        let row = Row { etag: self.last_etag, id, collection, body: None };
+        self.attachments.delete_all_of(&key, &mut self.last_etag);
+        self.rows.insert(key, row);
         Ok(())
     }
 
@@ -181,8 +206,12 @@ impl Naive {
 
     /// What a database with this history holds.
     pub fn content(&self) -> Content {
+        let body = |row: &Row| {
+            let body = row.body.as_ref()?;
+            Some(self.attachments.listed_in(&row.id.to_lowercase(), body))
+        };
         let mut log: Vec<_> =
-            self.rows.values().map(|row| (row.etag, row.id.clone(), row.body.clone())).collect();
+            self.rows.values().map(|row| (row.etag, row.id.clone(), body(row))).collect();
         log.sort();
         let count = |collection: usize, is_live: bool| {
             let rows = self.rows.values().filter(|row| row.collection == collection);
@@ -200,6 +229,7 @@ impl Naive {
                 .iter()
                 .map(|(name, value)| (name.clone(), *value))
                 .collect(),
+            attachments: self.attachments.log(),
         }
     }
 }

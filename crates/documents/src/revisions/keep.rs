@@ -109,6 +109,27 @@ impl DocumentWriter<'_> {
         Ok(true)
     }
 
+    /// Keeps the version whose attachments change next, if it was written before revisions were kept:
+    /// later nobody knows what it had.
+    pub(crate) fn keep_before_change(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        if self.touched.contains(id) {
+            return Ok(());
+        }
+        let Some(old) = read::get(self.tx, id)? else { return Ok(()) };
+        let name = &self.collections.numbered(self.tx, old.collection_number())?.name;
+        let rule = self.context.revisions.rule_of(name);
+        let old = read::get(self.tx, id)?;
+        let is_kept = rule.is_some_and(|rule| !rule.is_disabled);
+        let Some(old) = old.filter(|_| is_kept) else { return Ok(()) };
+        if !old.flags().contains(DocumentFlags::HAS_REVISIONS)
+            && revision_by_change_vector(self.tx, old.change_vector())?.is_none()
+        {
+            let row = old.bytes().to_vec();
+            self.keep_unversioned(&row, DocumentFlags::HAS_REVISIONS)?;
+        }
+        Ok(())
+    }
+
     /// Makes a revision of a document's row that was written before revisions were kept.
     fn keep_unversioned(
         &mut self,
@@ -190,6 +211,9 @@ impl DocumentWriter<'_> {
         let etag = self.next_etag()?;
         row::write(&mut self.row, fields, etag, body)?;
         self.tx.table_mut(&REVISIONS).insert_new(&self.row)?;
+        if fields.flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
+            self.copy_attachments_to_revision(fields.lower_id, etag)?;
+        }
         let chain = chain::get(self.tx, fields.lower_id)?;
         let is_deletion = fields.flags.contains(DocumentFlags::DELETE_REVISION);
         let deletion = if is_deletion { etag } else { Etag::ZERO };

@@ -101,6 +101,7 @@ impl DocumentWriter<'_> {
                 if !self.tx.table_mut(&REVISIONS).delete(key)? {
                     return Err(corrupt("a revision that was read cannot be removed"));
                 }
+                self.remove_attachments_of_revision(Etag(row::etag_of_key(key)))?;
                 if row::etag_of_key(key) == old.deletion.0 {
                     new.deletion = Etag::ZERO;
                 }

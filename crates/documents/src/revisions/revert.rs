@@ -1,6 +1,6 @@
 //! Setting a document back to what it was at a time.
 
-use model::{DocumentFlags, DocumentId};
+use model::{DocumentFlags, DocumentId, Etag};
 
 use super::{
     chain,
@@ -29,7 +29,8 @@ pub enum Reversion {
 
 /// What a document has to become.
 enum Target {
-    Body(blittable::BlittableBuf),
+    /// As the revision of that etag has it.
+    Body(blittable::BlittableBuf, Etag),
     Deleted,
 }
 
@@ -74,7 +75,8 @@ impl DocumentWriter<'_> {
     ) -> Result<Reversion, DocumentError> {
         let (any, mark) = (ExpectedVersion::Any, DocumentFlags::REVERTED);
         let is_changed = match target {
-            Target::Body(body) => {
+            Target::Body(body, revision) => {
+                self.restore_attachments_of_revision(id, revision)?;
                 self.put_marked(&RequestedId::Exactly(id.clone()), &any, &body, mark)?;
                 true
             }
@@ -85,5 +87,8 @@ impl DocumentWriter<'_> {
 }
 
 fn target_of(revision: &RevisionRow<'_>) -> Target {
-    if revision.is_deletion() { Target::Deleted } else { Target::Body(revision.body().to_buf()) }
+    if revision.is_deletion() {
+        return Target::Deleted;
+    }
+    Target::Body(revision.body().to_buf(), revision.etag())
 }

@@ -43,6 +43,11 @@ impl FoundRevisions {
         }
     }
 
+    /// The etags of all that were found.
+    pub(crate) fn etags(&self) -> BTreeSet<Etag> {
+        self.rows.keys().map(|key| Etag(row::etag_of_key(key))).collect()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

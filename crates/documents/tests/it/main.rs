@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod attachments;
 mod database;
 mod deleting;
 mod hilo;

@@ -119,14 +119,7 @@ fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec
         Some(CommandResult::DeletedPrefix { deleted, .. }) => {
             write_deleted(id, (*deleted > 0).then_some(Deleted::Prefix), body);
         }
-        Some(
-            CommandResult::HiLoRange(_)
-            | CommandResult::HiLoReturned
-            | CommandResult::Identity(_)
-            | CommandResult::RemovedRevisions(_)
-            | CommandResult::Reverted(_),
-        )
-        | None => body.extend_from_slice(b"{}"),
+        Some(_) | None => body.extend_from_slice(b"{}"),
     }
 }
 

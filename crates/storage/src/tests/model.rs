@@ -350,6 +350,19 @@ fn an_emptied_tree_gives_all_pages_back() {
 }
 
 #[test]
+fn a_table_that_was_emptied_by_its_first_transaction_loses_no_page() {
+    let bench = Bench::new(9);
+    let environment = bench.open();
+    let mut tx = environment.write().expect("writer");
+    let row = row(1, 0, 1, 10);
+    tx.table_mut(&TABLE).insert(&row).expect("insert");
+    let key = (TABLE.primary)(&row).into_owned();
+    assert!(tx.table_mut(&TABLE).delete(&key).expect("delete"));
+    tx.commit().expect("commits");
+    environment.read().check().expect("sound");
+}
+
+#[test]
 fn keys_and_values_have_limits() {
     let bench = Bench::new(7);
     let environment = bench.open();

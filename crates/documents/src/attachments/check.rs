@@ -1,0 +1,139 @@
+//! Whether attachments, contents and documents agree with each other.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use blittable::Value;
+use model::{DocumentFlags, DocumentId, Etag};
+use storage::Transaction;
+
+use super::{
+    content::content,
+    content_hasher::ContentHasher,
+    content_row::{self, ContentNumber},
+    listing::listing,
+    read::{AttachmentLogEntry, attachment_log, by_key, is_referenced},
+    row::{AttachmentRow, Owner},
+    staging::newest_content,
+    tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, hashes, leftovers},
+};
+use crate::{
+    check::demand,
+    error::DocumentError,
+    metadata, read,
+    revisions::{self, schema::REVISIONS},
+    row::DocumentRow,
+};
+
+/// Compares everything that is stored about attachments; gives the number of attachments and that of
+/// contents.
+pub(crate) fn check_attachments(
+    tx: &impl Transaction,
+    last_etag: Etag,
+) -> Result<(u64, u64), DocumentError> {
+    let (mut attachments, mut tombstones) = (0, 0);
+    let mut previous = Etag::ZERO;
+    for entry in attachment_log(tx, Etag::ZERO)? {
+        let entry = entry?;
+        demand(previous < entry.etag(), "the log of attachments is out of order")?;
+        previous = entry.etag();
+        match entry {
+            AttachmentLogEntry::Attachment(row) => {
+                check_attachment(tx, &row)?;
+                attachments += 1;
+            }
+            AttachmentLogEntry::Tombstone(row) => {
+                let key = Owner::Document(row.lower_document_id()).key(row.lower_name());
+                demand(by_key(tx, &key)?.is_none(), "a live attachment has a tombstone")?;
+                demand(row.deleted_etag() < previous, "a tombstone is older than its attachment")?;
+                tombstones += 1;
+            }
+        }
+    }
+    demand(previous <= last_etag, "the log of attachments goes beyond the last etag")?;
+    let rows = tx.table(&ATTACHMENTS).len()?;
+    demand(rows == attachments, "the log of attachments lacks rows")?;
+    demand(rows == tx.tree(&hashes())?.len(), "the hashes of attachments miscount them")?;
+    let rows = tx.table(&ATTACHMENT_TOMBSTONES).len()?;
+    demand(rows == tombstones, "the log of attachments lacks tombstones")?;
+    Ok((attachments, check_contents(tx)?))
+}
+
+/// Whether a document's metadata and flags say what attachments it has.
+pub(crate) fn check_listing(
+    tx: &impl Transaction,
+    document: &DocumentRow<'_>,
+) -> Result<(), DocumentError> {
+    let list = listing(tx, document.lower_id())?;
+    let is_flagged = document.flags().contains(DocumentFlags::HAS_ATTACHMENTS);
+    demand(is_flagged == list.is_some(), "a document's flags are wrong about its attachments")?;
+    let metadata = document.body().root().get_object(metadata::METADATA)?;
+    let listed = match metadata {
+        Some(metadata) => metadata.get(metadata::ATTACHMENTS)?,
+        None => None,
+    };
+    let expected = list.as_ref().map(|list| list.as_view());
+    let expected = match &expected {
+        Some(list) => list.root().get(metadata::ATTACHMENTS)?,
+        None => None,
+    };
+    let agrees = match (listed, expected) {
+        (None, None) => true,
+        (Some(listed), Some(expected)) => blittable::equal(&listed, &expected)?,
+        (Some(Value::Null), None) | (Some(_), None) | (None, Some(_)) => false,
+    };
+    demand(agrees, "a document's metadata is wrong about its attachments")
+}
+
+fn check_attachment(tx: &impl Transaction, row: &AttachmentRow<'_>) -> Result<(), DocumentError> {
+    let found = by_key(tx, row.primary_key())?;
+    let found = found.map(|found| found.etag());
+    demand(found == Some(row.etag()), "the key of an attachment leads elsewhere")?;
+    let found = content(tx, &row.hash())?;
+    let bytes = found.map(|content| content.bytes());
+    demand(bytes == Some(row.content_bytes()), "the content of an attachment is missing")?;
+    let has_owner = match row.owner()? {
+        Owner::Document(lower_id) => read::get(tx, &DocumentId::new(lower_id)?)?.is_some(),
+        Owner::Revision(etag) => {
+            let log = revisions::schema::log();
+            let mut revisions = tx.table(&REVISIONS).fixed_range(&log, etag.0)?;
+            revisions.next().transpose()?.is_some_and(|(found, _)| found == etag.0)
+        }
+    };
+    demand(has_owner, "an attachment has no document or revision")
+}
+
+/// Compares contents with chunks, references and hashes; gives the number of contents.
+fn check_contents(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    let newest = newest_content(tx)?;
+    // How many chunks each number may have; those of leftovers are not known.
+    let mut chunks: BTreeMap<ContentNumber, Option<u64>> = BTreeMap::new();
+    for entry in tx.fixed_tree(&leftovers())?.range(0)? {
+        chunks.insert(ContentNumber(entry?.0), None);
+    }
+    let mut contents = 0;
+    for entry in tx.table(&CONTENTS).range(Bound::Unbounded)? {
+        let record = content_row::read(entry?.1)?;
+        demand(is_referenced(tx, &record.hash)?, "nobody refers to a content")?;
+        demand(record.number.0 <= newest, "a content has a number that was not given")?;
+        let other = chunks.insert(record.number, Some(record.chunks()));
+        demand(other.is_none(), "two contents share a number, or one is also a leftover")?;
+        let mut hasher = ContentHasher::default();
+        let known = content(tx, &record.hash)?;
+        let known = known.ok_or(DocumentError::Corrupt { detail: "a content is not found" })?;
+        for index in 0..record.chunks() {
+            hasher.update(known.chunk(tx, index)?);
+        }
+        demand(hasher.finish() == record.hash, "a content has another hash")?;
+        contents += 1;
+    }
+    for entry in tx.tree(&CONTENT_CHUNKS.primary_tree())?.range(Bound::Unbounded)? {
+        let (number, index) = content_row::read_chunk_key(&entry?.0)?;
+        let is_known = match chunks.get(&number) {
+            Some(Some(chunks)) => u64::from(index) < *chunks,
+            Some(None) => true,
+            None => false,
+        };
+        demand(is_known, "a chunk belongs to no content")?;
+    }
+    Ok(contents)
+}

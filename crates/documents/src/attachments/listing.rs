@@ -1,0 +1,36 @@
+//! `@attachments`: the list of a document's attachments as its metadata shows it.
+
+use blittable::{BlittableBuf, ObjectBuilder};
+use storage::Transaction;
+
+use super::{read::of_owner, row::Owner};
+use crate::{
+    error::DocumentError,
+    metadata::{ATTACHMENTS, build_error},
+};
+
+/// An object with nothing but the list, under its name in metadata; `None` when there is no attachment.
+pub(crate) fn listing(
+    tx: &impl Transaction,
+    lower_id: &str,
+) -> Result<Option<BlittableBuf>, DocumentError> {
+    let mut rows = of_owner(tx, Owner::Document(lower_id))?.peekable();
+    if rows.peek().is_none() {
+        return Ok(None);
+    }
+    let mut builder = ObjectBuilder::new();
+    builder.begin_array(ATTACHMENTS);
+    for row in rows {
+        let row = row?;
+        let bytes = i64::try_from(row.content_bytes()).unwrap_or(i64::MAX);
+        builder
+            .push_object()
+            .put("Name", row.name())
+            .put("Hash", row.hash().to_string().as_str())
+            .put("ContentType", row.content_type())
+            .put("Size", bytes)
+            .end();
+    }
+    builder.end();
+    builder.finish().map(Some).map_err(build_error)
+}

@@ -1,0 +1,58 @@
+//! Attachments: named contents of documents and of their revisions.
+//!
+//! An attachment is a row: whose it is, its name, its type, and the hash of its content. Contents are
+//! kept once, however many attachments have them, in chunks; the last attachment that goes takes its
+//! content with it. A large content is written in transactions of its own before anybody refers to it;
+//! until then it is *staged*, and what is staged when a database is opened belongs to nobody.
+//!
+//! Invariants: every row's content is there and whole; every content is referred to by a row, staged, or
+//! being removed; the metadata of a live document names exactly the attachments it has.
+//!
+//! | file | what |
+//! |---|---|
+//! | `row`, `content_row` | what is on disk, byte by byte |
+//! | `tables` | the tables and trees, drawn |
+//! | `content_hasher` | the hash of a content that comes in pieces |
+//! | `read` | attachments of a document or revision, their log, counts |
+//! | `content` | a content, chunk by chunk |
+//! | `write`, `requests` | putting, deleting, copying, moving |
+//! | `of_revision` | attachments that revisions hold |
+//! | `staging` | contents before and after anybody refers to them |
+//! | `listing` | `@attachments` in the metadata of documents |
+//! | `check`, `salvage` | whether all of this agrees; rebuilding it |
+
+mod check;
+mod content;
+mod content_hasher;
+mod content_row;
+mod listing;
+mod of_revision;
+mod read;
+mod requests;
+mod row;
+mod salvage;
+mod staging;
+mod tables;
+mod write;
+
+pub use content::{Content, content};
+pub use content_hasher::{ContentHasher, hash_of};
+pub use content_row::{CONTENT_CHUNK_BYTES, ContentNumber};
+pub use read::{
+    AttachmentCounts, AttachmentLogEntry, attachment, attachment_counts, attachment_log,
+    attachments_of, attachments_of_revision, references_of,
+};
+pub use requests::{
+    AttachmentTransfer, CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment,
+    NewContent, PutAttachment, StoredAttachment,
+};
+pub use row::{AttachmentRow, AttachmentTombstoneRow};
+pub use staging::has_leftover_contents;
+
+pub(crate) use check::{check_attachments, check_listing};
+pub(crate) use listing::listing;
+pub(crate) use row::Owner;
+pub(crate) use salvage::GatheredAttachments;
+pub(crate) use staging::Leftovers;
+pub(crate) use tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, leftovers};
+pub(crate) use write::TouchedDocuments;

@@ -1,0 +1,180 @@
+//! Reading attachments: one, those of a document or revision, their log, how many there are.
+
+use std::ops::Bound;
+
+use model::{AttachmentName, ContentHash, DocumentId, Etag};
+use storage::{Transaction, TreeName};
+
+use super::{
+    row::{self, AttachmentRow, AttachmentTombstoneRow, Owner},
+    tables::{self, ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENTS},
+};
+use crate::error::DocumentError;
+
+/// How many attachments a database has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AttachmentCounts {
+    /// Of documents and revisions.
+    pub attachments: u64,
+    /// Different contents.
+    pub contents: u64,
+}
+
+/// One entry of the log of attachments.
+#[derive(Clone, Copy)]
+pub enum AttachmentLogEntry<'t> {
+    /// An attachment, where it was last put.
+    Attachment(AttachmentRow<'t>),
+    /// A deletion.
+    Tombstone(AttachmentTombstoneRow<'t>),
+}
+
+impl AttachmentLogEntry<'_> {
+    /// The position in the log.
+    pub fn etag(&self) -> Etag {
+        match self {
+            Self::Attachment(row) => row.etag(),
+            Self::Tombstone(row) => row.etag(),
+        }
+    }
+}
+
+/// An attachment of a document.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn attachment<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+    name: &AttachmentName,
+) -> Result<Option<AttachmentRow<'t>>, DocumentError> {
+    by_key(tx, &Owner::Document(id.lower_cased()).key(name.lower_cased()))
+}
+
+pub(super) fn by_key<'t>(
+    tx: &'t impl Transaction,
+    key: &[u8],
+) -> Result<Option<AttachmentRow<'t>>, DocumentError> {
+    match tx.table(&ATTACHMENTS).get(key)? {
+        Some((_, bytes)) => row::read(bytes).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The attachments of a document in the order of their lower-cased names.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn attachments_of<'t, T: Transaction>(
+    tx: &'t T,
+    id: &DocumentId,
+) -> Result<
+    impl Iterator<Item = Result<AttachmentRow<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    of_owner(tx, Owner::Document(id.lower_cased()))
+}
+
+/// The attachments that the revision of that etag holds, in the order of their lower-cased names.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn attachments_of_revision<'t, T: Transaction>(
+    tx: &'t T,
+    revision: Etag,
+) -> Result<
+    impl Iterator<Item = Result<AttachmentRow<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    of_owner(tx, Owner::Revision(revision))
+}
+
+pub(super) fn of_owner<'t, T: Transaction>(
+    tx: &'t T,
+    owner: Owner<'_>,
+) -> Result<
+    impl Iterator<Item = Result<AttachmentRow<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    let prefix = owner.prefix();
+    let rows = tx.table(&ATTACHMENTS).range(Bound::Included(&prefix))?;
+    let mut is_done = false;
+    Ok(rows.map_while(move |entry| match entry {
+        _ if is_done => None,
+        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read(bytes)),
+        Err(error) => {
+            is_done = true;
+            Some(Err(error.into()))
+        }
+    }))
+}
+
+/// How many attachments have that content.
+///
+/// # Errors
+/// Those of the storage.
+pub fn references_of(tx: &impl Transaction, hash: &ContentHash) -> Result<u64, DocumentError> {
+    let mut count = 0;
+    for entry in tx.tree(&tables::hashes())?.range(Bound::Included(&hash.0))? {
+        if !entry?.0.starts_with(&hash.0) {
+            break;
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Whether any attachment has that content.
+pub(super) fn is_referenced(
+    tx: &impl Transaction,
+    hash: &ContentHash,
+) -> Result<bool, DocumentError> {
+    let first = tx.tree(&tables::hashes())?.range(Bound::Included(&hash.0))?.next().transpose()?;
+    Ok(first.is_some_and(|(key, _)| key.starts_with(&hash.0)))
+}
+
+/// How many attachments and contents there are.
+///
+/// # Errors
+/// Those of the storage.
+pub fn attachment_counts(tx: &impl Transaction) -> Result<AttachmentCounts, DocumentError> {
+    let attachments = tx.table(&ATTACHMENTS).len()?;
+    Ok(AttachmentCounts { attachments, contents: tx.table(&CONTENTS).len()? })
+}
+
+/// The log of attachments after an etag, deletions included, in one order.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn attachment_log<'t, T: Transaction>(
+    tx: &'t T,
+    after: Etag,
+) -> Result<
+    impl Iterator<Item = Result<AttachmentLogEntry<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    // No change has the last of all etags, so nothing is missed behind it.
+    let from = after.next().map_or(u64::MAX, |etag| etag.0);
+    let log = |tree: TreeName, schema| tx.table(schema).fixed_range(&tree, from);
+    let mut put = log(tables::log(), &ATTACHMENTS)?.peekable();
+    let mut deleted = log(tables::tombstone_log(), &ATTACHMENT_TOMBSTONES)?.peekable();
+    Ok(std::iter::from_fn(move || {
+        let position = |entry: Option<&storage::RowBy<'t, u64>>| match entry {
+            Some(Ok((etag, _))) => Some(*etag),
+            Some(Err(_)) => Some(0),
+            None => None,
+        };
+        let is_put = match (position(put.peek()), position(deleted.peek())) {
+            (Some(put), Some(deleted)) => put < deleted,
+            (put, _) => put.is_some(),
+        };
+        let next = if is_put { put.next() } else { deleted.next() };
+        next.map(|entry| {
+            let (_, bytes) = entry?;
+            Ok(match is_put {
+                true => AttachmentLogEntry::Attachment(row::read(bytes)?),
+                false => AttachmentLogEntry::Tombstone(row::read_tombstone(bytes)?),
+            })
+        })
+    }))
+}

@@ -1,0 +1,137 @@
+//! What a caller asks for attachments, and what it is told.
+
+use std::sync::Arc;
+
+use model::{AttachmentName, ChangeVector, ContentHash, DocumentId, Etag};
+
+use super::content_row::ContentNumber;
+use crate::requests::ExpectedVersion;
+
+/// The content of an attachment that is put.
+#[derive(Clone, Debug)]
+pub enum NewContent {
+    /// All of it, for what is small.
+    Bytes {
+        /// The bytes.
+        bytes: Arc<[u8]>,
+        /// Their hash.
+        hash: ContentHash,
+    },
+    /// It was staged.
+    Staged {
+        /// Under this number.
+        number: ContentNumber,
+        /// So many bytes.
+        bytes: u64,
+        /// With this hash.
+        hash: ContentHash,
+    },
+}
+
+impl NewContent {
+    /// The hash of the content.
+    pub fn hash(&self) -> &ContentHash {
+        match self {
+            Self::Bytes { hash, .. } | Self::Staged { hash, .. } => hash,
+        }
+    }
+
+    /// How long the content is.
+    pub fn content_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes { bytes, .. } => bytes.len() as u64,
+            Self::Staged { bytes, .. } => *bytes,
+        }
+    }
+}
+
+/// An attachment to put.
+#[derive(Clone, Debug)]
+pub struct PutAttachment {
+    /// The document, which must be there.
+    pub id: DocumentId,
+    /// Its name; one of the same name is replaced.
+    pub name: AttachmentName,
+    /// The type of the content; may be empty.
+    pub content_type: String,
+    /// What must be there before.
+    pub expected: ExpectedVersion,
+    /// The content.
+    pub content: NewContent,
+}
+
+/// An attachment to delete.
+#[derive(Clone, Debug)]
+pub struct DeleteAttachment {
+    /// The document.
+    pub id: DocumentId,
+    /// Its name.
+    pub name: AttachmentName,
+    /// What must be there before.
+    pub expected: ExpectedVersion,
+}
+
+/// An attachment to copy or to move.
+#[derive(Clone, Debug)]
+pub struct AttachmentTransfer {
+    /// The document that has it.
+    pub id: DocumentId,
+    /// Its name there.
+    pub name: AttachmentName,
+    /// The document that gets it, which must be there.
+    pub destination_id: DocumentId,
+    /// Its name there, which must be free.
+    pub destination_name: AttachmentName,
+    /// For a move: what must be there before.
+    pub expected: ExpectedVersion,
+}
+
+/// What became of an attachment that was put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredAttachment {
+    /// The document, as the request writes its id.
+    pub id: DocumentId,
+    /// Its name.
+    pub name: AttachmentName,
+    /// The type of the content.
+    pub content_type: String,
+    /// What identifies the content.
+    pub hash: ContentHash,
+    /// How long the content is.
+    pub content_bytes: u64,
+    /// The position in the log of attachments.
+    pub etag: Etag,
+    /// Its version.
+    pub change_vector: ChangeVector,
+    /// The version of the document after the batch; absent when the document is gone by then.
+    pub document_change_vector: Option<ChangeVector>,
+}
+
+/// What became of a deletion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedAttachment {
+    /// The document, as the request writes its id.
+    pub id: DocumentId,
+    /// The name of the request.
+    pub name: AttachmentName,
+    /// Whether there was such an attachment.
+    pub deleted: bool,
+    /// The version of the document after the batch; absent when there is no document.
+    pub document_change_vector: Option<ChangeVector>,
+}
+
+/// What became of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedAttachment {
+    /// The attachment that was made.
+    pub stored: StoredAttachment,
+}
+
+/// What became of a move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedAttachment {
+    /// The attachment that was made.
+    pub stored: StoredAttachment,
+    /// The one that is gone.
+    pub deleted: DeletedAttachment,
+}

@@ -1,0 +1,199 @@
+//! Attachments of a damaged database: which can be rebuilt whole.
+//!
+//! An attachment survives when its row, the row of its content and every chunk were found. Contents that
+//! nobody refers to are left behind, staged ones too. The metadata of documents is made to agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{ChangeVector, ContentHash, DocumentFlags, Etag};
+use storage::{BulkWriter, RowId, Salvage};
+
+use super::{
+    content_row::{self, ContentNumber, ContentRecord, chunk_key},
+    listing::listing,
+    row::{self, Owner},
+    tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, NEWEST_CONTENT},
+};
+use crate::{
+    error::DocumentError,
+    metadata,
+    row::{self as document_row, AnyRow, RowFields},
+    schema::meta,
+};
+
+struct NewestRow {
+    etag: u64,
+    place: RowId,
+    /// Absent for a tombstone.
+    hash: Option<ContentHash>,
+}
+
+/// What the scan of a damaged database found of its attachments.
+#[derive(Default)]
+pub(crate) struct GatheredAttachments {
+    /// By primary key.
+    rows: BTreeMap<Box<[u8]>, NewestRow>,
+    contents: BTreeMap<ContentHash, (ContentRecord, RowId)>,
+    chunks: BTreeMap<(ContentNumber, u32), RowId>,
+}
+
+/// What of them was rebuilt.
+#[derive(Default)]
+pub(crate) struct SalvagedAttachments {
+    pub(crate) attachments: u64,
+    /// Primary keys of those of which something is missing.
+    pub(crate) lost: Vec<Box<[u8]>>,
+    pub(crate) last_etag: Etag,
+    pub(crate) change_vector: ChangeVector,
+}
+
+impl GatheredAttachments {
+    /// Takes a row that was found, if it is one of an attachment or content.
+    pub(crate) fn row(&mut self, place: RowId, bytes: &[u8]) {
+        if let Ok(found) = row::read(bytes) {
+            self.keep(found.primary_key(), found.etag().0, place, Some(found.hash()));
+        } else if row::read_tombstone(bytes).is_ok() {
+            self.keep(row::tombstone_key_of(bytes), row::etag_of(bytes), place, None);
+        } else if let Ok(record) = content_row::read(bytes) {
+            // A content that was dropped and put again has a newer number.
+            let known = self.contents.get(&record.hash).map(|(known, _)| known.number);
+            if known.is_none_or(|known| known < record.number) {
+                self.contents.insert(record.hash, (record, place));
+            }
+        } else if let Ok((number, index, _)) = content_row::read_chunk(bytes) {
+            self.chunks.insert((number, index), place);
+        }
+    }
+
+    fn keep(&mut self, key: &[u8], etag: u64, place: RowId, hash: Option<ContentHash>) {
+        let newest = NewestRow { etag, place, hash };
+        match self.rows.get_mut(key) {
+            Some(known) if etag <= known.etag => {}
+            Some(known) => *known = newest,
+            None => {
+                self.rows.insert(key.into(), newest);
+            }
+        }
+    }
+
+    fn is_whole(&self, record: &ContentRecord) -> bool {
+        (0..record.chunks()).all(|index| {
+            u32::try_from(index)
+                .is_ok_and(|index| self.chunks.contains_key(&(record.number, index)))
+        })
+    }
+
+    /// Copies what is whole and has an owner among the documents and revisions that were found.
+    pub(crate) fn rebuild(
+        &self,
+        salvage: &Salvage,
+        writer: &mut BulkWriter<'_>,
+        is_there: &dyn Fn(Owner<'_>) -> bool,
+    ) -> Result<SalvagedAttachments, DocumentError> {
+        let mut salvaged = SalvagedAttachments::default();
+        let mut copied = BTreeSet::new();
+        let mut broken = BTreeSet::new();
+        for (key, newest) in &self.rows {
+            let Some(bytes) = salvage.row(newest.place) else {
+                salvaged.lost.push(key.clone());
+                continue;
+            };
+            let Some(hash) = newest.hash else {
+                note_version(&mut salvaged, newest.etag, tombstone_version(&bytes));
+                writer.transaction()?.table_mut(&ATTACHMENT_TOMBSTONES).insert(&bytes)?;
+                continue;
+            };
+            let found = row::read(&bytes)?;
+            note_version(&mut salvaged, newest.etag, Some(found.change_vector()));
+            let has_owner = is_there(found.owner()?);
+            if !copied.contains(&hash) && has_owner && !broken.contains(&hash) {
+                let is_copied = self.copy_content(salvage, writer, &hash)?;
+                if is_copied { &mut copied } else { &mut broken }.insert(hash);
+            }
+            if !has_owner || broken.contains(&hash) {
+                salvaged.lost.push(key.clone());
+                continue;
+            }
+            writer.transaction()?.table_mut(&ATTACHMENTS).insert(&bytes)?;
+            salvaged.attachments += 1;
+        }
+        let newest = self.contents.values().map(|(record, _)| record.number);
+        let newest = newest.chain(self.chunks.keys().map(|(number, _)| *number)).max();
+        if let Some(ContentNumber(newest)) = newest {
+            let mut tree = writer.transaction()?.tree_mut(&meta())?;
+            tree.put(NEWEST_CONTENT, &newest.to_le_bytes())?;
+        }
+        Ok(salvaged)
+    }
+
+    /// Whether the content was whole and is copied.
+    fn copy_content(
+        &self,
+        salvage: &Salvage,
+        writer: &mut BulkWriter<'_>,
+        hash: &ContentHash,
+    ) -> Result<bool, DocumentError> {
+        let Some((record, place)) = self.contents.get(hash) else { return Ok(false) };
+        if !self.is_whole(record) {
+            return Ok(false);
+        }
+        let Some(content) = salvage.row(*place) else { return Ok(false) };
+        for index in 0..record.chunks() {
+            let index = u32::try_from(index).unwrap_or(u32::MAX);
+            let place = self.chunks.get(&(record.number, index));
+            let Some(chunk) = place.and_then(|place| salvage.row(*place)) else {
+                // The chunks that were copied already belong to nobody.
+                for index in 0..index {
+                    let key = chunk_key(record.number, index);
+                    writer.transaction()?.table_mut(&CONTENT_CHUNKS).delete(&key)?;
+                }
+                return Ok(false);
+            };
+            writer.transaction()?.table_mut(&CONTENT_CHUNKS).insert(&chunk)?;
+        }
+        writer.transaction()?.table_mut(&CONTENTS).insert(&content)?;
+        Ok(true)
+    }
+
+    /// The row of a document whose metadata and flags name the attachments that were rebuilt; `None`
+    /// when they do already.
+    pub(crate) fn corrected(
+        writer: &mut BulkWriter<'_>,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>, DocumentError> {
+        let AnyRow::Document(document) = document_row::read(bytes)? else { return Ok(None) };
+        let list = listing(writer.transaction()?, document.lower_id())?;
+        let flags = document.flags();
+        if list.is_none() && !flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
+            return Ok(None);
+        }
+        let body = metadata::with_attachments(&document.body(), list.as_ref())?;
+        let flags = match list {
+            Some(_) => flags | DocumentFlags::HAS_ATTACHMENTS,
+            None => flags.without(DocumentFlags::HAS_ATTACHMENTS),
+        };
+        let fields = RowFields {
+            lower_id: document.lower_id(),
+            id: document.id(),
+            change_vector: document.change_vector(),
+            flags,
+            collection_number: document.collection_number(),
+            etag: document.etag(),
+            last_modified_ticks: document.last_modified_ticks(),
+        };
+        let mut row = Vec::new();
+        document_row::write_document(&mut row, &fields, body.as_bytes())?;
+        Ok(Some(row))
+    }
+}
+
+fn tombstone_version(bytes: &[u8]) -> Option<&str> {
+    row::read_tombstone(bytes).ok().map(|row| row.change_vector())
+}
+
+fn note_version(salvaged: &mut SalvagedAttachments, etag: u64, version: Option<&str>) {
+    salvaged.last_etag = salvaged.last_etag.max(Etag(etag));
+    if let Some(version) = version.and_then(|version| version.parse().ok()) {
+        salvaged.change_vector = salvaged.change_vector.merge(&version);
+    }
+}

@@ -1,0 +1,367 @@
+//! Putting, deleting, copying and moving attachments.
+//!
+//! Every change of an attachment touches its document: at the end of the batch each touched document is
+//! stored anew, once, with the list of what it has then.
+
+use std::collections::HashSet;
+
+use model::{AttachmentName, ChangeVector, ContentHash, DocumentFlags, DocumentId, Etag};
+
+use super::{
+    listing::listing,
+    read::{attachment, of_owner},
+    requests::{
+        AttachmentTransfer, CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment,
+        NewContent, PutAttachment, StoredAttachment,
+    },
+    row::{self, AttachmentFields, AttachmentRow, Owner},
+    tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS},
+};
+use crate::{
+    DocumentWriter,
+    error::DocumentError,
+    metadata, read,
+    requests::ExpectedVersion,
+    revisions::keep::NewVersion,
+    write::{VIOLATION, corrupt},
+};
+
+/// The longest type of a content, in bytes.
+const CONTENT_TYPE_BYTES_MAX: usize = 4096;
+
+/// The documents whose attachments a batch has changed so far, in the order of their first change.
+#[derive(Default)]
+pub(crate) struct TouchedDocuments {
+    in_order: Vec<DocumentId>,
+    known: HashSet<DocumentId>,
+}
+
+impl TouchedDocuments {
+    pub(super) fn add(&mut self, id: &DocumentId) {
+        if self.known.insert(id.clone()) {
+            self.in_order.push(id.clone());
+        }
+    }
+
+    pub(crate) fn contains(&self, id: &DocumentId) -> bool {
+        !self.known.is_empty() && self.known.contains(id)
+    }
+
+    /// The document tells of its attachments again.
+    pub(crate) fn remove(&mut self, id: &DocumentId) {
+        if self.known.remove(id) {
+            self.in_order.retain(|touched| touched != id);
+        }
+    }
+}
+
+/// What the row of a new attachment says beside whose it is.
+pub(super) struct NewAttachment<'a> {
+    pub(super) content_type: &'a str,
+    pub(super) hash: ContentHash,
+    pub(super) content_bytes: u64,
+}
+
+impl DocumentWriter<'_> {
+    /// Stores an attachment of a document that is there, replacing one of the same name.
+    ///
+    /// # Errors
+    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// back then.
+    pub fn put_attachment(
+        &mut self,
+        put: &PutAttachment,
+    ) -> Result<StoredAttachment, DocumentError> {
+        if put.content_type.len() > CONTENT_TYPE_BYTES_MAX {
+            return Err(DocumentError::InvalidAttachment {
+                message: format!(
+                    "The content type of an attachment may have {CONTENT_TYPE_BYTES_MAX} bytes, and \
+                     this one has {}",
+                    put.content_type.len()
+                ),
+            });
+        }
+        let new = NewAttachment {
+            content_type: &put.content_type,
+            hash: *put.content.hash(),
+            content_bytes: put.content.content_bytes(),
+        };
+        self.store_attachment(&put.id, &put.name, &put.expected, &new, Some(&put.content))
+    }
+
+    /// Deletes an attachment; a missing one is no error unless a version is expected.
+    ///
+    /// # Errors
+    /// [`DocumentError::Concurrency`]; those of the storage. The transaction has to be rolled back
+    /// then.
+    pub fn delete_attachment(
+        &mut self,
+        delete: &DeleteAttachment,
+    ) -> Result<DeletedAttachment, DocumentError> {
+        let DeleteAttachment { id, name, .. } = delete;
+        let found = attachment(self.transaction(), id, name)?;
+        check_delete(delete, found.as_ref())?;
+        let found = found.map(|row| (row.etag(), row.hash()));
+        let deleted = found.is_some();
+        if let Some((etag, hash)) = found {
+            self.keep_before_change(id)?;
+            self.remove_attachment(id.lower_cased(), name.lower_cased(), etag, &hash)?;
+            self.touched.add(id);
+        }
+        let (id, name) = (id.clone(), name.clone());
+        Ok(DeletedAttachment { id, name, deleted, document_change_vector: None })
+    }
+
+    /// Gives another document, or the same under another name, the attachment, too.
+    ///
+    /// # Errors
+    /// As for a put, and [`DocumentError::AttachmentMissing`].
+    pub fn copy_attachment(
+        &mut self,
+        transfer: &AttachmentTransfer,
+    ) -> Result<CopiedAttachment, DocumentError> {
+        let AttachmentTransfer { id, name, destination_id, destination_name, .. } = transfer;
+        let source = attachment(self.transaction(), id, name)?;
+        let source = source.ok_or_else(|| missing(id, name))?;
+        let content_type = source.content_type().to_owned();
+        let new = NewAttachment {
+            content_type: &content_type,
+            hash: source.hash(),
+            content_bytes: source.content_bytes(),
+        };
+        let expected = ExpectedVersion::New;
+        let stored =
+            self.store_attachment(destination_id, destination_name, &expected, &new, None)?;
+        Ok(CopiedAttachment { stored })
+    }
+
+    /// Gives the attachment to another document, or another name.
+    ///
+    /// # Errors
+    /// As for a copy and a deletion.
+    pub fn move_attachment(
+        &mut self,
+        transfer: &AttachmentTransfer,
+    ) -> Result<MovedAttachment, DocumentError> {
+        // The document that loses it is stored anew before the one that gets it, as in the protocol.
+        let AttachmentTransfer { id, name, expected, .. } = transfer;
+        if attachment(self.transaction(), id, name)?.is_some() {
+            self.touched.add(id);
+        }
+        let CopiedAttachment { stored } = self.copy_attachment(transfer)?;
+        let delete =
+            DeleteAttachment { id: id.clone(), name: name.clone(), expected: expected.clone() };
+        let deleted = self.delete_attachment(&delete)?;
+        Ok(MovedAttachment { stored, deleted })
+    }
+
+    /// Deletes all attachments of a document that is being deleted.
+    pub(crate) fn delete_attachments_of(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        let rows = of_owner(self.transaction(), Owner::Document(id.lower_cased()))?;
+        let rows =
+            rows.map(|row| row.map(|row| (row.lower_name().to_owned(), row.etag(), row.hash())));
+        for (lower_name, etag, hash) in rows.collect::<Result<Vec<_>, DocumentError>>()? {
+            self.remove_attachment(id.lower_cased(), &lower_name, etag, &hash)?;
+        }
+        Ok(())
+    }
+
+    /// Stores every touched document anew, with the attachments it has now.
+    pub(crate) fn list_attachments_in_documents(&mut self) -> Result<(), DocumentError> {
+        for id in std::mem::take(&mut self.touched).in_order {
+            self.list_attachments_in(&id)?;
+        }
+        Ok(())
+    }
+
+    fn list_attachments_in(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
+        let list = listing(self.transaction(), id.lower_cased())?;
+        let body = metadata::with_attachments(&document.body(), list.as_ref())?;
+        let flags = match list {
+            Some(_) => document.flags() | DocumentFlags::HAS_ATTACHMENTS,
+            None => document.flags().without(DocumentFlags::HAS_ATTACHMENTS),
+        };
+        let (id, number) = (DocumentId::new(document.id())?, document.collection_number());
+        self.collections.count(self.tx, number, 0, 0)?;
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let new = NewVersion {
+            id: &id,
+            change_vector: change_vector.as_str(),
+            collection: &collection,
+            collection_number: number,
+            flags,
+            body: body.as_view(),
+            is_new: false,
+        };
+        let flags = self.revise_put(&new)?;
+        self.store_version(&new, flags, etag)
+    }
+
+    /// The version of a document as it is now.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn version_of(&self, id: &DocumentId) -> Result<Option<ChangeVector>, DocumentError> {
+        let Some(document) = read::get(self.transaction(), id)? else { return Ok(None) };
+        let version = document.change_vector().parse();
+        version.map(Some).map_err(|_| corrupt("a document has an impossible change vector"))
+    }
+
+    fn store_attachment(
+        &mut self,
+        id: &DocumentId,
+        name: &AttachmentName,
+        expected: &ExpectedVersion,
+        new: &NewAttachment<'_>,
+        content: Option<&NewContent>,
+    ) -> Result<StoredAttachment, DocumentError> {
+        if read::get(self.transaction(), id)?.is_none() {
+            return Err(DocumentError::DocumentMissing {
+                message: format!(
+                    "Document 'Cannot put attachment {name} on a non existent document '{id}'.' \
+                     does not exist."
+                ),
+            });
+        }
+        let replaced = attachment(self.transaction(), id, name)?;
+        check_put(id, name, expected, replaced.as_ref())?;
+        let replaced = replaced.map(|row| row.hash());
+        self.keep_before_change(id)?;
+        if let Some(content) = content {
+            self.link(content)?;
+        }
+        self.write_attachment(id, name, new, replaced)
+    }
+
+    /// Writes the row of an attachment whose content is there, in the place of one that had the content
+    /// `replaced`.
+    pub(super) fn write_attachment(
+        &mut self,
+        id: &DocumentId,
+        name: &AttachmentName,
+        new: &NewAttachment<'_>,
+        replaced: Option<ContentHash>,
+    ) -> Result<StoredAttachment, DocumentError> {
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let row = row::write(&AttachmentFields {
+            owner: Owner::Document(id.lower_cased()),
+            lower_name: name.lower_cased(),
+            name: name.as_str(),
+            content_type: new.content_type,
+            change_vector: change_vector.as_str(),
+            etag,
+            content_bytes: new.content_bytes,
+            hash: new.hash,
+        })?;
+        self.tx.table_mut(&ATTACHMENTS).insert(&row)?;
+        match replaced {
+            Some(replaced) if replaced != new.hash => self.release(&replaced)?,
+            Some(_) => {}
+            None => {
+                let key = Owner::Document(id.lower_cased()).key(name.lower_cased());
+                self.tx.table_mut(&ATTACHMENT_TOMBSTONES).delete(&key)?;
+            }
+        }
+        self.touched.add(id);
+        Ok(StoredAttachment {
+            id: id.clone(),
+            name: name.clone(),
+            content_type: new.content_type.to_owned(),
+            hash: new.hash,
+            content_bytes: new.content_bytes,
+            etag,
+            change_vector,
+            document_change_vector: None,
+        })
+    }
+
+    /// Replaces an attachment by its tombstone.
+    pub(super) fn remove_attachment(
+        &mut self,
+        lower_id: &str,
+        lower_name: &str,
+        deleted: Etag,
+        hash: &ContentHash,
+    ) -> Result<(), DocumentError> {
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let now = self.now_ticks();
+        let version = change_vector.as_str();
+        let tombstone = row::write_tombstone(lower_id, lower_name, version, (deleted, etag), now)?;
+        self.tx.table_mut(&ATTACHMENT_TOMBSTONES).insert(&tombstone)?;
+        let key = Owner::Document(lower_id).key(lower_name);
+        if !self.tx.table_mut(&ATTACHMENTS).delete(&key)? {
+            return Err(corrupt("an attachment that was read cannot be removed"));
+        }
+        self.release(hash)
+    }
+}
+
+fn check_put(
+    id: &DocumentId,
+    name: &AttachmentName,
+    expected: &ExpectedVersion,
+    found: Option<&AttachmentRow<'_>>,
+) -> Result<(), DocumentError> {
+    let Some(wanted) = expected.as_text() else { return Ok(()) };
+    let actual = found.map(|row| row.change_vector());
+    if actual.unwrap_or_default() == wanted {
+        return Ok(());
+    }
+    let message = match (actual, wanted) {
+        (None, wanted) => format!(
+            "Attachment {name} of '{id}' does not exist, but Put was called with change vector \
+             '{wanted}'. {VIOLATION}"
+        ),
+        (Some(actual), "") => format!(
+            "Attachment {name} of '{id}' has change vector {actual}, but Put was called with \
+             expecting new document. {VIOLATION}"
+        ),
+        (Some(actual), wanted) => format!(
+            "Attachment {name} of '{id}' has change vector {actual}, but Put was called with change \
+             vector {wanted}. {VIOLATION}"
+        ),
+    };
+    Err(DocumentError::Concurrency {
+        id: Some(id.to_string()),
+        expected: Some(wanted.to_owned()),
+        actual: actual.map(str::to_owned),
+        message,
+    })
+}
+
+fn check_delete(
+    delete: &DeleteAttachment,
+    found: Option<&AttachmentRow<'_>>,
+) -> Result<(), DocumentError> {
+    let DeleteAttachment { id, name, expected } = delete;
+    let Some(wanted) = expected.as_text() else { return Ok(()) };
+    let actual = found.map(|row| row.change_vector());
+    let message = match actual {
+        Some(actual) if actual == wanted => return Ok(()),
+        Some(actual) => format!(
+            "Attachment {name} of '{id}' has change vector '{actual}', but Delete was called with \
+             change vector '{wanted}'. {VIOLATION}"
+        ),
+        None => format!(
+            "Attachment {name} of '{id}' does not exist, but delete was called with change vector \
+             '{wanted}'. {VIOLATION}"
+        ),
+    };
+    Err(DocumentError::Concurrency {
+        id: None,
+        expected: Some(wanted.to_owned()),
+        actual: actual.map(str::to_owned),
+        message,
+    })
+}
+
+fn missing(id: &DocumentId, name: &AttachmentName) -> DocumentError {
+    DocumentError::AttachmentMissing {
+        message: format!("There is no attachment with '{name}' name for document '{id}'."),
+    }
+}
