@@ -217,6 +217,7 @@ impl Author {
             log,
             collections: collections.collect(),
             identities: self.identities.clone().into_iter().collect(),
+            attachments: Vec::new(),
         }
     }
 }
