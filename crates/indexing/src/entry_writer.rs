@@ -36,6 +36,11 @@ impl Entries {
         self.references.clear();
     }
 
+    /// Forgets the entries, not what was looked at: the map failed.
+    pub(crate) fn forget(&mut self) {
+        self.used = 0;
+    }
+
     /// The documents that the map looked at, each once.
     pub(crate) fn take_references(&mut self) -> Vec<String> {
         let mut references = std::mem::take(&mut self.references);

@@ -27,9 +27,9 @@ impl IndexWork {
         Self { core, indexer: Mutex::new(indexer) }
     }
 
-    fn index_batch(&self) -> Result<bool, IndexError> {
+    fn index_batch(&self, spare_threads: usize) -> Result<bool, IndexError> {
         let mut indexer = self.indexer.lock().unwrap_or_else(PoisonError::into_inner);
-        catch_unwind(AssertUnwindSafe(|| indexer.index_batch()))
+        catch_unwind(AssertUnwindSafe(|| indexer.index_batch(spare_threads)))
             .unwrap_or(Err(IndexError::Panicked))
     }
 }
@@ -39,11 +39,11 @@ impl Worker for IndexWork {
         self.core.priority()
     }
 
-    fn take_turn(self: Arc<Self>) -> NextTurn {
+    fn take_turn(self: Arc<Self>, spare_threads: usize) -> NextTurn {
         if !self.core.begin_turn() {
             return NextTurn::None;
         }
-        match self.index_batch() {
+        match self.index_batch(spare_threads) {
             Ok(has_more) => self.core.end_turn(has_more),
             Err(IndexError::Closing) => self.core.end_turn(true),
             Err(error) if may_be_retried(&error) => self.core.rest_after(error),

@@ -14,12 +14,13 @@ use storage::{ReadTransaction, WriteTransaction};
 
 use crate::{
     batch_log::BatchFacts,
-    entry_writer::{Entries, EntryWriter},
     error::IndexError,
     index::IndexCore,
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
+    map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
+    mapped::Mapped,
     mapper::{Follows, MapError},
-    reduce::{MappedRows, ReduceStage, Reducer, Reducing},
+    reduce::{MappedRows, ReduceStage, Reducing},
     references::{self, Looked},
 };
 
@@ -30,6 +31,8 @@ const BATCH_CHANGES_MAX: usize = 128 * 1024;
 const BATCH_BYTES_MAX: usize = 32 << 20;
 /// A batch ends after that time, so that other indexes have their turn.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(2);
+/// With so many changes to come, threads that have nothing else to do help to map them.
+const LANES_LAG_MIN: u64 = 1024;
 /// Documents that looked at a changed one, read at once.
 const LOOKING_TAKEN: usize = 1024;
 /// Errors kept of one batch; the others are counted.
@@ -47,10 +50,9 @@ pub(crate) struct Indexer {
     core: Arc<IndexCore>,
     fields: FieldSet,
     batch: IndexBatch,
-    entries: Entries,
     /// Rows on their way to the reduce, if the index has one.
     stage: ReduceStage,
-    rows: MappedRows,
+    mapped: Mapped,
     /// Whether maps look at other documents.
     has_references: bool,
     /// Where to go on when one change leads to more documents than a batch takes.
@@ -80,13 +82,13 @@ struct BatchOutcome {
 impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
         let has_references = core.mapper.looks_at() != Follows::Collections(&[]);
-        let (batch, entries) = (IndexBatch::new(), Entries::default());
-        let (stage, rows) = (ReduceStage::default(), MappedRows::default());
-        Self { core, fields, batch, entries, stage, rows, has_references, resume: None }
+        let (batch, stage, mapped) = Default::default();
+        Self { core, fields, batch, stage, mapped, has_references, resume: None }
     }
 
-    /// Indexes one batch. `false` when everything that was there at its beginning is indexed.
-    pub(crate) fn index_batch(&mut self) -> Result<bool, IndexError> {
+    /// Indexes one batch; up to `spare_threads` threads may help. `false` when everything that was there
+    /// at its beginning is indexed.
+    pub(crate) fn index_batch(&mut self, spare_threads: usize) -> Result<bool, IndexError> {
         let documents = self.core.documents.read();
         let before = self.core.record();
         if self.core.last_etag_in(&documents)?.0 <= before.last_etag {
@@ -94,7 +96,7 @@ impl Indexer {
         }
         let clock = Arc::clone(&self.core.platform.clock);
         let (started_ticks, began) = (self.core.now_ticks(), clock.monotonic());
-        let mut outcome = self.gather(&documents, before)?;
+        let mut outcome = self.gather(&documents, before, spare_threads)?;
         let gathered = clock.monotonic();
         self.write(&mut outcome)?;
         // Whoever waits for this batch finds it told.
@@ -111,8 +113,7 @@ impl Indexer {
         self.core.advance(outcome.record);
         if !outcome.has_more {
             // An index at rest keeps no memory.
-            (self.batch, self.entries) = (IndexBatch::new(), Entries::default());
-            (self.stage, self.rows) = (ReduceStage::default(), MappedRows::default());
+            (self.batch, self.stage, self.mapped) = Default::default();
         }
         Ok(outcome.has_more)
     }
@@ -122,30 +123,113 @@ impl Indexer {
         &mut self,
         documents: &ReadTransaction,
         before: IndexRecord,
+        spare_threads: usize,
     ) -> Result<BatchOutcome, IndexError> {
         self.batch.clear();
         self.stage.clear();
         let mut outcome = BatchOutcome::after(before);
         let core = Arc::clone(&self.core);
+        let is_closing = || core.is_closing();
         let ends = core.platform.clock.monotonic() + BATCH_TIME_MAX;
         let mut changes = Changes::after(documents, core.followed(), Etag(before.last_etag))?;
-        while let Some(change) = changes.next().transpose()? {
-            let etag = change.etag();
-            self.take(&change, documents, &mut outcome)?;
-            if self.has_references && !self.map_again(&change, documents, &mut outcome)? {
-                // The change is not done: the next batch begins with it.
-                outcome.has_more = true;
-                break;
+        let lanes = self.lanes_for(documents, before, spare_threads)?;
+        if lanes == 0 {
+            while let Some(change) = changes.next().transpose()? {
+                if !self.take(&change, documents, &mut outcome)? || self.ends(&mut outcome, ends) {
+                    break;
+                }
             }
-            outcome.record.last_etag = etag.0;
-            let is_over = ends <= core.platform.clock.monotonic();
-            if is_over || self.is_full(&outcome) || core.is_closing() {
-                outcome.has_more = true;
-                break;
-            }
+        } else {
+            MapLanes::run(lanes, &*core.mapper, documents, &is_closing, |gathering| {
+                self.gather_pieces(gathering, &mut changes, documents, &mut outcome, ends)
+            })?;
         }
         outcome.record.last_indexing_ticks = core.now_ticks();
         Ok(outcome)
+    }
+
+    /// How many threads help to map. What maps looked at has to be known before the next change is
+    /// taken, so maps that look at other documents are left to one thread.
+    fn lanes_for(
+        &self,
+        documents: &ReadTransaction,
+        before: IndexRecord,
+        spare_threads: usize,
+    ) -> Result<usize, IndexError> {
+        if spare_threads == 0 || self.has_references {
+            return Ok(0);
+        }
+        let behind = |collection| {
+            documents::changes_after(documents, collection, Etag(before.last_etag), LANES_LAG_MIN)
+        };
+        let lag = match self.core.followed() {
+            [] => behind(None)?,
+            names => names.iter().map(|name| behind(Some(name))).sum::<Result<u64, _>>()?,
+        };
+        Ok(if lag < LANES_LAG_MIN { 0 } else { spare_threads.min(LANES_MAX) })
+    }
+
+    /// Takes pieces of the log into the batch, which the lanes map meanwhile.
+    fn gather_pieces<'t>(
+        &mut self,
+        gathering: &mut Gathering<'_, 't>,
+        changes: &mut Changes<'t>,
+        documents: &ReadTransaction,
+        outcome: &mut BatchOutcome,
+        ends: Duration,
+    ) -> Result<(), IndexError> {
+        let mut fields = Arc::new(self.fields.clone());
+        loop {
+            if fields.defined_count() != self.fields.defined_count() {
+                fields = Arc::new(self.fields.clone());
+            }
+            while gathering.has_room() {
+                let mut piece = gathering.piece();
+                changes.fill(&mut piece.changes)?;
+                if piece.changes.is_empty() {
+                    break;
+                }
+                gathering.cut(piece, &fields);
+            }
+            let Some(mut piece) = gathering.next() else { return Ok(()) };
+            if !self.take_piece(&mut piece, documents, outcome, ends)? {
+                return Ok(());
+            }
+            gathering.give_back(piece);
+        }
+    }
+
+    /// Takes the changes of a piece into the batch; `false` when the batch ends with one of them.
+    fn take_piece(
+        &mut self,
+        piece: &mut Piece<'_>,
+        documents: &ReadTransaction,
+        outcome: &mut BatchOutcome,
+        ends: Duration,
+    ) -> Result<bool, IndexError> {
+        for (at, change) in piece.changes.iter().enumerate() {
+            match change {
+                LogEntry::Document(document) if piece.is_mapped => {
+                    outcome.changes += 1;
+                    self.put(document, &mut piece.mapped[at], outcome)?;
+                    outcome.record.last_etag = document.etag().0;
+                }
+                LogEntry::Document(_) | LogEntry::Tombstone(_) => {
+                    self.take(change, documents, outcome)?;
+                }
+            }
+            if self.ends(outcome, ends) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the batch ends here although there may be more.
+    fn ends(&self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
+        let is_over = ends <= self.core.platform.clock.monotonic();
+        outcome.has_more = is_over || self.is_full(outcome) || self.core.is_closing();
+        outcome.has_more
     }
 
     fn is_full(&self, outcome: &BatchOutcome) -> bool {
@@ -153,13 +237,14 @@ impl Indexer {
         BATCH_CHANGES_MAX <= outcome.changes || BATCH_BYTES_MAX <= bytes
     }
 
-    /// Takes one change into the batch, if it is one of a document that is mapped.
+    /// Takes one change into the batch, if it is one of a document that is mapped. `false` when the batch
+    /// is full before the change is done: the next one begins with it.
     fn take(
         &mut self,
         change: &LogEntry<'_>,
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
-    ) -> Result<(), IndexError> {
+    ) -> Result<bool, IndexError> {
         outcome.changes += 1;
         match change {
             LogEntry::Document(document) => {
@@ -177,7 +262,12 @@ impl Indexer {
                 }
             }
         }
-        Ok(())
+        if self.has_references && !self.map_again(change, documents, outcome)? {
+            outcome.has_more = true;
+            return Ok(false);
+        }
+        outcome.record.last_etag = change.etag().0;
+        Ok(true)
     }
 
     /// Maps the documents again that looked at the changed one. `false` when the batch is full before
@@ -231,61 +321,42 @@ impl Indexer {
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
-        let core = Arc::clone(&self.core);
-        if let Some(reducer) = core.mapper.reducer() {
-            return self.map_rows(reducer, document, documents, outcome);
-        }
-        self.entries.clear();
-        let mut writer = EntryWriter::new(&mut self.fields, &mut self.entries);
-        outcome.record.map_attempts += 1;
-        let mapped = self.core.mapper.map(document, documents, &mut writer);
-        if self.has_references {
-            let (id, at) = (document.lower_id().to_owned(), self.entries.take_references());
-            outcome.mapped.insert(id.clone());
-            outcome.looked.push(Looked { document: id, at });
-        }
-        let entries = match mapped {
-            Ok(()) => self.entries.as_slice(),
-            Err(MapError::Index(error)) => return Err(error),
-            Err(MapError::Document { message }) => {
-                outcome.record.map_errors += 1;
-                outcome.note(self.core.now_ticks(), document.id(), message);
-                &[]
-            }
-        };
-        outcome.entries += entries.len() as u64;
-        outcome.record.outputs_max = outcome.record.outputs_max.max(entries.len() as u64);
-        Ok(self.batch.put(document.lower_id(), entries)?)
+        let mut mapped = std::mem::take(&mut self.mapped);
+        mapped.map(&*self.core.mapper, &mut self.fields, document, documents);
+        let put = self.put(document, &mut mapped, outcome);
+        self.mapped = mapped;
+        put
     }
 
-    /// As [`Indexer::map`], for an index with a reduce.
-    fn map_rows(
+    /// Takes what the maps gave for a document into the batch.
+    fn put(
         &mut self,
-        reducer: &dyn Reducer,
         document: &DocumentRow<'_>,
-        documents: &ReadTransaction,
+        mapped: &mut Mapped,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         outcome.record.map_attempts += 1;
-        let mapped = reducer.map_rows(document, documents, &mut self.rows);
-        let at = self.rows.take_references();
         if self.has_references {
-            let id = document.lower_id().to_owned();
+            let (id, at) = (document.lower_id().to_owned(), mapped.take_references());
             outcome.mapped.insert(id.clone());
             outcome.looked.push(Looked { document: id, at });
         }
-        match mapped {
-            Ok(()) => {}
-            Err(MapError::Index(error)) => return Err(error),
-            Err(MapError::Document { message }) => {
-                self.rows.forget_rows();
+        match mapped.take_error() {
+            None => {}
+            Some(MapError::Index(error)) => return Err(error),
+            Some(MapError::Document { message }) => {
                 outcome.record.map_errors += 1;
                 outcome.note(self.core.now_ticks(), document.id(), message);
             }
         }
-        let rows = self.rows.len() as u64;
-        outcome.record.outputs_max = outcome.record.outputs_max.max(rows);
-        self.stage.put(document.lower_id(), &mut self.rows);
+        outcome.record.outputs_max = outcome.record.outputs_max.max(mapped.len() as u64);
+        match self.core.mapper.reducer() {
+            Some(_) => self.stage.put(document.lower_id(), mapped.rows()),
+            None => {
+                outcome.entries += mapped.len() as u64;
+                self.batch.put(document.lower_id(), mapped.entries())?;
+            }
+        }
         Ok(())
     }
 
@@ -396,6 +467,21 @@ impl<'t> Changes<'t> {
                 .collect::<Result<_, DocumentError>>()?,
         };
         Ok(Self { logs })
+    }
+}
+
+impl<'t> Changes<'t> {
+    /// Appends as many changes as a piece has.
+    fn fill(&mut self, piece: &mut Vec<LogEntry<'t>>) -> Result<(), DocumentError> {
+        let mut bytes = 0;
+        while piece.len() < PIECE_CHANGES_MAX && bytes < PIECE_BYTES_MAX {
+            let Some(change) = self.next().transpose()? else { break };
+            if let LogEntry::Document(document) = &change {
+                bytes += document.body().as_bytes().len();
+            }
+            piece.push(change);
+        }
+        Ok(())
     }
 }
 

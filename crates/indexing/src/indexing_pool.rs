@@ -23,8 +23,9 @@ pub(crate) trait Worker: Send + Sync {
     /// Where it stands in line.
     fn priority(&self) -> IndexPriority;
 
-    /// Does one turn. Never called by two threads at once.
-    fn take_turn(self: Arc<Self>) -> NextTurn;
+    /// Does one turn. Never called by two threads at once. The pool could run so many more threads now
+    /// and has nothing for them to do; the worker may start them for the time of its turn.
+    fn take_turn(self: Arc<Self>, spare_threads: usize) -> NextTurn;
 }
 
 /// What a worker wants after a turn.
@@ -167,8 +168,8 @@ impl Shared {
 
     fn run(&self) {
         thread_priority::step_back();
-        while let Some(worker) = self.next() {
-            let next = Arc::clone(&worker).take_turn();
+        while let Some((worker, spare_threads)) = self.next() {
+            let next = Arc::clone(&worker).take_turn(spare_threads);
             let mut line = self.lock();
             match next {
                 NextTurn::InLine => line.enqueue(worker),
@@ -182,8 +183,8 @@ impl Shared {
         }
     }
 
-    /// The first in line; waits for one. `None` when the pool is closed.
-    fn next(&self) -> Option<Arc<dyn Worker>> {
+    /// The first in line, and how many threads are spare; waits for one. `None` when the pool is closed.
+    fn next(&self) -> Option<(Arc<dyn Worker>, usize)> {
         let mut line = self.lock();
         loop {
             if line.is_closed {
@@ -192,7 +193,9 @@ impl Shared {
             let now = self.clock.monotonic();
             line.wake(now);
             if let Some((_, worker)) = line.waiting.pop_first() {
-                return Some(worker);
+                let busy = line.threads - line.free;
+                let spare = if line.waiting.is_empty() { self.threads_max - busy } else { 0 };
+                return Some((worker, spare));
             }
             let rest = line.resting.first_key_value().map(|((until, _), _)| *until - now);
             line.free += 1;
@@ -228,7 +231,7 @@ mod tests {
             self.priority
         }
 
-        fn take_turn(self: Arc<Self>) -> NextTurn {
+        fn take_turn(self: Arc<Self>, _spare_threads: usize) -> NextTurn {
             self.told.send(self.name).unwrap();
             let mut left = self.left.lock().unwrap();
             *left -= 1;
@@ -244,7 +247,7 @@ mod tests {
             IndexPriority::High
         }
 
-        fn take_turn(self: Arc<Self>) -> NextTurn {
+        fn take_turn(self: Arc<Self>, _spare_threads: usize) -> NextTurn {
             self.0.lock().unwrap().recv().unwrap();
             NextTurn::None
         }

@@ -18,6 +18,7 @@
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
 //! | `index`, `indexer`, `index_work` | one index and its turns |
+//! | `mapped`, `map_lanes` | what maps gave for a document; mapping on several threads |
 //! | `batch_log` | what the last batches took |
 //! | `indexing_pool` | the threads of all indexes |
 //! | `index_set`, `index_opening` | all indexes of a database |
@@ -46,6 +47,8 @@ mod indexer;
 mod indexing_pool;
 mod js_map;
 mod linq_map;
+mod map_lanes;
+mod mapped;
 mod mapper;
 mod reduce;
 mod references;

@@ -98,7 +98,7 @@ impl Worker for Chore {
         IndexPriority::High
     }
 
-    fn take_turn(self: Arc<Self>) -> NextTurn {
+    fn take_turn(self: Arc<Self>, _spare_threads: usize) -> NextTurn {
         let Some(set) = self.set.upgrade() else { return NextTurn::None };
         match self.what {
             Errand::Swap => match set.replace_when_caught_up(&self.key) {

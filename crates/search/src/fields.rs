@@ -189,6 +189,11 @@ impl FieldSet {
         Ok(field)
     }
 
+    /// How many fields were defined so far.
+    pub fn defined_count(&self) -> usize {
+        self.defined.len()
+    }
+
     /// A field that was defined before.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.defined.get(name)

@@ -129,6 +129,12 @@ impl MappedRows {
         self.rows.len()
     }
 
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.rows.clear();
+        self.references.clear();
+    }
+
     /// Forgets the rows, not what was looked at: the maps failed.
     pub(crate) fn forget_rows(&mut self) {
         self.rows.clear();

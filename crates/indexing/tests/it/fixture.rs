@@ -64,6 +64,11 @@ impl Documents {
     }
 
     pub(crate) fn context(&self, platform: &Platform) -> IndexContext {
+        self.context_of(platform, 1)
+    }
+
+    /// With so many threads to index.
+    pub(crate) fn context_of(&self, platform: &Platform, threads: usize) -> IndexContext {
         IndexContext {
             platform: platform.clone(),
             documents: Arc::clone(&self.environment),
@@ -72,7 +77,7 @@ impl Documents {
                 ..EnvironmentOptions::new("/index")
             },
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
-            pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
+            pool: IndexingPool::new(Arc::clone(&self.platform.clock), threads),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod fixture;
 mod group_by;
+mod map_lanes;
 mod map_reduce;
 mod map_reduce_histories;
 mod measured_definitions;

@@ -1,0 +1,71 @@
+//! What the maps gave for one document, on its way into a batch.
+
+use documents::DocumentRow;
+use search::{EntryBuilder, FieldSet};
+use storage::ReadTransaction;
+
+use crate::{
+    entry_writer::{Entries, EntryWriter},
+    mapper::{MapError, Mapper},
+    reduce::MappedRows,
+};
+
+/// See the module. Reused from one document to the next.
+#[derive(Default)]
+pub(crate) struct Mapped {
+    entries: Entries,
+    /// Of an index with a reduce, in place of entries.
+    rows: MappedRows,
+    error: Option<MapError>,
+}
+
+impl Mapped {
+    /// Runs the maps on a document.
+    pub(crate) fn map(
+        &mut self,
+        mapper: &dyn Mapper,
+        fields: &mut FieldSet,
+        document: &DocumentRow<'_>,
+        documents: &ReadTransaction,
+    ) {
+        self.entries.clear();
+        self.rows.clear();
+        let mapped = match mapper.reducer() {
+            Some(reducer) => reducer.map_rows(document, documents, &mut self.rows),
+            None => {
+                mapper.map(document, documents, &mut EntryWriter::new(fields, &mut self.entries))
+            }
+        };
+        self.error = mapped.err();
+        if self.error.is_some() {
+            self.entries.forget();
+            self.rows.forget_rows();
+        }
+    }
+
+    /// Why the document has nothing, if the maps failed.
+    pub(crate) fn take_error(&mut self) -> Option<MapError> {
+        self.error.take()
+    }
+
+    /// The documents that the maps looked at, each once.
+    pub(crate) fn take_references(&mut self) -> Vec<String> {
+        let mut references = self.entries.take_references();
+        references.append(&mut self.rows.take_references());
+        references
+    }
+
+    pub(crate) fn entries(&self) -> &[EntryBuilder] {
+        self.entries.as_slice()
+    }
+
+    /// What goes to the reduce.
+    pub(crate) fn rows(&mut self) -> &mut MappedRows {
+        &mut self.rows
+    }
+
+    /// How many entries, or rows, there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.as_slice().len() + self.rows.len()
+    }
+}
