@@ -10,6 +10,8 @@ use documents::{
 };
 use model::{CollectionName, DocumentId, Etag};
 
+use crate::patch_command::{PatchCommand, PatchEach, PatchOutcome, PatchedEach};
+
 /// One change that a caller asks for.
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -27,6 +29,10 @@ pub enum Command {
         /// The prefix; the empty one means all documents.
         prefix: String,
     },
+    /// Change a document by a script.
+    Patch(Box<PatchCommand>),
+    /// Change documents by one script, as many of them as there is time for.
+    PatchEach(PatchEach),
     /// Reserve a range of numbers for a client.
     HiLoNext(HiLoRequest),
     /// Give back the unused end of a range.
@@ -105,6 +111,8 @@ impl Command {
         const OVERHEAD_BYTES: usize = 256;
         match self {
             Self::Put(put) => OVERHEAD_BYTES + put.body.as_bytes().len(),
+            Self::Patch(patch) => OVERHEAD_BYTES + patch.size_bytes(),
+            Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
             Self::PutAttachment(PutAttachment {
                 content: NewContent::Bytes { bytes, .. }, ..
             })
@@ -143,6 +151,13 @@ impl Batch {
         Self { commands: vec![command] }
     }
 
+    /// Whether everything is undone when it has been executed: somebody wants to know what a patch would
+    /// do. Such a patch takes the commands around it along, so it comes alone.
+    pub fn is_rehearsal(&self) -> bool {
+        let is_test = |command: &Command| matches!(command, Command::Patch(patch) if patch.is_test);
+        self.commands.iter().any(is_test)
+    }
+
     /// About how many bytes the batch brings to a transaction.
     pub fn size_bytes(&self) -> usize {
         self.commands.iter().map(Command::size_bytes).sum()
@@ -168,6 +183,10 @@ pub enum CommandResult {
         /// How many documents are gone.
         deleted: u64,
     },
+    /// Of [`Command::Patch`].
+    Patched(Box<PatchOutcome>),
+    /// Of [`Command::PatchEach`].
+    PatchedEach(PatchedEach),
     /// Of [`Command::HiLoNext`].
     HiLoRange(HiLoRange),
     /// Of [`Command::HiLoReturn`].

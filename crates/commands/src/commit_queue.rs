@@ -22,6 +22,7 @@ use crate::{
     command::{Batch, BatchOutcome, Command},
     error::{CommandError, LowDiskSpace, SubmitError},
     journal_thread,
+    patch::PatchLimits,
     queue_state::{Rest, Shared, Submission},
     writer_thread::Writer,
 };
@@ -41,6 +42,8 @@ pub struct CommitQueueOptions {
     pub transaction_batches_max: usize,
     /// Bytes of batches after which a transaction takes no more, roughly.
     pub transaction_bytes_max: usize,
+    /// The bounds of the scripts of patches.
+    pub patches: PatchLimits,
 }
 
 impl Default for CommitQueueOptions {
@@ -50,6 +53,7 @@ impl Default for CommitQueueOptions {
             bytes_max: 128 << 20,
             transaction_batches_max: 4096,
             transaction_bytes_max: 16 << 20,
+            patches: PatchLimits::default(),
         }
     }
 }

@@ -5,11 +5,15 @@ use std::{fmt, path::PathBuf, sync::Arc};
 use documents::{DocumentError, ErrorKind};
 use storage::StorageError;
 
+use crate::patch_error::PatchError;
+
 /// The answer to a batch that did not succeed.
 #[derive(Clone, Debug)]
 pub enum CommandError {
     /// The batch failed by itself; nothing of it was kept. See [`DocumentError::kind`].
     Document(DocumentError),
+    /// The script of a patch failed; nothing of the batch was kept.
+    Patch(PatchError),
     /// The environment's, retryable: the transaction of the batch could not be written; nothing of
     /// it was kept.
     NotWritten(StorageError),
@@ -30,9 +34,22 @@ impl CommandError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Document(error) => error.kind(),
+            Self::Patch(error) => error.kind(),
             Self::NotWritten(_) | Self::OutcomeUnknown(_) | Self::Closed => ErrorKind::Environment,
             Self::Panicked { .. } => ErrorKind::Ours,
         }
+    }
+}
+
+impl From<DocumentError> for CommandError {
+    fn from(error: DocumentError) -> CommandError {
+        CommandError::Document(error)
+    }
+}
+
+impl From<PatchError> for CommandError {
+    fn from(error: PatchError) -> CommandError {
+        CommandError::Patch(error)
     }
 }
 
@@ -86,6 +103,7 @@ impl fmt::Display for CommandError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Document(error) => error.fmt(formatter),
+            Self::Patch(error) => error.fmt(formatter),
             Self::NotWritten(error) => write!(formatter, "the changes were not written: {error}"),
             Self::OutcomeUnknown(error) => {
                 write!(formatter, "it is unknown whether the changes were written: {error}")
@@ -102,6 +120,7 @@ impl std::error::Error for CommandError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Document(error) => Some(error),
+            Self::Patch(error) => Some(error),
             Self::NotWritten(error) | Self::OutcomeUnknown(error) => Some(error),
             Self::Closed | Self::Panicked { .. } => None,
         }

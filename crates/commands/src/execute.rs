@@ -8,27 +8,50 @@ use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId, Wri
 use model::DocumentId;
 use storage::WriteTransaction;
 
-use crate::command::{Batch, BatchOutcome, Command, CommandResult};
+use crate::{
+    command::{Batch, BatchOutcome, Command, CommandResult},
+    error::CommandError,
+    patch::Patcher,
+};
 
 /// Executes a batch; the transaction stays open and can take more batches. This is all that the
 /// commit queue does with a batch, without threads: the same transaction, the same batch and the
 /// same context always give the same pages.
 ///
 /// # Errors
-/// Those of [`DocumentWriter`]; nothing of the batch is kept then. After an error of kind
-/// [`documents::ErrorKind::Ours`] the transaction must be dropped.
+/// Those of [`DocumentWriter`], and scripts that fail; nothing of the batch is kept then. After an error
+/// of kind [`documents::ErrorKind::Ours`] the transaction must be dropped.
 pub fn execute_batch(
     tx: &mut WriteTransaction,
     batch: &Batch,
     context: WriteContext<'_>,
-) -> Result<BatchOutcome, DocumentError> {
+    patcher: &mut Patcher,
+) -> Result<BatchOutcome, CommandError> {
+    if batch.is_rehearsal() {
+        return rehearse(tx, batch, context, patcher);
+    }
     let numbers = take_identities(tx, batch, context)?;
     let savepoint = tx.savepoint();
-    let outcome = execute(tx, batch, numbers, context);
+    let outcome = execute(tx, batch, numbers, context, patcher);
     if outcome.is_err() {
         tx.roll_back_to(savepoint);
     }
     outcome
+}
+
+/// Executes a batch and undoes it.
+fn rehearse(
+    tx: &mut WriteTransaction,
+    batch: &Batch,
+    context: WriteContext<'_>,
+    patcher: &mut Patcher,
+) -> Result<BatchOutcome, CommandError> {
+    let last_etag = documents::progress(tx)?.last_etag;
+    let savepoint = tx.savepoint();
+    let numbers = take_identities(tx, batch, context)?;
+    let outcome = execute(tx, batch, numbers, context, patcher);
+    tx.roll_back_to(savepoint);
+    Ok(BatchOutcome { results: outcome?.results, last_etag, collections: Vec::new() })
 }
 
 /// One value for each put whose id is an identity, in order.
@@ -57,12 +80,14 @@ fn execute(
     batch: &Batch,
     numbers: Vec<i64>,
     context: WriteContext<'_>,
-) -> Result<BatchOutcome, DocumentError> {
+    patcher: &mut Patcher,
+) -> Result<BatchOutcome, CommandError> {
     let mut writer = DocumentWriter::open(tx, context)?;
+    patcher.begin_batch();
     let mut numbers = numbers.into_iter();
     let mut results = Vec::with_capacity(batch.commands.len());
     for command in &batch.commands {
-        results.push(execute_command(&mut writer, command, &mut numbers)?);
+        results.push(execute_command(&mut writer, command, &mut numbers, patcher)?);
     }
     writer.settle()?;
     for result in &mut results {
@@ -101,70 +126,70 @@ fn execute_command(
     writer: &mut DocumentWriter<'_>,
     command: &Command,
     numbers: &mut impl Iterator<Item = i64>,
-) -> Result<CommandResult, DocumentError> {
-    match command {
-        Command::Put(put) => {
-            let stored = match &put.id {
-                RequestedId::Identity(name) => {
-                    let number = numbers.next();
-                    let number = number.expect("one value was taken for each identity");
-                    let (id, expected) = identity_id(name, number, &put.expected)?;
-                    writer.put(&id, &expected, &put.body)
-                }
-                id => writer.put(id, &put.expected, &put.body),
-            };
-            stored.map(CommandResult::Put)
-        }
+    patcher: &mut Patcher,
+) -> Result<CommandResult, CommandError> {
+    Ok(match command {
+        Command::Put(put) => CommandResult::Put(match &put.id {
+            RequestedId::Identity(name) => {
+                let number = numbers.next();
+                let number = number.expect("one value was taken for each identity");
+                let (id, expected) = identity_id(name, number, &put.expected)?;
+                writer.put(&id, &expected, &put.body)?
+            }
+            id => writer.put(id, &put.expected, &put.body)?,
+        }),
         Command::Delete { id, expected } => {
             let deleted = writer.delete(id, expected)?;
-            Ok(CommandResult::Deleted { id: id.clone(), deleted })
+            CommandResult::Deleted { id: id.clone(), deleted }
         }
         Command::DeletePrefix { prefix } => {
             let deleted = writer.delete_prefix(prefix)?;
-            Ok(CommandResult::DeletedPrefix { prefix: prefix.clone(), deleted })
+            CommandResult::DeletedPrefix { prefix: prefix.clone(), deleted }
         }
-        Command::HiLoNext(request) => writer.next_hilo_range(request).map(CommandResult::HiLoRange),
+        Command::Patch(patch) => CommandResult::Patched(Box::new(patcher.patch(writer, patch)?)),
+        Command::PatchEach(patch) => CommandResult::PatchedEach(patcher.patch_each(writer, patch)?),
+        Command::HiLoNext(request) => CommandResult::HiLoRange(writer.next_hilo_range(request)?),
         Command::HiLoReturn { tag, end, last } => {
             writer.return_hilo_range(tag, *end, *last)?;
-            Ok(CommandResult::HiLoReturned)
+            CommandResult::HiLoReturned
         }
-        Command::IdentityNext { name } => writer.next_identity(name).map(CommandResult::Identity),
+        Command::IdentityNext { name } => CommandResult::Identity(writer.next_identity(name)?),
         Command::IdentitySeed { name, value, force } => {
-            writer.seed_identity(name, *value, *force).map(CommandResult::Identity)
+            CommandResult::Identity(writer.seed_identity(name, *value, *force)?)
         }
         Command::ForceRevision { id, version } => {
-            writer.force_revision(id, *version).map(CommandResult::ForcedRevision)
+            CommandResult::ForcedRevision(writer.force_revision(id, *version)?)
         }
         Command::RemoveRevisions { id, what } => {
-            writer.remove_revisions(id, *what).map(CommandResult::RemovedRevisions)
+            CommandResult::RemovedRevisions(writer.remove_revisions(id, *what)?)
         }
         Command::RevertDocument { id, ticks } => {
-            writer.revert_document(id, *ticks).map(CommandResult::Reverted)
+            CommandResult::Reverted(writer.revert_document(id, *ticks)?)
         }
-        Command::PutAttachment(put) => writer.put_attachment(put).map(CommandResult::AttachmentPut),
+        Command::PutAttachment(put) => CommandResult::AttachmentPut(writer.put_attachment(put)?),
         Command::DeleteAttachment(delete) => {
-            writer.delete_attachment(delete).map(CommandResult::AttachmentDeleted)
+            CommandResult::AttachmentDeleted(writer.delete_attachment(delete)?)
         }
         Command::CopyAttachment(transfer) => {
-            writer.copy_attachment(transfer).map(CommandResult::AttachmentCopied)
+            CommandResult::AttachmentCopied(writer.copy_attachment(transfer)?)
         }
         Command::MoveAttachment(transfer) => {
-            writer.move_attachment(transfer).map(CommandResult::AttachmentMoved)
+            CommandResult::AttachmentMoved(writer.move_attachment(transfer)?)
         }
         Command::StageContent { number, index, bytes } => {
-            writer.stage_content(*number, *index, bytes).map(CommandResult::ContentStaged)
+            CommandResult::ContentStaged(writer.stage_content(*number, *index, bytes)?)
         }
         Command::GiveUpContent(number) => {
-            writer.give_up_content(*number).map(|()| CommandResult::ContentsRemoved)
+            { writer.give_up_content(*number)?; CommandResult::ContentsRemoved }
         }
         Command::GiveUpAllContents => {
-            writer.give_up_all_contents().map(|()| CommandResult::ContentsRemoved)
+            { writer.give_up_all_contents()?; CommandResult::ContentsRemoved }
         }
         Command::RemoveLeftoverContents => {
             writer.remove_leftover_contents();
-            Ok(CommandResult::ContentsRemoved)
+            CommandResult::ContentsRemoved
         }
-    }
+    })
 }
 
 /// The id that an identity gave, and what is expected of it: nothing may be there.

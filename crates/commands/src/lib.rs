@@ -10,11 +10,13 @@
 //! |---|---|
 //! | `command` | commands, batches and their results |
 //! | `execute` | one batch inside a write transaction |
+//! | `patch_command` | patches as they are asked for, and what became of them |
+//! | `patch`, `patch_host`, `patch_scripts` | running their scripts over the open transaction |
 //! | `commit_queue` | the queue as its callers see it |
 //! | `queue_state` | what the threads of the queue share |
 //! | `writer_thread` | batches into transactions |
 //! | `journal_thread` | transactions onto the disk, answers to the callers |
-//! | `error` | why a batch failed |
+//! | `error`, `patch_error` | why a batch failed |
 #![forbid(unsafe_code)]
 
 mod command;
@@ -22,6 +24,11 @@ mod commit_queue;
 mod error;
 mod execute;
 mod journal_thread;
+mod patch;
+mod patch_command;
+mod patch_error;
+mod patch_host;
+mod patch_scripts;
 mod queue_state;
 mod writer_thread;
 
@@ -29,3 +36,9 @@ pub use command::{Batch, BatchOutcome, Command, CommandResult};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
 pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;
+pub use patch::{PatchLimits, Patcher};
+pub use patch_command::{
+    PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus, PatchedEach,
+    PatchedOne, WhenMissing,
+};
+pub use patch_error::PatchError;

@@ -22,6 +22,7 @@ use crate::{
     commit_queue::CommitQueueOptions,
     error::{CommandError, ends_writing},
     execute::execute_batch,
+    patch::Patcher,
     queue_state::{Executed, Handover, Journal, Pending, Rest, Shared, Submission, answer},
 };
 
@@ -54,11 +55,12 @@ enum Execution {
 impl Writer {
     /// Runs until the queue is closed and everything in it is done.
     pub(crate) fn run(&self) {
+        let mut patcher = self.new_patcher();
         let mut rest = Rest::new(self.platform.memory.clone());
         while let Some(first) = self.wait_for_work(&mut rest) {
             rest.worked();
             match self.environment.write() {
-                Ok(tx) => self.run_transaction(tx, first),
+                Ok(tx) => self.run_transaction(tx, first, &mut patcher),
                 Err(error) => self.refuse(first, error),
             }
         }
@@ -84,13 +86,17 @@ impl Writer {
         }
     }
 
-    fn run_transaction(&self, mut tx: WriteTransaction, first: Submission) {
+    fn new_patcher(&self) -> Patcher {
+        Patcher::new(Arc::clone(&self.platform.clock), self.options.patches)
+    }
+
+    fn run_transaction(&self, mut tx: WriteTransaction, first: Submission, patcher: &mut Patcher) {
         let mut executed = Vec::new();
         let mut bytes = 0;
         let mut submission = first;
         loop {
             bytes += submission.size_bytes;
-            match self.execute(&mut tx, &submission.batch) {
+            match self.execute(&mut tx, &submission.batch, patcher) {
                 Execution::Succeeded(outcome) => {
                     if outcome.has_leftover_contents {
                         self.shared.push_own(Batch::one(Command::RemoveLeftoverContents));
@@ -133,20 +139,26 @@ impl Writer {
         }
     }
 
-    fn execute(&self, tx: &mut WriteTransaction, batch: &Batch) -> Execution {
+    fn execute(
+        &self,
+        tx: &mut WriteTransaction,
+        batch: &Batch,
+        patcher: &mut Patcher,
+    ) -> Execution {
         let call = AssertUnwindSafe(|| {
             let revisions = Arc::clone(&self.shared.lock().revisions);
             let now = self.platform.clock.now();
             let entropy = &*self.platform.entropy;
-            execute_batch(tx, batch, WriteContext { now, entropy, revisions: &revisions })
+            let context = WriteContext { now, entropy, revisions: &revisions };
+            execute_batch(tx, batch, context, patcher)
         });
         match catch_unwind(call) {
             Ok(Ok(outcome)) => Execution::Succeeded(outcome),
-            Ok(Err(error)) if error.kind() == ErrorKind::Ours => {
-                Execution::Spoiled(CommandError::Document(error))
-            }
-            Ok(Err(error)) => Execution::Failed(CommandError::Document(error)),
+            Ok(Err(error)) if error.kind() == ErrorKind::Ours => Execution::Spoiled(error),
+            Ok(Err(error)) => Execution::Failed(error),
             Err(panic) => {
+                // It may have been in the middle of something.
+                *patcher = self.new_patcher();
                 Execution::Spoiled(CommandError::Panicked { message: message_of(&*panic) })
             }
         }

@@ -237,6 +237,15 @@ impl From<Corrupt> for DocumentError {
     }
 }
 
+impl From<BuildError> for DocumentError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Corrupt(corrupt) => Self::CorruptDocument(corrupt),
+            reason => Self::TooLarge { reason },
+        }
+    }
+}
+
 impl From<DocumentIdTooLong> for DocumentError {
     fn from(error: DocumentIdTooLong) -> Self {
         Self::IdTooLong(error)

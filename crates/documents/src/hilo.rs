@@ -8,7 +8,7 @@ use model::{DocumentId, HILO_COLLECTION, NodeTag};
 
 use crate::{
     error::DocumentError,
-    metadata::{METADATA, build_error},
+    metadata::METADATA,
     read,
     requests::{ExpectedVersion, RequestedId},
     write::DocumentWriter,
@@ -146,8 +146,7 @@ impl DocumentWriter<'_> {
                 builder.finish()
             }
         };
-        let body = body.map_err(build_error)?;
-        self.put(&RequestedId::Exactly(id), &ExpectedVersion::Any, &body).map(drop)
+        self.put(&RequestedId::Exactly(id), &ExpectedVersion::Any, &body?).map(drop)
     }
 }
 

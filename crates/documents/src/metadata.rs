@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use blittable::{BlittableBuf, BuildError, Document, Edit, Item, Object, Value, modify};
+use blittable::{BlittableBuf, Document, Edit, Item, Object, Value, modify};
 use model::{CollectionName, EMPTY_COLLECTION, date};
 
 use crate::error::DocumentError;
@@ -204,14 +204,7 @@ fn with_metadata(
             .zip(kept)
             .map(|(path, (_, value))| Edit::Set { path, item: Item::Copy(*value) }),
     );
-    modify(document, &edits).map_err(build_error)
-}
-
-pub(crate) fn build_error(error: BuildError) -> DocumentError {
-    match error {
-        BuildError::Corrupt(corrupt) => DocumentError::CorruptDocument(corrupt),
-        reason => DocumentError::TooLarge { reason },
-    }
+    Ok(modify(document, &edits)?)
 }
 
 fn collection_of(value: Option<Value<'_>>) -> Result<CollectionName, DocumentError> {

@@ -4,7 +4,7 @@
 //! collections agree with the rows. A writer that is dropped before, because something failed, leaves
 //! them disagreeing: its caller rolls the transaction back.
 
-use blittable::BlittableBuf;
+use blittable::{BlittableBuf, Value};
 use model::{
     ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag, NodeTag,
     RevisionsConfiguration,
@@ -22,7 +22,7 @@ use crate::{
     identities, metadata, read,
     requests::{DeletedDocument, ExpectedVersion, RequestedId, StoredDocument},
     revisions::keep::{NewVersion, has_revisions},
-    row::{self, RowFields},
+    row::{self, DocumentRow, RowFields},
     schema::DOCUMENTS,
 };
 
@@ -196,6 +196,34 @@ impl<'w> DocumentWriter<'w> {
         self.touched.remove(&id);
         let last_modified_ticks = self.now_ticks();
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
+    }
+
+    /// Stores a document in place of the one of this id, in whose spelling it stays, unless both are equal
+    /// or there is none: `None` then.
+    ///
+    /// # Errors
+    /// Those of [`DocumentWriter::put`].
+    pub fn replace(
+        &mut self,
+        id: &DocumentId,
+        body: &BlittableBuf,
+    ) -> Result<Option<StoredDocument>, DocumentError> {
+        let Some(stored) = read::get(self.tx, id)? else { return Ok(None) };
+        let stored_id = DocumentId::new(stored.id())?;
+        let accepted = metadata::accept(body, stored.id(), self.now_ticks())?.body;
+        let stored = Value::Object(stored.body().root());
+        if blittable::equal(&stored, &Value::Object(accepted.as_view().root()))? {
+            return Ok(None);
+        }
+        self.put(&RequestedId::Exactly(stored_id), &ExpectedVersion::Any, &accepted).map(Some)
+    }
+
+    /// A document as it is now, with the changes of this writer.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn get(&self, id: &DocumentId) -> Result<Option<DocumentRow<'_>>, DocumentError> {
+        read::get(self.tx, id)
     }
 
     /// Deletes a document and leaves a tombstone; `None` when there is no such document and none was

@@ -16,7 +16,7 @@ use rquickjs::{Context, Ctx, Exception, Function, Object, Persistent, Runtime, V
 use rustc_hash::FxHashMap;
 
 use crate::budget::{Budget, Meter};
-use crate::error::{Exhausted, ScriptError};
+use crate::error::{Exhausted, Refusal, ScriptError};
 use crate::fault;
 use crate::host::{CURRENT, Host};
 use crate::natives::host_object;
@@ -267,6 +267,11 @@ impl Realm {
                 return ScriptError::Exhausted(Exhausted::Recursion);
             }
             _ => {}
+        }
+        let name = exception.as_object().get::<_, String>("name").unwrap_or_default();
+        ctx.catch();
+        if let Some(kind) = Refusal::of_name(&name) {
+            return ScriptError::Refused { kind, message };
         }
         let (position, stack) = program.stack(&exception.stack().unwrap_or_default());
         ScriptError::Runtime { message, position, stack }

@@ -48,6 +48,32 @@ impl fmt::Display for Exhausted {
     }
 }
 
+/// Why a function that scripts find beside the language refused its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Too few, too many, or of the wrong kind.
+    Call,
+    /// A value that means nothing here.
+    Value,
+    /// A value that means something elsewhere.
+    NotHere,
+    /// The function has another name now.
+    Renamed,
+}
+
+impl Refusal {
+    /// The refusal that the prelude calls by this name.
+    pub(crate) fn of_name(name: &str) -> Option<Refusal> {
+        match name {
+            "CallRefused" => Some(Refusal::Call),
+            "ValueRefused" => Some(Refusal::Value),
+            "NotHere" => Some(Refusal::NotHere),
+            "Renamed" => Some(Refusal::Renamed),
+            _ => None,
+        }
+    }
+}
+
 /// An error of what a script may call outside of itself.
 pub type HostError = Box<dyn Error + Send + Sync>;
 
@@ -71,6 +97,13 @@ pub enum ScriptError {
         position: Option<Position>,
         /// One line per call, innermost first: function and position in the author's text.
         stack: String,
+    },
+    /// A function that scripts find beside the language refused its arguments. The caller's.
+    Refused {
+        /// Why.
+        kind: Refusal,
+        /// What it says.
+        message: String,
     },
     /// The script ran into one of its bounds. The caller's.
     Exhausted(Exhausted),
@@ -96,6 +129,7 @@ impl fmt::Display for ScriptError {
             }
             ScriptError::Runtime { message, position: None, .. } => f.write_str(message),
             ScriptError::Definition(message)
+            | ScriptError::Refused { message, .. }
             | ScriptError::Result(message)
             | ScriptError::Engine(message) => f.write_str(message),
             ScriptError::Exhausted(bound) => bound.fmt(f),
@@ -115,6 +149,7 @@ impl Error for ScriptError {
             ScriptError::Parse { .. }
             | ScriptError::Definition(_)
             | ScriptError::Runtime { .. }
+            | ScriptError::Refused { .. }
             | ScriptError::Exhausted(_)
             | ScriptError::Result(_)
             | ScriptError::Engine(_) => None,

@@ -14,15 +14,54 @@ use crate::host::{Host, NoHost};
 use crate::object::DocumentObject;
 use crate::parameters::parameter_names;
 use crate::program::{Program, ProgramBuilder};
-use crate::projection::{Argument, dollars};
+use crate::projection::dollars;
 use crate::source::ScriptDocument;
 use crate::value::ScriptValue;
+
+/// What a patch says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PatchText {
+    /// A name of the document beside `this`: the alias of a query.
+    pub alias: Option<String>,
+    /// Functions that the text may call.
+    pub declarations: Vec<String>,
+    /// Documents that stand beside the one that is changed.
+    pub loads: Vec<PatchLoad>,
+    /// The statements.
+    pub text: String,
+}
+
+/// Documents beside the one that is changed: those whose ids it holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PatchLoad {
+    /// The name under which the text knows them.
+    pub name: String,
+    /// The alias, or the name of an earlier load, from which the path starts.
+    pub from: String,
+    /// Where the ids are: names with dots, `[]` behind those of arrays.
+    pub path: String,
+    /// Whether all of them are wanted, as an array, or only the first.
+    pub many: bool,
+}
+
+impl PatchText {
+    /// Statements alone.
+    pub fn of(text: impl Into<String>) -> PatchText {
+        PatchText { text: text.into(), ..PatchText::default() }
+    }
+
+    /// About how many bytes it takes.
+    pub fn size_bytes(&self) -> usize {
+        self.text.len() + self.declarations.iter().map(String::len).sum::<usize>()
+    }
+}
 
 /// A compiled patch; runs on any engine.
 #[derive(Debug)]
 pub struct PatchScript {
     program: Program,
     parameters: Vec<String>,
+    has_alias: bool,
 }
 
 /// What a patch did.
@@ -36,42 +75,41 @@ pub struct Patched {
 }
 
 impl PatchScript {
-    /// Compiles the statements `text`, which may use the functions of `declarations` and the variables
-    /// `names` (the aliases of a query).
-    pub fn compile(
-        engine: &Engine,
-        names: &[&str],
-        declarations: &[&str],
-        text: &str,
-    ) -> Result<PatchScript, ScriptError> {
-        let mut texts = declarations.to_vec();
-        texts.push(text);
+    /// Compiles a patch.
+    pub fn compile(engine: &Engine, patch: &PatchText) -> Result<PatchScript, ScriptError> {
+        let mut texts: Vec<&str> = patch.declarations.iter().map(String::as_str).collect();
+        texts.push(&patch.text);
         let parameters = parameter_names(&texts);
         let mut heads = vec!["args".to_owned()];
-        heads.extend(names.iter().map(|&name| name.to_owned()));
+        heads.extend(patch.alias.clone());
         if !parameters.is_empty() {
             heads.push(dollars(&parameters));
         }
         let mut builder = ProgramBuilder::new();
         builder.frame(&format!("(function ({}) {{ 'use strict';", heads.join(", ")));
-        for declaration in declarations {
+        for declaration in &patch.declarations {
             builder.part(declaration).frame(";");
         }
-        builder.frame("return (function () {").part(text).frame("}).call(this); })");
+        for load in &patch.loads {
+            builder.frame(&load.statement());
+        }
+        builder.frame("return (function () {").part(&patch.text).frame("}).call(this); })");
         let program = builder.finish();
         engine.run(&program, Budget::default(), &mut NoHost, |_, _| Ok(()))?;
-        Ok(PatchScript { program, parameters })
+        Ok(PatchScript { program, parameters, has_alias: patch.alias.is_some() })
+    }
+
+    /// Lets `engine` forget what it knows of this script, which will not run again.
+    pub fn forget(&self, engine: &Engine) {
+        engine.forget(&self.program);
     }
 
     /// Runs the script on `document`. `args` are the values given with it: an object, or nothing.
-    /// `arguments` are those of the names given to [`PatchScript::compile`]; where one of them is meant
-    /// to be the document itself it is [`PatchArgument::This`].
     pub fn run(
         &self,
         engine: &Engine,
         document: &ScriptDocument,
         args: Option<&ScriptDocument>,
-        arguments: &[PatchArgument],
         budget: Budget,
         host: &mut dyn Host,
     ) -> Result<Patched, ScriptError> {
@@ -82,14 +120,11 @@ impl PatchScript {
                 Some(args) => DocumentObject::of_document(ctx, Rc::clone(&args.source))?,
                 None => Object::new(ctx.clone())?.into_value(),
             };
-            let mut values = Args::new(ctx.clone(), 1 + arguments.len() + self.parameters.len());
+            let mut values = Args::new(ctx.clone(), 2 + self.parameters.len());
             values.this(this.clone())?;
             values.push_arg(given.clone())?;
-            for argument in arguments {
-                match argument {
-                    PatchArgument::This => values.push_arg(this.clone())?,
-                    PatchArgument::Other(argument) => values.push_arg(argument.to_js(ctx)?)?,
-                }
+            if self.has_alias {
+                values.push_arg(this.clone())?;
             }
             if let Some(given) = given.as_object() {
                 for name in &self.parameters {
@@ -115,11 +150,15 @@ impl PatchScript {
     }
 }
 
-/// A variable of a patch beside `this` and `args`.
-#[derive(Clone, Debug)]
-pub enum PatchArgument {
-    /// The document that is being patched.
-    This,
-    /// Anything else.
-    Other(Argument),
+impl PatchLoad {
+    /// The statement that loads them. Names are those of a query, which are names in JavaScript, too.
+    fn statement(&self) -> String {
+        let PatchLoad { name, from, path, many } = self;
+        let mut quoted = Vec::new();
+        blittable::write_json_string(path, &mut quoted);
+        let path = String::from_utf8_lossy(&quoted);
+        let take = if *many { "" } else { "[0] ?? null" };
+        let found = format!("[].concat(loadPath({from}, {path})).filter(found => found !== null)");
+        format!("const {name} = ({found}){take};")
+    }
 }

@@ -6,33 +6,40 @@ const define = (name, value) => Object.defineProperty(globalThis, name, { value 
 
 const isText = value => typeof value === 'string';
 
+// An error of a function below that names why it refused its arguments; the caller of the script is told.
+const refused = name => message => Object.assign(new Error(message), { name });
+const wrongCall = refused('CallRefused');
+const wrongValue = refused('ValueRefused');
+const notHere = refused('NotHere');
+const renamed = refused('Renamed');
+
 // --- documents -------------------------------------------------------------------------------------
 
 define('id', function id(document) {
-    if (arguments.length !== 1) throw new Error('id(doc) must be called with a single argument');
+    if (arguments.length !== 1) throw wrongCall('id(doc) must be called with a single argument');
     return host.id(document);
 });
 define('getMetadata', function getMetadata(document) {
     if (isProbe(document)) return document;
-    if (document === null || typeof document !== 'object') throw new Error('The value is not an object');
+    if (document === null || typeof document !== 'object') throw wrongValue('The value is not an object');
     const metadata = host.metadata(document);
     if (metadata === undefined)
-        throw new Error('getMetadata(doc) must be called with a single entity argument');
+        throw wrongCall('getMetadata(doc) must be called with a single entity argument');
     return metadata;
 });
 define('metadataFor', globalThis.getMetadata);
 define('lastModified', document => host.lastModified(document));
 define('load', function load(ids, collection) {
     if (arguments.length === 0)
-        throw new Error('load(id | ids) must be called with a single string argument');
+        throw wrongCall('load(id | ids) must be called with a single string argument');
     if (ids === null || ids === undefined || isProbe(ids)) return ids;
     if (isText(ids)) return host.load(ids, collection);
     if (!Array.isArray(ids))
-        throw new Error('load(id | ids) must be called with a single string or array argument');
+        throw wrongCall('load(id | ids) must be called with a single string or array argument');
     return ids.map(id => isText(id) ? host.load(id, collection) ?? null : null);
 });
 define('loadPath', (document, path) => {
-    if (!isText(path)) throw new Error('loadPath(doc, path) must be called with a document and path');
+    if (!isText(path)) throw wrongCall('loadPath(doc, path) must be called with a document and path');
     let found = [document];
     for (const step of path.split('.')) {
         const name = step.endsWith('[]') ? step.slice(0, -2) : step;
@@ -46,32 +53,32 @@ define('loadPath', (document, path) => {
 });
 define('put', function put(id, document, changeVector) {
     if (arguments.length !== 2 && arguments.length !== 3)
-        throw new Error('put(id, doc, changeVector) must be called with called with 2 or 3 arguments only');
+        throw wrongCall('put(id, doc, changeVector) must be called with called with 2 or 3 arguments only');
     if (id !== null && id !== undefined && !isText(id))
-        throw new Error('The first parameter to put(id, doc, changeVector) must be a string');
+        throw wrongCall('The first parameter to put(id, doc, changeVector) must be a string');
     if (isText(id) && id.endsWith('|'))
-        throw new Error(`Document ids cannot end with '|', but was called with ${id}. `
+        throw notHere(`Document ids cannot end with '|', but was called with ${id}. `
             + 'Identities are only generated for external requests, not calls to PutDocument and such.');
     if (document === null || typeof document !== 'object')
-        throw new Error('Created document must be a valid object which is not null or empty. '
+        throw wrongCall('Created document must be a valid object which is not null or empty. '
             + `Document ID: '${id}'.`);
     return host.put(id, document, changeVector);
 });
 define('del', function del(id, changeVector) {
     if (arguments.length === 0)
-        throw new Error('delete(id, changeVector) must be called with at least one parameter');
-    if (!isText(id)) throw new Error('delete(id, changeVector) id argument must be a string');
+        throw wrongCall('delete(id, changeVector) must be called with at least one parameter');
+    if (!isText(id)) throw wrongCall('delete(id, changeVector) id argument must be a string');
     return host.del(id, changeVector);
 });
 for (const [old, name] of [['PutDocument', 'put'], ['LoadDocument', 'load'], ['DeleteDocument', 'del']])
-    define(old, () => { throw new Error(`The method ${old} was renamed to '${name}'`); });
+    define(old, () => { throw renamed(`The method ${old} was renamed to '${name}'`); });
 define('include', id => {
     for (const one of Array.isArray(id) ? id : [id]) if (isText(one)) host.include(one);
     return undefined;
 });
 define('cmpxchg', key => {
     if (isProbe(key)) return key;
-    if (!isText(key)) throw new Error('cmpxchg(key) must be called with a single string argument');
+    if (!isText(key)) throw wrongCall('cmpxchg(key) must be called with a single string argument');
     return host.cmpxchg(key);
 });
 
@@ -129,7 +136,7 @@ define('boost', ($value, $boost) => ({ $value, $boost }));
 
 const bothTexts = (name, a, b) => {
     if (!isText(a) || !isText(b))
-        throw new Error(`${name}(text, contained) must be called with two string parameters`);
+        throw wrongCall(`${name}(text, contained) must be called with two string parameters`);
 };
 define('startsWith', (text, start) => {
     bothTexts('startsWith', text, start);
@@ -141,7 +148,7 @@ define('endsWith', (text, end) => {
 });
 define('regex', (text, pattern) => {
     if (!isText(text) || !isText(pattern))
-        throw new Error('regex(text, regex) must be called with two string parameters');
+        throw wrongCall('regex(text, regex) must be called with two string parameters');
     return new RegExp(pattern, 'i').test(text);
 });
 const extreme = (name, isLess) => define(name, function (a, b) {

@@ -67,6 +67,11 @@ impl ScriptDocument {
         ScriptDocument { source: Rc::new(Source { buf: document, info: None }) }
     }
 
+    /// How many bytes the document takes.
+    pub fn size_bytes(&self) -> usize {
+        self.source.buf.as_bytes().len()
+    }
+
     /// The document as it was given, without what a script did to it.
     pub fn document(&self) -> Document<'_> {
         self.source.document()

@@ -1,8 +1,9 @@
 //! The engine's errors as the protocol shows them.
 
-use commands::{CommandError, SubmitError};
+use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin};
+use script::{Exhausted, Refusal};
 use storage::StorageError;
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
 
@@ -52,12 +53,34 @@ pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
 pub(crate) fn command_error(error: &CommandError) -> ProtocolError {
     match error {
         CommandError::Document(error) => document_error(error),
+        CommandError::Patch(error) => patch_error(error),
         CommandError::NotWritten(error) => storage_error(error),
         CommandError::OutcomeUnknown(_) | CommandError::Closed => {
             ProtocolError::new(ErrorKind::StorageFailed, error.to_string())
         }
         CommandError::Panicked { .. } => ProtocolError::new(ErrorKind::Internal, error.to_string()),
     }
+}
+
+/// The script of a patch that failed.
+fn patch_error(error: &PatchError) -> ProtocolError {
+    let kind = match error {
+        PatchError::Parse { .. } => ErrorKind::JavaScriptParse,
+        PatchError::Exhausted(Exhausted::Recursion) => ErrorKind::JavaScriptRecursion,
+        PatchError::Threw { .. } | PatchError::Exhausted(_) | PatchError::TooMuch { .. } => {
+            ErrorKind::JavaScript
+        }
+        PatchError::Refused { kind: Refusal::Value, .. } => ErrorKind::Argument,
+        PatchError::Refused { kind: Refusal::NotHere, .. } | PatchError::NotSupportedYet { .. } => {
+            ErrorKind::NotSupported
+        }
+        PatchError::Refused { kind: Refusal::Renamed, .. } => ErrorKind::MissingMethod,
+        PatchError::Refused { kind: Refusal::Call, .. } | PatchError::Result { .. } => {
+            ErrorKind::InvalidOperation
+        }
+        PatchError::Engine { .. } => ErrorKind::LowMemory,
+    };
+    ProtocolError::new(kind, error.to_string())
 }
 
 /// Whether the database has to be closed and opened again.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use commands::CommandError;
 use documents::DocumentError;
 use platform::{
     Platform,
@@ -116,7 +117,7 @@ impl Bench {
                 _ => random_batch(&mut self.random, &naive),
             };
             let real = execute(tx, &self.simulation.platform, &batch);
-            if let Err(DocumentError::Storage(error)) = real {
+            if let Err(CommandError::Document(DocumentError::Storage(error))) = real {
                 return Err(error.into());
             }
             let expected = naive.apply(&batch);

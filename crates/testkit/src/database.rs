@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use blittable::{ParseLimits, parse_document};
-use commands::{Batch, BatchOutcome, Command, execute_batch};
+use blittable::{BlittableBuf, ParseLimits, parse_document};
+use commands::{Batch, BatchOutcome, Command, CommandError, PatchLimits, Patcher, execute_batch};
 use documents::{
     AttachmentLogEntry, DatabaseIdentity, DocumentError, ExpectedVersion, LogEntry, PutDocument,
     RequestedId, WriteContext,
@@ -104,9 +104,10 @@ pub fn execute(
     tx: &mut WriteTransaction,
     platform: &Platform,
     batch: &Batch,
-) -> Result<BatchOutcome, DocumentError> {
+) -> Result<BatchOutcome, CommandError> {
     let context = WriteContext::new(platform.clock.now(), &*platform.entropy);
-    execute_batch(tx, batch, context)
+    let mut patcher = Patcher::new(Arc::clone(&platform.clock), PatchLimits::default());
+    execute_batch(tx, batch, context, &mut patcher)
 }
 
 /// Reads everything of the newest snapshot, as [`content_of`].
@@ -194,9 +195,16 @@ pub fn put_expecting(id: &str, expected: Option<&str>, json: &str) -> Command {
     Command::Put(PutDocument {
         id: RequestedId::parse(Some(id)).expect("a test's ids are short"),
         expected: ExpectedVersion::parse(expected),
-        body: parse_document(json.as_bytes(), &ParseLimits::default())
-            .expect("a test's texts are JSON"),
+        body: parsed(json),
     })
+}
+
+/// A document.
+///
+/// # Panics
+/// When the text is none; it is the test's own.
+pub fn parsed(json: &str) -> BlittableBuf {
+    parse_document(json.as_bytes(), &ParseLimits::default()).expect("a test's texts are JSON")
 }
 
 /// A deletion.

@@ -6,6 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use commands::CommandError;
 use documents::DocumentError;
 use storage::StorageError;
 
@@ -52,6 +53,15 @@ impl std::error::Error for Fault {}
 impl From<DocumentError> for Fault {
     fn from(error: DocumentError) -> Self {
         Self::Reported(error)
+    }
+}
+
+impl From<CommandError> for Fault {
+    fn from(error: CommandError) -> Self {
+        match error {
+            CommandError::Document(error) => Self::Reported(error),
+            other => Self::Wrong(other.to_string()),
+        }
     }
 }
 

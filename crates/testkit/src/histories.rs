@@ -1,6 +1,8 @@
 //! Histories of batches, made by dice.
 
-use commands::{Batch, Command};
+use std::sync::Arc;
+
+use commands::{Batch, Command, PatchCommand, WhenMissing};
 use documents::{
     AttachmentTransfer, DeleteAttachment, ExpectedVersion, HiLoRequest, NewContent, PutAttachment,
 };
@@ -9,7 +11,8 @@ use platform::simulated::Random;
 
 use crate::{
     Naive,
-    database::{batch, delete, json, put, put_expecting},
+    database::{batch, delete, json, parsed, put, put_expecting},
+    patches::{CREATE, SCRIPTS, patch_request},
 };
 
 /// Few ids, so that documents are replaced, deleted and made again.
@@ -26,8 +29,9 @@ fn random_command(random: &mut Random, naive: &Naive) -> Command {
     let number = random.below(IDS);
     let id = spelled(random, number);
     let body = json(collection(random, number), &value(random));
-    match random.below(56) {
-        40.. => random_attachment_command(random, naive, &id),
+    match random.below(64) {
+        40..56 => random_attachment_command(random, naive, &id),
+        56.. => random_patch(random, naive, &id),
         0..16 => put(&id, &body),
         16 => put_expecting(&id, Some(""), &body),
         17..20 => put_expecting(&id, naive.version_of(&id).as_deref(), &body),
@@ -113,6 +117,30 @@ fn small_content(random: &mut Random) -> NewContent {
         kind => vec![kind as u8; 10],
     };
     NewContent::Bytes { hash: documents::hash_of(&bytes), bytes: bytes.into() }
+}
+
+/// A patch of a document that may be there, by a script that may name another one.
+fn random_patch(random: &mut Random, naive: &Naive, id: &str) -> Command {
+    let number = random.below(IDS);
+    let other = spelled(random, number);
+    let text = SCRIPTS[random.below(SCRIPTS.len() as u64) as usize];
+    let script = patch_request(text, &other, &value(random), collection(random, number));
+    let mut patch = PatchCommand::new(DocumentId::new(id).expect("ids are short"), script);
+    match random.below(12) {
+        0 => patch.expected = ExpectedVersion::Exactly("A:1-wrong".to_owned()),
+        1 => patch.expected = ExpectedVersion::parse(naive.version_of(id).as_deref()),
+        _ => {}
+    }
+    patch.skips_other_versions = random.below(2) == 0;
+    match random.below(3) {
+        0 => {
+            let script = patch_request(CREATE, &other, "made", collection(random, number));
+            patch.when_missing = WhenMissing::Run(script);
+        }
+        1 => patch.when_missing = WhenMissing::Create(parsed(&json("Users", "created"))),
+        _ => {}
+    }
+    Command::Patch(Box::new(patch))
 }
 
 fn spelled(random: &mut Random, number: u64) -> String {

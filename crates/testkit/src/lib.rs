@@ -9,6 +9,7 @@
 //! | `database` | a database for a test, its whole content, short ways to write batches |
 //! | `naive`, `naive_attachments` | the model: a database as simple as can be |
 //! | `histories` | batches made by dice |
+//! | `patches` | patches of histories, and what the model makes of them |
 //! | `bench` | a database and its model side by side |
 //! | `crash` | power cuts in the middle of histories |
 //! | `queue_crash` | power cuts under the commit queue |
@@ -29,6 +30,7 @@ pub mod io_sweep;
 pub mod journal_bytes;
 mod naive;
 mod naive_attachments;
+mod patches;
 mod queue_crash;
 pub mod recorded;
 pub mod rot;

@@ -13,11 +13,11 @@ use crate::{
 const RANGE: i64 = 32;
 
 #[derive(Clone, Debug)]
-struct Row {
-    etag: u64,
-    id: String,
+pub(crate) struct Row {
+    pub(crate) etag: u64,
+    pub(crate) id: String,
     collection: usize,
-    body: Option<Arc<str>>,
+    pub(crate) body: Option<Arc<str>>,
 }
 
 /// Documents and tombstones by lower-cased id, names of collections, values of identities.
@@ -100,6 +100,8 @@ impl Naive {
                 }
                 Ok(())
             }
+            Command::Patch(patch) => self.patch(patch),
+            Command::PatchEach(_) => unreachable!("histories change one document at a time"),
             Command::HiLoNext(request) => {
                 let id = format!("Raven/Hilo/{}", request.tag);
                 let end = self.hilo_end(&id).unwrap_or(0).max(request.last_max) + RANGE;
@@ -141,11 +143,16 @@ impl Naive {
         self.live(id).is_some()
     }
 
-    fn live(&self, id: &str) -> Option<&Row> {
+    pub(crate) fn live(&self, id: &str) -> Option<&Row> {
         self.rows.get(&id.to_lowercase()).filter(|row| row.body.is_some())
     }
 
-    fn put(&mut self, id: &str, expected: &ExpectedVersion, json: String) -> Result<(), Refused> {
+    pub(crate) fn put(
+        &mut self,
+        id: &str,
+        expected: &ExpectedVersion,
+        json: String,
+    ) -> Result<(), Refused> {
         let collection = json.split(r#""@collection":""#).nth(1).map_or("@empty", |rest| {
             rest.split('"').next().expect("splitting gives one part at least")
         });
@@ -172,7 +179,7 @@ impl Naive {
         Ok(())
     }
 
-    fn delete(&mut self, id: &str, expected: &ExpectedVersion) -> Result<(), Refused> {
+    pub(crate) fn delete(&mut self, id: &str, expected: &ExpectedVersion) -> Result<(), Refused> {
         let Some(row) = self.live(id) else {
             return if *expected == ExpectedVersion::Any { Ok(()) } else { Err(Refused) };
         };

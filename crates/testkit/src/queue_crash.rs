@@ -107,7 +107,7 @@ fn submit_until_the_cut(bench: &mut Bench, survived: &mut Survived) -> Result<Ve
 fn answer<T>(result: &Result<T, CommandError>) -> Answer {
     match result {
         Ok(_) => Answer::Durable,
-        Err(CommandError::Document(_)) => Answer::Refused,
+        Err(CommandError::Document(_) | CommandError::Patch(_)) => Answer::Refused,
         Err(_) => Answer::Lost,
     }
 }

@@ -80,6 +80,13 @@ kinds! {
     RegularExpression = 500 "System.Text.RegularExpressions.RegexParseException";
     /// A script that failed.
     JavaScript = 500 "Raven.Client.Exceptions.Documents.Patching.JavaScriptException";
+    /// A script that is none.
+    JavaScriptParse = 500
+        "Raven.Client.Exceptions.Documents.Patching.JavaScriptParseException";
+    /// A script that calls itself too deeply.
+    JavaScriptRecursion = 500 "Jint.Runtime.RecursionDepthOverflowException";
+    /// A script that calls what has another name now.
+    MissingMethod = 500 "System.MissingMethodException";
     /// A query that cannot be parsed.
     QueryParse = 500 "Raven.Server.Documents.Queries.Parser.QueryParser+ParseException";
     /// No sorter of that name.

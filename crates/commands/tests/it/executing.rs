@@ -1,12 +1,12 @@
 //! One batch: whole or not at all.
 
-use commands::{Batch, Command, CommandResult};
+use commands::{Batch, Command, CommandError, CommandResult};
 use documents::DocumentError;
 use model::{DocumentId, Etag};
 use platform::Platform;
 use testkit::database::{batch, content, delete, execute, json, open, put, put_expecting, version};
 
-fn run(platform: &Platform, batches: &[Batch]) -> Vec<Result<Vec<CommandResult>, DocumentError>> {
+fn run(platform: &Platform, batches: &[Batch]) -> Vec<Result<Vec<CommandResult>, CommandError>> {
     let environment = open(platform).unwrap();
     let mut tx = environment.write().unwrap();
     let outcomes = batches
@@ -72,7 +72,7 @@ fn a_failing_batch_leaves_those_around_it() {
             batch([put("c", &users)]),
         ],
     );
-    assert!(matches!(outcomes[1], Err(DocumentError::Concurrency { .. })));
+    assert!(matches!(outcomes[1], Err(CommandError::Document(DocumentError::Concurrency { .. }))));
     let environment = open(&simulation.platform).unwrap();
     let content = content(&environment);
     let ids: Vec<_> = content.log.iter().map(|(etag, id, _)| (*etag, id.as_str())).collect();

@@ -1,6 +1,6 @@
 //! Errors: their kind, their words, and where in the author's text they happened.
 
-use script::{Exhausted, PatchScript, Position, ScriptError};
+use script::{Budget, Exhausted, PatchScript, PatchText, Position, ScriptError};
 
 use crate::world::{Notes, document, engine, patch};
 
@@ -81,23 +81,12 @@ fn bounds_name_their_setting() {
 fn what_is_declared_has_positions_of_its_own() {
     let engine = engine();
     let declared = "function f() {\n\n  return g.h.i();\n}";
-    let script = PatchScript::compile(
-        &engine,
-        &[],
-        &[declared, "function bad() {\n throw new Error('x') }"],
-        "f();\n bad()",
-    )
-    .unwrap();
-    let error = script
-        .run(
-            &engine,
-            &document("d/1", "{}"),
-            None,
-            &[],
-            script::Budget::default(),
-            &mut Notes::default(),
-        )
-        .unwrap_err();
+    let declarations =
+        vec![declared.to_owned(), "function bad() {\n throw new Error('x') }".to_owned()];
+    let patch = PatchText { declarations, ..PatchText::of("f();\n bad()") };
+    let script = PatchScript::compile(&engine, &patch).unwrap();
+    let (document, budget) = (document("d/1", "{}"), Budget::default());
+    let error = script.run(&engine, &document, None, budget, &mut Notes::default()).unwrap_err();
     match error {
         ScriptError::Runtime { position: Some(Position { line: 2, .. }), stack, .. } => {
             let lines = stack.lines().collect::<Vec<_>>();

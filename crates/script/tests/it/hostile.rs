@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use platform::real::RealClock;
 use platform::{Clock, Timestamp};
-use script::{Budget, Engine, Exhausted, NoHost, PatchScript, ScriptDocument, ScriptError};
+use script::{
+    Budget, Engine, Exhausted, NoHost, PatchScript, PatchText, ScriptDocument, ScriptError,
+};
 
 use crate::world::{json, parse, patch};
 
@@ -163,8 +165,8 @@ fn ends(end: End, outcome: &Result<String, ScriptError>) -> bool {
 fn run(engine: &Engine, text: &str) -> Result<String, ScriptError> {
     let document = ScriptDocument::unstored(parse(r#"{"a":1}"#));
     let budget = Budget { steps_max: 10_000, time_max: Duration::from_millis(100) };
-    let script = PatchScript::compile(engine, &[], &[], text)?;
-    let patched = script.run(engine, &document, None, &[], budget, &mut NoHost)?;
+    let script = PatchScript::compile(engine, &PatchText::of(text))?;
+    let patched = script.run(engine, &document, None, budget, &mut NoHost)?;
     let Some(document) = patched.document else { return Ok("untouched".to_owned()) };
     let given = document.as_view().root().get("r").unwrap();
     Ok(given.map_or("absent".to_owned(), |value| format!("{value:?}")))

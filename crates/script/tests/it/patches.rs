@@ -1,6 +1,6 @@
 //! Patches: what a script leaves of a document, and what it asks of its host.
 
-use script::{Argument, Budget, PatchArgument, PatchScript, ScriptDocument, ScriptError};
+use script::{Budget, PatchLoad, PatchScript, PatchText, ScriptDocument, ScriptError};
 
 use crate::world::{Notes, document, engine, json, parse, patch};
 
@@ -136,7 +136,7 @@ fn wrong_calls_are_told() {
         let error =
             patch(&engine, &document("d/1", DOCUMENT), text, &mut Notes::default()).unwrap_err();
         let given = match error {
-            ScriptError::Runtime { message, .. } | ScriptError::Result(message) => message,
+            ScriptError::Refused { message, .. } | ScriptError::Result(message) => message,
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(given, message, "{text}");
@@ -147,32 +147,48 @@ fn wrong_calls_are_told() {
 fn arguments_are_there_under_both_names() {
     let engine = engine();
     let text = "this.a = args.x; this.b = $x; this.c = $nope; this.d = args.list.length + $list[0]";
-    let script = PatchScript::compile(&engine, &[], &[], text).unwrap();
+    let script = PatchScript::compile(&engine, &PatchText::of(text)).unwrap();
     let args = ScriptDocument::unstored(parse(r#"{"x":1,"list":[4,5]}"#));
     let empty = document("d/1", "{}");
-    let patched = script
-        .run(&engine, &empty, Some(&args), &[], Budget::default(), &mut Notes::default())
-        .unwrap();
+    let patched =
+        script.run(&engine, &empty, Some(&args), Budget::default(), &mut Notes::default()).unwrap();
     assert_eq!(json(&patched.document.unwrap()), r#"{"a":1,"b":1,"d":6}"#);
 }
 
 #[test]
 fn queries_patch_through_their_aliases() {
     let engine = engine();
-    let declared = "function next(n) { return n + 1; }";
-    let text = "o.Age = next(o.Age); this.C = c.Name;";
-    let script = PatchScript::compile(&engine, &["o", "c"], &[declared], text).unwrap();
-    let company = Argument::Document(document("c/1", r#"{"Name":"Comp"}"#));
-    let arguments = [PatchArgument::This, PatchArgument::Other(company)];
-    let patched = script
-        .run(
-            &engine,
-            &document("d/1", r#"{"Age":1}"#),
-            None,
-            &arguments,
-            Budget::default(),
-            &mut Notes::default(),
-        )
-        .unwrap();
-    assert_eq!(json(&patched.document.unwrap()), r#"{"Age":2,"C":"Comp"}"#);
+    let load = |name: &str, from: &str, path: &str, many: bool| PatchLoad {
+        name: name.to_owned(),
+        from: from.to_owned(),
+        path: path.to_owned(),
+        many,
+    };
+    let patch = PatchText {
+        alias: Some("o".to_owned()),
+        declarations: vec!["function next(n) { return n + 1; }".to_owned()],
+        loads: vec![
+            load("c", "o", "Company", false),
+            load("boss", "c", "Boss", false),
+            load("all", "o", "Lines[].P", true),
+            load("one", "o", "Lines[].P", false),
+            load("none", "o", "Nope.Nope", false),
+        ],
+        text: "o.Age = next(this.Age); o.r = [c.Name, id(boss), all.map(id), id(one), none]"
+            .to_owned(),
+    };
+    let script = PatchScript::compile(&engine, &patch).unwrap();
+    let mut host = Notes::default();
+    for (id, json) in
+        [("c/1", r#"{"Name":"Comp","Boss":"b/1"}"#), ("b/1", "{}"), ("p/1", "{}"), ("p/2", "{}")]
+    {
+        host.documents.insert(id.to_owned(), json.to_owned());
+    }
+    let order =
+        r#"{"Age":1,"Company":"c/1","Lines":[{"P":"p/0"},{"P":"p/1"},{"P":"p/2"}],"r":null}"#;
+    let order = document("d/1", order);
+    let patched = script.run(&engine, &order, None, Budget::default(), &mut host).unwrap();
+    let patched = json(&patched.document.unwrap());
+    assert!(patched.starts_with(r#"{"Age":2,"#), "{patched}");
+    assert!(patched.ends_with(r#""r":["Comp","b/1",["p/1","p/2"],"p/1",null]}"#), "{patched}");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use script::{Budget, Engine, NoHost, PatchScript};
+use script::{Budget, Engine, NoHost, PatchScript, PatchText};
 
 use crate::world::{document, engine, json, outcome};
 
@@ -185,8 +185,8 @@ fn run(engine: &Engine, text: &str) {
         r#"{"a":{"b":1},"l":[{"c":1},2.50],"n":null,"@metadata":{"@collection":"D"}}"#,
     );
     let budget = Budget { steps_max: 1_000, time_max: Duration::from_millis(100) };
-    let Ok(script) = PatchScript::compile(engine, &[], &[], text) else { return };
-    if let Ok(patched) = script.run(engine, &before, None, &[], budget, &mut NoHost)
+    let Ok(script) = PatchScript::compile(engine, &PatchText::of(text)) else { return };
+    if let Ok(patched) = script.run(engine, &before, None, budget, &mut NoHost)
         && let Some(after) = patched.document
     {
         let parsed = crate::world::parse(&json(&after));

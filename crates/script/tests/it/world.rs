@@ -7,7 +7,7 @@ use std::sync::Arc;
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use platform::real::RealClock;
 use script::{
-    Budget, DocumentInfo, Engine, Host, HostError, PatchScript, Patched, ScriptDocument,
+    Budget, DocumentInfo, Engine, Host, HostError, PatchScript, PatchText, Patched, ScriptDocument,
     ScriptError, TimeSeriesEntry,
 };
 
@@ -130,8 +130,8 @@ pub(crate) fn patch(
     text: &str,
     host: &mut dyn Host,
 ) -> Result<Patched, ScriptError> {
-    let script = PatchScript::compile(engine, &[], &[], text)?;
-    script.run(engine, document, None, &[], Budget::default(), host)
+    let script = PatchScript::compile(engine, &PatchText::of(text))?;
+    script.run(engine, document, None, Budget::default(), host)
 }
 
 /// The JSON of `this.r` after `this.r = expression`, `absent` when it is not there, or the error.

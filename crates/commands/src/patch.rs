@@ -1,0 +1,274 @@
+//! Runs patches: scripts that change documents inside the transaction of their batch.
+//!
+//! A script sees the document as the commands before it left it, and so do those that it loads. What it
+//! leaves is stored unless nothing has changed. Time is bounded for one script and for all scripts of a
+//! batch, because everybody else's writes wait as long.
+
+use std::{sync::Arc, time::Duration};
+
+use blittable::{BlittableBuf, ObjectBuilder};
+use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
+use model::DocumentId;
+use platform::Clock;
+use script::{Budget, DocumentInfo, Engine, STEPS_MAX_DEFAULT, ScriptDocument};
+
+use crate::{
+    error::CommandError,
+    patch_command::{
+        PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus, PatchedEach,
+        PatchedOne, WhenMissing,
+    },
+    patch_error::script_failed,
+    patch_host::PatchHost,
+    patch_scripts::PatchScripts,
+};
+
+/// How long one script may take.
+const SCRIPT_TIME_MAX: Duration = Duration::from_secs(2);
+/// How long all scripts of a batch may take.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(10);
+/// After so long a change of many documents makes room for other writes.
+const PORTION_TIME: Duration = Duration::from_millis(100);
+/// The same, after so many bytes were stored.
+const PORTION_BYTES: usize = 16 << 20;
+
+/// The bounds of the scripts of patches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatchLimits {
+    /// Steps of one script; see [`Budget`].
+    pub steps_max: u64,
+}
+
+impl Default for PatchLimits {
+    fn default() -> Self {
+        PatchLimits { steps_max: STEPS_MAX_DEFAULT }
+    }
+}
+
+/// The one who runs patches, for all batches of a thread.
+pub struct Patcher {
+    clock: Arc<dyn Clock>,
+    limits: PatchLimits,
+    engine: Engine,
+    scripts: PatchScripts,
+    /// Until when the scripts of the batch may run.
+    deadline: Duration,
+}
+
+/// A document and what the script made of it.
+struct Changed {
+    /// `None` when the script touched nothing.
+    body: Option<BlittableBuf>,
+    notes: Option<Box<PatchNotes>>,
+    put_bytes: usize,
+}
+
+impl Patcher {
+    /// A patcher; its engine is made when the first patch comes.
+    pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
+        let engine = Engine::new(Arc::clone(&clock));
+        let scripts = PatchScripts::default();
+        Patcher { clock, limits, engine, scripts, deadline: Duration::MAX }
+    }
+
+    /// A batch begins.
+    pub(crate) fn begin_batch(&mut self) {
+        self.scripts.end_batch();
+        self.deadline = self.clock.monotonic().saturating_add(BATCH_TIME_MAX);
+    }
+
+    /// Changes one document.
+    pub(crate) fn patch(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        patch: &PatchCommand,
+    ) -> Result<PatchOutcome, CommandError> {
+        let before = self.read(writer, &patch.id)?;
+        if let Some(expected) = patch.expected.as_text() {
+            let actual = before.as_ref().map(|(_, info)| &*info.change_vector);
+            if expected.is_empty() || actual != Some(expected) {
+                if patch.skips_other_versions {
+                    return Ok(outcome(patch, PatchStatus::Skipped));
+                }
+                return Err(other_version(&patch.id, expected, actual).into());
+            }
+        }
+        match before {
+            Some((body, info)) => self.patch_existing(writer, patch, body, info),
+            None => self.patch_missing(writer, patch),
+        }
+    }
+
+    fn patch_existing(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        patch: &PatchCommand,
+        body: BlittableBuf,
+        info: DocumentInfo,
+    ) -> Result<PatchOutcome, CommandError> {
+        let original = patch.is_test.then(|| body.clone());
+        let before = ScriptDocument::new(body, info);
+        let changed = self.run(writer, &patch.script, &patch.id, &before, patch.wants_notes)?;
+        let body = changed.body.unwrap_or_else(|| before.document().to_buf());
+        // The script may have put or deleted this very document, so that what is there counts.
+        let stored = writer.replace(&patch.id, &body)?;
+        Ok(PatchOutcome {
+            status: match stored {
+                Some(_) => PatchStatus::Patched,
+                None => PatchStatus::NotModified,
+            },
+            stored,
+            document: patch.wants_document.then_some(body),
+            original,
+            notes: changed.notes,
+            ..outcome(patch, PatchStatus::NotModified)
+        })
+    }
+
+    fn patch_missing(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        patch: &PatchCommand,
+    ) -> Result<PatchOutcome, CommandError> {
+        let changed = match &patch.when_missing {
+            WhenMissing::LeaveOut => return Ok(outcome(patch, PatchStatus::DocumentDoesNotExist)),
+            WhenMissing::Create(body) => {
+                Changed { body: Some(body.clone()), notes: None, put_bytes: 0 }
+            }
+            WhenMissing::Run(script) => {
+                let empty = ScriptDocument::unstored(empty_document()?);
+                self.run(writer, script, &patch.id, &empty, patch.wants_notes)?
+            }
+        };
+        let body = match changed.body {
+            Some(body) => body,
+            None => empty_document()?,
+        };
+        let (status, stored) = if writer.get(&patch.id)?.is_some() {
+            // The script put this very document.
+            match writer.replace(&patch.id, &body)? {
+                Some(stored) => (PatchStatus::Patched, Some(stored)),
+                None => (PatchStatus::NotModified, None),
+            }
+        } else {
+            let id = RequestedId::Exactly(patch.id.clone());
+            let stored = writer.put(&id, &ExpectedVersion::Any, &body)?;
+            (PatchStatus::Created, Some(stored))
+        };
+        Ok(PatchOutcome {
+            stored,
+            document: patch.wants_document.then_some(body),
+            notes: changed.notes,
+            ..outcome(patch, status)
+        })
+    }
+
+    /// Changes documents until the portion is used up.
+    pub(crate) fn patch_each(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        patch: &PatchEach,
+    ) -> Result<PatchedEach, CommandError> {
+        let until = self.clock.monotonic().saturating_add(PORTION_TIME);
+        let (mut done, mut bytes, mut details) = (0, 0, Vec::new());
+        for id in &patch.ids {
+            let (one, stored_bytes) = self.patch_one(writer, patch, id)?;
+            done += 1;
+            bytes += stored_bytes;
+            if patch.wants_details {
+                details.push(one);
+            }
+            if PORTION_BYTES <= bytes || until <= self.clock.monotonic() {
+                break;
+            }
+        }
+        Ok(PatchedEach { done, details })
+    }
+
+    /// Changes one document of many; also gives how many bytes were stored.
+    fn patch_one(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        patch: &PatchEach,
+        id: &DocumentId,
+    ) -> Result<(PatchedOne, usize), CommandError> {
+        let Some((body, info)) = self.read(writer, id)? else {
+            let status = PatchStatus::DocumentDoesNotExist;
+            return Ok((PatchedOne { id: id.clone(), change_vector: None, status }, 0));
+        };
+        let before = ScriptDocument::new(body, info);
+        let changed = self.run(writer, &patch.script, id, &before, false)?;
+        let body = changed.body.unwrap_or_else(|| before.document().to_buf());
+        let stored = writer.replace(id, &body)?;
+        let bytes = changed.put_bytes + stored.as_ref().map_or(0, |_| body.as_bytes().len());
+        let (change_vector, status) = match stored {
+            Some(stored) => (Some(stored.change_vector), PatchStatus::Patched),
+            None => (None, PatchStatus::NotModified),
+        };
+        Ok((PatchedOne { id: id.clone(), change_vector, status }, bytes))
+    }
+
+    fn read(
+        &self,
+        writer: &DocumentWriter<'_>,
+        id: &DocumentId,
+    ) -> Result<Option<(BlittableBuf, DocumentInfo)>, CommandError> {
+        let row = writer.get(id)?;
+        Ok(row.map(|row| {
+            let info = DocumentInfo {
+                id: row.id().into(),
+                change_vector: row.change_vector().into(),
+                last_modified_ticks: row.last_modified_ticks(),
+            };
+            (row.body().to_buf(), info)
+        }))
+    }
+
+    /// Runs the script over a document.
+    fn run(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        request: &Arc<PatchRequest>,
+        id: &DocumentId,
+        document: &ScriptDocument,
+        wants_notes: bool,
+    ) -> Result<Changed, CommandError> {
+        let budget = self.budget(request);
+        let failed = |error| script_failed(error, id.as_str());
+        let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;
+        let mut host = PatchHost::new(writer, wants_notes);
+        let args = prepared.values.as_ref();
+        let outcome = prepared.script.run(&self.engine, document, args, budget, &mut host);
+        // What failed in a call counts, also when the script caught it.
+        let calls = host.finish()?;
+        let patched = outcome.map_err(failed)?;
+        let notes = calls.notes.map(Box::new);
+        Ok(Changed { body: patched.document, notes, put_bytes: calls.put_bytes })
+    }
+
+    fn budget(&self, request: &PatchRequest) -> Budget {
+        let left = self.deadline.saturating_sub(self.clock.monotonic());
+        let steps_max = if request.ignores_steps_max { u64::MAX } else { self.limits.steps_max };
+        Budget { steps_max, time_max: left.min(SCRIPT_TIME_MAX) }
+    }
+}
+
+fn outcome(patch: &PatchCommand, status: PatchStatus) -> PatchOutcome {
+    let id = patch.id.clone();
+    PatchOutcome { id, status, stored: None, document: None, original: None, notes: None }
+}
+
+fn empty_document() -> Result<BlittableBuf, CommandError> {
+    Ok(ObjectBuilder::new().finish().map_err(DocumentError::from)?)
+}
+
+fn other_version(id: &DocumentId, expected: &str, actual: Option<&str>) -> DocumentError {
+    DocumentError::Concurrency {
+        id: Some(id.to_string()),
+        expected: Some(expected.to_owned()),
+        actual: actual.map(str::to_owned),
+        message: format!(
+            "Could not patch document '{id}' because non current change vector was used"
+        ),
+    }
+}

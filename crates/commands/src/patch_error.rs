@@ -1,0 +1,120 @@
+//! Why a script did not change its document.
+
+use std::fmt;
+
+use documents::{DocumentError, ErrorKind};
+use script::{Exhausted, Refusal, ScriptError};
+
+use crate::error::CommandError;
+
+/// What is wrong with a script. The caller's, but for [`PatchError::Engine`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchError {
+    /// The text is not JavaScript.
+    Parse {
+        /// What the parser says.
+        message: String,
+    },
+    /// The script threw.
+    Threw {
+        /// The document that it was to change; empty for one that was to be made.
+        id: String,
+        /// What it threw, and where.
+        message: String,
+    },
+    /// A function that scripts find beside the language refused its arguments.
+    Refused {
+        /// Why.
+        kind: Refusal,
+        /// What it says.
+        message: String,
+    },
+    /// The script ran into one of its bounds.
+    Exhausted(Exhausted),
+    /// The script loaded or put more than it may.
+    TooMuch {
+        /// What it did.
+        verb: &'static str,
+        /// How much it may.
+        bytes_max: usize,
+    },
+    /// What the script left cannot become a document.
+    Result {
+        /// Why.
+        message: String,
+    },
+    /// The script called what this server does not have yet.
+    NotSupportedYet {
+        /// The function.
+        function: &'static str,
+    },
+    /// The environment's: no engine could be made.
+    Engine {
+        /// Why.
+        message: String,
+    },
+}
+
+impl PatchError {
+    /// Whose error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            PatchError::Engine { .. } => ErrorKind::Environment,
+            PatchError::Parse { .. }
+            | PatchError::Threw { .. }
+            | PatchError::Refused { .. }
+            | PatchError::Exhausted(_)
+            | PatchError::TooMuch { .. }
+            | PatchError::Result { .. }
+            | PatchError::NotSupportedYet { .. } => ErrorKind::Caller,
+        }
+    }
+}
+
+/// What an error of the script for a document means; calls that failed are known to the host already.
+pub(crate) fn script_failed(error: ScriptError, id: &str) -> CommandError {
+    let message = error.to_string();
+    CommandError::Patch(match error {
+        ScriptError::Corrupt(source) => return DocumentError::CorruptDocument(source).into(),
+        ScriptError::Build(source) => return DocumentError::from(source).into(),
+        ScriptError::Parse { .. } => PatchError::Parse { message },
+        ScriptError::Refused { kind, message } => PatchError::Refused { kind, message },
+        ScriptError::Exhausted(bound) => PatchError::Exhausted(bound),
+        ScriptError::Result(message) => PatchError::Result { message },
+        ScriptError::Engine(message) => PatchError::Engine { message },
+        ScriptError::Runtime { .. } | ScriptError::Definition(_) | ScriptError::Host(_) => {
+            PatchError::Threw { id: id.to_owned(), message }
+        }
+    })
+}
+
+impl fmt::Display for PatchError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatchError::Parse { message } => write!(formatter, "Failed to parse: {message}"),
+            PatchError::Threw { id, message } => {
+                write!(formatter, "Script failed for document ID '{id}'. {message}")
+            }
+            PatchError::Refused { message, .. }
+            | PatchError::Result { message }
+            | PatchError::Engine { message } => formatter.write_str(message),
+            PatchError::Exhausted(Exhausted::Steps(max)) => write!(
+                formatter,
+                "The maximum number of statements executed have been reached - {max}. You can \
+                 configure it by modifying the configuration option: 'Patching.MaxStepsForScript'."
+            ),
+            PatchError::Exhausted(bound) => write!(formatter, "The script was stopped: {bound}"),
+            PatchError::TooMuch { verb, bytes_max } => {
+                write!(
+                    formatter,
+                    "A script may not {verb} more than {bytes_max} bytes of documents"
+                )
+            }
+            PatchError::NotSupportedYet { function } => {
+                write!(formatter, "The function {function}() is not supported by this server yet")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PatchError {}

@@ -1,0 +1,206 @@
+//! What the script of a patch may call: the documents of the open transaction.
+//!
+//! Everything happens in the transaction of the batch, so a script sees what earlier commands did, and
+//! what it did itself. Invariant: after a call has failed nothing more is done, whatever the script
+//! makes of the error: the transaction is in doubt then and will be rolled back.
+
+use blittable::BlittableBuf;
+use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
+use model::DocumentId;
+use script::{DocumentInfo, Host, HostError, ScriptDocument, TimeSeriesEntry};
+
+use crate::{error::CommandError, patch_command::PatchNotes, patch_error::PatchError};
+
+/// How much one script may load.
+pub(crate) const LOADED_BYTES_MAX: usize = 256 << 20;
+/// How much one script may put, or note down for its caller.
+pub(crate) const PUT_BYTES_MAX: usize = 64 << 20;
+
+/// The transaction as one script sees it.
+pub(crate) struct PatchHost<'h, 'w> {
+    writer: &'h mut DocumentWriter<'w>,
+    notes: Option<PatchNotes>,
+    loaded_bytes: usize,
+    put_bytes: usize,
+    failure: Option<CommandError>,
+}
+
+impl<'h, 'w> PatchHost<'h, 'w> {
+    pub(crate) fn new(writer: &'h mut DocumentWriter<'w>, wants_notes: bool) -> Self {
+        let notes = wants_notes.then(PatchNotes::default);
+        PatchHost { writer, notes, loaded_bytes: 0, put_bytes: 0, failure: None }
+    }
+
+    /// What the script called, or the call that failed.
+    pub(crate) fn finish(self) -> Result<PatchCalls, CommandError> {
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok(PatchCalls { notes: self.notes, put_bytes: self.put_bytes }),
+        }
+    }
+
+    /// Does a call, unless one has failed before.
+    fn call<R>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<R, CommandError>,
+    ) -> Result<R, HostError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.to_string().into());
+        }
+        work(self).map_err(|failure| {
+            let message = failure.to_string();
+            self.failure = Some(failure);
+            message.into()
+        })
+    }
+
+    fn not_yet<R>(&mut self, function: &'static str) -> Result<R, HostError> {
+        self.call(|_| Err(PatchError::NotSupportedYet { function }.into()))
+    }
+
+    fn take_note(&mut self, bytes: usize, note: impl FnOnce(&mut PatchNotes)) {
+        if let Some(notes) = &mut self.notes
+            && self.put_bytes.saturating_add(bytes) <= PUT_BYTES_MAX
+        {
+            self.put_bytes += bytes;
+            note(notes);
+        }
+    }
+}
+
+/// What a script called.
+pub(crate) struct PatchCalls {
+    pub(crate) notes: Option<PatchNotes>,
+    /// About how many bytes of documents it put.
+    pub(crate) put_bytes: usize,
+}
+
+fn expected(change_vector: Option<&str>) -> ExpectedVersion {
+    ExpectedVersion::parse(change_vector)
+}
+
+fn document_id(text: &str) -> Result<DocumentId, CommandError> {
+    Ok(DocumentId::new(text).map_err(DocumentError::from)?)
+}
+
+impl Host for PatchHost<'_, '_> {
+    fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
+        self.call(|host| {
+            let row = host.writer.get(&document_id(id)?)?;
+            let found = row.map(|row| {
+                let info = DocumentInfo {
+                    id: row.id().into(),
+                    change_vector: row.change_vector().into(),
+                    last_modified_ticks: row.last_modified_ticks(),
+                };
+                ScriptDocument::new(row.body().to_buf(), info)
+            });
+            let bytes = found.as_ref().map_or(0, |document| document.size_bytes());
+            host.loaded_bytes = host.loaded_bytes.saturating_add(bytes);
+            if LOADED_BYTES_MAX < host.loaded_bytes {
+                return Err(
+                    PatchError::TooMuch { verb: "load", bytes_max: LOADED_BYTES_MAX }.into()
+                );
+            }
+            let exists = found.is_some();
+            host.take_note(id.len(), |notes| notes.loaded.push((id.to_owned(), exists)));
+            Ok(found)
+        })
+    }
+
+    fn put(
+        &mut self,
+        id: Option<&str>,
+        document: BlittableBuf,
+        change_vector: Option<&str>,
+    ) -> Result<String, HostError> {
+        self.call(|host| {
+            host.put_bytes = host.put_bytes.saturating_add(document.as_bytes().len());
+            if PUT_BYTES_MAX < host.put_bytes {
+                return Err(PatchError::TooMuch { verb: "put", bytes_max: PUT_BYTES_MAX }.into());
+            }
+            let id = RequestedId::parse(id).map_err(DocumentError::from)?;
+            let stored = host.writer.put(&id, &expected(change_vector), &document)?;
+            let id = stored.id.to_string();
+            let bytes = document.as_bytes().len();
+            host.take_note(bytes, |notes| notes.put.push((id.clone(), document)));
+            Ok(id)
+        })
+    }
+
+    fn delete(&mut self, id: &str, change_vector: Option<&str>) -> Result<bool, HostError> {
+        self.call(|host| {
+            let deleted = host.writer.delete(&document_id(id)?, &expected(change_vector))?;
+            host.take_note(id.len(), |notes| notes.deleted.push(id.to_owned()));
+            Ok(deleted.is_some())
+        })
+    }
+
+    /// A patch shows no other documents.
+    fn include(&mut self, _: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// There are no compare exchange values yet, so none has this key.
+    fn compare_exchange(&mut self, _: &str) -> Result<Option<BlittableBuf>, HostError> {
+        Ok(None)
+    }
+
+    fn output(&mut self, line: &str) {
+        self.take_note(line.len(), |notes| notes.output.push(line.to_owned()));
+    }
+
+    fn counter(&mut self, _: &str, _: &str) -> Result<Option<i64>, HostError> {
+        self.not_yet("counter")
+    }
+
+    fn counter_raw(&mut self, _: &str, _: &str) -> Result<Vec<(String, i64)>, HostError> {
+        self.not_yet("counterRaw")
+    }
+
+    fn increment_counter(&mut self, _: &str, _: &str, _: i64) -> Result<(), HostError> {
+        self.not_yet("incrementCounter")
+    }
+
+    fn delete_counter(&mut self, _: &str, _: &str) -> Result<(), HostError> {
+        self.not_yet("deleteCounter")
+    }
+
+    fn time_series_get(
+        &mut self,
+        _: &str,
+        _: &str,
+        _: Option<f64>,
+        _: Option<f64>,
+    ) -> Result<Vec<TimeSeriesEntry>, HostError> {
+        self.not_yet("timeseries")
+    }
+
+    fn time_series_append(
+        &mut self,
+        _: &str,
+        _: &str,
+        _: TimeSeriesEntry,
+    ) -> Result<(), HostError> {
+        self.not_yet("timeseries")
+    }
+
+    fn time_series_increment(
+        &mut self,
+        _: &str,
+        _: &str,
+        _: TimeSeriesEntry,
+    ) -> Result<(), HostError> {
+        self.not_yet("timeseries")
+    }
+
+    fn time_series_delete(
+        &mut self,
+        _: &str,
+        _: &str,
+        _: Option<f64>,
+        _: Option<f64>,
+    ) -> Result<(), HostError> {
+        self.not_yet("timeseries")
+    }
+}

@@ -1,0 +1,83 @@
+//! The compiled scripts of patches, by their text.
+//!
+//! Clients send the same few texts with other values over and over, so compiled ones are kept, the
+//! latest ones used, up to a number and a size.
+
+use std::{rc::Rc, sync::Arc};
+
+use blittable::BlittableBuf;
+use script::{Engine, PatchScript, PatchText, ScriptDocument, ScriptError};
+
+use crate::patch_command::PatchRequest;
+
+/// Scripts that are kept; fewer than an engine keeps programs.
+const SCRIPTS_MAX: usize = 128;
+/// Bytes of their texts.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// Compiled scripts, the one that was used last at the end.
+#[derive(Default)]
+pub(crate) struct PatchScripts {
+    kept: Vec<(PatchText, Rc<PatchScript>)>,
+    text_bytes: usize,
+    last: Option<(Arc<PatchRequest>, Rc<Prepared>)>,
+}
+
+/// A script with the values that it is given.
+pub(crate) struct Prepared {
+    pub(crate) script: Rc<PatchScript>,
+    pub(crate) values: Option<ScriptDocument>,
+}
+
+impl PatchScripts {
+    /// The script of a request; the values of one that changes many documents are made once.
+    pub(crate) fn prepare(
+        &mut self,
+        engine: &Engine,
+        request: &Arc<PatchRequest>,
+    ) -> Result<Rc<Prepared>, ScriptError> {
+        if let Some((known, prepared)) = &self.last
+            && Arc::ptr_eq(known, request)
+        {
+            return Ok(Rc::clone(prepared));
+        }
+        let script = self.compiled(engine, &request.text)?;
+        let values = request.values.as_ref().map(BlittableBuf::clone);
+        let prepared = Rc::new(Prepared { script, values: values.map(ScriptDocument::unstored) });
+        self.last = Some((Arc::clone(request), Rc::clone(&prepared)));
+        Ok(prepared)
+    }
+
+    /// Lets go of the request that was prepared last.
+    pub(crate) fn end_batch(&mut self) {
+        self.last = None;
+    }
+
+    fn compiled(
+        &mut self,
+        engine: &Engine,
+        text: &PatchText,
+    ) -> Result<Rc<PatchScript>, ScriptError> {
+        if let Some(place) = self.kept.iter().rposition(|(known, _)| known == text) {
+            self.kept[place..].rotate_left(1);
+        } else {
+            let script = Rc::new(PatchScript::compile(engine, text)?);
+            self.text_bytes += text.size_bytes();
+            self.kept.push((text.clone(), script));
+            self.let_go(engine);
+        }
+        let (_, script) = self.kept.last().expect("a script was found or added");
+        Ok(Rc::clone(script))
+    }
+
+    /// Lets go of the scripts that were not used for longest; the last one always stays.
+    fn let_go(&mut self, engine: &Engine) {
+        while 1 < self.kept.len()
+            && (SCRIPTS_MAX < self.kept.len() || TEXT_BYTES_MAX < self.text_bytes)
+        {
+            let (text, script) = self.kept.remove(0);
+            self.text_bytes -= text.size_bytes();
+            script.forget(engine);
+        }
+    }
+}

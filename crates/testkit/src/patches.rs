@@ -1,0 +1,119 @@
+//! Patches of histories: a few scripts, and what the model makes of each.
+
+use std::sync::Arc;
+
+use commands::{PatchCommand, PatchRequest, WhenMissing};
+use documents::ExpectedVersion;
+
+use crate::{
+    database::{json, parsed, version},
+    naive::{Naive, Refused},
+};
+
+const SET: &str = "this.V = args.v";
+const KEEP: &str = "var v = this.V; delete this.V; this.V = v";
+const COPY: &str = "this.V = (load(args.other) ?? { V: 'nothing' }).V";
+const REMOVE: &str = "del(args.other); this.V = 'removed'";
+const PUT: &str =
+    "put(args.other, { V: 'put', '@metadata': { '@collection': args.collection } }); this.V += '!'";
+const FAIL: &str = "del(args.other); this.V = 1; throw new Error('no')";
+const CAUGHT: &str = "try { del(args.other, 'A:1-wrong') } catch { this.V = 'caught' }";
+/// Makes a document of an empty one.
+pub(crate) const CREATE: &str =
+    "this.V = args.v; this['@metadata'] = { '@collection': args.collection }";
+
+/// What histories change documents by.
+pub(crate) const SCRIPTS: &[&str] = &[SET, KEEP, COPY, REMOVE, PUT, FAIL, CAUGHT];
+
+/// A script with what it asks for.
+pub(crate) fn patch_request(
+    text: &str,
+    other: &str,
+    value: &str,
+    collection: &str,
+) -> Arc<PatchRequest> {
+    let values = format!(r#"{{"other":"{other}","v":"{value}","collection":"{collection}"}}"#);
+    PatchRequest::new(text.to_owned(), Some(parsed(&values)))
+}
+
+/// The values of a script of a history.
+struct Values {
+    other: String,
+    value: String,
+    collection: String,
+}
+
+impl Values {
+    fn of(request: &PatchRequest) -> Values {
+        let values = request.values.as_ref().expect("scripts of histories have values");
+        let text = |name: &str| {
+            let text = values.as_view().root().get_str(name).expect("it was just built");
+            text.expect("all three are there").into_owned()
+        };
+        Values { other: text("other"), value: text("v"), collection: text("collection") }
+    }
+}
+
+impl Naive {
+    /// Changes a document as its script says.
+    pub(crate) fn patch(&mut self, patch: &PatchCommand) -> Result<(), Refused> {
+        let id = patch.id.as_str();
+        let before = self.live(id).map(|row| (row.id.clone(), row.etag, row.body.clone()));
+        if let ExpectedVersion::Exactly(expected) = &patch.expected
+            && before.as_ref().map(|(_, etag, _)| version(*etag)).as_ref() != Some(expected)
+        {
+            return if patch.skips_other_versions { Ok(()) } else { Err(Refused) };
+        }
+        let Some((_, _, Some(body))) = before else { return self.patch_missing(patch) };
+        let after = self.run(&patch.script, &body)?;
+        let now = self.live(id).map(|row| (row.id.clone(), row.body.clone()));
+        match now {
+            Some((id, Some(now))) if *now != *after => self.put(&id, &ExpectedVersion::Any, after),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn patch_missing(&mut self, patch: &PatchCommand) -> Result<(), Refused> {
+        let body = match &patch.when_missing {
+            WhenMissing::LeaveOut => return Ok(()),
+            WhenMissing::Create(_) => json("Users", "created"),
+            WhenMissing::Run(script) => {
+                let Values { value, collection, .. } = Values::of(script);
+                json(&collection, &value)
+            }
+        };
+        self.put(patch.id.as_str(), &ExpectedVersion::Any, body)
+    }
+
+    /// What a script makes of a body, and of other documents.
+    fn run(&mut self, request: &PatchRequest, body: &str) -> Result<String, Refused> {
+        let Values { other, value, collection } = Values::of(request);
+        Ok(match request.text.text.as_str() {
+            SET => with_value(body, &value),
+            KEEP => body.to_owned(),
+            COPY => {
+                let other = self.live(&other).and_then(|row| row.body.clone());
+                with_value(body, other.as_deref().map_or("nothing", value_of))
+            }
+            REMOVE => {
+                self.delete(&other, &ExpectedVersion::Any)?;
+                with_value(body, "removed")
+            }
+            PUT => {
+                self.put(&other, &ExpectedVersion::Any, json(&collection, "put"))?;
+                with_value(body, &format!("{}!", value_of(body)))
+            }
+            FAIL | CAUGHT => return Err(Refused),
+            other => unreachable!("no script of a history: {other}"),
+        })
+    }
+}
+
+fn value_of(body: &str) -> &str {
+    let rest = body.strip_prefix(r#"{"V":""#).expect("bodies begin with their value");
+    rest.split('"').next().expect("splitting gives one part at least")
+}
+
+fn with_value(body: &str, value: &str) -> String {
+    body.replacen(&format!(r#""V":"{}""#, value_of(body)), &format!(r#""V":"{value}""#), 1)
+}
