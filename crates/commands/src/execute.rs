@@ -51,7 +51,8 @@ fn rehearse(
     let numbers = take_identities(tx, batch, context)?;
     let outcome = execute(tx, batch, numbers, context, patcher);
     tx.roll_back_to(savepoint);
-    Ok(BatchOutcome { results: outcome?.results, last_etag, collections: Vec::new() })
+    let results = outcome?.results;
+    Ok(BatchOutcome { results, last_etag, collections: Vec::new(), has_leftover_contents: false })
 }
 
 /// One value for each put whose id is an identity, in order.
@@ -180,10 +181,12 @@ fn execute_command(
             CommandResult::ContentStaged(writer.stage_content(*number, *index, bytes)?)
         }
         Command::GiveUpContent(number) => {
-            { writer.give_up_content(*number)?; CommandResult::ContentsRemoved }
+            writer.give_up_content(*number)?;
+            CommandResult::ContentsRemoved
         }
         Command::GiveUpAllContents => {
-            { writer.give_up_all_contents()?; CommandResult::ContentsRemoved }
+            writer.give_up_all_contents()?;
+            CommandResult::ContentsRemoved
         }
         Command::RemoveLeftoverContents => {
             writer.remove_leftover_contents();

@@ -10,7 +10,7 @@ use blittable::{BlittableBuf, ObjectBuilder};
 use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
 use model::DocumentId;
 use platform::Clock;
-use script::{Budget, DocumentInfo, Engine, STEPS_MAX_DEFAULT, ScriptDocument};
+use script::{Budget, DocumentInfo, Engine, Exhausted, STEPS_MAX_DEFAULT, ScriptDocument};
 
 use crate::{
     error::CommandError,
@@ -18,7 +18,7 @@ use crate::{
         PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus, PatchedEach,
         PatchedOne, WhenMissing,
     },
-    patch_error::script_failed,
+    patch_error::{PatchError, script_failed},
     patch_host::PatchHost,
     patch_scripts::PatchScripts,
 };
@@ -133,7 +133,7 @@ impl Patcher {
         let changed = match &patch.when_missing {
             WhenMissing::LeaveOut => return Ok(outcome(patch, PatchStatus::DocumentDoesNotExist)),
             WhenMissing::Create(body) => {
-                Changed { body: Some(body.clone()), notes: None, put_bytes: 0 }
+                Changed { body: Some((**body).clone()), notes: None, put_bytes: 0 }
             }
             WhenMissing::Run(script) => {
                 let empty = ScriptDocument::unstored(empty_document()?);
@@ -153,7 +153,8 @@ impl Patcher {
         } else {
             let id = RequestedId::Exactly(patch.id.clone());
             let stored = writer.put(&id, &ExpectedVersion::Any, &body)?;
-            (PatchStatus::Created, Some(stored))
+            // A document that is only tried to be made has no version to tell.
+            (PatchStatus::Created, (!patch.is_test).then_some(stored))
         };
         Ok(PatchOutcome {
             stored,
@@ -233,7 +234,7 @@ impl Patcher {
         document: &ScriptDocument,
         wants_notes: bool,
     ) -> Result<Changed, CommandError> {
-        let budget = self.budget(request);
+        let budget = self.budget(request)?;
         let failed = |error| script_failed(error, id.as_str());
         let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;
         let mut host = PatchHost::new(writer, wants_notes);
@@ -246,10 +247,14 @@ impl Patcher {
         Ok(Changed { body: patched.document, notes, put_bytes: calls.put_bytes })
     }
 
-    fn budget(&self, request: &PatchRequest) -> Budget {
+    fn budget(&self, request: &PatchRequest) -> Result<Budget, PatchError> {
         let left = self.deadline.saturating_sub(self.clock.monotonic());
+        if left.is_zero() {
+            let millis = u64::try_from(BATCH_TIME_MAX.as_millis()).unwrap_or(u64::MAX);
+            return Err(PatchError::Exhausted(Exhausted::Time(millis)));
+        }
         let steps_max = if request.ignores_steps_max { u64::MAX } else { self.limits.steps_max };
-        Budget { steps_max, time_max: left.min(SCRIPT_TIME_MAX) }
+        Ok(Budget { steps_max, time_max: left.min(SCRIPT_TIME_MAX) })
     }
 }
 

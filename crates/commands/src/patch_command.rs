@@ -45,7 +45,7 @@ pub enum WhenMissing {
     /// Nothing.
     LeaveOut,
     /// This document.
-    Create(BlittableBuf),
+    Create(Arc<BlittableBuf>),
     /// What this script makes of an empty document.
     Run(Arc<PatchRequest>),
 }
@@ -156,14 +156,16 @@ impl PatchCommand {
         }
     }
 
-    /// About how many bytes the command brings to a transaction.
+    /// About how many bytes the command brings to a transaction. Commands that share a script have a part
+    /// of it each.
     pub(crate) fn size_bytes(&self) -> usize {
+        let script = |script: &Arc<PatchRequest>| script.size_bytes() / Arc::strong_count(script);
         let when_missing = match &self.when_missing {
             WhenMissing::LeaveOut => 0,
             WhenMissing::Create(document) => document.as_bytes().len(),
-            WhenMissing::Run(script) => script.size_bytes(),
+            WhenMissing::Run(other) => script(other),
         };
-        self.script.size_bytes() + when_missing
+        script(&self.script) + when_missing
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use blittable::BlittableBuf;
 use script::{Engine, PatchScript, PatchText, ScriptDocument, ScriptError};
 
 use crate::patch_command::PatchRequest;
@@ -42,8 +41,8 @@ impl PatchScripts {
             return Ok(Rc::clone(prepared));
         }
         let script = self.compiled(engine, &request.text)?;
-        let values = request.values.as_ref().map(BlittableBuf::clone);
-        let prepared = Rc::new(Prepared { script, values: values.map(ScriptDocument::unstored) });
+        let values = request.values.clone().map(ScriptDocument::unstored);
+        let prepared = Rc::new(Prepared { script, values });
         self.last = Some((Arc::clone(request), Rc::clone(&prepared)));
         Ok(prepared)
     }

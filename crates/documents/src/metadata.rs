@@ -9,7 +9,7 @@
 
 use std::borrow::Cow;
 
-use blittable::{BlittableBuf, Document, Edit, Item, Object, Value, modify};
+use blittable::{BlittableBuf, Document, Edit, Item, Object, ObjectBuilder, Value, modify};
 use model::{CollectionName, EMPTY_COLLECTION, date};
 
 use crate::error::DocumentError;
@@ -102,6 +102,17 @@ pub(crate) fn with_attachments(
         None => list.map(|list| (ATTACHMENTS, list)).into_iter().collect(),
     };
     with_metadata(document, &kept)
+}
+
+/// The list of attachments of a stored document.
+pub(crate) fn attachments_in(
+    document: &Document<'_>,
+) -> Result<Option<BlittableBuf>, DocumentError> {
+    let Some(metadata) = document.root().get_object(METADATA)? else { return Ok(None) };
+    let Some(list) = metadata.get(ATTACHMENTS)? else { return Ok(None) };
+    let mut carrier = ObjectBuilder::new();
+    carrier.put(ATTACHMENTS, Item::Copy(list));
+    Ok(Some(carrier.finish()?))
 }
 
 /// The list inside the object that carries it.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use commands::{CommitQueueOptions, PatchLimits};
 use database::{DatabaseOptions, DatabaseRecord, DiskSpaceLimits, IndexingOptions};
 use indexing::{AutoIndexLimits, IndexingPool};
 use platform::Platform;
@@ -79,7 +80,8 @@ impl DatabaseFiles {
             alert_percent: settings.free_space_alert_percent,
             write_bytes: settings.free_space_write_bytes,
         };
-        let queue = self.plan.queue;
+        let patches = PatchLimits { steps_max: settings.script_steps_max };
+        let queue = CommitQueueOptions { patches, ..self.plan.queue };
         let (platform, scripts) = (platform.clone(), self.scripts.clone());
         let indexing = IndexingOptions {
             pool: self.indexing.clone(),

@@ -33,6 +33,8 @@ mod logs_configuration;
 mod machine;
 mod memory_plan;
 mod node_address;
+mod patch_answer;
+mod patch_commands;
 mod piece_sender;
 mod query_notes;
 mod query_timings;

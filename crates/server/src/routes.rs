@@ -4,8 +4,8 @@ use crate::{
     handlers::{
         bulk_docs, bulk_insert, compaction, configuration, database_administration, databases,
         debug, delete_by_query, documents, hilo, identities, index_changes, indexes, io_metrics,
-        logs, memory, multi_get, notifications, operations, queries, query_debug, server_info,
-        statistics, storage_report, streams,
+        logs, memory, multi_get, notifications, operations, patch, queries, query_debug,
+        server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -76,6 +76,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "HEAD"   "/databases/*/docs"                       Read          Ignored  Inline(documents::head);
     "PUT"    "/databases/*/docs"                       Write         Whole    Waiting(documents::put);
     "DELETE" "/databases/*/docs"                       Write         Ignored  Waiting(documents::delete);
+    "PATCH"  "/databases/*/docs"                       Write         Whole    Waiting(patch::patch);
     "GET"    "/databases/*/docs/size"                  Read          Ignored  Inline(documents::size);
     "POST"   "/databases/*/bulk_docs"                  Write         Whole    Waiting(bulk_docs::bulk_docs);
     "POST"   "/databases/*/bulk_insert"                Write         Streamed Waiting(bulk_insert::bulk_insert);
@@ -168,7 +169,7 @@ const MISSING_PARTS: &[&str] = &[
     "timeseries",
 ];
 /// Methods on paths that this server answers for other methods only.
-const MISSING_METHODS: &[(&str, &str)] = &[("PATCH", "docs"), ("PATCH", "queries")];
+const MISSING_METHODS: &[(&str, &str)] = &[("PATCH", "queries")];
 
 /// The name of the part of the protocol that a request which no route answers belongs to, if it is
 /// one that clients know. `path` is what follows the name of the database.

@@ -310,7 +310,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
     Key::accepted("Monitoring.Snmp.SupportedVersions", Server),
     Key::accepted("Notifications.FilterOut", Server),
     Key::accepted("Patching.AllowStringCompilation", Database),
-    Key::accepted("Patching.MaxStepsForScript", Database),
     Key::accepted("Patching.StrictMode", Database),
     Key::accepted("PerformanceHints.Documents.HugeDocumentsCollectionSize", Database),
     Key::accepted("PerformanceHints.Documents.HugeDocumentSizeInMb", Database),

@@ -310,6 +310,14 @@ pub(crate) static ACTIVE: &[Key] = &[
         "An idle automatic index is deleted when it was not asked for that long.",
     )
     .per_database(),
+    Key::active(
+        "Patching.MaxStepsForScript",
+        ValueType::Integer { min: 1, max: 1_000_000_000 },
+        Some("10000"),
+        "How many statements the script of a patch may execute, roughly: it is stopped after four \
+         times as many calls and loop iterations. Whatever is set here, it is stopped after two seconds.",
+    )
+    .per_database(),
 ];
 
 const NO_TLS: &str = "Corvus does not serve TLS yet, so the server would be reachable without \

@@ -143,6 +143,8 @@ pub struct DatabaseSettings {
     pub index_idle_after: Duration,
     /// An idle automatic index is deleted when it was not asked for that long.
     pub idle_index_kept: Duration,
+    /// How many statements the script of a patch may execute.
+    pub script_steps_max: u64,
 }
 
 impl Settings {
@@ -306,6 +308,7 @@ impl DatabaseSettings {
                 .duration("Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin"),
             idle_index_kept: values
                 .duration("Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs"),
+            script_steps_max: values.count("Patching.MaxStepsForScript") as u64,
         }
     }
 }

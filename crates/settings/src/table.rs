@@ -40,7 +40,6 @@ pub static FAMILIES: &[Family] = &[
     family("Migration.", "moving data from other databases"),
     family("Monitoring.", "SNMP and OpenTelemetry"),
     family("Notifications.", "notifications in RavenDB's Studio"),
-    family("Patching.", "scripts that change documents"),
     family("PerformanceHints.", "thresholds for performance hints"),
     family("Query.", "limits of queries"),
     family("QueueSink.", "reading from queues"),

@@ -137,7 +137,7 @@ fn random_patch(random: &mut Random, naive: &Naive, id: &str) -> Command {
             let script = patch_request(CREATE, &other, "made", collection(random, number));
             patch.when_missing = WhenMissing::Run(script);
         }
-        1 => patch.when_missing = WhenMissing::Create(parsed(&json("Users", "created"))),
+        1 => patch.when_missing = WhenMissing::Create(Arc::new(parsed(&json("Users", "created")))),
         _ => {}
     }
     Command::Patch(Box::new(patch))

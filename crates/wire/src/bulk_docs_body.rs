@@ -11,6 +11,7 @@ use crate::command_properties::{
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::token_name;
+use crate::patch_body::{MissingDocument, PatchBody, PatchTarget};
 
 /// More commands than this in one transaction are refused.
 const COMMANDS_MAX: usize = 1 << 20;
@@ -40,6 +41,28 @@ pub enum BatchCommand {
         id: Option<String>,
         /// As for a put.
         change_vector: Option<String>,
+    },
+    /// Change a document by a script.
+    Patch {
+        /// Must name a document.
+        id: Option<String>,
+        /// The version that must be there; `None` means any.
+        change_vector: Option<String>,
+        /// The script.
+        patch: PatchBody,
+        /// What is done when there is no such document.
+        when_missing: MissingDocument,
+        /// Whether the answer shows the document.
+        return_document: bool,
+    },
+    /// Change several documents by one script.
+    PatchEach {
+        /// The documents.
+        targets: Vec<PatchTarget>,
+        /// The script.
+        patch: PatchBody,
+        /// What is done where there is no such document.
+        when_missing: MissingDocument,
     },
     /// Remove every document whose id begins so.
     DeletePrefix {
@@ -104,6 +127,18 @@ fn to_batch_command(
             id: properties.id,
             change_vector: properties.change_vector,
         }),
+        CommandKind::Patch => Some(BatchCommand::Patch {
+            patch: properties.required_patch()?,
+            id: properties.id,
+            change_vector: properties.change_vector,
+            when_missing: properties.when_missing,
+            return_document: properties.return_document,
+        }),
+        CommandKind::PatchEach => Some(BatchCommand::PatchEach {
+            patch: properties.required_patch()?,
+            targets: properties.targets,
+            when_missing: properties.when_missing,
+        }),
         CommandKind::HeartBeat => None,
     })
 }
@@ -138,7 +173,9 @@ mod tests {
                 {"Type":"PUT","Document":{}},
                 {"Type":"DELETE","Id":"u/2","ChangeVector":null},
                 {"Type":"DELETE","Id":"u/","IdPrefixed":true},
-                {"Type":"HeartBeat"}
+                {"Type":"HeartBeat"},
+                {"ReturnDocument":true,"Patch":{"Script":"x"},"Id":"u/3","Type":"PATCH"},
+                {"Type":"BatchPATCH","Ids":[{"Id":"u/4"}],"Patch":{"Script":"y"}}
             ],"TransactionMode":"SingleNode","Else":5} trailing"#,
         )
         .unwrap();
@@ -149,9 +186,22 @@ mod tests {
                 BatchCommand::Put { id, change_vector, .. } => format!("{id:?} {change_vector:?}"),
                 BatchCommand::Delete { id, change_vector } => format!("-{id:?} {change_vector:?}"),
                 BatchCommand::DeletePrefix { prefix } => format!("-{prefix}*"),
+                BatchCommand::Patch { id, patch, return_document, .. } => {
+                    format!("~{id:?} {} {return_document}", patch.script)
+                }
+                BatchCommand::PatchEach { targets, patch, .. } => {
+                    format!("~{targets:?} {}", patch.script)
+                }
             })
             .collect();
-        let expected = ["Some(\"u/1\") Some(\"\")", "None None", "-Some(\"u/2\") None", "-u/*"];
+        let expected = [
+            "Some(\"u/1\") Some(\"\")",
+            "None None",
+            "-Some(\"u/2\") None",
+            "-u/*",
+            "~Some(\"u/3\") x true",
+            "~[PatchTarget { id: \"u/4\", change_vector: None }] y",
+        ];
         assert_eq!(shape, expected);
     }
 
@@ -187,8 +237,21 @@ mod tests {
                 "Expected True , but got Integer",
             ),
             (
-                "{\"Commands\":[{\"Type\":\"PATCH\"}]}",
-                "Commands of type 'PATCH' are not supported by this server yet",
+                "{\"Commands\":[{\"Type\":\"Counters\"}]}",
+                "Commands of type 'Counters' are not supported by this server yet",
+            ),
+            ("{\"Commands\":[{\"Type\":\"PATCH\"}]}", "PUT command must have a 'Patch' property"),
+            (
+                "{\"Commands\":[{\"Type\":\"PATCH\",\"Patch\":{}}]}",
+                "Missing 'Script' property on 'Patch'",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"BatchPATCH\",\"Ids\":[\"u/1\"]}]}",
+                "Expected StartObject , but got String",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"BatchPATCH\",\"Ids\":[{}]}]}",
+                "Each of the 'Ids' must have an 'Id'",
             ),
             (
                 "{\"Commands\":[],\"TransactionMode\":\"ClusterWide\"}",

@@ -33,10 +33,11 @@ pub fn read_bulk_insert_element(
             id: properties.id,
         }),
         CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
-        CommandKind::Delete => Err(ProtocolError::new(
-            ErrorKind::NotSupported,
-            "Commands of type 'DELETE' are not supported in a bulk insert",
-        )),
+        kind @ (CommandKind::Delete | CommandKind::Patch | CommandKind::PatchEach) => {
+            let message =
+                format!("Commands of type '{}' are not supported in a bulk insert", kind.name());
+            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+        }
     }
 }
 
@@ -59,7 +60,9 @@ mod tests {
 
     #[test]
     fn other_commands_are_refused_by_name() {
-        for kind in ["DELETE", "Counters", "TimeSeriesBulkInsert", "AttachmentPUT"] {
+        for kind in
+            ["DELETE", "PATCH", "BatchPATCH", "Counters", "TimeSeriesBulkInsert", "AttachmentPUT"]
+        {
             let error = read(&format!("{{\"Type\":\"{kind}\"}}")).unwrap_err();
             assert_eq!(error.kind, ErrorKind::NotSupported);
             assert!(error.message.contains(kind));

@@ -8,14 +8,13 @@ use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{json_error, not_an_object, token_name};
+use crate::patch_body::{MissingDocument, PatchBody, PatchTarget, read_patch_value, read_targets};
 
 /// What a stream of commands that ends too early is answered with.
 const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 
 /// The kinds of command that the protocol has and this server does not.
 const KNOWN_BUT_MISSING: &[&str] = &[
-    "PATCH",
-    "BatchPATCH",
     "JsonPatch",
     "AttachmentPUT",
     "AttachmentDELETE",
@@ -39,6 +38,10 @@ pub(crate) struct CommandProperties {
     pub(crate) change_vector: Option<String>,
     pub(crate) document: Option<BlittableBuf>,
     pub(crate) id_prefixed: bool,
+    pub(crate) patch: Option<PatchBody>,
+    pub(crate) when_missing: MissingDocument,
+    pub(crate) return_document: bool,
+    pub(crate) targets: Vec<PatchTarget>,
 }
 
 /// The supported kinds.
@@ -46,7 +49,22 @@ pub(crate) struct CommandProperties {
 pub(crate) enum CommandKind {
     Put,
     Delete,
+    Patch,
+    PatchEach,
     HeartBeat,
+}
+
+impl CommandKind {
+    /// The protocol's word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            CommandKind::Put => "PUT",
+            CommandKind::Delete => "DELETE",
+            CommandKind::Patch => "PATCH",
+            CommandKind::PatchEach => "BatchPATCH",
+            CommandKind::HeartBeat => "HeartBeat",
+        }
+    }
 }
 
 /// Reads the command that comes next.
@@ -64,6 +82,11 @@ pub(crate) fn read_command(
             "ChangeVector" => properties.change_vector = read_optional_string(reader)?,
             "Document" => properties.document = read_document(reader, builder)?,
             "IdPrefixed" => properties.id_prefixed = read_flag(reader)?,
+            "Patch" => properties.patch = read_patch_value(reader, builder)?,
+            "PatchIfMissing" => properties.when_missing.patch = read_patch_value(reader, builder)?,
+            "CreateIfMissing" => properties.when_missing.create = read_document(reader, builder)?,
+            "ReturnDocument" => properties.return_document = read_flag(reader)?,
+            "Ids" => properties.targets = read_targets(reader)?,
             _ => reader.skip_value().map_err(stream_error)?,
         }
     }
@@ -75,6 +98,13 @@ impl CommandProperties {
     pub(crate) fn required_kind(&self) -> Result<CommandKind, ProtocolError> {
         self.kind.ok_or_else(|| {
             ProtocolError::invalid_operation("Command must have a valid 'Type' property")
+        })
+    }
+
+    /// The script, which a patch must have.
+    pub(crate) fn required_patch(&mut self) -> Result<PatchBody, ProtocolError> {
+        self.patch.take().ok_or_else(|| {
+            ProtocolError::invalid_operation("PUT command must have a 'Patch' property")
         })
     }
 
@@ -115,6 +145,8 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
     match name.as_ref() {
         "PUT" => Ok(CommandKind::Put),
         "DELETE" => Ok(CommandKind::Delete),
+        "PATCH" => Ok(CommandKind::Patch),
+        "BatchPATCH" => Ok(CommandKind::PatchEach),
         "HeartBeat" => Ok(CommandKind::HeartBeat),
         known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
             ErrorKind::NotSupported,
@@ -127,7 +159,9 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
     }
 }
 
-fn read_optional_string(reader: &mut JsonReader<'_>) -> Result<Option<String>, ProtocolError> {
+pub(crate) fn read_optional_string(
+    reader: &mut JsonReader<'_>,
+) -> Result<Option<String>, ProtocolError> {
     if reader.read_null_if_next().map_err(stream_error)? {
         return Ok(None);
     }
@@ -140,7 +174,7 @@ fn read_flag(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
     reader.read_bool().map_err(stream_error)
 }
 
-fn read_document(
+pub(crate) fn read_document(
     reader: &mut JsonReader<'_>,
     builder: &mut Builder,
 ) -> Result<Option<BlittableBuf>, ProtocolError> {

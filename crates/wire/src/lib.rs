@@ -9,7 +9,7 @@
 //! | [`QueryString`] | the clients' sloppy query strings and .NET values |
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
-//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_query`] | request bodies |
+//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`] | request bodies |
 //! | [`IndexDefinition`] | an index as clients define it |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
@@ -26,6 +26,7 @@ mod hash_etag;
 mod index_definition;
 mod json_body;
 mod multi_get_body;
+mod patch_body;
 mod query_body;
 mod query_string;
 mod size_text;
@@ -55,7 +56,8 @@ pub use crate::{
     },
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
-    query_body::{QueryRequest, read_query},
+    patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
+    query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},

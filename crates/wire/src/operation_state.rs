@@ -24,17 +24,29 @@ pub struct BulkOperationResult {
     pub total: u64,
     /// Documents among them.
     pub documents_processed: u64,
-    /// What was deleted, when that was asked for.
-    pub details: Vec<DeletedDetail>,
+    /// What became of single documents, when that was asked for.
+    pub details: Vec<BulkDetail>,
 }
 
-/// One document that a bulk operation deleted.
+/// What a bulk operation did with one document.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeletedDetail {
-    /// Its id.
-    pub id: String,
-    /// The position of the deletion in the log.
-    pub etag: u64,
+pub enum BulkDetail {
+    /// Deleted it.
+    Deleted {
+        /// Its id.
+        id: String,
+        /// The position of the deletion in the log.
+        etag: u64,
+    },
+    /// Ran a script over it.
+    Patched {
+        /// Its id.
+        id: String,
+        /// Its new version, if it has one.
+        change_vector: Option<String>,
+        /// How that ended.
+        status: &'static str,
+    },
 }
 
 /// What compacting a database brought.
@@ -150,19 +162,26 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProg
 }
 
 fn bulk_operation_result(result: &BulkOperationResult) -> Value {
-    let of_one = |detail: &DeletedDetail| {
-        json!({
-            "$type": "Raven.Client.Documents.Operations.BulkOperationResult+DeleteDetails, Raven.Client",
-            "Id": detail.id, "Etag": detail.etag
-        })
-    };
-    let details: Vec<_> = result.details.iter().map(of_one).collect();
+    let details: Vec<_> = result.details.iter().map(bulk_detail).collect();
     json!({
         "$type": "Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client",
         "Total": result.total, "Message": format!("Processed {} items.", group_digits(result.total)),
         "Details": details, "Query": null, "DocumentsProcessed": result.documents_processed,
         "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
     })
+}
+
+fn bulk_detail(detail: &BulkDetail) -> Value {
+    const OF: &str = "Raven.Client.Documents.Operations.BulkOperationResult";
+    match detail {
+        BulkDetail::Deleted { id, etag } => json!({
+            "$type": format!("{OF}+DeleteDetails, Raven.Client"), "Id": id, "Etag": etag
+        }),
+        BulkDetail::Patched { id, change_vector, status } => json!({
+            "$type": format!("{OF}+PatchDetails, Raven.Client"), "Id": id,
+            "ChangeVector": change_vector, "Status": status
+        }),
+    }
 }
 
 const MIB: u64 = 1 << 20;
@@ -254,6 +273,23 @@ mod tests {
              \"Total\":2,\"Message\":\"Processed 2 items.\",\"Details\":[],\"Query\":null,\
              \"DocumentsProcessed\":2,\"AttachmentsProcessed\":0,\"CountersProcessed\":0,\
              \"TimeSeriesProcessed\":0},\"Status\":\"Completed\"}"
+        );
+    }
+
+    #[test]
+    fn details_have_the_type_of_what_was_done() {
+        let deleted = BulkDetail::Deleted { id: "a".into(), etag: 5 };
+        let status = "NotModified";
+        let patched = BulkDetail::Patched { id: "b".into(), change_vector: None, status };
+        let details = vec![deleted, patched];
+        let result = BulkOperationResult { total: 2, documents_processed: 0, details };
+        let state = operation_state(&OperationStatus::Completed(result), None);
+        assert_eq!(
+            state["Result"]["Details"].to_string(),
+            "[{\"$type\":\"Raven.Client.Documents.Operations.BulkOperationResult+DeleteDetails, \
+             Raven.Client\",\"Id\":\"a\",\"Etag\":5},\
+             {\"$type\":\"Raven.Client.Documents.Operations.BulkOperationResult+PatchDetails, \
+             Raven.Client\",\"Id\":\"b\",\"ChangeVector\":null,\"Status\":\"NotModified\"}]"
         );
     }
 

@@ -3,6 +3,7 @@
 use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
 
 use crate::error_body::ProtocolError;
+use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, not_an_object, token_name};
 
 /// A query as a client sends it.
@@ -34,6 +35,33 @@ pub fn read_query(body: &[u8], builder: &mut Builder) -> Result<QueryRequest, Pr
         return Err(not_an_object(token_name(&mut reader).map_err(read)?));
     }
     read_properties(&mut reader, builder).map_err(read)
+}
+
+/// Reads the body of a query that changes documents, `{"Query": {…}}`.
+pub fn read_update_query(
+    body: &[u8],
+    builder: &mut Builder,
+) -> Result<QueryRequest, ProtocolError> {
+    let mut reader = JsonReader::new(body);
+    let read = |error: ParseError| json_error(&error, BODY_ENDED);
+    if reader.peek().map_err(read)? != JsonKind::Object {
+        return Err(not_an_object(token_name(&mut reader).map_err(read)?));
+    }
+    reader.begin_object().map_err(read)?;
+    let mut request = None;
+    while let Some(name) = reader.next_name().map_err(read)? {
+        match (name.as_ref(), reader.peek().map_err(read)?) {
+            ("Query", JsonKind::Object) => {
+                request = Some(read_properties(&mut reader, builder).map_err(read)?);
+            }
+            ("Query", kind) if kind != JsonKind::Null => {
+                return Err(not_an_object(token_name(&mut reader).map_err(read)?));
+            }
+            _ => reader.skip_value().map_err(read)?,
+        }
+    }
+    let missing = || ProtocolError::new(ErrorKind::BadRequest, "Missing 'Query' property.");
+    request.ok_or_else(missing)
 }
 
 fn read_properties(
@@ -102,6 +130,23 @@ mod tests {
         let request = read(br#"{"Query":5,"QueryParameters":null,"PageSize":null}"#).unwrap();
         assert_eq!(request.text, "");
         assert!(request.parameters.is_none() && request.page_size.is_none());
+    }
+
+    #[test]
+    fn a_query_that_changes_documents_lies_in_an_object() {
+        let read = |body: &[u8]| read_update_query(body, &mut Builder::new(ParseLimits::default()));
+        let request =
+            read(br#"{"X":1,"Query":{"Query":"from Us","QueryParameters":{"a":1}}}"#).unwrap();
+        assert_eq!(request.text, "from Us");
+        assert!(request.parameters.is_some());
+        for (body, message) in [
+            ("{}", "Missing 'Query' property."),
+            (r#"{"Query":null}"#, "Missing 'Query' property."),
+            (r#"{"Query":"from Us"}"#, "Expected start of object, but got String"),
+            ("", BODY_ENDED),
+        ] {
+            assert_eq!(read(body.as_bytes()).unwrap_err().message, message, "{body}");
+        }
     }
 
     #[test]

@@ -4,10 +4,7 @@ use blittable::{BlittableBuf, ObjectBuilder};
 use storage::Transaction;
 
 use super::{read::of_owner, row::Owner};
-use crate::{
-    error::DocumentError,
-    metadata::{ATTACHMENTS, build_error},
-};
+use crate::{error::DocumentError, metadata::ATTACHMENTS};
 
 /// An object with nothing but the list, under its name in metadata; `None` when there is no attachment.
 pub(crate) fn listing(
@@ -32,5 +29,5 @@ pub(crate) fn listing(
             .end();
     }
     builder.end();
-    builder.finish().map(Some).map_err(build_error)
+    Ok(Some(builder.finish()?))
 }

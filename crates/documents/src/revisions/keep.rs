@@ -15,10 +15,7 @@ use super::{
     schema::REVISIONS,
 };
 use crate::{
-    error::DocumentError,
-    metadata::{METADATA, build_error},
-    read,
-    requests::DeletedDocument,
+    error::DocumentError, metadata::METADATA, read, requests::DeletedDocument,
     write::DocumentWriter,
 };
 
@@ -266,5 +263,5 @@ fn has_same_content(old: &Document<'_>, new: &Document<'_>) -> Result<bool, Docu
 fn body_of_deletion(collection: &CollectionName) -> Result<BlittableBuf, DocumentError> {
     let mut builder = ObjectBuilder::new();
     builder.begin_object(METADATA).put("@collection", collection.as_str()).end();
-    builder.finish().map_err(build_error)
+    Ok(builder.finish()?)
 }

@@ -174,8 +174,9 @@ fn queries_patch_through_their_aliases() {
             load("one", "o", "Lines[].P", false),
             load("none", "o", "Nope.Nope", false),
         ],
-        text: "o.Age = next(this.Age); o.r = [c.Name, id(boss), all.map(id), id(one), none]"
-            .to_owned(),
+        text:
+            "o.Age = next(this.Age); o.r = [c.Name, id(boss), all.map(p => id(p)), id(one), none]"
+                .to_owned(),
     };
     let script = PatchScript::compile(&engine, &patch).unwrap();
     let mut host = Notes::default();

@@ -2,17 +2,26 @@
 
 use std::{sync::Arc, time::Duration};
 
-use commands::{Batch, BatchOutcome, Command, CommandResult};
+use commands::{Batch, BatchOutcome, Command, CommandResult, PatchCommand};
 use database::DatabaseLease;
 use documents::{ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 use http::{StatusCode, header};
 use indexing::Index;
 use model::{DocumentId, Etag, TimeSpan, date};
-use wire::{BatchCommand, ErrorFields, ErrorKind, IndexState, ProtocolError, QueryString};
+use wire::{
+    BatchCommand, ErrorFields, ErrorKind, IndexState, PatchTarget, ProtocolError, QueryString,
+};
 
 use crate::{
-    answer::Answer, call::Call, error_mapping::document_error, index_choice::wait_until,
-    json_text::JsonObject, router::Answering, submitting::submit,
+    answer::Answer,
+    call::Call,
+    error_mapping::document_error,
+    index_choice::wait_until,
+    json_text::JsonObject,
+    patch_answer::write_batch_result,
+    patch_commands::{self, patch_request, patched_id},
+    router::Answering,
+    submitting::submit,
 };
 
 /// `POST /bulk_docs`.
@@ -28,7 +37,7 @@ pub(crate) fn bulk_docs(call: Call) -> Answering {
         } else {
             Some(submit(&call.state, database, batch).await?)
         };
-        let answer = write_answer(outcome.as_ref(), &echoes);
+        let answer = write_answer(outcome.as_ref(), &echoes)?;
         if let Some(outcome) = &outcome {
             waits.wait_for_indexes(&call, outcome).await?;
             waits.wait_for_replicas(outcome).await?;
@@ -54,10 +63,22 @@ fn check_content_type(call: &Call) -> Result<(), ProtocolError> {
     )))
 }
 
-/// The id of a deletion as the answer repeats it; commands that name no document do nothing.
+/// What the answer repeats of a command. Deletions that name no document do nothing.
 enum Echo {
-    Executed { id: Option<String> },
-    Nothing { id: Option<String> },
+    Executed {
+        id: Option<String>,
+    },
+    Nothing {
+        id: Option<String>,
+    },
+    Patched {
+        id: String,
+        returns_document: bool,
+    },
+    /// So many commands, which one of the request was.
+    PatchedEach {
+        commands: usize,
+    },
 }
 
 fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolError> {
@@ -80,6 +101,30 @@ fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolE
                     echoes.push(Echo::Executed { id });
                 }
             },
+            BatchCommand::Patch { id, change_vector, patch, when_missing, return_document } => {
+                let id = id.unwrap_or_default();
+                let patch = PatchCommand {
+                    expected: ExpectedVersion::parse(change_vector.as_deref()),
+                    when_missing: patch_commands::when_missing(when_missing),
+                    wants_document: return_document,
+                    ..PatchCommand::new(patched_id(&id)?, patch_request(patch))
+                };
+                batch.commands.push(Command::Patch(Box::new(patch)));
+                echoes.push(Echo::Patched { id, returns_document: return_document });
+            }
+            BatchCommand::PatchEach { targets, patch, when_missing } => {
+                echoes.push(Echo::PatchedEach { commands: targets.len() });
+                let script = patch_request(patch);
+                let when_missing = patch_commands::when_missing(when_missing);
+                for PatchTarget { id, change_vector } in targets {
+                    let patch = PatchCommand {
+                        expected: ExpectedVersion::parse(change_vector.as_deref()),
+                        when_missing: when_missing.clone(),
+                        ..PatchCommand::new(patched_id(&id)?, Arc::clone(&script))
+                    };
+                    batch.commands.push(Command::Patch(Box::new(patch)));
+                }
+            }
             BatchCommand::DeletePrefix { prefix } => {
                 echoes.push(Echo::Executed { id: Some(prefix.clone()) });
                 batch.commands.push(Command::DeletePrefix { prefix });
@@ -93,7 +138,7 @@ fn too_long(error: model::DocumentIdTooLong) -> ProtocolError {
     ProtocolError::argument(error.to_string())
 }
 
-fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Vec<u8> {
+fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Result<Vec<u8>, ProtocolError> {
     let mut results = outcome.map_or(&[][..], |outcome| &outcome.results).iter();
     let mut body = b"{\"Results\":[".to_vec();
     for (index, echo) in echoes.iter().enumerate() {
@@ -103,10 +148,19 @@ fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Vec<u8> {
         match echo {
             Echo::Nothing { id } => write_deleted(id.as_deref(), None, &mut body),
             Echo::Executed { id } => write_result(results.next(), id.as_deref(), &mut body),
+            Echo::Patched { id, returns_document } => {
+                if let Some(CommandResult::Patched(outcome)) = results.next() {
+                    write_batch_result(outcome, id, *returns_document, &mut body)?;
+                }
+            }
+            Echo::PatchedEach { commands } => {
+                results.by_ref().take(*commands).for_each(drop);
+                body.extend_from_slice(b"{\"Type\":\"BatchPATCH\"}");
+            }
         }
     }
     body.extend_from_slice(b"]}");
-    body
+    Ok(body)
 }
 
 fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec<u8>) {
@@ -320,6 +374,9 @@ fn indexes_are_behind(
 fn last_change_vector(outcome: &BatchOutcome) -> Option<String> {
     outcome.results.iter().rev().find_map(|result| match result {
         CommandResult::Put(stored) => Some(stored.change_vector.to_string()),
+        CommandResult::Patched(patched) => {
+            patched.stored.as_ref().map(|stored| stored.change_vector.to_string())
+        }
         CommandResult::Deleted { deleted, .. } => {
             deleted.as_ref().map(|deleted| deleted.change_vector.to_string())
         }

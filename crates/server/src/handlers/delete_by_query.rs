@@ -20,7 +20,7 @@ use serde_json::json;
 use wire::{
     ErrorKind, ProtocolError,
     database_shapes::NODE_TAG,
-    operation_state::{BulkOperationResult, DeletedDetail, OperationProgress, OperationStatus},
+    operation_state::{BulkDetail, BulkOperationResult, OperationProgress, OperationStatus},
 };
 
 use crate::{
@@ -202,7 +202,7 @@ struct Deletion {
     operation: Arc<Operation>,
     options: Options,
     processed: u64,
-    details: Vec<DeletedDetail>,
+    details: Vec<BulkDetail>,
 }
 
 impl Deletion {
@@ -323,6 +323,6 @@ fn deleted(result: &CommandResult) -> Option<&DeletedDocument> {
     }
 }
 
-fn detail(deleted: &DeletedDocument) -> DeletedDetail {
-    DeletedDetail { id: deleted.id.as_str().to_owned(), etag: deleted.etag.0 }
+fn detail(deleted: &DeletedDocument) -> BulkDetail {
+    BulkDetail::Deleted { id: deleted.id.as_str().to_owned(), etag: deleted.etag.0 }
 }

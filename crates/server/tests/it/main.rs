@@ -21,6 +21,7 @@ mod lifecycle;
 mod lucene_queries;
 mod map_reduce;
 mod operations;
+mod patches;
 mod queries;
 mod query_notes;
 mod recorded;

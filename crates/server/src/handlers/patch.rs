@@ -1,0 +1,53 @@
+//! `PATCH /docs`: changes one document by a script.
+
+use commands::{Batch, Command, CommandResult, PatchCommand, PatchOutcome};
+use documents::ExpectedVersion;
+use wire::ProtocolError;
+
+use crate::{
+    call::Call,
+    patch_answer::{Shown, patch_answer},
+    patch_commands::{patch_request, patched_id, when_missing},
+    router::Answering,
+    submitting::submit,
+};
+
+/// `PATCH /docs`.
+pub(crate) fn patch(call: Call) -> Answering {
+    Box::pin(async move {
+        let patch = read(&call)?;
+        let shown = if patch.wants_notes { Shown::Debug } else { Shown::Outcome };
+        patch_answer(&submit_patch(&call, patch).await?, shown)
+    })
+}
+
+fn read(call: &Call) -> Result<PatchCommand, ProtocolError> {
+    let query = call.query();
+    let id = patched_id(query.single_non_empty("id")?)?;
+    let is_test = query.bool("test")?.unwrap_or(false);
+    let wants_notes = query.bool("debug")?.unwrap_or(false) || is_test;
+    let skips = query.bool("skipPatchIfChangeVectorMismatch")?.unwrap_or(false);
+    let body = call.state.with_builder(|builder| wire::read_patch(&call.body, builder))?;
+    Ok(PatchCommand {
+        expected: ExpectedVersion::parse(call.if_match()),
+        skips_other_versions: skips,
+        when_missing: when_missing(body.when_missing),
+        is_test,
+        wants_notes,
+        wants_document: true,
+        ..PatchCommand::new(id, patch_request(body.patch))
+    })
+}
+
+/// Runs a patch of one document.
+pub(crate) async fn submit_patch(
+    call: &Call,
+    patch: PatchCommand,
+) -> Result<PatchOutcome, ProtocolError> {
+    let batch = Batch::one(Command::Patch(Box::new(patch)));
+    let outcome = submit(&call.state, call.database()?, batch).await?;
+    match outcome.results.into_iter().next() {
+        Some(CommandResult::Patched(outcome)) => Ok(*outcome),
+        _ => Err(ProtocolError::invalid_operation("the patch's fate is missing")),
+    }
+}

@@ -1,0 +1,159 @@
+//! What became of a patch, as the protocol shows it.
+
+use blittable::{BlittableBuf, write_json_string};
+use commands::{PatchNotes, PatchOutcome, PatchStatus};
+use documents::StoredDocument;
+use http::StatusCode;
+use model::date;
+use wire::ProtocolError;
+
+use crate::{answer::Answer, error_mapping::document_error, json_text::JsonObject};
+
+/// The moment of a change that did not happen.
+const NEVER: &str = "0001-01-01T00:00:00.0000000";
+/// What scripts of this server cannot do yet, and so never did.
+const OTHER_ACTIONS: [&str; 7] = [
+    "GetCounter",
+    "IncrementCounter",
+    "DeleteCounter",
+    "GetTimeSeries",
+    "AppendTimeSeries",
+    "IncrementTimeSeries",
+    "DeleteTimeSeries",
+];
+
+/// What an answer shows beside the document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Nothing else.
+    Outcome,
+    /// The document as it was, and what the script called.
+    Debug,
+    /// The same of a query that is tried out, which stores nothing.
+    TriedQuery,
+}
+
+/// The answer to a patch of one document.
+pub(crate) fn patch_answer(outcome: &PatchOutcome, shown: Shown) -> Result<Answer, ProtocolError> {
+    let status = match outcome.status {
+        PatchStatus::DocumentDoesNotExist => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+        PatchStatus::Skipped => return Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
+        PatchStatus::Created => StatusCode::CREATED,
+        PatchStatus::Patched | PatchStatus::NotModified => StatusCode::OK,
+    };
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    object.text("Status", outcome.status.word());
+    write_document(object.name("ModifiedDocument"), outcome.document.as_ref())?;
+    if shown != Shown::Outcome {
+        write_document(object.name("OriginalDocument"), outcome.original.as_ref())?;
+        let lines = if shown == Shown::Debug { "Info" } else { "Output" };
+        let none = PatchNotes::default();
+        let notes = outcome.notes.as_deref().unwrap_or(&none);
+        write_notes(object.name("Debug"), lines, notes)?;
+    }
+    if shown != Shown::TriedQuery && outcome.status != PatchStatus::NotModified {
+        let stored = outcome.stored.as_ref();
+        write_version(&mut object, stored);
+        object.optional_text("Collection", stored.map(|stored| stored.collection.as_str()));
+    }
+    object.end();
+    Ok(Answer::json_with(status, body))
+}
+
+/// Appends the result of a patch in a batch.
+pub(crate) fn write_batch_result(
+    outcome: &PatchOutcome,
+    id: &str,
+    returns_document: bool,
+    body: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let stored = outcome.stored.as_ref();
+    let mut object = JsonObject::begin(body);
+    object.text("Id", id);
+    let change_vector = stored.map(|stored| stored.change_vector.to_string());
+    object.optional_text("ChangeVector", change_vector.as_deref());
+    object.text("LastModified", &last_modified(stored));
+    object.text("Type", "PATCH");
+    object.text("PatchStatus", outcome.status.word());
+    object.optional_text("Debug", None);
+    if returns_document {
+        write_document(object.name("ModifiedDocument"), outcome.document.as_ref())?;
+    }
+    object.end();
+    Ok(())
+}
+
+fn write_version(object: &mut JsonObject<'_>, stored: Option<&StoredDocument>) {
+    object.text("LastModified", &last_modified(stored));
+    let change_vector = stored.map(|stored| stored.change_vector.to_string());
+    object.optional_text("ChangeVector", change_vector.as_deref());
+}
+
+fn last_modified(stored: Option<&StoredDocument>) -> String {
+    stored.map_or_else(|| NEVER.to_owned(), |stored| date::format(stored.last_modified_ticks))
+}
+
+fn write_document(out: &mut Vec<u8>, document: Option<&BlittableBuf>) -> Result<(), ProtocolError> {
+    match document {
+        Some(document) => {
+            let root = blittable::Value::Object(document.as_view().root());
+            blittable::write_json(&root, out).map_err(|error| document_error(&error.into()))?;
+        }
+        None => out.extend_from_slice(b"null"),
+    }
+    Ok(())
+}
+
+fn write_notes(
+    out: &mut Vec<u8>,
+    lines: &'static str,
+    notes: &PatchNotes,
+) -> Result<(), ProtocolError> {
+    let mut debug = JsonObject::begin(out);
+    write_list(debug.name(lines), &notes.output, |line, out| {
+        write_json_string(line, out);
+        Ok(())
+    })?;
+    let mut actions = JsonObject::begin(debug.name("Actions"));
+    write_list(actions.name("LoadDocument"), &notes.loaded, |(id, exists), out| {
+        let mut loaded = JsonObject::begin(out);
+        loaded.text("Id", id);
+        loaded.flag("Exists", *exists);
+        loaded.end();
+        Ok(())
+    })?;
+    write_list(actions.name("PutDocument"), &notes.put, |(id, document), out| {
+        let mut put = JsonObject::begin(out);
+        put.text("Id", id);
+        write_document(put.name("Data"), Some(document))?;
+        put.end();
+        Ok(())
+    })?;
+    write_list(actions.name("DeleteDocument"), &notes.deleted, |id, out| {
+        write_json_string(id, out);
+        Ok(())
+    })?;
+    for name in OTHER_ACTIONS {
+        actions.name(name).extend_from_slice(b"[]");
+    }
+    actions.end();
+    debug.end();
+    Ok(())
+}
+
+fn write_list<T>(
+    out: &mut Vec<u8>,
+    items: &[T],
+    mut write: impl FnMut(&T, &mut Vec<u8>) -> Result<(), ProtocolError>,
+) -> Result<(), ProtocolError> {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(item, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Patches of requests as commands.
+
+use std::sync::Arc;
+
+use commands::{PatchRequest, WhenMissing};
+use model::DocumentId;
+use wire::{MissingDocument, PatchBody, ProtocolError};
+
+/// The script of a body.
+pub(crate) fn patch_request(body: PatchBody) -> Arc<PatchRequest> {
+    PatchRequest::new(body.script, body.values)
+}
+
+/// What is made of a document that is not there.
+pub(crate) fn when_missing(body: MissingDocument) -> WhenMissing {
+    match (body.create, body.patch) {
+        (Some(document), _) => WhenMissing::Create(Arc::new(document)),
+        (None, Some(script)) => WhenMissing::Run(patch_request(script)),
+        (None, None) => WhenMissing::LeaveOut,
+    }
+}
+
+/// The id of a document that is to be changed: one that is complete.
+pub(crate) fn patched_id(id: &str) -> Result<DocumentId, ProtocolError> {
+    if id.is_empty() || id.ends_with(['/', '|']) {
+        let message = format!("The ID argument has invalid value: '{id}' (Parameter 'id')");
+        return Err(ProtocolError::argument(message));
+    }
+    DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+}
