@@ -40,7 +40,7 @@ fn what_takes_more_than_its_budget_is_stopped() {
         "docs.Docs.Select(d => new { X = new string('x', 10001) })".to_owned(),
         "docs.Docs.Select(d => new { X = Enumerable.Range(0, 1000).Aggregate(\"ab\", (a, b) => a + a) })".to_owned(),
         "docs.Docs.Select(d => new { X = Enumerable.Range(0, 900).SelectMany(a => Enumerable.Range(0, 900)) })".to_owned(),
-        "docs.Docs.Select(d => new { X = Recurse(d, x => d) })".to_owned(),
+        "docs.Docs.Select(d => new { X = Recurse(d, x => new { x }) })".to_owned(),
         "docs.Docs.Select(d => new { X = string.Join(d.Name.PadLeft(900), Enumerable.Range(0, 900)) })".to_owned(),
         "docs.Docs.Select(d => new { X = \"a\".PadLeft(100).Replace(\" \", d.Name.PadLeft(900)) })".to_owned(),
     ];

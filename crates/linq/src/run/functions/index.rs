@@ -1,5 +1,6 @@
 //! The functions that RavenDB gives every index.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::compile::names::{Function, NetType};
@@ -107,12 +108,18 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// The value, what the lambda gives for it, what it gives for that, and so on, depth first. A
-    /// branch ends with the null that the lambda gives at its tip.
+    /// branch ends with the null that the lambda gives at its tip, and at a document that was there
+    /// already: documents that are loaded may name each other in a circle.
     fn recurse(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
         let children = lambda(arguments, 1).ok_or_else(wrong_arguments)?;
-        let mut items = Vec::new();
+        let (mut items, mut documents) = (Vec::new(), HashSet::new());
         let mut waiting = vec![self.argument(arguments, 0)?];
         while let Some(item) = waiting.pop() {
+            if let Value::Document(document) = &item
+                && !documents.insert(document.id.to_lowercase())
+            {
+                continue;
+            }
             if self.budget.recurse_length_max <= items.len() {
                 return Err(over_budget("elements of Recurse"));
             }
