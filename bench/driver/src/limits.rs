@@ -3,7 +3,10 @@
 use report::{Bound, Limit};
 
 use crate::{
-    trials::{INDEX_SIZE, PACKAGES, START_EMPTY, START_KILLED, START_LARGE},
+    trials::{
+        INDEX_SIZE, PACKAGES, REDUCE_CHANGE, REDUCE_DAYS, REDUCE_REPLACE, START_EMPTY,
+        START_KILLED, START_LARGE,
+    },
     works::{index_title, title},
 };
 
@@ -59,6 +62,14 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(PACKAGES, "failed, 300 users", Bound::AtMost(0.0)),
     wanted(PACKAGES, "failed, 3,000 users", Bound::AtMost(0.0)),
     wanted(PACKAGES, "mean ms, 3,000 users", Bound::AtMost(50.0)),
+    wanted(REDUCE_DAYS, "events/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(REDUCE_DAYS, "days that are not the plain sum", Bound::AtMost(0.0)),
+    wanted(REDUCE_CHANGE, "p50 ms, key of 1k", Bound::AtMost(10.0)),
+    wanted(REDUCE_CHANGE, "p50 ms, key of 10k", Bound::AtMost(10.0)),
+    wanted(REDUCE_CHANGE, "p50 ms, key of 100k", Bound::AtMost(10.0)),
+    wanted(REDUCE_CHANGE, "p50 ms, key of 1M", Bound::AtMost(10.0)),
+    wanted(REDUCE_CHANGE, "totals that are wrong", Bound::AtMost(0.0)),
+    wanted(REDUCE_REPLACE, "failed", Bound::AtMost(0.0)),
 ];
 
 const fn wanted(work: &'static str, figure: &'static str, bound: Bound) -> Limit {

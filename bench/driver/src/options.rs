@@ -35,7 +35,7 @@ start-large.
 With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
 query-text, query-prefix, query-collection, query-facet, query-nearest, stream-collection,
 stream-index, map-reduce. Trials: index-size;
-a long one: packages.";
+long ones: packages, reduce-days, reduce-change, reduce-replace.";
 
 /// Where the data lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod database;
 mod many_databases;
+mod map_reduce;
 mod packages;
 mod restart;
 
@@ -24,6 +25,9 @@ pub(crate) enum Trial {
     ManyDatabases,
     IndexSize,
     Packages,
+    ReduceDays,
+    ReduceChange,
+    ReduceReplace,
 }
 
 /// A trial, its names and what it shows.
@@ -86,6 +90,27 @@ pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
         figures: packages::FIGURES,
         is_long: true,
     },
+    TrialFacts {
+        trial: Trial::ReduceDays,
+        key: "reduce-days",
+        title: REDUCE_DAYS,
+        figures: map_reduce::DAYS_FIGURES,
+        is_long: true,
+    },
+    TrialFacts {
+        trial: Trial::ReduceChange,
+        key: "reduce-change",
+        title: REDUCE_CHANGE,
+        figures: map_reduce::CHANGE_FIGURES,
+        is_long: true,
+    },
+    TrialFacts {
+        trial: Trial::ReduceReplace,
+        key: "reduce-replace",
+        title: REDUCE_REPLACE,
+        figures: map_reduce::REPLACE_FIGURES,
+        is_long: true,
+    },
 ];
 
 pub(crate) const START_EMPTY: &str = "start, empty data";
@@ -94,6 +119,10 @@ pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
 pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
 pub(crate) const INDEX_SIZE: &str = "an index over 100k small documents, cleanly closed";
 pub(crate) const PACKAGES: &str = "package search, 1,000,000 names";
+pub(crate) const REDUCE_DAYS: &str = "map-reduce of 1,600,000 events into 1,000 days";
+pub(crate) const REDUCE_CHANGE: &str = "map-reduce: from one changed row to its non-stale total";
+pub(crate) const REDUCE_REPLACE: &str =
+    "a map-reduce definition replaced under 500 writes/s and 500 queries/s";
 
 impl Trial {
     /// All its rounds, with data below `parent`.
@@ -108,6 +137,9 @@ impl Trial {
             Self::StartKilled => restart::start_killed(program, parent).await,
             Self::IndexSize => packages::index_size(program, parent).await.map(|one| vec![one]),
             Self::Packages => packages::run(program, parent).await.map(|one| vec![one]),
+            Self::ReduceDays => map_reduce::days(program, parent).await.map(|one| vec![one]),
+            Self::ReduceChange => map_reduce::change(program, parent).await.map(|one| vec![one]),
+            Self::ReduceReplace => map_reduce::replace(program, parent).await.map(|one| vec![one]),
             Self::ManyDatabases => many_databases::run(program, parent).await.map(|one| vec![one]),
         }
     }

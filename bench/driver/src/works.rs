@@ -19,7 +19,9 @@ use crate::{
     process::Process,
 };
 
-pub(crate) use self::indexes::{INDEX_WORKS, IndexWork, make_index, wait_for_index};
+pub(crate) use self::indexes::{
+    INDEX_WORKS, IndexWork, asked, make_index, make_index_of, queries_path, wait_for_index, waiting,
+};
 
 /// Documents that GET chooses from.
 pub(crate) const FILLED_DOCUMENTS: u64 = 100_000;

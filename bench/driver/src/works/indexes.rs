@@ -319,17 +319,18 @@ const REDUCE_OF_CUSTOMERS: &str = "from result in results group result by result
                                    Count = g.Sum(x => x.Count) }";
 const PEOPLE_MAP: &str = "from person in docs.People select new { person.Age, person.Name }";
 
-fn queries_path(database: &str) -> String {
+/// Where queries are sent.
+pub(crate) fn queries_path(database: &str) -> String {
     format!("/databases/{database}/queries")
 }
 
 /// The body of a query with one parameter.
-fn asked(text: &str, parameter: &str) -> Value {
+pub(crate) fn asked(text: &str, parameter: &str) -> Value {
     json!({"Query": text, "QueryParameters": {"p0": parameter}})
 }
 
 /// The same, and the index is to have everything that there is.
-fn waiting(mut body: Value) -> Value {
+pub(crate) fn waiting(mut body: Value) -> Value {
     body["WaitForNonStaleResults"] = json!(true);
     body["WaitForNonStaleResultsTimeout"] = json!("00:15:00");
     body
@@ -388,7 +389,7 @@ pub(crate) async fn make_index(
 }
 
 /// The same, perhaps with a reduce.
-async fn make_index_of(
+pub(crate) async fn make_index_of(
     connection: &mut Connection,
     database: &str,
     name: &str,
