@@ -13,6 +13,7 @@
 //! | `schema` | the tables and trees of a database, drawn |
 //! | `row`, `database_record`, `collection_record` | what is on disk, byte by byte |
 //! | `read` | one document, the log, collections, prefixes |
+//! | `pending` | how much of the log lies behind an etag |
 //! | `write`, `requests` | putting and deleting |
 //! | `metadata` | what of a client's metadata is kept |
 //! | `collections` | names, numbers and counts of collections |
@@ -37,6 +38,7 @@ mod hilo;
 mod identities;
 mod json;
 mod metadata;
+mod pending;
 mod read;
 mod requests;
 mod revisions;
@@ -66,6 +68,7 @@ pub use json::{
     write_document_json, write_found_document_json, write_metadata_json, write_revision_json,
     write_revision_metadata_json,
 };
+pub use pending::{ChangeCount, all_changes, pending_changes};
 pub use read::{
     LogEntry, by_prefix, by_prefix_descending, changes_after, get, get_tombstone,
     last_etag_of_collection, log, log_of_collection, newest_first, newest_first_of_collection,

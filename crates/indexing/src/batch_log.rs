@@ -14,24 +14,68 @@ pub struct BatchFacts {
     pub number: u64,
     /// When it began, in ticks.
     pub started_ticks: i64,
-    /// How long reading, mapping and analysing took.
-    pub map_time: Duration,
-    /// How long writing entries and making them durable took.
-    pub commit_time: Duration,
+    /// How long the oldest of its changes had waited when it began.
+    pub lag: Duration,
+    /// How long its steps took.
+    pub times: BatchTimes,
     /// Documents that were mapped.
     pub mapped: u64,
     /// Documents of them that failed.
     pub failed: u64,
-    /// Entries that they gave.
-    pub entries: u64,
-    /// Whether changes were left for the next batch.
-    pub has_more: bool,
+    /// Entries, or rows for the reduce, that they gave.
+    pub outputs: u64,
+    /// Rows that were reduced.
+    pub reduced: u64,
+    /// Rows of them whose reduce failed.
+    pub reduces_failed: u64,
+    /// Pages that its transaction changed.
+    pub pages: u64,
+    /// Why it ended.
+    pub end: BatchEnd,
 }
 
-impl BatchFacts {
-    /// How long it took.
-    pub fn time(&self) -> Duration {
-        self.map_time + self.commit_time
+/// How long the steps of a batch took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchTimes {
+    /// Reading, mapping and analysing.
+    pub map: Duration,
+    /// Reducing, with keeping the rows.
+    pub reduce: Duration,
+    /// Bringing entries to their terms.
+    pub entries: Duration,
+    /// Noting which documents the maps looked at.
+    pub references: Duration,
+    /// Making it durable.
+    pub commit: Duration,
+}
+
+impl BatchTimes {
+    /// All of them.
+    pub fn sum(&self) -> Duration {
+        self.map + self.reduce + self.entries + self.references + self.commit
+    }
+}
+
+/// Why a batch ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BatchEnd {
+    /// Everything that was there at its beginning is indexed.
+    #[default]
+    Finished,
+    /// It had as many changes as one may have.
+    Changes,
+    /// Its entries took as much memory as they may.
+    Memory,
+    /// It took as long as one may.
+    Time,
+    /// The index is to be closed.
+    Closing,
+}
+
+impl BatchEnd {
+    /// Whether changes were left for the next batch.
+    pub fn has_more(self) -> bool {
+        self != Self::Finished
     }
 }
 
@@ -39,7 +83,18 @@ impl BatchFacts {
 #[derive(Debug, Default)]
 pub(crate) struct BatchLog {
     batches: VecDeque<BatchFacts>,
-    count: u64,
+    totals: BatchTotals,
+}
+
+/// What all batches since the index was opened came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchTotals {
+    /// How many there were.
+    pub batches: u64,
+    /// How long they took.
+    pub time: Duration,
+    /// How long changes waited for them.
+    pub lag: Duration,
 }
 
 impl BatchLog {
@@ -48,8 +103,10 @@ impl BatchLog {
         if self.batches.len() == BATCHES_KEPT {
             self.batches.pop_front();
         }
-        self.count += 1;
-        self.batches.push_back(BatchFacts { number: self.count, ..batch });
+        self.totals.batches += 1;
+        self.totals.time += batch.times.sum();
+        self.totals.lag += batch.lag;
+        self.batches.push_back(BatchFacts { number: self.totals.batches, ..batch });
     }
 
     /// The oldest first.
@@ -57,13 +114,30 @@ impl BatchLog {
         self.batches.iter().copied().collect()
     }
 
-    /// Documents mapped per second lately, as far as batches of that time are kept.
-    pub(crate) fn mapped_per_second(&self, now_ticks: i64) -> f64 {
+    /// Of all batches, also those that are not kept.
+    pub(crate) fn totals(&self) -> BatchTotals {
+        self.totals
+    }
+
+    /// Documents mapped and rows reduced per second lately, as far as batches of that time are kept.
+    pub(crate) fn rates(&self, now_ticks: i64) -> BatchRates {
         let window = i64::try_from(RATE_WINDOW.as_nanos() / 100).unwrap_or(i64::MAX);
         let recent = self.batches.iter().filter(|batch| now_ticks - window <= batch.started_ticks);
-        let mapped: u64 = recent.map(|batch| batch.mapped).sum();
-        mapped as f64 / RATE_WINDOW.as_secs_f64()
+        let (mapped, reduced) = recent.fold((0, 0), |(mapped, reduced), batch| {
+            (mapped + batch.mapped, reduced + batch.reduced)
+        });
+        let per_second = |count: u64| count as f64 / RATE_WINDOW.as_secs_f64();
+        BatchRates { mapped: per_second(mapped), reduced: per_second(reduced) }
     }
+}
+
+/// What an index does per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BatchRates {
+    /// Documents.
+    pub mapped: f64,
+    /// Rows.
+    pub reduced: f64,
 }
 
 #[cfg(test)]
@@ -75,12 +149,25 @@ mod tests {
         let mut log = BatchLog::default();
         let started = |second: i64| second * 10_000_000;
         for second in 0..BATCHES_KEPT as i64 + 5 {
-            log.add(BatchFacts { started_ticks: started(second), mapped: 6, ..Default::default() });
+            log.add(BatchFacts {
+                started_ticks: started(second),
+                mapped: 6,
+                reduced: 12,
+                lag: Duration::from_millis(3),
+                times: BatchTimes {
+                    map: Duration::from_millis(4),
+                    commit: Duration::from_millis(1),
+                    ..BatchTimes::default()
+                },
+                ..BatchFacts::default()
+            });
         }
         let batches = log.batches();
         assert_eq!((batches.len(), batches[0].number), (BATCHES_KEPT, 6));
-        assert_eq!(log.mapped_per_second(started(30)), 2.5);
-        assert_eq!(log.mapped_per_second(started(87)), 0.3, "three of them are no older");
-        assert_eq!(log.mapped_per_second(started(1000)), 0.0);
+        assert_eq!(log.rates(started(30)), BatchRates { mapped: 2.5, reduced: 5.0 });
+        assert_eq!(log.rates(started(87)).mapped, 0.3, "three of them are no older");
+        assert_eq!(log.rates(started(1000)), BatchRates::default());
+        let (time, lag) = (Duration::from_millis(150), Duration::from_millis(90));
+        assert_eq!(log.totals(), BatchTotals { batches: 30, time, lag }, "nothing is forgotten");
     }
 }

@@ -6,9 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    auto_definition::AutoIndexDefinition,
-    index::{Index, IndexKind},
-    index_set::IndexSet,
+    auto_definition::AutoIndexDefinition, index::Index, index_kind::IndexKind, index_set::IndexSet,
 };
 
 /// Ticks of a second.

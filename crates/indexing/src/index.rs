@@ -2,55 +2,38 @@
 //!
 //! Invariant: what [`Index::progress`] says is in the entries of every snapshot that is taken after.
 
-use std::{
-    sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicI64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc, Condvar, Mutex, PoisonError, RwLock,
+    atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
 use documents::DocumentError;
-use model::{CollectionName, Etag};
+use model::{CollectionName, DocumentId, Etag};
 use platform::Platform;
 use script::ScriptPool;
 use search::{FieldSet, SpatialLayout};
 use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
-use wire::{
-    IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType,
-};
+use wire::{IndexDefinition, IndexState};
 
 use crate::{
-    auto_definition::AutoIndexDefinition,
-    auto_map::AutoMap,
-    batch_log::{BatchFacts, BatchLog},
+    batch_log::{BatchFacts, BatchRates, BatchTotals},
     error::IndexError,
+    fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
+    index_core::{IndexCore, Names, Progress, Stage, followed_by},
     index_files::{self, IndexFiles},
+    index_kind::{IndexKind, mapper_of, shown_auto_definition},
     index_record::{self, IndexRecord, IndexingError},
     index_work::IndexWork,
     indexer::Indexer,
-    indexing_pool::{IndexingPool, NextTurn, Worker},
-    js_map::JsMap,
-    linq_map::LinqMap,
-    mapper::{Follows, Mapper},
-    reduce::{AutoReduce, JsReduce, LinqReduce},
-    static_definition::{REPLACEMENT_PREFIX, is_javascript},
+    indexing_pool::{IndexingPool, Worker},
+    mapper::{MapError, Mapper},
+    reduce::{ReduceTree, documents_with_rows, trees_of},
+    static_definition::REPLACEMENT_PREFIX,
     static_fields::static_field_options,
 };
 
-/// How long an index rests after a failure that may pass.
-const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 /// More waiters are answered at once, as if their time was over.
 const WAITERS_MAX: usize = 10_000;
-
-/// What an index is made after.
-#[derive(Clone, Debug, PartialEq)]
-pub enum IndexKind {
-    /// What queries asked for.
-    Auto(AutoIndexDefinition),
-    /// What an application defined.
-    Static(Box<IndexDefinition>),
-}
 
 /// Told whether the index came as far as was waited for; `false` when it stopped or was closed.
 pub type WaitReply = Box<dyn FnOnce(bool) + Send>;
@@ -76,31 +59,6 @@ pub struct Index {
     pool: IndexingPool,
 }
 
-/// What the threads and the users of an index share.
-pub(crate) struct IndexCore {
-    names: Names,
-    kind: RwLock<Arc<IndexKind>>,
-    pub(crate) mapper: Box<dyn Mapper>,
-    /// See [`IndexCore::followed`].
-    followed: Vec<CollectionName>,
-    pub(crate) platform: Platform,
-    pub(crate) documents: Arc<Environment>,
-    pub(crate) environment: Arc<Environment>,
-    progress: Mutex<Progress>,
-    changed: Condvar,
-    last_query_ticks: AtomicI64,
-    is_idle: AtomicBool,
-    batches: Mutex<BatchLog>,
-    on_event: OnEvent,
-}
-
-/// The name of an index, and the one that it has until it takes the place of another.
-struct Names {
-    own: String,
-    as_replacement: String,
-    is_replacement: AtomicBool,
-}
-
 /// What an index tells whoever looks after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexEvent {
@@ -119,31 +77,6 @@ pub(crate) struct IndexParts {
     pub(crate) kind: IndexKind,
     pub(crate) files: IndexFiles,
     pub(crate) on_event: OnEvent,
-}
-
-struct Progress {
-    record: IndexRecord,
-    /// Whether there may be changes that nobody has looked for.
-    has_news: bool,
-    stage: Stage,
-    /// Until the server stops.
-    is_paused: bool,
-    /// By its definition.
-    is_disabled: bool,
-    is_closing: bool,
-    /// Why it stopped by itself, or rests.
-    failure: Option<Arc<IndexError>>,
-    /// Whether the failure is for good.
-    is_broken: bool,
-    waiters: Vec<(Etag, WaitReply)>,
-}
-
-/// Where an index is on its way through the pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Out,
-    InLine,
-    Indexing,
 }
 
 impl Index {
@@ -181,6 +114,10 @@ impl Index {
             },
             IndexKind::Static(_) => 0,
         };
+        let outputs_noted = match &kind {
+            IndexKind::Auto(_) => OUTPUTS_NOTED_DEFAULT,
+            IndexKind::Static(definition) => outputs_noted(definition),
+        };
         let core = Arc::new(IndexCore {
             names: Names {
                 as_replacement: format!("{REPLACEMENT_PREFIX}{name}"),
@@ -196,6 +133,7 @@ impl Index {
             progress: Mutex::new(Progress {
                 record: files.record,
                 has_news: true,
+                news_since: None,
                 stage: Stage::Out,
                 is_paused: false,
                 is_disabled,
@@ -208,6 +146,8 @@ impl Index {
             last_query_ticks: AtomicI64::new(last_query_ticks),
             is_idle: AtomicBool::new(false),
             batches: Mutex::default(),
+            outputs_noted,
+            fan_out: Mutex::default(),
             on_event,
         });
         let fields = FieldSet::load(&core.environment.read())?;
@@ -297,6 +237,30 @@ impl Index {
         index_record::read_record(entries)
     }
 
+    /// What is kept of the reduce keys in which these documents have rows; none without a reduce.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn reduce_trees(&self, documents: &[DocumentId]) -> Result<Vec<ReduceTree>, MapError> {
+        let Some(reducer) = self.core.mapper.reducer() else { return Ok(Vec::new()) };
+        trees_of(&self.read(), reducer, documents)
+    }
+
+    /// The lower-cased ids of the documents that have rows, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn reduced_documents(
+        &self,
+        prefix: &str,
+        skip: usize,
+        take: usize,
+    ) -> Result<Vec<String>, IndexError> {
+        documents_with_rows(&self.read(), prefix, skip, take)
+    }
+
     /// Whether its entries are results of a reduce, and not of documents.
     pub fn has_reduce(&self) -> bool {
         self.core.mapper.reducer().is_some()
@@ -368,9 +332,19 @@ impl Index {
         self.core.batch_log().batches()
     }
 
-    /// Documents mapped per second lately.
-    pub fn mapped_per_second(&self) -> f64 {
-        self.core.batch_log().mapped_per_second(self.core.now_ticks())
+    /// What all batches since it was opened came to.
+    pub fn batch_totals(&self) -> BatchTotals {
+        self.core.batch_log().totals()
+    }
+
+    /// What it did per second lately.
+    pub fn rates(&self) -> BatchRates {
+        self.core.batch_log().rates(self.core.now_ticks())
+    }
+
+    /// Documents that gave very many outputs since it was opened, if any did.
+    pub fn fan_out(&self) -> Option<FanOut> {
+        Some(self.core.fan_out().clone()).filter(|found| 0 < found.documents)
     }
 
     /// Its errors, the oldest first.
@@ -474,7 +448,7 @@ impl Index {
 
     /// There may be changes; they are looked for.
     pub fn notice_changes(&self) {
-        self.change(|progress| progress.has_news = true);
+        self.change(|progress| self.core.notice(progress));
     }
 
     /// Waits for the batch that it is at, and closes the files. Who waits is told.
@@ -517,283 +491,8 @@ impl Index {
     }
 }
 
-impl IndexKind {
-    /// Whether entries made after `other` serve this one too.
-    pub fn has_the_same_entries_as(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Auto(own), Self::Auto(other)) => own == other,
-            (Self::Static(own), Self::Static(other)) => own.has_the_same_entries_as(other),
-            (Self::Auto(_), Self::Static(_)) | (Self::Static(_), Self::Auto(_)) => false,
-        }
-    }
-
-    /// The name of its definition.
-    pub fn name(&self) -> String {
-        match self {
-            Self::Auto(definition) => definition.name(),
-            Self::Static(definition) => definition.name.clone(),
-        }
-    }
-
-    fn is_disabled(&self) -> bool {
-        match self {
-            Self::Auto(_) => false,
-            Self::Static(definition) => definition.state == Some(IndexState::Disabled),
-        }
-    }
-}
-
 impl Drop for Index {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn shown_auto_definition(name: &str, definition: &AutoIndexDefinition) -> IndexDefinition {
-    let listed = |parts: Vec<String>| format!("{}:[{}]", definition.collection, parts.join(";"));
-    let (names, maps, reduce): (Vec<_>, _, _) = match definition.grouping() {
-        None => {
-            let names: Vec<_> = definition.fields().iter().map(|field| field.name()).collect();
-            let map = names.iter().map(|name| format!("<Name:{name}>")).collect();
-            (names, listed(map), None)
-        }
-        Some(grouping) => {
-            let (aggregates, keys) = (grouping.aggregates(), grouping.keys());
-            let map = aggregates.iter().map(|aggregate| {
-                format!("<Name:{}#Operation:{}>", aggregate.name(), aggregate.operation())
-            });
-            let reduce = keys.iter().map(|key| format!("<Name:{}>", key.path)).collect();
-            let names = aggregates.iter().map(|aggregate| aggregate.name().to_owned());
-            let names = names.chain(keys.iter().map(|key| key.path.clone())).collect();
-            (names, listed(map.collect()), Some(listed(reduce)))
-        }
-    };
-    let index_type = match reduce {
-        None => IndexType::AutoMap,
-        Some(_) => IndexType::AutoMapReduce,
-    };
-    let is_spatial = |name: &str| {
-        let mut fields = definition.fields().iter();
-        fields.any(|field| field.name() == name && field.is_spatial())
-    };
-    let fields = names.into_iter().map(|name| {
-        let spatial = is_spatial(&name).then(wire::SpatialOptions::default);
-        (name, IndexFieldOptions { spatial, ..IndexFieldOptions::default() })
-    });
-    IndexDefinition {
-        name: name.to_owned(),
-        index_type: Some(index_type),
-        source_type: Some(IndexSourceType::Documents),
-        priority: Some(IndexPriority::Normal),
-        maps: vec![maps],
-        reduce,
-        fields: fields.collect(),
-        ..IndexDefinition::default()
-    }
-    .shown()
-}
-
-pub(crate) fn mapper_of(
-    kind: &IndexKind,
-    scripts: &ScriptPool,
-) -> Result<Box<dyn Mapper>, IndexError> {
-    match kind {
-        IndexKind::Auto(definition) => Ok(match definition.grouping() {
-            Some(grouping) => Box::new(AutoReduce::new(&definition.collection, grouping)?),
-            None => Box::new(AutoMap::new(definition)?),
-        }),
-        IndexKind::Static(definition) => static_mapper(definition, scripts),
-    }
-}
-
-fn static_mapper(
-    definition: &IndexDefinition,
-    scripts: &ScriptPool,
-) -> Result<Box<dyn Mapper>, IndexError> {
-    let refused = |what: &str| {
-        let message = format!("Failed to compile index {}: {what}", definition.name);
-        Err(IndexError::Definition { message })
-    };
-    let outputs = [
-        &definition.output_reduce_to_collection,
-        &definition.pattern_for_output_reduce_to_collection_references,
-    ];
-    if outputs.into_iter().flatten().any(|name| !name.is_empty()) {
-        return refused("the output of a reduce to a collection is not supported yet");
-    }
-    if !definition.additional_assemblies.is_empty() {
-        return refused("libraries of .NET cannot be used");
-    }
-    let is_script = definition.maps.iter().any(|map| is_javascript(map));
-    if !is_script && !definition.additional_sources.is_empty() {
-        return refused("additional sources in C# cannot be used");
-    }
-    Ok(match (is_script, &definition.reduce) {
-        (true, None) => Box::new(JsMap::new(definition, scripts)?),
-        (true, Some(_)) => Box::new(JsReduce::new(definition, scripts)?),
-        (false, None) => Box::new(LinqMap::new(definition)?),
-        (false, Some(reduce)) => Box::new(LinqReduce::new(definition, reduce)?),
-    })
-}
-
-impl Progress {
-    /// Whether it goes no further, as far as one knows.
-    fn is_over(&self) -> bool {
-        self.is_closing || self.failure.is_some() || self.record.has_failed
-    }
-
-    /// Whether a turn would do something.
-    fn wants_a_turn(&self) -> bool {
-        let is_kept_back = self.is_paused || self.is_disabled;
-        let has_ended = self.is_closing || self.is_broken || self.record.has_failed;
-        self.has_news && !is_kept_back && !has_ended
-    }
-}
-
-impl IndexCore {
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn batch_log(&self) -> MutexGuard<'_, BatchLog> {
-        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn now_ticks(&self) -> i64 {
-        self.platform.clock.now().ticks()
-    }
-
-    pub(crate) fn record(&self) -> IndexRecord {
-        self.lock().record
-    }
-
-    /// The collections whose changes it follows, those that it only looks at included; none is all.
-    pub(crate) fn followed(&self) -> &[CollectionName] {
-        &self.followed
-    }
-
-    pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
-        match self.followed() {
-            [] => Ok(documents::progress(documents)?.last_etag),
-            collections => collections.iter().try_fold(Etag::ZERO, |last, name| {
-                Ok(last.max(documents::last_etag_of_collection(documents, name)?))
-            }),
-        }
-    }
-
-    /// How soon it has its turn.
-    pub(crate) fn priority(&self) -> IndexPriority {
-        match self.kind.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            IndexKind::Static(definition) => definition.priority.unwrap_or(IndexPriority::Normal),
-            IndexKind::Auto(_) => IndexPriority::Normal,
-        }
-    }
-
-    /// Makes a change; `true` when the index has to be put in line after it.
-    fn enters_line(&self, change: impl FnOnce(&mut Progress)) -> bool {
-        let mut progress = self.lock();
-        change(&mut progress);
-        let enters = progress.stage == Stage::Out && progress.wants_a_turn();
-        if enters {
-            progress.stage = Stage::InLine;
-        }
-        enters
-    }
-
-    /// Its turn has come; `false` when there is nothing to do any more.
-    pub(crate) fn begin_turn(&self) -> bool {
-        let mut progress = self.lock();
-        if !progress.wants_a_turn() {
-            progress.stage = Stage::Out;
-            return false;
-        }
-        progress.has_news = false;
-        progress.failure = None;
-        progress.stage = Stage::Indexing;
-        true
-    }
-
-    /// A batch is done.
-    pub(crate) fn end_turn(&self, has_more: bool) -> NextTurn {
-        let mut progress = self.lock();
-        progress.has_news |= has_more;
-        let has_caught_up = !has_more && !progress.record.has_failed;
-        let again = progress.wants_a_turn();
-        progress.stage = if again { Stage::InLine } else { Stage::Out };
-        drop(progress);
-        self.changed.notify_all();
-        if has_caught_up && self.names.is_replacement.load(Ordering::Acquire) {
-            (self.on_event)(IndexEvent::CaughtUp);
-        }
-        if again { NextTurn::InLine } else { NextTurn::None }
-    }
-
-    /// Whether a batch should end early.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.lock().is_closing
-    }
-
-    /// Lets no turn begin any more, and waits for the end of the one that is under way. `false` when
-    /// somebody did so before.
-    fn end_indexing(&self) -> bool {
-        let mut progress = self.lock();
-        let is_first = !std::mem::replace(&mut progress.is_closing, true);
-        while progress.stage == Stage::Indexing {
-            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
-        }
-        is_first
-    }
-
-    /// Entries up to the record's etag are visible: whoever waited for them is told.
-    pub(crate) fn advance(&self, record: IndexRecord) {
-        let mut progress = self.lock();
-        progress.record = record;
-        let waiting = std::mem::take(&mut progress.waiters);
-        let reached = |etag: &Etag| etag.0 <= record.last_etag;
-        let (done, waiting): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|(etag, _)| reached(etag) || record.has_failed);
-        progress.waiters = waiting;
-        drop(progress);
-        done.into_iter().for_each(|(etag, reply)| reply(reached(&etag)));
-    }
-
-    /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.
-    pub(crate) fn rest_after(&self, error: IndexError) -> NextTurn {
-        let mut progress = self.lock();
-        progress.failure = Some(Arc::new(error));
-        progress.has_news = true;
-        progress.stage = Stage::InLine;
-        drop(progress);
-        self.changed.notify_all();
-        NextTurn::After(REST_AFTER_FAILURE)
-    }
-
-    /// It stops because of that.
-    pub(crate) fn fail(&self, error: IndexError) -> NextTurn {
-        let mut progress = self.lock();
-        progress.failure = Some(Arc::new(error));
-        progress.is_broken = true;
-        progress.stage = Stage::Out;
-        drop(progress);
-        self.changed.notify_all();
-        self.tell_waiters();
-        (self.on_event)(IndexEvent::Failed);
-        NextTurn::None
-    }
-
-    fn tell_waiters(&self) {
-        let waiters = std::mem::take(&mut self.lock().waiters);
-        waiters.into_iter().for_each(|(_, reply)| reply(false));
-    }
-}
-
-/// The collections whose changes a map follows; none is all.
-fn followed_by(mapper: &dyn Mapper) -> Vec<CollectionName> {
-    let mapped = mapper.collections();
-    let Follows::Collections(looked_at) = mapper.looks_at() else { return Vec::new() };
-    if mapped.is_empty() {
-        return Vec::new();
-    }
-    let more = looked_at.iter().filter(|name| !mapped.contains(name));
-    mapped.iter().chain(more).cloned().collect()
 }

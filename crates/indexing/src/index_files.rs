@@ -27,7 +27,7 @@ use wire::IndexDefinition;
 
 use crate::{
     error::IndexError,
-    index::IndexKind,
+    index_kind::IndexKind,
     index_record::{self, IndexRecord},
 };
 

@@ -15,8 +15,9 @@ use xxhash_rust::xxh64::xxh64;
 
 use crate::{
     error::IndexError,
-    index::{Index, IndexContext, IndexEvent, IndexKind, IndexParts, OnEvent, mapper_of},
+    index::{Index, IndexContext, IndexEvent, IndexParts, OnEvent},
     index_files::{self, IndexFiles},
+    index_kind::{IndexKind, mapper_of},
     index_set::{IndexSet, IndexSetEvent},
     reopening::Errand,
     replacement::replaced_key,

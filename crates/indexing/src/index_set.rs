@@ -20,8 +20,9 @@ use wire::{IndexState, RecordedIndexes};
 use crate::{
     auto_definition::AutoIndexDefinition,
     error::IndexError,
-    index::{Index, IndexKind, mapper_of},
+    index::Index,
     index_files,
+    index_kind::{IndexKind, mapper_of},
     index_opening::OpenedPair,
     indexing_pool::IndexingPool,
     reopening::{Chore, Errand, Reopenings},

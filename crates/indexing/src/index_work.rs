@@ -10,7 +10,7 @@ use wire::IndexPriority;
 
 use crate::{
     error::IndexError,
-    index::IndexCore,
+    index_core::IndexCore,
     indexer::Indexer,
     indexing_pool::{NextTurn, Worker},
 };

@@ -13,9 +13,10 @@ use search::{FieldSet, IndexBatch};
 use storage::{ReadTransaction, WriteTransaction};
 
 use crate::{
-    batch_log::BatchFacts,
+    batch_log::{BatchEnd, BatchFacts, BatchTimes},
     error::IndexError,
-    index::IndexCore,
+    fan_out::FanOut,
+    index_core::IndexCore,
     index_record::{self, IndexRecord, IndexingAction, IndexingError},
     map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
     mapped::Mapped,
@@ -74,9 +75,13 @@ struct BatchOutcome {
     /// Documents that are in the batch already.
     mapped: HashSet<String>,
     changes: usize,
-    /// Entries that documents gave.
-    entries: u64,
-    has_more: bool,
+    /// Entries or rows that documents gave.
+    outputs: u64,
+    /// Documents that gave very many.
+    fan_out: FanOut,
+    times: BatchTimes,
+    pages: u64,
+    end: BatchEnd,
 }
 
 impl Indexer {
@@ -89,33 +94,42 @@ impl Indexer {
     /// Indexes one batch; up to `spare_threads` threads may help. `false` when everything that was there
     /// at its beginning is indexed.
     pub(crate) fn index_batch(&mut self, spare_threads: usize) -> Result<bool, IndexError> {
+        let lag = self.core.take_lag();
         let documents = self.core.documents.read();
         let before = self.core.record();
         if self.core.last_etag_in(&documents)?.0 <= before.last_etag {
             return Ok(false);
         }
-        let clock = Arc::clone(&self.core.platform.clock);
-        let (started_ticks, began) = (self.core.now_ticks(), clock.monotonic());
+        let (started_ticks, began) = (self.core.now_ticks(), self.now());
         let mut outcome = self.gather(&documents, before, spare_threads)?;
-        let gathered = clock.monotonic();
+        outcome.times.map = self.now().saturating_sub(began);
         self.write(&mut outcome)?;
         // Whoever waits for this batch finds it told.
+        self.core.fan_out().merge(std::mem::take(&mut outcome.fan_out));
+        let (after, end) = (outcome.record, outcome.end);
         self.core.batch_log().add(BatchFacts {
             number: 0,
             started_ticks,
-            map_time: gathered.saturating_sub(began),
-            commit_time: clock.monotonic().saturating_sub(gathered),
-            mapped: outcome.record.map_attempts - before.map_attempts,
-            failed: outcome.record.map_errors - before.map_errors,
-            entries: outcome.entries,
-            has_more: outcome.has_more,
+            lag,
+            times: outcome.times,
+            mapped: after.map_attempts - before.map_attempts,
+            failed: after.map_errors - before.map_errors,
+            outputs: outcome.outputs,
+            reduced: after.reduce_attempts - before.reduce_attempts,
+            reduces_failed: after.reduce_errors - before.reduce_errors,
+            pages: outcome.pages,
+            end,
         });
-        self.core.advance(outcome.record);
-        if !outcome.has_more {
+        self.core.advance(after);
+        if !end.has_more() {
             // An index at rest keeps no memory.
             (self.batch, self.stage, self.mapped) = Default::default();
         }
-        Ok(outcome.has_more)
+        Ok(end.has_more())
+    }
+
+    fn now(&self) -> Duration {
+        self.core.platform.clock.monotonic()
     }
 
     /// Maps changes after the record's etag into the batch.
@@ -130,7 +144,7 @@ impl Indexer {
         let mut outcome = BatchOutcome::after(before);
         let core = Arc::clone(&self.core);
         let is_closing = || core.is_closing();
-        let ends = core.platform.clock.monotonic() + BATCH_TIME_MAX;
+        let ends = self.now() + BATCH_TIME_MAX;
         let mut changes = Changes::after(documents, core.followed(), Etag(before.last_etag))?;
         let lanes = self.lanes_for(documents, before, spare_threads)?;
         if lanes == 0 {
@@ -227,14 +241,22 @@ impl Indexer {
 
     /// Whether the batch ends here although there may be more.
     fn ends(&self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
-        let is_over = ends <= self.core.platform.clock.monotonic();
-        outcome.has_more = is_over || self.is_full(outcome) || self.core.is_closing();
-        outcome.has_more
+        outcome.end = match self.limit_of(outcome) {
+            Some(limit) => limit,
+            None if ends <= self.now() => BatchEnd::Time,
+            None if self.core.is_closing() => BatchEnd::Closing,
+            None => return false,
+        };
+        true
     }
 
-    fn is_full(&self, outcome: &BatchOutcome) -> bool {
+    /// The limit that the batch has come to, if any.
+    fn limit_of(&self, outcome: &BatchOutcome) -> Option<BatchEnd> {
         let bytes = self.batch.memory_bytes() + self.stage.memory_bytes();
-        BATCH_CHANGES_MAX <= outcome.changes || BATCH_BYTES_MAX <= bytes
+        if BATCH_CHANGES_MAX <= outcome.changes {
+            return Some(BatchEnd::Changes);
+        }
+        (BATCH_BYTES_MAX <= bytes).then_some(BatchEnd::Memory)
     }
 
     /// Takes one change into the batch, if it is one of a document that is mapped. `false` when the batch
@@ -263,7 +285,7 @@ impl Indexer {
             }
         }
         if self.has_references && !self.map_again(change, documents, outcome)? {
-            outcome.has_more = true;
+            outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
             return Ok(false);
         }
         outcome.record.last_etag = change.etag().0;
@@ -299,7 +321,7 @@ impl Indexer {
                 }
             }
             after = Some(Resume { etag, after: last });
-            if self.is_full(outcome) {
+            if self.limit_of(outcome).is_some() {
                 self.resume = after;
                 return Ok(false);
             }
@@ -349,13 +371,10 @@ impl Indexer {
                 outcome.note(self.core.now_ticks(), document.id(), message);
             }
         }
-        outcome.record.outputs_max = outcome.record.outputs_max.max(mapped.len() as u64);
+        outcome.note_outputs(document.id(), mapped.len(), &self.core);
         match self.core.mapper.reducer() {
             Some(_) => self.stage.put(document.lower_id(), mapped.rows()),
-            None => {
-                outcome.entries += mapped.len() as u64;
-                self.batch.put(document.lower_id(), mapped.entries())?;
-            }
+            None => self.batch.put(document.lower_id(), mapped.entries())?,
         }
         Ok(())
     }
@@ -381,17 +400,28 @@ impl Indexer {
 
     fn write(&mut self, outcome: &mut BatchOutcome) -> Result<(), IndexError> {
         let mut tx = self.core.environment.write()?;
+        let began = self.now();
         self.reduce(&mut tx, outcome)?;
-        outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.has_more);
+        let reduced = self.now();
+        outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.end.has_more());
         self.batch.apply(&mut tx, &mut self.fields)?;
+        let applied = self.now();
         for looked in &outcome.looked {
             references::replace(&mut tx, looked)?;
         }
+        let noted = self.now();
         for error in &outcome.errors {
             index_record::add_error(&mut tx, error)?;
         }
         index_record::write_record(&mut tx, &outcome.record)?;
-        Ok(tx.commit()?)
+        outcome.pages = tx.dirty_pages() as u64;
+        tx.commit()?;
+        let times = &mut outcome.times;
+        times.reduce = reduced.saturating_sub(began);
+        times.entries = applied.saturating_sub(reduced);
+        times.references = noted.saturating_sub(applied);
+        times.commit = self.now().saturating_sub(noted);
+        Ok(())
     }
 }
 
@@ -403,8 +433,21 @@ impl BatchOutcome {
             looked: Vec::new(),
             mapped: HashSet::new(),
             changes: 0,
-            entries: 0,
-            has_more: false,
+            outputs: 0,
+            fan_out: FanOut::default(),
+            times: BatchTimes::default(),
+            pages: 0,
+            end: BatchEnd::Finished,
+        }
+    }
+
+    /// Notes how many entries or rows a document gave.
+    fn note_outputs(&mut self, document: &str, outputs: usize, core: &IndexCore) {
+        let outputs = outputs as u64;
+        self.outputs += outputs;
+        self.record.outputs_max = self.record.outputs_max.max(outputs);
+        if core.outputs_noted < outputs {
+            self.fan_out.add(document, outputs, core.now_ticks());
         }
     }
 

@@ -17,9 +17,11 @@
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
-//! | `index`, `indexer`, `index_work` | one index and its turns |
+//! | `index`, `index_core`, `index_kind`, `indexer`, `index_work` | one index and its turns |
 //! | `mapped`, `map_lanes` | what maps gave for a document; mapping on several threads |
-//! | `batch_log` | what the last batches took |
+//! | `batch_log`, `fan_out` | what the last batches took; documents with very many entries |
+//! | `definition_views` | what was understood of a definition; which others could take it in |
+//! | `trial` | what a definition makes of some documents, without an index |
 //! | `indexing_pool` | the threads of all indexes |
 //! | `index_set`, `index_opening` | all indexes of a database |
 //! | `replacement` | indexes that are built beside those that they replace |
@@ -32,12 +34,16 @@ mod auto_grouping;
 mod auto_map;
 mod auto_shape;
 mod batch_log;
+mod definition_views;
 mod empty_values;
 mod entry_writer;
 mod error;
+mod fan_out;
 mod idle;
 mod index;
+mod index_core;
 mod index_files;
+mod index_kind;
 mod index_opening;
 mod index_record;
 mod index_set;
@@ -57,15 +63,19 @@ mod replacement;
 mod spatial_fields;
 mod static_definition;
 mod static_fields;
+mod trial;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
 pub use auto_map::{exact_field_name, search_field_name};
-pub use batch_log::{BATCHES_KEPT, BatchFacts};
+pub use batch_log::{BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals};
+pub use definition_views::{fields_of, plain_map_of, source_of};
 pub use entry_writer::{EntryWriter, time_field_name};
 pub use error::IndexError;
+pub use fan_out::FanOut;
 pub use idle::AutoIndexLimits;
-pub use index::{Index, IndexContext, IndexKind, WaitReply};
+pub use index::{Index, IndexContext, WaitReply};
+pub use index_kind::IndexKind;
 pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
 pub use index_set::{
     AutoChoice, FaultyIndex, INDEXES_MAX, IndexSet, IndexSetContext, IndexSetEvent, OnIndexEvent,
@@ -73,8 +83,12 @@ pub use index_set::{
 };
 pub use index_value::{IndexValue, for_each_value};
 pub use indexing_pool::IndexingPool;
+pub use linq::PlainMap;
 pub use linq_map::is_stored;
 pub use mapper::{Follows, MapError, Mapper};
-pub use reduce::{MappedRows, RESULT_FIELD, Reducer};
+pub use reduce::{
+    MappedRows, RESULT_FIELD, ReduceItems, ReduceNode, ReduceRow, ReduceTree, Reducer,
+};
 pub use static_definition::{REPLACEMENT_PREFIX, is_javascript};
 pub use static_fields::static_field_options;
+pub use trial::{TRIAL_DOCUMENTS_MAX, Trial, try_definition};

@@ -8,8 +8,9 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     error::IndexError,
-    index::{Index, IndexKind, mapper_of},
+    index::Index,
     index_files::{self, IndexFiles, Owner},
+    index_kind::{IndexKind, mapper_of},
     index_opening::OpenedPair,
     index_set::{IndexSet, IndexSetEvent},
     static_definition::REPLACEMENT_PREFIX,

@@ -15,6 +15,7 @@
 //! | `syntax` | text to syntax tree |
 //! | `compile` | syntax tree to plan: names, types as far as they are known, queries to stages |
 //! | `definition` | maps and reduces |
+//! | `merging` | maps so plain that two may become one |
 //! | `value` | values, numbers and dates as .NET has them, and their texts |
 //! | `run` | plan to outputs |
 //! | `document` | what an evaluation reads |
@@ -26,6 +27,7 @@ mod definition;
 mod definition_error;
 mod document;
 mod limits;
+mod merging;
 mod run;
 mod syntax;
 mod value;
@@ -38,6 +40,7 @@ pub use document::{
     TimeSeriesInput,
 };
 pub use limits::{Budget, DEFINITION_BYTES_MAX, NESTING_DEPTH_MAX, TREE_DEPTH_MAX};
+pub use merging::{NotPlain, PlainMap};
 pub use run::evaluate::Output;
 pub use run::fault::{EvaluationError, EvaluationErrorKind};
 pub use rust_decimal::Decimal;

@@ -51,6 +51,8 @@ pub struct IndexEntry {
     pub fields: Vec<IndexField>,
     /// A boost of the whole entry.
     pub boost: Option<f64>,
+    /// Names of its properties that are `undefined`, which make no fields.
+    pub undefined: Vec<Rc<str>>,
 }
 
 /// Appends the entries that `result` is. An object whose properties are all `undefined` is none, an empty
@@ -72,9 +74,13 @@ pub(crate) fn push_entries(result: ScriptValue, out: &mut Vec<IndexEntry>) -> Re
     };
     let Some(properties) = result.into_properties()? else { return Ok(()) };
     let was_empty = properties.is_empty();
-    let mut entry = IndexEntry { fields: Vec::with_capacity(properties.len()), boost };
+    let fields = Vec::with_capacity(properties.len());
+    let mut entry = IndexEntry { fields, boost, undefined: Vec::new() };
     for (name, value) in properties {
-        push_field(&name, value, &mut entry.fields)?;
+        match value {
+            ScriptValue::Undefined => entry.undefined.push(name),
+            value => push_field(&name, value, &mut entry.fields)?,
+        }
     }
     if was_empty || !entry.fields.is_empty() {
         out.push(entry);

@@ -4,6 +4,7 @@ const definition = {
     group: undefined,
     aggregate: undefined,
     fieldsOf: globalThis[Symbol.for('names of fields')],
+    groupFieldsOf: globalThis[Symbol.for('names of group keys')],
 };
 const add = (kind, collection, series, fn) => {
     definition.maps.push({ kind, collection, series });

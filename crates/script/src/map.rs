@@ -61,6 +61,7 @@ pub struct MapScript {
     maps: Vec<MapInfo>,
     fields: Vec<FieldNames>,
     reduced_fields: Option<FieldNames>,
+    group_fields: Vec<String>,
 }
 
 /// What looking for the names of fields may take.
@@ -98,9 +99,10 @@ impl MapScript {
         }
         let fields = (0..maps.len()).map(|map| probe(engine, &program, Some(map))).collect();
         let reduced_fields = has_reduce.then(|| probe(engine, &program, None));
+        let group_fields = if has_reduce { probe_group(engine, &program) } else { Vec::new() };
         // What the functions keep between two calls shall not remember the search for names.
         engine.forget(&program);
-        Ok(MapScript { program, maps, fields, reduced_fields })
+        Ok(MapScript { program, maps, fields, reduced_fields, group_fields })
     }
 
     /// The maps, in the order of the text.
@@ -121,6 +123,11 @@ impl MapScript {
     /// The fields that the reduce gives, if there is one.
     pub fn reduced_fields(&self) -> Option<&FieldNames> {
         self.reduced_fields.as_ref()
+    }
+
+    /// The fields of an entry that decide its key, as far as they are known without one.
+    pub fn group_fields(&self) -> &[String] {
+        &self.group_fields
     }
 
     /// Runs map number `map` over `document` and appends the entries that it gives to `out`: none when it
@@ -159,7 +166,8 @@ impl MapScript {
         })
     }
 
-    /// Runs the reduce over the entries of one key and appends what it gives to `out`.
+    /// Runs the reduce over the entries of one key and appends what it gives to `out`. A reduce that
+    /// gives something else than objects fails.
     pub fn aggregate(
         &self,
         engine: &Engine,
@@ -182,6 +190,7 @@ impl MapScript {
             let result: Value<'_> = aggregate.call((group,))?;
             Converter::new(ctx).convert(&result)
         })?;
+        refuse_plain(&result)?;
         push_entries(result, out).map_err(ScriptError::Corrupt)
     }
 }
@@ -201,6 +210,33 @@ fn probe(engine: &Engine, program: &Program, map: Option<usize>) -> FieldNames {
     let (known, unknown): (Vec<String>, Vec<String>) =
         found.into_iter().partition(|name| !name.contains(UNKNOWN));
     FieldNames { names: known, has_others: !unknown.is_empty() }
+}
+
+/// The names of the members that the grouping reads of an entry.
+fn probe_group(engine: &Engine, program: &Program) -> Vec<String> {
+    let found = engine.run(program, PROBE_BUDGET, &mut NoHost, |_, definition| {
+        let definition = object(&definition)?;
+        let names_of: Function<'_> = definition.get("groupFieldsOf")?;
+        let group: Function<'_> = definition.get("group")?;
+        names_of.call::<_, Vec<String>>((group,))
+    });
+    // A grouping that cannot be run without an entry is asked about each.
+    found.unwrap_or_default()
+}
+
+/// Refuses what a reduce gives that is neither an object nor an array of objects.
+fn refuse_plain(result: &ScriptValue) -> Result<(), ScriptError> {
+    let given = match result {
+        ScriptValue::Object(_) | ScriptValue::Stored(_) => return Ok(()),
+        ScriptValue::Array(items) => return items.iter().try_for_each(refuse_plain),
+        ScriptValue::Undefined => "undefined",
+        ScriptValue::Null => "null",
+        ScriptValue::Bool(_) => "a boolean",
+        ScriptValue::Integer(_) | ScriptValue::Number(_) | ScriptValue::Double(_) => "a number",
+        ScriptValue::String(_) => "a text",
+        ScriptValue::Date(_) => "a date",
+    };
+    Err(ScriptError::Result(format!("the reduce gives {given} instead of an object")))
 }
 
 fn object<'a, 'js>(value: &'a Value<'js>) -> rquickjs::Result<&'a Object<'js>> {

@@ -269,6 +269,21 @@ define(Symbol.for('names of fields'), fn => {
         }
     return isKnown ? [...names] : [UNKNOWN];
 });
+define(Symbol.for('names of group keys'), fn => {
+    const names = new Set();
+    const entry = new makeProxy({}, {
+        get: (target, name) => {
+            if (typeof name === 'string') names.add(name);
+            return makeProbe(1);
+        },
+    });
+    try {
+        fn(entry);
+    } catch {
+        // What it reads before it fails, it reads of every entry.
+    }
+    return [...names];
+});
 
 // --- the language itself ---------------------------------------------------------------------------
 

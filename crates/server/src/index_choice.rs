@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
 use database::DatabaseLease;
-use indexing::{AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexError};
+use indexing::{AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexError, IndexRecord};
 use model::Etag;
 use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
@@ -75,6 +75,39 @@ pub(crate) enum TargetError {
     MissingIndex(String),
     /// The query is refused.
     Refused(ProtocolError),
+}
+
+/// An index that has stopped answers nothing.
+pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ProtocolError> {
+    if let Some(failure) = index.failure() {
+        let message = format!("Index '{}' cannot be asked: {failure}", index.name());
+        return Err(ProtocolError::new(ErrorKind::IndexInvalid, message));
+    }
+    let record = index.record();
+    if !record.has_failed {
+        return Ok(());
+    }
+    let name = index.name();
+    Err(ProtocolError::invalid_operation(format!(
+        "Index '{name}' is marked as errored. Index {name} is invalid, {} exceeds allowed 15% error \
+         rate",
+        error_rate_of(&record, index.has_reduce())
+    )))
+}
+
+/// How much of what an index tried has failed, in words.
+fn error_rate_of(record: &IndexRecord, has_reduce: bool) -> String {
+    let IndexRecord { map_attempts, map_errors, reduce_attempts, reduce_errors, .. } = *record;
+    let (attempts, errors) = (map_attempts + reduce_attempts, map_errors + reduce_errors);
+    // Two digits behind the point, and none that say nothing.
+    let percent = (10_000.0 * errors as f64 / attempts.max(1) as f64).round() / 100.0;
+    if has_reduce {
+        return format!(
+            "out of {map_attempts} map attempts and {reduce_attempts} reduce attempts, {map_errors} \
+             and {reduce_errors} has failed respectively. Error rate of {percent}%"
+        );
+    }
+    format!("out of {map_attempts} map attempts, {map_errors} has failed. Error rate of {percent}%")
 }
 
 /// The error about an index that there is not.

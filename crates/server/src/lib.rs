@@ -29,6 +29,7 @@ mod index_history;
 mod index_log;
 mod json_text;
 mod listener;
+mod live_feed;
 mod logs_configuration;
 mod machine;
 mod memory_plan;

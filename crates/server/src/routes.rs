@@ -2,10 +2,11 @@
 
 use crate::{
     handlers::{
-        bulk_docs, bulk_insert, compaction, configuration, database_administration, databases,
-        debug, delete_by_query, documents, hilo, identities, index_changes, indexes, io_metrics,
-        logs, memory, multi_get, notifications, operations, patch, queries, query_debug,
-        server_info, statistics, storage_report, streams,
+        bulk_docs, bulk_insert, compaction, configuration, custom_code, database_administration,
+        databases, debug, delete_by_query, documents, hilo, identities, index_changes, index_debug,
+        index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
+        indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch, queries,
+        query_debug, server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -99,13 +100,22 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/indexes/errors"             Read          Ignored  Inline(indexes::errors);
     "DELETE" "/databases/*/indexes/errors"             Write         Ignored  Waiting(index_changes::clear_errors);
     "GET"    "/databases/*/indexes/status"             Read          Ignored  Inline(indexes::status);
-    "GET"    "/databases/*/indexes/staleness"          Read          Ignored  Inline(indexes::staleness);
-    "GET"    "/databases/*/indexes/terms"              Read          Ignored  Inline(indexes::terms);
-    "GET"    "/databases/*/indexes/progress"           Read          Ignored  Inline(indexes::progress);
-    "GET"    "/databases/*/indexes/performance"        Read          Ignored  Inline(indexes::performance);
-    "GET"    "/databases/*/indexes/total-time"         Read          Ignored  Inline(indexes::total_time);
-    "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(indexes::details);
-    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Inline(indexes::details);
+    "GET"    "/databases/*/indexes/staleness"          Read          Ignored  Inline(index_progress::staleness);
+    "GET"    "/databases/*/indexes/terms"              Read          Ignored  Inline(index_terms::terms);
+    "GET"    "/databases/*/indexes/progress"           Read          Ignored  Inline(index_progress::progress);
+    "GET"    "/databases/*/indexes/performance"        Read          Ignored  Inline(index_performance::performance);
+    "GET"    "/databases/*/indexes/total-time"         Read          Ignored  Inline(index_performance::total_time);
+    "GET"    "/databases/*/indexes/performance/live"   Read          Ignored  WebSocket(index_performance::live);
+    "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(index_debug::source);
+    "GET"    "/databases/*/indexes/c-sharp-index-definition" Read    Ignored  Inline(index_debug::class);
+    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Waiting(index_debug::debug);
+    "GET"    "/databases/*/indexes/debug/metadata"     Read          Ignored  Inline(index_debug::metadata);
+    "GET"    "/databases/*/indexes/suggest-index-merge" Read         Ignored  Inline(index_merging::suggestions);
+    "POST"   "/databases/*/indexes/try"                Read          Whole    Waiting(index_trials::try_out);
+    "POST"   "/databases/*/studio/index-type"          Read          Whole    Inline(index_trials::kind);
+    "POST"   "/databases/*/studio/index-fields"        Read          Whole    Inline(index_trials::fields);
+    "POST"   "/databases/*/index/open-faulty-index"    Write         Ignored  Waiting(index_repair::open_faulty);
+    "POST"   "/databases/*/admin/indexes/optimize"     DatabaseAdmin Ignored  Inline(index_repair::optimize);
     "POST"   "/databases/*/indexes/has-changed"        Read          Whole    Inline(index_changes::has_changed);
     "POST"   "/databases/*/indexes/replace"            Write         Ignored  Waiting(index_changes::replace);
     "GET"    "/databases/*/indexes/history"            Read          Ignored  Inline(index_changes::history);
@@ -115,6 +125,19 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/admin/indexes/start"        DatabaseAdmin Ignored  Inline(index_changes::resume);
     "POST"   "/databases/*/admin/indexes/enable"       DatabaseAdmin Ignored  Waiting(index_changes::enable);
     "POST"   "/databases/*/admin/indexes/disable"      DatabaseAdmin Ignored  Waiting(index_changes::disable);
+
+    "GET"    "/databases/*/analyzers"                  Read          Ignored  Inline(custom_code::analyzers);
+    "PUT"    "/databases/*/admin/analyzers"            DatabaseAdmin Whole    Inline(custom_code::put_analyzers);
+    "DELETE" "/databases/*/admin/analyzers"            DatabaseAdmin Ignored  Inline(custom_code::delete);
+    "GET"    "/databases/*/sorters"                    Read          Ignored  Inline(custom_code::sorters);
+    "PUT"    "/databases/*/admin/sorters"              DatabaseAdmin Whole    Inline(custom_code::put_sorters);
+    "DELETE" "/databases/*/admin/sorters"              DatabaseAdmin Ignored  Inline(custom_code::delete);
+    "GET"    "/analyzers"                              ValidUser     Ignored  Inline(custom_code::analyzers);
+    "PUT"    "/admin/analyzers"                        Operator      Whole    Inline(custom_code::put_analyzers);
+    "DELETE" "/admin/analyzers"                        Operator      Ignored  Inline(custom_code::delete);
+    "GET"    "/sorters"                                ValidUser     Ignored  Inline(custom_code::sorters);
+    "PUT"    "/admin/sorters"                          Operator      Whole    Inline(custom_code::put_sorters);
+    "DELETE" "/admin/sorters"                          Operator      Ignored  Inline(custom_code::delete);
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
@@ -146,7 +169,6 @@ pub(crate) const ROUTES: &[Route] = routes! {
 /// The first segments, behind the name of a database, of those parts of the protocol that this server
 /// does not have yet.
 const MISSING_PARTS: &[&str] = &[
-    "analyzers",
     "attachments",
     "changes",
     "cmpxchg",
@@ -161,7 +183,6 @@ const MISSING_PARTS: &[&str] = &[
     "replication",
     "revisions",
     "smuggler",
-    "sorters",
     "studio",
     "subscriptions",
     "task",

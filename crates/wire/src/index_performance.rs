@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::size_text::SizeText;
 
 /// One batch of an index.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct IndexBatch {
     /// Counts the batches of the index.
     pub number: u64,
@@ -17,16 +17,37 @@ pub struct IndexBatch {
     pub completed: String,
     /// How long mapping took.
     pub map_time: Duration,
-    /// How long writing took.
+    /// What the reduce did, if the index has one.
+    pub reduce: Option<ReduceStep>,
+    /// How long entries took on their way to their terms.
+    pub entries_time: Duration,
+    /// How long it took to note which documents the maps looked at.
+    pub references_time: Duration,
+    /// How long making it durable took.
     pub commit_time: Duration,
+    /// Pages that its transaction changed.
+    pub pages: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
     /// Documents that were taken.
     pub inputs: u64,
     /// Documents of them that failed.
     pub failed: u64,
-    /// Entries that they gave.
+    /// Entries, or rows for the reduce, that they gave.
     pub outputs: u64,
-    /// Whether documents were left for the next batch.
-    pub has_more: bool,
+    /// Why it ended.
+    pub reason: &'static str,
+}
+
+/// What the reduce of a batch did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReduceStep {
+    /// How long it took.
+    pub time: Duration,
+    /// Rows that were reduced.
+    pub attempts: u64,
+    /// Rows of them that failed.
+    pub errors: u64,
 }
 
 impl IndexBatch {
@@ -35,7 +56,7 @@ impl IndexBatch {
         json!({
             "InputCount": self.inputs, "FailedCount": self.failed, "OutputCount": self.outputs,
             "SuccessCount": self.inputs - self.failed, "Started": self.started,
-            "DurationInMs": milliseconds(self.map_time + self.commit_time),
+            "DurationInMs": milliseconds(self.time()),
             "AllocatedBytes": SizeText::of(0), "AllocatedManagedBytes": SizeText::of(0),
             "AllocatedUnmanagedBytes": null, "DocumentsSize": SizeText::of(0)
         })
@@ -46,35 +67,61 @@ impl IndexBatch {
         let mut shape = self.to_summary_json();
         shape["Id"] = json!(self.number);
         shape["Completed"] = json!(self.completed);
-        let steps = vec![
-            step("Map", self.map_time, "MapDetails", self.map_details()),
-            step("Storage/Commit", self.commit_time, "CommitDetails", Value::Null),
-        ];
-        let mut whole =
-            step("Indexing", self.map_time + self.commit_time, "MapDetails", Value::Null);
-        whole["Operations"] = Value::Array(steps);
+        let mut whole = step("Indexing", self.time(), None);
+        whole["Operations"] = Value::Array(self.steps());
         shape["Details"] = whole;
         shape
     }
 
+    fn time(&self) -> Duration {
+        let reduce_time = self.reduce.map_or(Duration::ZERO, |reduce| reduce.time);
+        let written = self.entries_time + self.references_time + self.commit_time;
+        self.map_time + reduce_time + written
+    }
+
+    fn steps(&self) -> Vec<Value> {
+        let map = step("Map", self.map_time, Some(("MapDetails", self.map_details())));
+        let reduce = self.reduce.map(|reduce| {
+            step("Reduce", reduce.time, Some(("ReduceDetails", reduce_details(reduce))))
+        });
+        let commit = json!({
+            "NumberOfModifiedPages": self.pages,
+            "NumberOf4KbsWrittenToDisk": self.pages * self.page_bytes / 4096
+        });
+        let written = [
+            step("Lucene/Commit", self.entries_time, None),
+            step("Storage/UpdateReferences", self.references_time, None),
+            step("Storage/Commit", self.commit_time, Some(("CommitDetails", commit))),
+        ];
+        std::iter::once(map).chain(reduce).chain(written).collect()
+    }
+
     fn map_details(&self) -> Value {
-        let reason =
-            if self.has_more { "The batch was full" } else { "No more documents to index" };
         json!({
-            "BatchCompleteReason": reason, "ProcessPrivateMemory": 0, "ProcessWorkingSet": 0,
+            "BatchCompleteReason": self.reason, "ProcessPrivateMemory": 0, "ProcessWorkingSet": 0,
             "CurrentlyAllocated": 0, "AllocationBudget": 0
         })
     }
 }
 
+fn reduce_details(reduce: ReduceStep) -> Value {
+    json!({
+        "ProcessPrivateMemory": 0, "ProcessWorkingSet": 0, "CurrentlyAllocated": 0,
+        "ReduceAttempts": reduce.attempts, "ReduceSuccesses": reduce.attempts - reduce.errors,
+        "ReduceErrors": reduce.errors, "TreesReduceDetails": null
+    })
+}
+
 /// A step of a batch, with the details of its kind.
-fn step(name: &str, time: Duration, details: &str, of_kind: Value) -> Value {
+fn step(name: &str, time: Duration, details: Option<(&str, Value)>) -> Value {
     let mut shape = json!({
         "Name": name, "DurationInMs": milliseconds(time), "ReduceDetails": null,
         "MapDetails": null, "CleanupDetails": null, "LuceneMergeDetails": null,
         "CommitDetails": null, "Operations": [], "ReferenceDetails": null
     });
-    shape[details] = of_kind;
+    if let Some((kind, of_kind)) = details {
+        shape[kind] = of_kind;
+    }
     shape
 }
 
@@ -98,17 +145,31 @@ mod tests {
             inputs: 5,
             failed: 1,
             outputs: 7,
-            has_more: false,
+            pages: 3,
+            page_bytes: 8192,
+            reason: "No more documents to index",
+            ..IndexBatch::default()
         };
         let shape = batch.to_json();
         assert_eq!((&shape["Id"], &shape["SuccessCount"]), (&json!(3), &json!(4)));
         assert_eq!(shape["DurationInMs"], 3.23);
-        let steps = shape["Details"]["Operations"].as_array().expect("there are some");
+        let names = |shape: &Value| -> Vec<String> {
+            let steps = shape["Details"]["Operations"].as_array().expect("there are some");
+            steps.iter().filter_map(|step| step["Name"].as_str()).map(str::to_owned).collect()
+        };
+        let written = ["Lucene/Commit", "Storage/UpdateReferences", "Storage/Commit"];
+        assert_eq!(names(&shape), [&["Map"], written.as_slice()].concat());
+        let steps = &shape["Details"]["Operations"];
         assert_eq!(steps[0]["DurationInMs"], 1.23);
         assert_eq!(steps[0]["MapDetails"]["BatchCompleteReason"], "No more documents to index");
-        assert_eq!(
-            (&steps[1]["Name"], &steps[1]["MapDetails"]),
-            (&json!("Storage/Commit"), &Value::Null)
-        );
+        let commit = json!({"NumberOfModifiedPages": 3, "NumberOf4KbsWrittenToDisk": 6});
+        assert_eq!((&steps[3]["CommitDetails"], &steps[3]["MapDetails"]), (&commit, &Value::Null));
+        let time = Duration::from_millis(5);
+        let reduce = Some(ReduceStep { time, attempts: 9, errors: 2 });
+        let shape = IndexBatch { reduce, ..batch }.to_json();
+        assert_eq!(names(&shape), [&["Map", "Reduce"], written.as_slice()].concat());
+        let details = &shape["Details"]["Operations"][1]["ReduceDetails"];
+        assert_eq!((&details["ReduceSuccesses"], &details["ReduceErrors"]), (&json!(7), &json!(2)));
+        assert_eq!(shape["DurationInMs"], 8.23);
     }
 }

@@ -15,8 +15,21 @@ pub struct CollectionProgress {
     pub collection: String,
     /// Every change up to here is indexed.
     pub last_etag: u64,
-    /// Changes that are not.
+    /// Documents behind it.
     pub lag: u64,
+    /// Deletions behind it.
+    pub tombstone_lag: u64,
+    /// Documents that there are.
+    pub documents: u64,
+    /// Deletions that are remembered.
+    pub tombstones: u64,
+}
+
+impl CollectionProgress {
+    /// Whether something is not indexed.
+    pub fn is_behind(&self) -> bool {
+        0 < self.lag + self.tombstone_lag
+    }
 }
 
 /// What the statistics of a database tell of an index.
@@ -98,6 +111,8 @@ pub struct IndexStatistics {
     pub disk_bytes: u64,
     /// Documents mapped per second lately.
     pub mapped_per_second: f64,
+    /// Rows reduced per second lately.
+    pub reduced_per_second: f64,
     /// The last batch since it was opened.
     pub last_batch: Option<IndexBatch>,
 }
@@ -119,7 +134,7 @@ impl IndexStatistics {
             "ReduceErrors": of_reduce(self.reduce_errors),
             "ReduceOutputCollection": null, "ReduceOutputReferencePattern": null,
             "PatternReferencesCollectionName": null, "MappedPerSecondRate": self.mapped_per_second,
-            "ReducedPerSecondRate": 0.0, "MaxNumberOfOutputsPerDocument": self.outputs_max,
+            "ReducedPerSecondRate": self.reduced_per_second, "MaxNumberOfOutputsPerDocument": self.outputs_max,
             "Collections": self.collections_json(), "LastQueryingTime": self.last_querying_time,
             "State": self.state, "Priority": self.priority, "CreatedTimestamp": self.created,
             "LastIndexingTime": self.last_indexing_time, "IsStale": self.is_stale,
@@ -141,7 +156,7 @@ impl IndexStatistics {
                 "LastProcessedDocumentEtag": progress.last_etag,
                 "LastProcessedTombstoneEtag": progress.last_etag,
                 "LastProcessedTimeSeriesDeletedRangeEtag": 0, "DocumentLag": progress.lag,
-                "TombstoneLag": 0
+                "TombstoneLag": progress.tombstone_lag
             });
             (progress.collection.clone(), shape)
         };
@@ -155,9 +170,11 @@ impl IndexStatistics {
                 "LastProcessedItemEtag": progress.last_etag,
                 "LastProcessedTombstoneEtag": progress.last_etag,
                 "LastProcessedTimeSeriesDeletedRangeEtag": 0,
-                "NumberOfItemsToProcess": progress.lag, "NumberOfTombstonesToProcess": 0,
+                "NumberOfItemsToProcess": progress.lag,
+                "NumberOfTombstonesToProcess": progress.tombstone_lag,
                 "NumberOfTimeSeriesDeletedRangesToProcess": 0,
-                "TotalNumberOfItems": progress.lag, "TotalNumberOfTombstones": 0,
+                "TotalNumberOfItems": progress.documents,
+                "TotalNumberOfTombstones": progress.tombstones,
                 "TotalNumberOfTimeSeriesDeletedRanges": 0
             });
             (progress.collection.clone(), shape)

@@ -10,7 +10,7 @@
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`] | request bodies |
-//! | [`IndexDefinition`] | an index as clients define it |
+//! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ mod auto_index_definition;
 mod bulk_docs_body;
 mod bulk_insert_element;
 mod command_properties;
+mod csharp_class;
 mod error_body;
 mod error_kind;
 mod guid;
@@ -46,6 +47,7 @@ pub use crate::{
     },
     bulk_docs_body::{BatchBody, BatchCommand, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
+    csharp_class::csharp_class_of,
     error_body::{ConcurrencyFields, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     guid::guid_text,

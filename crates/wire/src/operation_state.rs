@@ -11,6 +11,13 @@ pub enum OperationStatus {
     Completed(BulkOperationResult),
     /// A database was compacted.
     Compacted(CompactionResult),
+    /// An index was looked through for what could be merged.
+    IndexOptimized {
+        /// Which.
+        index: String,
+        /// What came of it.
+        message: String,
+    },
     /// It failed.
     Faulted(OperationFailure),
     /// Somebody stopped it.
@@ -134,7 +141,9 @@ impl OperationStatus {
     pub fn word(&self) -> &'static str {
         match self {
             OperationStatus::InProgress => "InProgress",
-            OperationStatus::Completed(_) | OperationStatus::Compacted(_) => "Completed",
+            OperationStatus::Completed(_)
+            | OperationStatus::Compacted(_)
+            | OperationStatus::IndexOptimized { .. } => "Completed",
             OperationStatus::Faulted(_) => "Faulted",
             OperationStatus::Canceled => "Canceled",
         }
@@ -147,6 +156,10 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProg
         OperationStatus::InProgress | OperationStatus::Canceled => Value::Null,
         OperationStatus::Completed(result) => bulk_operation_result(result),
         OperationStatus::Compacted(result) => compaction_result(result),
+        OperationStatus::IndexOptimized { index, message } => json!({
+            "$type": "Raven.Client.ServerWide.Operations.IndexOptimizeResult, Raven.Client",
+            "IndexName": index, "Message": message
+        }),
         OperationStatus::Faulted(failure) => json!({
             "$type": "Raven.Client.Documents.Operations.OperationExceptionResult, Raven.Client",
             "Type": failure.type_name, "Message": failure.message, "Error": failure.error,

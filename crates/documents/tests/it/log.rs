@@ -1,7 +1,8 @@
 //! The document log and the other orders of reading.
 
-use documents::LogEntry;
-use model::{CollectionName, Etag};
+use blittable::{ParseLimits, parse_document};
+use documents::{ExpectedVersion, LogEntry, RequestedId};
+use model::{CollectionName, DocumentId, Etag};
 
 use crate::database::{Database, in_collection, user, version};
 
@@ -57,6 +58,46 @@ fn the_log_holds_each_document_once_at_its_last_change() {
     let progress = documents::progress(&database.read()).unwrap();
     assert_eq!((progress.last_etag, progress.change_vector.as_str()), (Etag(5), &*version(5)));
     assert_eq!((progress.documents, progress.tombstones), (2, 1));
+}
+
+#[test]
+fn what_lies_behind_an_etag_is_counted() {
+    let database = sample();
+    let check = |after, collection: Option<&str>, documents, tombstones| {
+        let name = collection.map(|name| CollectionName::new(name).unwrap());
+        let tx = database.read();
+        let count = documents::pending_changes(&tx, name.as_ref(), Etag(after)).unwrap();
+        assert_eq!(
+            count,
+            documents::ChangeCount { documents, tombstones },
+            "{after} {collection:?}"
+        );
+    };
+    check(0, None, 2, 1);
+    check(3, None, 1, 1);
+    check(4, None, 0, 1);
+    check(5, None, 0, 0);
+    check(u64::MAX, None, 0, 0);
+    check(0, Some("users"), 2, 0);
+    check(3, Some("Users"), 1, 0);
+    check(4, Some("Orders"), 0, 1);
+    check(0, Some("Nothing"), 0, 0);
+    // Of many, the sum is exact and the parts are estimated.
+    let written = database.write(|writer| {
+        for number in 0..1_200 {
+            let id = RequestedId::Exactly(DocumentId::new(format!("many/{number}")).unwrap());
+            let body = in_collection("Many", "x");
+            let body = parse_document(body.as_bytes(), &ParseLimits::default()).unwrap();
+            writer.put(&id, &ExpectedVersion::Any, &body)?;
+        }
+        Ok(())
+    });
+    written.unwrap();
+    database.delete("many/1199");
+    check(0, Some("Many"), 1_199, 1);
+    check(7, Some("Many"), 1_198, 0);
+    check(7, None, 1_198, 0);
+    check(1_205, Some("Many"), 0, 1);
 }
 
 #[test]

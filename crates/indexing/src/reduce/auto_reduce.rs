@@ -9,7 +9,11 @@ use search::{FieldOptions, Indexing};
 use storage::ReadTransaction;
 
 use super::{
-    MappedRows, Reducer, auto_rows::AutoRows, auto_sum::Sum, entry::EntryFields, key::key_text,
+    MappedRows, Reducer,
+    auto_rows::AutoRows,
+    auto_sum::Sum,
+    entry::EntryFields,
+    key::{KeyValues, key_json, key_text},
 };
 use crate::{
     auto_grouping::AutoGrouping,
@@ -62,6 +66,14 @@ impl AutoReduce {
             aggregates: aggregates.map(|aggregate| aggregate.name().to_owned()).collect(),
             fields: EntryFields::of_targets(known),
         })
+    }
+}
+
+impl AutoReduce {
+    /// The values by which a row is grouped.
+    fn key_values<'a>(&self, sample: &Document<'a>) -> Result<KeyValues<'a>, DocumentError> {
+        let root = sample.root();
+        self.rows.key_names().map(|name| Ok((name.to_owned(), root.get(name)?))).collect()
     }
 }
 
@@ -134,10 +146,11 @@ impl Reducer for AutoReduce {
     }
 
     fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError> {
-        let root = sample.root();
-        let values = self.rows.key_names().map(|name| Ok((name.to_owned(), root.get(name)?)));
-        let values: Vec<_> = values.collect::<Result<_, DocumentError>>()?;
-        Ok(key_text(values).map_err(DocumentError::from)?)
+        Ok(key_text(self.key_values(sample)?).map_err(DocumentError::from)?)
+    }
+
+    fn key_json(&self, sample: &Document<'_>) -> Result<Vec<u8>, MapError> {
+        Ok(key_json(self.key_values(sample)?).map_err(DocumentError::from)?)
     }
 
     fn write_entry(

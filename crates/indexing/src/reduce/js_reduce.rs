@@ -10,7 +10,7 @@ use wire::IndexDefinition;
 use super::{
     MappedRows, Reducer,
     entry::EntryFields,
-    key::{ReduceKey, key_text},
+    key::{KeyValues, ReduceKey, key_json, key_text},
 };
 use crate::{
     entry_writer::EntryWriter,
@@ -44,6 +44,40 @@ impl JsReduce {
         let names = reduced.names.iter().chain(more).map(String::as_str);
         let fields = EntryFields::of_definition(definition, names)?;
         Ok(Self { map, fields })
+    }
+
+    /// Refuses what a map gives without a field that the reduce groups by. One that is undefined is
+    /// there, as null.
+    fn check_has_key(&self, entry: &IndexEntry) -> Result<(), MapError> {
+        let has = |name: &String| {
+            entry.fields.iter().any(|field| *field.name == **name)
+                || entry.undefined.iter().any(|own| **own == **name)
+        };
+        let Some(missing) = self.map.script().group_fields().iter().find(|name| !has(name)) else {
+            return Ok(());
+        };
+        let message = format!(
+            "The output of the mapping function does not contain all fields that the index is \
+             supposed to group by: '{missing}' is missing"
+        );
+        Err(MapError::Document { message })
+    }
+
+    /// The values of a key by their names.
+    fn key_values<'a>(&self, key: &Document<'a>) -> Result<KeyValues<'a>, DocumentError> {
+        let value = key.root().get(KEY)?;
+        if let Some(blittable::Value::Object(members)) = &value {
+            let members = members.iter();
+            return members
+                .map(|member| Ok(member.map(|(name, value)| (name.to_owned(), Some(value)))?))
+                .collect();
+        }
+        // A key of one value has the name of the field that it is read from.
+        let name = match self.map.script().group_fields() {
+            [name] => name.as_str(),
+            _ => KEY,
+        };
+        Ok(vec![(name.to_owned(), value)])
     }
 
     /// The key of a row, as a document.
@@ -92,6 +126,7 @@ impl Reducer for JsReduce {
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
         for entry in self.map.results_of(document, documents, rows.references())? {
+            self.check_has_key(&entry).map_err(|failure| failure.on(document.id()))?;
             let row = document_of(&entry)?;
             let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;
             let value = key.as_view().root().get(KEY).map_err(DocumentError::from)?;
@@ -123,17 +158,12 @@ impl Reducer for JsReduce {
 
     fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError> {
         let (_, key) = self.key_of(&ScriptDocument::unstored(sample.to_buf()))?;
-        let root = key.as_view().root();
-        let value = root.get(KEY).map_err(DocumentError::from)?;
-        let values = match &value {
-            Some(blittable::Value::Object(members)) => members
-                .iter()
-                .map(|member| member.map(|(name, value)| (name.to_owned(), Some(value))))
-                .collect::<Result<Vec<_>, _>>()
-                .map_err(DocumentError::from)?,
-            Some(_) | None => vec![(KEY.to_owned(), value)],
-        };
-        Ok(key_text(values).map_err(DocumentError::from)?)
+        Ok(key_text(self.key_values(&key.as_view())?).map_err(DocumentError::from)?)
+    }
+
+    fn key_json(&self, sample: &Document<'_>) -> Result<Vec<u8>, MapError> {
+        let (_, key) = self.key_of(&ScriptDocument::unstored(sample.to_buf()))?;
+        Ok(key_json(self.key_values(&key.as_view())?).map_err(DocumentError::from)?)
     }
 
     fn write_entry(

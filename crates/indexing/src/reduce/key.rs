@@ -47,6 +47,11 @@ impl ReduceKey {
         &self.0
     }
 
+    /// A number for people.
+    pub(crate) fn number(&self) -> u64 {
+        u64::from_be_bytes(*self.0.first_chunk().expect("a key has more bytes than a number"))
+    }
+
     /// The name of the key's entries, in the place of a document's id.
     pub(crate) fn name(&self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.0))
@@ -104,6 +109,26 @@ fn write_object(object: &Object<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
         write(&value, out)?;
     }
     Ok(())
+}
+
+/// The values of a key by their names.
+pub(crate) type KeyValues<'a> = Vec<(String, Option<Value<'a>>)>;
+
+/// The key as a JSON object.
+pub(crate) fn key_json<'a>(
+    values: impl IntoIterator<Item = (String, Option<Value<'a>>)>,
+) -> Result<Vec<u8>, Corrupt> {
+    let mut json = b"{".to_vec();
+    for (number, (name, value)) in values.into_iter().enumerate() {
+        if 0 < number {
+            json.push(b',');
+        }
+        blittable::write_json_string(&name, &mut json);
+        json.push(b':');
+        blittable::write_json(&value.unwrap_or(Value::Null), &mut json)?;
+    }
+    json.push(b'}');
+    Ok(json)
 }
 
 /// The key for people: `Reduce key: { 'Company' : companies/1 }`.
@@ -181,6 +206,8 @@ mod tests {
         let of = |one: &str, two: &str| ReduceKey::of([value(one), value(two)]).unwrap();
         assert_ne!(of("A", "B"), of("C", "D"));
         assert_ne!(of("A", "B"), of("B", "A"));
+        let members = [("A".to_owned(), value("A")), ("Nope".to_owned(), None)];
+        assert_eq!(key_json(members).unwrap(), br#"{"A":"ab","Nope":null}"#);
         assert_eq!(
             key_text([("A".to_owned(), value("A")), ("Nope".to_owned(), None)]).unwrap(),
             "Reduce key: { 'A' : ab, 'Nope' : null }"

@@ -173,7 +173,7 @@ impl KeyTree<'_> {
 }
 
 /// The lowest level of which one node covers all numbers below `next`.
-fn top_level(next: u64) -> u8 {
+pub(super) fn top_level(next: u64) -> u8 {
     let mut last = next.saturating_sub(1) / FANOUT;
     let mut level = 0;
     while 0 < last {
@@ -183,7 +183,7 @@ fn top_level(next: u64) -> u8 {
     level
 }
 
-fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
+pub(super) fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
     Ok(Document::new(bytes).map_err(DocumentError::from)?)
 }
 

@@ -10,7 +10,7 @@ use wire::IndexDefinition;
 use super::{
     MappedRows, Reducer,
     entry::EntryFields,
-    key::{ReduceKey, key_text},
+    key::{ReduceKey, key_json, key_text},
 };
 use crate::{
     entry_writer::EntryWriter,
@@ -139,6 +139,10 @@ impl Reducer for LinqReduce {
 
     fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError> {
         Ok(key_text(self.key_values(&sample.root())?).map_err(DocumentError::from)?)
+    }
+
+    fn key_json(&self, sample: &Document<'_>) -> Result<Vec<u8>, MapError> {
+        Ok(key_json(self.key_values(&sample.root())?).map_err(DocumentError::from)?)
     }
 
     fn write_entry(

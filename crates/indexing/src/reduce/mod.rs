@@ -9,6 +9,7 @@
 //! | `key`, `format` | what names a key, and the bytes of everything |
 //! | `stage` | a batch: from rows of documents to entries of keys |
 //! | `key_tree` | the nodes of one key |
+//! | `tree` | what is kept of a key, to be looked at |
 //! | `entry` | a result as an entry |
 //! | `linq_reduce`, `js_reduce` | the reduce of a definition |
 //! | `auto_reduce`, `auto_rows`, `auto_sum` | the reduce of an automatic index |
@@ -23,6 +24,7 @@ mod key;
 mod key_tree;
 mod linq_reduce;
 mod stage;
+mod tree;
 
 use blittable::{BlittableBuf, Document};
 use documents::DocumentRow;
@@ -33,7 +35,10 @@ pub(crate) use js_reduce::JsReduce;
 pub(crate) use linq_reduce::LinqReduce;
 pub(crate) use stage::ReduceStage;
 
+pub(crate) use tree::{documents_with_rows, trees_of};
+
 pub use entry::RESULT_FIELD;
+pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
 use crate::{
     entry_writer::EntryWriter, error::IndexError, mapper::MapError, reduce::key::ReduceKey,
@@ -72,6 +77,13 @@ pub trait Reducer: Send + Sync {
     ///
     /// When the row is damaged.
     fn key_text(&self, sample: &Document<'_>) -> Result<String, MapError>;
+
+    /// The values of a row's key by their names, as a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// When the row is damaged.
+    fn key_json(&self, sample: &Document<'_>) -> Result<Vec<u8>, MapError>;
 
     /// Adds a result to the entry that was begun last.
     ///
@@ -123,6 +135,10 @@ impl MappedRows {
     /// Where the ids of documents go that a map looks at.
     pub(crate) fn references(&mut self) -> &mut Vec<String> {
         &mut self.references
+    }
+
+    pub(crate) fn into_rows(self) -> Vec<MappedRow> {
+        self.rows
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -426,6 +426,10 @@ mod tests {
             Ok(String::from_utf8(sample.to_json().unwrap()).unwrap())
         }
 
+        fn key_json(&self, sample: &Document<'_>) -> Result<Vec<u8>, MapError> {
+            Ok(sample.to_json().unwrap())
+        }
+
         fn write_entry(&self, _: &Document<'_>, _: &mut EntryWriter<'_>) -> Result<(), MapError> {
             Ok(())
         }

@@ -9,3 +9,4 @@ mod measured_definitions;
 mod power_cuts;
 mod replacement;
 mod results;
+mod trees;

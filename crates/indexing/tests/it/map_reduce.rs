@@ -177,7 +177,7 @@ fn a_failed_node_of_a_large_key_takes_the_result_away_until_it_is_mended() {
     documents.put("orders/100", &order("a", "-1"));
     assert!(documents.follow(&index));
     assert_eq!(results_of(&index), [""; 0]);
-    assert_eq!(index.errors().unwrap()[0].document, "Reduce key: { 'Key' : a }");
+    assert_eq!(index.errors().unwrap()[0].document, "Reduce key: { 'Company' : a }");
     // Another part of the key changes: the broken node is still there.
     documents.put("orders/250", &order("a", "4"));
     assert!(documents.follow(&index));
@@ -186,6 +186,59 @@ fn a_failed_node_of_a_large_key_takes_the_result_away_until_it_is_mended() {
     documents.put("orders/100", &order("a", "1"));
     assert!(documents.follow(&index));
     assert_eq!(results_of(&index), result(303));
+}
+
+/// What the errors of an index name, and its results, for 20 orders of 20 companies.
+fn outcome_of(map: &str, reduce: &str) -> (Vec<(String, String)>, usize) {
+    let documents = Documents::new();
+    let index = open(&documents, &definition(&[map], reduce));
+    for number in 0..20 {
+        documents.put(&format!("orders/{number:02}"), &order(&format!("c{number:02}"), "7"));
+    }
+    documents.follow(&index);
+    let errors = index.errors().unwrap().into_iter();
+    (errors.map(|error| (error.document, error.message)).collect(), results_of(&index).len())
+}
+
+#[test]
+fn a_row_without_a_field_that_the_reduce_groups_by_is_an_error_of_its_document() {
+    let reduce = "groupBy(r => r.Company).aggregate(g => ({ Company: g.key, N: g.values.length }))";
+    let check = |map: &str, failed: &[&str], results: usize| {
+        let (errors, found) = outcome_of(map, reduce);
+        let named: Vec<_> = errors.iter().map(|(document, _)| document.as_str()).collect();
+        assert_eq!((named.as_slice(), found), (failed, results), "{map}");
+        assert!(errors.iter().all(|(_, message)| message.contains("'Company' is missing")));
+    };
+    check(
+        "map('Orders', o => o.Company === 'c03' ? { N: 1 } : { Company: o.Company, N: 1 })",
+        &["orders/03"],
+        19,
+    );
+    check("map('Orders', o => ({ Company: o.Nope, N: 1 }))", &[], 1);
+    check("map('Orders', o => ({ Company: undefined, N: 1 }))", &[], 1);
+    check("map('Orders', o => ({ Company: null, N: 1 }))", &[], 1);
+}
+
+#[test]
+fn a_reduce_that_gives_no_object_is_an_error_of_its_key() {
+    let map = "map('Orders', o => ({ Company: o.Company, N: 1 }))";
+    for (given, said) in [
+        ("g.values.length", "a number"),
+        ("null", "null"),
+        ("undefined", "undefined"),
+        ("'text'", "a text"),
+        ("[{ Company: 'x' }, true]", "a boolean"),
+    ] {
+        let reduce = format!(
+            "groupBy(r => r.Company).aggregate(g => \
+             g.key === 'c05' ? {given} : ({{ Company: g.key, N: g.values.length }}))"
+        );
+        let (errors, results) = outcome_of(map, &reduce);
+        assert_eq!((errors.len(), results), (1, 19), "{given}");
+        let (key, message) = &errors[0];
+        assert_eq!(key, "Reduce key: { 'Company' : c05 }");
+        assert!(message.contains(&format!("gives {said} instead")), "{message}");
+    }
 }
 
 #[test]

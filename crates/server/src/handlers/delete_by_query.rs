@@ -30,9 +30,9 @@ use crate::{
     error_mapping::document_error,
     handlers::{
         operations::{failed, too_many_operations},
-        queries::{query_error, refuse_invalid},
+        queries::query_error,
     },
-    index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, target_of},
+    index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, refuse_invalid, target_of},
     router::Answering,
     server_state::ServerState,
     submitting::submit,

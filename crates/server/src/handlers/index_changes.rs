@@ -77,10 +77,15 @@ fn definitions_of(call: &Call, source: Source) -> Result<Vec<IndexDefinition>, P
     listed.into_iter().map(|definition| definition_of(definition, source)).collect()
 }
 
+/// Reads a definition.
+pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ProtocolError> {
+    serde_json::from_value(json)
+        .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))
+}
+
 /// Reads a definition, and finds out what kind it is.
 fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ProtocolError> {
-    let mut definition: IndexDefinition = serde_json::from_value(json)
-        .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))?;
+    let mut definition = definition_in(json)?;
     definition.name = definition.name.trim().to_owned();
     check_name(&definition.name)?;
     let Some(map) = definition.maps.first() else {
@@ -100,7 +105,7 @@ fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, Protoco
 }
 
 /// With what the server finds out by itself.
-fn typed(mut definition: IndexDefinition) -> IndexDefinition {
+pub(crate) fn typed(mut definition: IndexDefinition) -> IndexDefinition {
     let is_javascript = definition.maps.first().is_some_and(|map| indexing::is_javascript(map));
     definition.index_type = Some(match (is_javascript, definition.reduce.is_some()) {
         (false, false) => IndexType::Map,
@@ -379,8 +384,7 @@ pub(crate) fn clear_errors(call: Call) -> Answering {
 /// `POST /indexes/has-changed`: whether the definition would change anything.
 pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
     let body = Value::Object(read_object(&call.body)?);
-    let definition: IndexDefinition = serde_json::from_value(body)
-        .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))?;
+    let definition = definition_in(body)?;
     let known = recorded_in_any_case(call.database()?, &definition.name)?;
     let changed = known.is_none_or(|known| {
         let wanted = IndexDefinition { name: known.name.clone(), ..typed(definition).shown() };

@@ -1,30 +1,21 @@
 //! What the I/O of a database costs: all that is remembered, and live over a WebSocket.
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use database::{Database, DatabaseLease};
+use database::Database;
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
 use storage::{FileIo, IoKind, IoOperation, IoPosition, IoSummary};
-use tokio::time::Instant;
 use wire::{ProtocolError, humane_size};
 
 use crate::{
     answer::Answer,
     call::Call,
-    server_state::ServerState,
-    web_socket::{Gone, Session, Socket, Wake},
+    live_feed::{LiveFeed, News},
+    web_socket::Session,
 };
 
-/// How often a live reader is told what is new.
-const NEWS_INTERVAL: Duration = Duration::from_secs(3);
-/// How long a live reader hears nothing at most.
-const SILENCE_MAX: Duration = Duration::from_secs(4);
-/// How often a live reader is looked after.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// What a live reader is sent when there is nothing new.
-const HEARTBEAT: &str = "\r\n";
 const TICKS_PER_MILLISECOND: f64 = 10_000.0;
 
 /// `GET /debug/io-metrics`.
@@ -41,71 +32,23 @@ pub(crate) fn all(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /debug/io-metrics/live`: first everything that is remembered, then every few seconds what is
 /// new. A reader that is late misses what has been summed up meanwhile.
 pub(crate) fn live(call: &Call) -> Result<Session, ProtocolError> {
-    let database = call.database()?;
-    let live = Live {
-        state: Arc::clone(&call.state),
-        name: database.record().name.as_str().to_owned(),
-        opened: database.opened_after(),
-        position: IoPosition::default(),
-    };
-    Ok(Box::new(move |socket| -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(live.run(socket))
-    }))
+    LiveFeed::begin(call, NewOperations { position: None })
 }
 
-/// One live reader. It does not keep the database from being closed; when that happens, it ends.
-struct Live {
-    state: Arc<ServerState>,
-    name: String,
-    opened: Duration,
-    position: IoPosition,
+/// The operations that one reader has not heard of.
+struct NewOperations {
+    position: Option<IoPosition>,
 }
 
-impl Live {
-    async fn run(mut self, mut socket: Socket) {
-        // However it ended, nobody is left to be told.
-        drop(self.serve(&mut socket).await);
-        socket.close().await;
+impl News for NewOperations {
+    fn take(&mut self, database: &Database) -> Option<Value> {
+        let (environment, position) = io_of(database, self.position.unwrap_or_default());
+        let is_new = self.position.replace(position) != Some(position);
+        is_new.then(|| json!({"Environments": [environment], "Performances": []}))
     }
 
-    async fn serve(&mut self, socket: &mut Socket) -> Result<(), Gone> {
-        let (everything, _) = self.news()?;
-        socket.send(everything).await?;
-        let (mut asked, mut sent) = (Instant::now(), Instant::now());
-        loop {
-            let next_look = Instant::now() + LOOK_INTERVAL;
-            // What the client says is of no interest, only whether it is there.
-            while socket.wait_until(next_look).await? != Wake::Time {}
-            if asked.elapsed() >= NEWS_INTERVAL {
-                asked = Instant::now();
-                let (news, is_new) = self.news()?;
-                if is_new {
-                    socket.send(news).await?;
-                    sent = asked;
-                    continue;
-                }
-            }
-            self.database()?;
-            if sent.elapsed() >= SILENCE_MAX {
-                socket.send(HEARTBEAT.to_owned()).await?;
-                sent = Instant::now();
-            }
-        }
-    }
-
-    /// The database, for as long as it is the one that the reader began with.
-    fn database(&self) -> Result<DatabaseLease, Gone> {
-        let open = self.state.registry.if_open(&self.name);
-        open.filter(|database| database.opened_after() == self.opened).ok_or(Gone)
-    }
-
-    /// The operations since the last call, and whether there are any.
-    fn news(&mut self) -> Result<(String, bool), Gone> {
-        let (environment, position) = io_of(&*self.database()?, self.position);
-        let is_new = position != self.position;
-        self.position = position;
-        let news = json!({"Environments": [environment], "Performances": []});
-        Ok((news.to_string(), is_new))
+    fn nothing(&self) -> Value {
+        json!({"Environments": [], "Performances": []})
     }
 }
 

@@ -3,8 +3,9 @@
 
 use database::{Database, DiskSpaceLevel, MemoryLevel};
 use http::StatusCode;
+use indexing::FanOut;
 use model::date;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use storage::{IoOperation, IoPosition};
 use wire::{ProtocolError, humane_size};
 
@@ -17,8 +18,12 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     let count = query.long("pageSize")?.unwrap_or(i64::MAX).max(0);
     let database = call.database()?;
     let now = date::format(call.state.platform.clock.now().ticks());
-    let all =
-        [low_disk(database, &now), low_memory(&call.state.memory, &now), slow_io(database, &now)];
+    let all = [
+        low_disk(database, &now),
+        low_memory(&call.state.memory, &now),
+        slow_io(database, &now),
+        fan_out(database),
+    ];
     let all: Vec<Value> = all.into_iter().flatten().collect();
     let (start, count) = (to_usize(start), to_usize(count));
     let page: Vec<&Value> = all.iter().skip(start).take(count).collect();
@@ -137,6 +142,46 @@ fn slow_io(database: &Database, now: &str) -> Option<Value> {
         at: now,
         database: Some(database.record().name.as_str().to_owned()),
         details: json!({"Operations": slow.iter().map(slow_item).collect::<Vec<_>>()}),
+    };
+    Some(notification.shape())
+}
+
+/// Indexes with documents that give very many outputs.
+fn fan_out(database: &Database) -> Option<Value> {
+    let indexes = database.indexes().all();
+    let found: Vec<_> = indexes
+        .iter()
+        .filter_map(|index| Some((index.name().to_owned(), index.fan_out()?)))
+        .collect();
+    let last_ticks = found.iter().map(|(_, fan_out)| fan_out.last_ticks).max()?;
+    let of_one = |(name, fan_out): &(String, FanOut)| {
+        let warning = json!({
+            "NumberOfExceedingDocuments": fan_out.documents,
+            "SampleDocumentId": fan_out.sample,
+            "MaxNumberOutputsPerDocument": fan_out.outputs_max,
+            "Suggestion": "Each of these documents makes very many entries. Consider smaller \
+                           documents, or an index with fewer entries for each.",
+            "LastWarningTime": date::format(fan_out.last_ticks)
+        });
+        (name.clone(), json!([warning]))
+    };
+    let warnings: Map<String, Value> = found.iter().map(of_one).collect();
+    let notification = Notification {
+        kind: "PerformanceHint",
+        name: "Indexing",
+        key: "Indexing",
+        severity: "Warning",
+        title: "High indexing fanout ratio",
+        message: "Number of map results produced by an index exceeds the performance hint \
+                  configuration key (MaxIndexOutputsPerDocument)."
+            .to_owned(),
+        at: &date::format(last_ticks),
+        database: Some(database.record().name.as_str().to_owned()),
+        details: json!({
+            "$type": "Raven.Server.NotificationCenter.Notifications.Details.\
+                      WarnIndexOutputsPerDocument, Raven.Server",
+            "Warnings": warnings
+        }),
     };
     Some(notification.shape())
 }

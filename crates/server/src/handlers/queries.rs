@@ -36,7 +36,9 @@ use crate::{
         aggregated_queries, query_debug,
         query_pages::{write_page_tail, write_stream_head, write_stream_statistics, write_texts},
     },
-    index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, target_of},
+    index_choice::{
+        Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, refuse_invalid, target_of,
+    },
     json_text::JsonObject,
     piece_sender::PieceSender,
     query_notes,
@@ -206,24 +208,6 @@ fn list(
         began: prepared.began,
         began_ticks: call.state.platform.clock.now().ticks(),
     })
-}
-
-/// An index that has stopped answers nothing.
-pub(crate) fn refuse_invalid(index: &Index) -> Result<(), ProtocolError> {
-    if let Some(failure) = index.failure() {
-        let message = format!("Index '{}' cannot be asked: {failure}", index.name());
-        return Err(ProtocolError::new(ErrorKind::IndexInvalid, message));
-    }
-    let record = index.record();
-    if !record.has_failed {
-        return Ok(());
-    }
-    let (name, attempts, errors) = (index.name(), record.map_attempts, record.map_errors);
-    let percent = 100 * errors / attempts.max(1);
-    Err(ProtocolError::invalid_operation(format!(
-        "Index '{name}' is marked as errored. Index {name} is invalid, out of {attempts} map \
-         attempts, {errors} has failed. Error rate of {percent}% exceeds allowed 15% error rate"
-    )))
 }
 
 fn answer(

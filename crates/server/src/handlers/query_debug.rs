@@ -15,10 +15,10 @@ use crate::{
     answer::Answer,
     call::Call,
     handlers::{
-        queries::{Prepared, query_error, refuse_invalid},
+        queries::{Prepared, query_error},
         query_pages::time_or_none,
     },
-    index_choice::{catch_up, missing_index_error},
+    index_choice::{catch_up, missing_index_error, refuse_invalid},
     running_queries::QueryFacts,
 };
 

@@ -16,6 +16,7 @@ mod hostile;
 mod http_client;
 mod index_boosts;
 mod index_lifecycle;
+mod index_views;
 mod indexes;
 mod lifecycle;
 mod lucene_queries;

@@ -1,0 +1,265 @@
+//! What the threads and the users of an index share: how far it is, where it is on its way through the
+//! pool, and who waits for it.
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use documents::DocumentError;
+use model::{CollectionName, Etag};
+use platform::Platform;
+use storage::{Environment, Transaction};
+use wire::IndexPriority;
+
+use crate::{
+    batch_log::BatchLog,
+    error::IndexError,
+    fan_out::FanOut,
+    index::{IndexEvent, OnEvent, WaitReply},
+    index_kind::IndexKind,
+    index_record::IndexRecord,
+    indexing_pool::NextTurn,
+    mapper::{Follows, Mapper},
+};
+
+/// How long an index rests after a failure that may pass.
+const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// What the threads and the users of an index share.
+pub(crate) struct IndexCore {
+    pub(crate) names: Names,
+    pub(crate) kind: RwLock<Arc<IndexKind>>,
+    pub(crate) mapper: Box<dyn Mapper>,
+    /// See [`IndexCore::followed`].
+    pub(crate) followed: Vec<CollectionName>,
+    pub(crate) platform: Platform,
+    pub(crate) documents: Arc<Environment>,
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) progress: Mutex<Progress>,
+    pub(crate) changed: Condvar,
+    pub(crate) last_query_ticks: AtomicI64,
+    pub(crate) is_idle: AtomicBool,
+    pub(crate) batches: Mutex<BatchLog>,
+    /// From how many outputs on a document is noted.
+    pub(crate) outputs_noted: u64,
+    pub(crate) fan_out: Mutex<FanOut>,
+    pub(crate) on_event: OnEvent,
+}
+
+/// The name of an index, and the one that it has until it takes the place of another.
+pub(crate) struct Names {
+    pub(crate) own: String,
+    pub(crate) as_replacement: String,
+    pub(crate) is_replacement: AtomicBool,
+}
+
+/// How far an index is, and what keeps it.
+pub(crate) struct Progress {
+    pub(crate) record: IndexRecord,
+    /// Whether there may be changes that nobody has looked for.
+    pub(crate) has_news: bool,
+    /// Since when, on the monotonic clock.
+    pub(crate) news_since: Option<Duration>,
+    pub(crate) stage: Stage,
+    /// Until the server stops.
+    pub(crate) is_paused: bool,
+    /// By its definition.
+    pub(crate) is_disabled: bool,
+    pub(crate) is_closing: bool,
+    /// Why it stopped by itself, or rests.
+    pub(crate) failure: Option<Arc<IndexError>>,
+    /// Whether the failure is for good.
+    pub(crate) is_broken: bool,
+    pub(crate) waiters: Vec<(Etag, WaitReply)>,
+}
+
+/// Where an index is on its way through the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Out,
+    InLine,
+    Indexing,
+}
+
+impl Progress {
+    /// Whether it goes no further, as far as one knows.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closing || self.failure.is_some() || self.record.has_failed
+    }
+
+    /// Whether a turn would do something.
+    fn wants_a_turn(&self) -> bool {
+        let is_kept_back = self.is_paused || self.is_disabled;
+        let has_ended = self.is_closing || self.is_broken || self.record.has_failed;
+        self.has_news && !is_kept_back && !has_ended
+    }
+}
+
+impl IndexCore {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn batch_log(&self) -> MutexGuard<'_, BatchLog> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn fan_out(&self) -> MutexGuard<'_, FanOut> {
+        self.fan_out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now_ticks(&self) -> i64 {
+        self.platform.clock.now().ticks()
+    }
+
+    pub(crate) fn record(&self) -> IndexRecord {
+        self.lock().record
+    }
+
+    /// The collections whose changes it follows, those that it only looks at included; none is all.
+    pub(crate) fn followed(&self) -> &[CollectionName] {
+        &self.followed
+    }
+
+    pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
+        match self.followed() {
+            [] => Ok(documents::progress(documents)?.last_etag),
+            collections => collections.iter().try_fold(Etag::ZERO, |last, name| {
+                Ok(last.max(documents::last_etag_of_collection(documents, name)?))
+            }),
+        }
+    }
+
+    /// How soon it has its turn.
+    pub(crate) fn priority(&self) -> IndexPriority {
+        match self.kind.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            IndexKind::Static(definition) => definition.priority.unwrap_or(IndexPriority::Normal),
+            IndexKind::Auto(_) => IndexPriority::Normal,
+        }
+    }
+
+    /// Makes a change; `true` when the index has to be put in line after it.
+    pub(crate) fn enters_line(&self, change: impl FnOnce(&mut Progress)) -> bool {
+        let mut progress = self.lock();
+        change(&mut progress);
+        let enters = progress.stage == Stage::Out && progress.wants_a_turn();
+        if enters {
+            progress.stage = Stage::InLine;
+        }
+        enters
+    }
+
+    /// There may be changes.
+    pub(crate) fn notice(&self, progress: &mut Progress) {
+        progress.has_news = true;
+        progress.news_since.get_or_insert_with(|| self.platform.clock.monotonic());
+    }
+
+    /// How long the changes have waited that the batch of this turn begins with.
+    pub(crate) fn take_lag(&self) -> Duration {
+        let since = self.lock().news_since.take();
+        let now = self.platform.clock.monotonic();
+        since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
+    }
+
+    /// Its turn has come; `false` when there is nothing to do any more.
+    pub(crate) fn begin_turn(&self) -> bool {
+        let mut progress = self.lock();
+        if !progress.wants_a_turn() {
+            progress.stage = Stage::Out;
+            return false;
+        }
+        progress.has_news = false;
+        progress.failure = None;
+        progress.stage = Stage::Indexing;
+        true
+    }
+
+    /// A batch is done.
+    pub(crate) fn end_turn(&self, has_more: bool) -> NextTurn {
+        let mut progress = self.lock();
+        progress.has_news |= has_more;
+        let has_caught_up = !has_more && !progress.record.has_failed;
+        let again = progress.wants_a_turn();
+        progress.stage = if again { Stage::InLine } else { Stage::Out };
+        drop(progress);
+        self.changed.notify_all();
+        if has_caught_up && self.names.is_replacement.load(Ordering::Acquire) {
+            (self.on_event)(IndexEvent::CaughtUp);
+        }
+        if again { NextTurn::InLine } else { NextTurn::None }
+    }
+
+    /// Whether a batch should end early.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().is_closing
+    }
+
+    /// Lets no turn begin any more, and waits for the end of the one that is under way. `false` when
+    /// somebody did so before.
+    pub(crate) fn end_indexing(&self) -> bool {
+        let mut progress = self.lock();
+        let is_first = !std::mem::replace(&mut progress.is_closing, true);
+        while progress.stage == Stage::Indexing {
+            progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
+        }
+        is_first
+    }
+
+    /// Entries up to the record's etag are visible: whoever waited for them is told.
+    pub(crate) fn advance(&self, record: IndexRecord) {
+        let mut progress = self.lock();
+        progress.record = record;
+        let waiting = std::mem::take(&mut progress.waiters);
+        let reached = |etag: &Etag| etag.0 <= record.last_etag;
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(etag, _)| reached(etag) || record.has_failed);
+        progress.waiters = waiting;
+        drop(progress);
+        done.into_iter().for_each(|(etag, reply)| reply(reached(&etag)));
+    }
+
+    /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.
+    pub(crate) fn rest_after(&self, error: IndexError) -> NextTurn {
+        let mut progress = self.lock();
+        progress.failure = Some(Arc::new(error));
+        progress.has_news = true;
+        progress.stage = Stage::InLine;
+        drop(progress);
+        self.changed.notify_all();
+        NextTurn::After(REST_AFTER_FAILURE)
+    }
+
+    /// It stops because of that.
+    pub(crate) fn fail(&self, error: IndexError) -> NextTurn {
+        let mut progress = self.lock();
+        progress.failure = Some(Arc::new(error));
+        progress.is_broken = true;
+        progress.stage = Stage::Out;
+        drop(progress);
+        self.changed.notify_all();
+        self.tell_waiters();
+        (self.on_event)(IndexEvent::Failed);
+        NextTurn::None
+    }
+
+    pub(crate) fn tell_waiters(&self) {
+        let waiters = std::mem::take(&mut self.lock().waiters);
+        waiters.into_iter().for_each(|(_, reply)| reply(false));
+    }
+}
+
+/// The collections whose changes a map follows; none is all.
+pub(crate) fn followed_by(mapper: &dyn Mapper) -> Vec<CollectionName> {
+    let mapped = mapper.collections();
+    let Follows::Collections(looked_at) = mapper.looks_at() else { return Vec::new() };
+    if mapped.is_empty() {
+        return Vec::new();
+    }
+    let more = looked_at.iter().filter(|name| !mapped.contains(name));
+    mapped.iter().chain(more).cloned().collect()
+}

@@ -1,0 +1,144 @@
+//! What an index is made after, and the map that it comes to.
+
+use script::ScriptPool;
+use wire::{
+    IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType,
+};
+
+use crate::{
+    auto_definition::AutoIndexDefinition,
+    auto_map::AutoMap,
+    error::IndexError,
+    js_map::JsMap,
+    linq_map::LinqMap,
+    mapper::Mapper,
+    reduce::{AutoReduce, JsReduce, LinqReduce},
+    static_definition::is_javascript,
+};
+
+/// What an index is made after.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexKind {
+    /// What queries asked for.
+    Auto(AutoIndexDefinition),
+    /// What an application defined.
+    Static(Box<IndexDefinition>),
+}
+
+impl IndexKind {
+    /// Whether entries made after `other` serve this one too.
+    pub fn has_the_same_entries_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Auto(own), Self::Auto(other)) => own == other,
+            (Self::Static(own), Self::Static(other)) => own.has_the_same_entries_as(other),
+            (Self::Auto(_), Self::Static(_)) | (Self::Static(_), Self::Auto(_)) => false,
+        }
+    }
+
+    /// The name of its definition.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Auto(definition) => definition.name(),
+            Self::Static(definition) => definition.name.clone(),
+        }
+    }
+
+    pub(crate) fn is_disabled(&self) -> bool {
+        match self {
+            Self::Auto(_) => false,
+            Self::Static(definition) => definition.state == Some(IndexState::Disabled),
+        }
+    }
+}
+
+/// The definition of an automatic index as the protocol shows it.
+pub(crate) fn shown_auto_definition(
+    name: &str,
+    definition: &AutoIndexDefinition,
+) -> IndexDefinition {
+    let listed = |parts: Vec<String>| format!("{}:[{}]", definition.collection, parts.join(";"));
+    let (names, maps, reduce): (Vec<_>, _, _) = match definition.grouping() {
+        None => {
+            let names: Vec<_> = definition.fields().iter().map(|field| field.name()).collect();
+            let map = names.iter().map(|name| format!("<Name:{name}>")).collect();
+            (names, listed(map), None)
+        }
+        Some(grouping) => {
+            let (aggregates, keys) = (grouping.aggregates(), grouping.keys());
+            let map = aggregates.iter().map(|aggregate| {
+                format!("<Name:{}#Operation:{}>", aggregate.name(), aggregate.operation())
+            });
+            let reduce = keys.iter().map(|key| format!("<Name:{}>", key.path)).collect();
+            let names = aggregates.iter().map(|aggregate| aggregate.name().to_owned());
+            let names = names.chain(keys.iter().map(|key| key.path.clone())).collect();
+            (names, listed(map.collect()), Some(listed(reduce)))
+        }
+    };
+    let index_type = match reduce {
+        None => IndexType::AutoMap,
+        Some(_) => IndexType::AutoMapReduce,
+    };
+    let is_spatial = |name: &str| {
+        let mut fields = definition.fields().iter();
+        fields.any(|field| field.name() == name && field.is_spatial())
+    };
+    let fields = names.into_iter().map(|name| {
+        let spatial = is_spatial(&name).then(wire::SpatialOptions::default);
+        (name, IndexFieldOptions { spatial, ..IndexFieldOptions::default() })
+    });
+    IndexDefinition {
+        name: name.to_owned(),
+        index_type: Some(index_type),
+        source_type: Some(IndexSourceType::Documents),
+        priority: Some(IndexPriority::Normal),
+        maps: vec![maps],
+        reduce,
+        fields: fields.collect(),
+        ..IndexDefinition::default()
+    }
+    .shown()
+}
+
+/// The map, and the reduce if there is one.
+pub(crate) fn mapper_of(
+    kind: &IndexKind,
+    scripts: &ScriptPool,
+) -> Result<Box<dyn Mapper>, IndexError> {
+    match kind {
+        IndexKind::Auto(definition) => Ok(match definition.grouping() {
+            Some(grouping) => Box::new(AutoReduce::new(&definition.collection, grouping)?),
+            None => Box::new(AutoMap::new(definition)?),
+        }),
+        IndexKind::Static(definition) => static_mapper(definition, scripts),
+    }
+}
+
+fn static_mapper(
+    definition: &IndexDefinition,
+    scripts: &ScriptPool,
+) -> Result<Box<dyn Mapper>, IndexError> {
+    let refused = |what: &str| {
+        let message = format!("Failed to compile index {}: {what}", definition.name);
+        Err(IndexError::Definition { message })
+    };
+    let outputs = [
+        &definition.output_reduce_to_collection,
+        &definition.pattern_for_output_reduce_to_collection_references,
+    ];
+    if outputs.into_iter().flatten().any(|name| !name.is_empty()) {
+        return refused("the output of a reduce to a collection is not supported yet");
+    }
+    if !definition.additional_assemblies.is_empty() {
+        return refused("libraries of .NET cannot be used");
+    }
+    let is_script = definition.maps.iter().any(|map| is_javascript(map));
+    if !is_script && !definition.additional_sources.is_empty() {
+        return refused("additional sources in C# cannot be used");
+    }
+    Ok(match (is_script, &definition.reduce) {
+        (true, None) => Box::new(JsMap::new(definition, scripts)?),
+        (true, Some(_)) => Box::new(JsReduce::new(definition, scripts)?),
+        (false, None) => Box::new(LinqMap::new(definition)?),
+        (false, Some(reduce)) => Box::new(LinqReduce::new(definition, reduce)?),
+    })
+}

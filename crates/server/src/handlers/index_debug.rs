@@ -1,0 +1,235 @@
+//! Views into an index for whoever wants to know why it answers as it does: its fields, the documents
+//! that it reduced, what is kept of their reduce keys, and its definition as code.
+
+use std::sync::Arc;
+
+use blittable::write_json_string;
+use http::StatusCode;
+use indexing::{Index, IndexError, IndexKind, MapError, ReduceItems, ReduceNode, ReduceTree};
+use model::DocumentId;
+use search::IndexReader;
+use serde_json::json;
+use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType, ProtocolError};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    handlers::indexes::{known_or_all, results},
+    index_choice::index_error,
+    json_text::JsonObject,
+    router::Answering,
+};
+
+/// Ids of documents that are given at once when nobody says how many.
+const IDS_DEFAULT: usize = 1024;
+/// Documents whose reduce keys can be asked for at once.
+const DOCUMENTS_MAX: usize = 64;
+/// The version of an index that clients of the protocol are told.
+const SHOWN_VERSION: u32 = 54_004;
+
+/// The index that a request names; `None` when there is none of that name.
+fn index_of(call: &Call) -> Result<Option<Arc<Index>>, ProtocolError> {
+    let query = call.query();
+    Ok(call.database()?.indexes().get(query.single_non_empty("name")?))
+}
+
+fn not_found() -> Answer {
+    Answer::empty(StatusCode::NOT_FOUND)
+}
+
+/// `GET /indexes/debug`: what `op` says.
+pub(crate) fn debug(call: Call) -> Answering {
+    Box::pin(async move {
+        let Some(index) = index_of(&call)? else { return Ok(not_found()) };
+        let query = call.query();
+        let Some(operation) = query.get("op") else {
+            let message = "Query string op is mandatory, but wasn't specified.";
+            return Err(ProtocolError::argument(message));
+        };
+        match operation.to_ascii_lowercase().as_str() {
+            "entries-fields" => entries_fields(&index),
+            "source-doc-ids" => source_ids(&call, &index),
+            "map-reduce-tree" => {
+                if !index.has_reduce() {
+                    let message = format!("{} is not map-reduce index", index.name());
+                    let shape = json!({"Error": message});
+                    return Ok(Answer::shape(StatusCode::BAD_REQUEST, &shape));
+                }
+                let documents = documents_of(&call)?;
+                blocking(move || trees(&index, &documents)).await
+            }
+            _ => {
+                let message = format!("{operation} is not supported");
+                Err(ProtocolError::new(ErrorKind::NotSupported, message))
+            }
+        }
+    })
+}
+
+/// The fields that the definition names, and those that only documents do.
+fn entries_fields(index: &Index) -> Result<Answer, ProtocolError> {
+    let mut named = index.fields();
+    if !index.has_reduce() {
+        named.push("id()".to_owned());
+    }
+    let tx = index.read();
+    let failed = |error| index_error(&IndexError::from(error));
+    let reader = IndexReader::open(&tx).map_err(failed)?;
+    let mut others = Vec::new();
+    if index.has_created_fields() {
+        let known = reader.fields().map_err(failed)?;
+        let names = known.into_iter().map(|field| field.name);
+        others.extend(names.filter(|name| is_shown(name) && !named.contains(name)));
+    }
+    Ok(Answer::shape(StatusCode::OK, &json!({"Static": named, "Dynamic": others})))
+}
+
+/// Whether a field is one of the definition's, and not one that the server keeps beside it.
+fn is_shown(name: &str) -> bool {
+    !name.contains('(') && name != indexing::RESULT_FIELD
+}
+
+/// The documents that have rows.
+fn source_ids(call: &Call, index: &Index) -> Result<Answer, ProtocolError> {
+    if !index.has_reduce() {
+        let message = "Getting doc ids for map indexes is not supported";
+        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+    }
+    let query = call.query();
+    let number = |name: &str| -> Result<Option<usize>, ProtocolError> {
+        Ok(query.int(name)?.and_then(|number| usize::try_from(number).ok()))
+    };
+    let prefix = query.get("startsWith").unwrap_or_default().to_lowercase();
+    let (skip, take) = (number("start")?.unwrap_or(0), number("pageSize")?.unwrap_or(IDS_DEFAULT));
+    let ids = index.reduced_documents(&prefix, skip, take).map_err(|error| index_error(&error))?;
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": ids, "Count": ids.len()})))
+}
+
+fn documents_of(call: &Call) -> Result<Vec<DocumentId>, ProtocolError> {
+    let query = call.query();
+    let ids = query.all("docId").filter(|id| !id.is_empty());
+    let ids: Vec<_> = ids.filter_map(|id| DocumentId::new(id).ok()).collect();
+    if DOCUMENTS_MAX < ids.len() {
+        let message = format!("The trees of at most {DOCUMENTS_MAX} documents are shown at once");
+        return Err(ProtocolError::argument(message));
+    }
+    Ok(ids)
+}
+
+/// What is kept of the reduce keys of documents.
+fn trees(index: &Index, documents: &[DocumentId]) -> Result<Answer, ProtocolError> {
+    let trees = index.reduce_trees(documents).map_err(|error| match error {
+        MapError::Index(error) => index_error(&error),
+        MapError::Document { message } => ProtocolError::invalid_operation(message),
+    })?;
+    let mut out = Vec::new();
+    let mut shape = JsonObject::begin(&mut out);
+    write_list(shape.name("Results"), &trees, write_tree);
+    shape.end();
+    Ok(Answer::json(out))
+}
+
+fn write_list<T>(out: &mut Vec<u8>, items: &[T], mut write: impl FnMut(&mut Vec<u8>, &T)) {
+    out.push(b'[');
+    for (number, item) in items.iter().enumerate() {
+        if 0 < number {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+    out.push(b']');
+}
+
+fn write_tree(out: &mut Vec<u8>, tree: &ReduceTree) {
+    let kind = if tree.is_spread { "reduce-tree" } else { "nested-section" };
+    let mut shape = JsonObject::begin(out);
+    shape.text("Name", &format!("__raven/map-reduce/#{kind}-{}", tree.hash));
+    shape.text("DisplayName", &String::from_utf8_lossy(&tree.key));
+    shape.number("Depth", tree.depth);
+    shape.number("PageCount", tree.nodes);
+    shape.number("NumberOfEntries", tree.rows);
+    write_node(shape.name("Root"), &tree.root, &mut 0);
+    shape.end();
+}
+
+/// Nodes are numbered in the order in which they are written. Trees are a few levels deep.
+fn write_node(out: &mut Vec<u8>, node: &ReduceNode, last: &mut u64) {
+    *last += 1;
+    let mut shape = JsonObject::begin(out);
+    shape.number("PageNumber", *last);
+    let result = shape.name("AggregationResult");
+    match node.results.as_deref() {
+        None | Some([]) => result.extend_from_slice(b"null"),
+        Some([only]) => result.extend_from_slice(only),
+        Some(several) => write_list(result, several, |out, one| out.extend_from_slice(one)),
+    }
+    match &node.items {
+        ReduceItems::Nodes(nodes) => {
+            write_list(shape.name("Children"), nodes, |out, node| write_node(out, node, last));
+            shape.name("Entries").extend_from_slice(b"null");
+        }
+        ReduceItems::Rows(rows) => {
+            shape.name("Children").extend_from_slice(b"null");
+            write_list(shape.name("Entries"), rows, |out, row| {
+                let mut shape = JsonObject::begin(out);
+                shape.name("Data").extend_from_slice(&row.data);
+                match &row.source {
+                    Some(source) => write_json_string(source, shape.name("Source")),
+                    None => shape.name("Source").extend_from_slice(b"null"),
+                }
+                shape.end();
+            });
+        }
+    }
+    shape.end();
+}
+
+/// `GET /indexes/debug/metadata`: what indexes are, of all or of those that are named.
+pub(crate) fn metadata(call: &Call) -> Result<Answer, ProtocolError> {
+    let of_one = |index: Arc<Index>| {
+        let definition = index.shown_definition();
+        json!({
+            "Name": index.name(), "Version": SHOWN_VERSION, "Type": definition.index_type,
+            "State": index.state(), "LockMode": definition.lock_mode,
+            "SourceType": definition.source_type.unwrap_or(IndexSourceType::Documents),
+            "Priority": definition.priority.unwrap_or(IndexPriority::Normal),
+            "SearchEngineType": "Lucene", "HasDynamicFields": index.has_created_fields(),
+            "HasCompareExchange": false, "HasTimeFields": false, "TimeFields": []
+        })
+    };
+    Ok(results(call, known_or_all(call)?.into_iter().map(of_one).collect()))
+}
+
+/// The definition of an index that an application wrote.
+fn written(index: &Index, refusal: &str) -> Result<IndexDefinition, ProtocolError> {
+    match index.kind().as_ref() {
+        IndexKind::Static(definition) => Ok((**definition).clone()),
+        IndexKind::Auto(_) => Err(ProtocolError::invalid_operation(refusal)),
+    }
+}
+
+/// `GET /indexes/source`: the definition as it was understood.
+pub(crate) fn source(call: &Call) -> Result<Answer, ProtocolError> {
+    let Some(index) = index_of(call)? else { return Ok(not_found()) };
+    let definition = written(&index, "Source can be only retrieved for static indexes.")?;
+    let source = indexing::source_of(&definition).map_err(|error| index_error(&error))?;
+    match source {
+        Some(source) => {
+            let shape = json!({"Index": index.name(), "Source": source});
+            Ok(Answer::shape(StatusCode::OK, &shape))
+        }
+        None => {
+            let message = "Could not retrieve source for given index.";
+            Err(ProtocolError::invalid_operation(message))
+        }
+    }
+}
+
+/// `GET /indexes/c-sharp-index-definition`: a class that defines the index, for an application.
+pub(crate) fn class(call: &Call) -> Result<Answer, ProtocolError> {
+    let Some(index) = index_of(call)? else { return Ok(not_found()) };
+    let refusal = "Can't create C# index definition from auto indexes";
+    let text = wire::csharp_class_of(&written(&index, refusal)?);
+    Ok(Answer::json(text.into_bytes()).with_content_type("text/plain; charset=utf-8"))
+}

@@ -1,0 +1,135 @@
+//! How far an index is: what it has still to do in each collection, and why it is stale.
+
+use http::StatusCode;
+use indexing::Index;
+use model::{CollectionName, Etag, date};
+use serde_json::json;
+use storage::ReadTransaction;
+use wire::{ProtocolError, index_shapes::CollectionProgress};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    error_mapping::document_error,
+    handlers::indexes::{named, statistics_of},
+};
+
+/// What an index over all documents has in the place of collections.
+const ALL_DOCUMENTS: &str = "@all_docs";
+
+/// How far an index is in each of its collections.
+pub(crate) fn progress_of(
+    documents: &ReadTransaction,
+    index: &Index,
+) -> Result<Vec<CollectionProgress>, ProtocolError> {
+    match index.collections() {
+        [] => Ok(vec![progress_in(documents, None, index.progress())?]),
+        names => {
+            let names = names.iter();
+            names.map(|name| progress_in(documents, Some(name), index.progress())).collect()
+        }
+    }
+}
+
+fn progress_in(
+    documents: &ReadTransaction,
+    name: Option<&CollectionName>,
+    progress: Etag,
+) -> Result<CollectionProgress, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let (collection, last) = match name {
+        None => {
+            let last = documents::progress(documents).map_err(failed)?.last_etag;
+            (ALL_DOCUMENTS.to_owned(), last)
+        }
+        Some(name) => {
+            let last = documents::last_etag_of_collection(documents, name).map_err(failed)?;
+            let known = documents::collection(documents, name).map_err(failed)?;
+            let shown = known.map_or_else(|| name.clone(), |known| known.name);
+            (shown.as_str().to_owned(), last)
+        }
+    };
+    let all = documents::all_changes(documents, name).map_err(failed)?;
+    let pending = documents::pending_changes(documents, name, progress).map_err(failed)?;
+    Ok(CollectionProgress {
+        collection,
+        last_etag: progress.min(last).0,
+        lag: pending.documents,
+        tombstone_lag: pending.tombstones,
+        documents: all.documents,
+        tombstones: all.tombstones,
+    })
+}
+
+/// `GET /indexes/progress`: of those that are stale.
+pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let mut shown = Vec::new();
+    for index in database.indexes().all() {
+        let statistics = statistics_of(database, &index)?;
+        if statistics.is_stale {
+            shown.push(statistics.to_progress_json());
+        }
+    }
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": shown})))
+}
+
+/// `GET /indexes/staleness`.
+pub(crate) fn staleness(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let index = named(call, query.single_non_empty("name")?)?;
+    let reasons = staleness_reasons(&call.database()?.read(), &index)?;
+    let shape = json!({"IsStale": !reasons.is_empty(), "StalenessReasons": reasons});
+    Ok(Answer::shape(StatusCode::OK, &shape))
+}
+
+fn staleness_reasons(
+    documents: &ReadTransaction,
+    index: &Index,
+) -> Result<Vec<String>, ProtocolError> {
+    let behind = progress_of(documents, index)?.into_iter().filter(CollectionProgress::is_behind);
+    let of_one = |progress: CollectionProgress| {
+        let last = match CollectionName::new(progress.collection.as_str()) {
+            Ok(name) if progress.collection != ALL_DOCUMENTS => {
+                documents::last_etag_of_collection(documents, &name)
+            }
+            _ => documents::progress(documents).map(|progress| progress.last_etag),
+        };
+        let last = last.map_err(|error| document_error(&error))?.0;
+        let newest = newest_of(documents, &progress.collection, last)?;
+        let CollectionProgress { collection, last_etag, .. } = progress;
+        Ok(format!(
+            "There are still some documents to process from collection '{collection}'. The last \
+             Document etag in that collection is '{last}'{newest}, but last committed document etag for \
+             that collection is '{last_etag}'"
+        ))
+    };
+    behind.map(of_one).collect()
+}
+
+/// Which document the last change of a collection was; empty when it was a deletion.
+fn newest_of(
+    documents: &ReadTransaction,
+    collection: &str,
+    last: u64,
+) -> Result<String, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let newest = match CollectionName::new(collection) {
+        Ok(name) if collection != ALL_DOCUMENTS => {
+            documents::newest_first_of_collection(documents, &name).map_err(failed)?.next()
+        }
+        _ => documents::newest_first(documents).map_err(failed)?.next(),
+    };
+    let newest = newest.transpose().map_err(failed)?.filter(|row| row.etag().0 == last);
+    Ok(newest.map_or(String::new(), |row| {
+        let written = date::format(row.last_modified_ticks());
+        let (day, time) = day_and_time(&written);
+        format!(" (@id: '{}', @last-modified: '{day} {time}')", row.id())
+    }))
+}
+
+/// A date as the invariant culture of .NET shows it: `11/20/2026` and `14:07:58`.
+fn day_and_time(iso: &str) -> (String, &str) {
+    let part = |from: usize, to: usize| iso.get(from..to).unwrap_or_default();
+    (format!("{}/{}/{}", part(5, 7), part(8, 10), part(0, 4)), part(11, 19))
+}

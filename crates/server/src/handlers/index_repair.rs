@@ -1,0 +1,60 @@
+//! What an operator does to an index that does not serve: opening it again, merging its entries.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::json;
+use wire::{ProtocolError, database_shapes::NODE_TAG, operation_state::OperationStatus};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    handlers::{
+        indexes::{missing, named},
+        operations::too_many_operations,
+    },
+    index_choice::index_error,
+    router::Answering,
+};
+
+/// `POST /index/open-faulty-index`: tries once more to open an index that could not be opened.
+pub(crate) fn open_faulty(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("name")?.to_owned();
+        let database = call.database()?.clone();
+        blocking(move || {
+            let indexes = database.indexes();
+            let Some(faulty) = indexes.faulty_named(&name) else {
+                let index = indexes.get(&name).ok_or_else(|| missing(&name))?;
+                let message = format!("Cannot open non faulty index named: {}", index.name());
+                return Err(ProtocolError::invalid_operation(message));
+            };
+            let opened = indexes.open(&faulty.kind.name(), faulty.kind);
+            opened.map_err(|error| index_error(&error))?;
+            match indexes.faulty_named(&name) {
+                Some(still) => Err(index_error(&still.error)),
+                None => Ok(Answer::empty(StatusCode::NO_CONTENT)),
+            }
+        })
+        .await
+    })
+}
+
+/// `POST /admin/indexes/optimize`. An index has no segments that could be merged: its terms are kept
+/// merged by every batch. So the operation ends at once, and says so.
+pub(crate) fn optimize(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let index = named(call, query.single_non_empty("name")?)?;
+    let (database, now) = (call.database()?, call.state.platform.clock.now());
+    let id = database.operations().next_id();
+    let description = format!("Optimizing index: {}", index.name());
+    let operation = database
+        .operations()
+        .begin(id, description, "LuceneOptimizeIndex", now)
+        .map_err(|_| too_many_operations())?;
+    let message = format!("Index {} has no segments to merge.", index.name());
+    let status = OperationStatus::IndexOptimized { index: index.name().to_owned(), message };
+    Arc::clone(&operation).finish(status, now);
+    Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
+}

@@ -1,0 +1,115 @@
+//! Trying a definition on some documents, without an index.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use indexing::{MapError, Trial, try_definition};
+use model::DocumentId;
+use serde_json::{Value, json};
+use wire::{ErrorKind, IndexDefinition, ProtocolError};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    handlers::index_changes::{definition_in, typed},
+    index_choice::index_error,
+    json_text::JsonObject,
+    router::Answering,
+    stored_record::read_object,
+};
+
+/// Documents that can be named at once.
+const IDS_MAX: usize = 1_000;
+
+/// `POST /indexes/try`: what the maps and the reduce of a definition give for a few documents.
+pub(crate) fn try_out(call: Call) -> Answering {
+    Box::pin(async move {
+        let mut body = read_object(&call.body)?;
+        let Some(definition) = body.remove("Definition").filter(|value| !value.is_null()) else {
+            let message = "Request should have a property name 'Definition' which is mandatory.";
+            return Err(ProtocolError::argument(message));
+        };
+        let definition = definition_in(definition)?;
+        if definition.maps.is_empty() {
+            return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
+        }
+        let ids = ids_of(body.get("Ids"))?;
+        let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+        blocking(move || {
+            let documents = database.read();
+            let trial = try_definition(&definition, state.scripts(), &documents, &ids);
+            trial.map(|trial| answer(&trial)).map_err(|error| match error {
+                MapError::Index(error) => index_error(&error),
+                MapError::Document { message } => ProtocolError::invalid_operation(message),
+            })
+        })
+        .await
+    })
+}
+
+fn ids_of(given: Option<&Value>) -> Result<Vec<DocumentId>, ProtocolError> {
+    let listed = match given {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(listed)) if listed.len() <= IDS_MAX => listed,
+        Some(Value::Array(_)) => {
+            let message = format!("A definition is tried on at most {IDS_MAX} documents");
+            return Err(ProtocolError::argument(message));
+        }
+        Some(_) => {
+            let message = "'Ids' is not an array of ids";
+            return Err(ProtocolError::new(ErrorKind::InvalidData, message));
+        }
+    };
+    let read = |id: &Value| {
+        let id = id.as_str().unwrap_or_default();
+        DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+    };
+    listed.iter().map(read).collect()
+}
+
+/// Results are texts that hold JSON.
+fn answer(trial: &Trial) -> Answer {
+    let mut out = Vec::new();
+    let mut shape = JsonObject::begin(&mut out);
+    write_texts(shape.name("MapResults"), &trial.mapped);
+    if let Some(reduced) = &trial.reduced {
+        write_texts(shape.name("ReduceResults"), reduced);
+    }
+    shape.end();
+    Answer::json(out)
+}
+
+fn write_texts(out: &mut Vec<u8>, texts: &[Vec<u8>]) {
+    out.push(b'[');
+    for (number, text) in texts.iter().enumerate() {
+        if 0 < number {
+            out.push(b',');
+        }
+        blittable::write_json_string(&String::from_utf8_lossy(text), out);
+    }
+    out.push(b']');
+}
+
+/// `POST /studio/index-type`: what kind of index a definition is of.
+pub(crate) fn kind(call: &Call) -> Result<Answer, ProtocolError> {
+    let definition = typed(definition_in(Value::Object(read_object(&call.body)?))?);
+    let shape =
+        json!({"IndexType": definition.index_type, "IndexSourceType": definition.source_type});
+    Ok(Answer::shape(StatusCode::OK, &shape))
+}
+
+/// `POST /studio/index-fields`: the fields that a map gives.
+pub(crate) fn fields(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = read_object(&call.body)?;
+    let Some(map) = body.get("Map").and_then(Value::as_str) else {
+        let message = "Request should have a property name 'Map' which is mandatory.";
+        return Err(ProtocolError::argument(message));
+    };
+    let sources = body.get("AdditionalSources").cloned().unwrap_or(Value::Null);
+    let definition: IndexDefinition =
+        definition_in(json!({"Name": "fields", "Maps": [map], "AdditionalSources": sources}))?;
+    let fields = indexing::fields_of(&definition, call.state.scripts());
+    let fields = fields.map_err(|error| index_error(&error))?;
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": fields})))
+}

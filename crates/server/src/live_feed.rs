@@ -1,0 +1,98 @@
+//! What is new in a database, told over a WebSocket every few seconds: first everything, then the news,
+//! and a heartbeat in between so that either side notices when the other has gone.
+
+use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use database::{Database, DatabaseLease};
+use serde_json::Value;
+use tokio::time::Instant;
+use wire::ProtocolError;
+
+use crate::{
+    call::Call,
+    server_state::ServerState,
+    web_socket::{Gone, Session, Socket, Wake},
+};
+
+/// How often a reader is told what is new.
+const NEWS_INTERVAL: Duration = Duration::from_secs(3);
+/// How long a reader hears nothing at most.
+const SILENCE_MAX: Duration = Duration::from_secs(4);
+/// How often a reader is looked after.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// What a reader is sent when there is nothing new.
+const HEARTBEAT: &str = "\r\n";
+
+/// What a feed tells.
+pub(crate) trait News: Send + 'static {
+    /// What is new since the last call; everything at the first one. `None` when there is nothing.
+    fn take(&mut self, database: &Database) -> Option<Value>;
+
+    /// What is sent at the beginning when there is nothing.
+    fn nothing(&self) -> Value;
+}
+
+/// One reader. It does not keep the database from being closed; when that happens, it ends.
+pub(crate) struct LiveFeed<N> {
+    state: Arc<ServerState>,
+    name: String,
+    opened: Duration,
+    news: N,
+}
+
+impl<N: News> LiveFeed<N> {
+    /// A session that tells the news of the database of a request.
+    pub(crate) fn begin(call: &Call, news: N) -> Result<Session, ProtocolError> {
+        let database = call.database()?;
+        let feed = LiveFeed {
+            state: Arc::clone(&call.state),
+            name: database.record().name.as_str().to_owned(),
+            opened: database.opened_after(),
+            news,
+        };
+        Ok(Box::new(move |socket| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(feed.run(socket))
+        }))
+    }
+
+    async fn run(mut self, mut socket: Socket) {
+        // However it ended, nobody is left to be told.
+        drop(self.serve(&mut socket).await);
+        socket.close().await;
+    }
+
+    async fn serve(&mut self, socket: &mut Socket) -> Result<(), Gone> {
+        let everything = self.take()?.unwrap_or_else(|| self.news.nothing());
+        socket.send(everything.to_string()).await?;
+        let (mut asked, mut sent) = (Instant::now(), Instant::now());
+        loop {
+            let next_look = Instant::now() + LOOK_INTERVAL;
+            // What the client says is of no interest, only whether it is there.
+            while socket.wait_until(next_look).await? != Wake::Time {}
+            if asked.elapsed() >= NEWS_INTERVAL {
+                asked = Instant::now();
+                if let Some(news) = self.take()? {
+                    socket.send(news.to_string()).await?;
+                    sent = asked;
+                    continue;
+                }
+            }
+            self.database()?;
+            if sent.elapsed() >= SILENCE_MAX {
+                socket.send(HEARTBEAT.to_owned()).await?;
+                sent = Instant::now();
+            }
+        }
+    }
+
+    /// The database, for as long as it is the one that the reader began with.
+    fn database(&self) -> Result<DatabaseLease, Gone> {
+        let open = self.state.registry.if_open(&self.name);
+        open.filter(|database| database.opened_after() == self.opened).ok_or(Gone)
+    }
+
+    fn take(&mut self) -> Result<Option<Value>, Gone> {
+        let database = self.database()?;
+        Ok(self.news.take(&database))
+    }
+}
