@@ -23,6 +23,7 @@
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
+//! | `update_clause` | `update { … }`: a patch of each document that is chosen |
 //! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
 //! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
@@ -86,6 +87,7 @@ mod stored_projection;
 mod suggestion_query;
 mod term_statistics;
 mod term_text;
+mod update_clause;
 
 pub use collection_execution::execute;
 pub use error::{Family, QueryError};
@@ -95,7 +97,9 @@ pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
-pub use plan::{Plan, RowOrder, ShownRows, SourceDocuments, page_window, parse, plan};
+pub use plan::{
+    Plan, RowOrder, ShownRows, SourceDocuments, page_window, parse, parse_update, plan,
+};
 pub use planned_include::{PlannedInclude, wants_timings};
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
@@ -111,3 +115,4 @@ pub use stored_projection::ProjectionBehavior;
 pub use suggestion_query::{SuggestedTerms, SuggestionResult, suggestions_of_index};
 pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};
 pub use term_text::term_text;
+pub use update_clause::take_update;

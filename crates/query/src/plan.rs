@@ -3,8 +3,8 @@
 use blittable::Object;
 use model::CollectionName;
 use rql::{
-    Declaration, DeclarationKind, Expression, OrderByItem, Ordering, ParseErrorKind, PathStep,
-    Query, Select, SelectItem, Selection, SourceKind,
+    Declaration, DeclarationKind, Expression, OrderByItem, Ordering, ParseError, ParseErrorKind,
+    PathStep, Query, Select, SelectItem, Selection, SourceKind,
 };
 
 use crate::asked_notes::AskedNotes;
@@ -105,11 +105,24 @@ pub enum RowOrder {
 /// [`QueryError::InvalidOperation`] for a blank text, [`QueryError::Parse`] and
 /// [`QueryError::Invalid`] for one that is no query.
 pub fn parse(text: &str) -> Result<Query, QueryError> {
+    parse_by(text, rql::parse)
+}
+
+/// Parses the text of a query that changes documents, which ends with an `update` clause.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_update(text: &str) -> Result<Query, QueryError> {
+    parse_by(text, rql::parse_update)
+}
+
+fn parse_by(text: &str, parse: fn(&str) -> Result<Query, ParseError>) -> Result<Query, QueryError> {
     if text.trim().is_empty() {
         let message = "Index query does not contain 'Query' field.".to_owned();
         return Err(QueryError::InvalidOperation { message });
     }
-    rql::parse(text).map_err(|error| {
+    parse(text).map_err(|error| {
         let query = text.to_owned();
         match error.kind {
             ParseErrorKind::Syntax => QueryError::Parse { error, query },

@@ -30,6 +30,7 @@ pub(crate) mod multi_get;
 pub(crate) mod notifications;
 pub(crate) mod operations;
 pub(crate) mod patch;
+pub(crate) mod patch_by_query;
 pub(crate) mod queries;
 pub(crate) mod query_debug;
 pub(crate) mod query_pages;

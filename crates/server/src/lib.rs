@@ -12,7 +12,9 @@
 mod answer;
 mod blocking;
 mod body_share;
+mod bulk_operation;
 mod call;
+mod chosen_documents;
 mod client_configuration;
 mod connection_watch;
 mod content_coding;

@@ -149,7 +149,7 @@ fn lookup(routes: &HashMap<String, Vec<Route>>, method: &str, path: &str) -> Opt
 pub(crate) fn route_not_found(method: &str, target: &str) -> ProtocolError {
     let path = target.split('?').next().unwrap_or(target);
     if let Some((_, rest)) = split_database(path)
-        && let Some(part) = missing_part(method, rest)
+        && let Some(part) = missing_part(rest)
     {
         let message = format!("'{method} {part}' is not supported by this server yet");
         return ProtocolError::new(ErrorKind::NotSupported, message);

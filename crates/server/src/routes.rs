@@ -5,8 +5,8 @@ use crate::{
         bulk_docs, bulk_insert, compaction, configuration, custom_code, database_administration,
         databases, debug, delete_by_query, documents, hilo, identities, index_changes, index_debug,
         index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
-        indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch, queries,
-        query_debug, server_info, statistics, storage_report, streams,
+        indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch,
+        patch_by_query, queries, query_debug, server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -86,6 +86,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/queries"                    Read          Ignored  Waiting(queries::query);
     "POST"   "/databases/*/queries"                    Read          Whole    Waiting(queries::query);
     "DELETE" "/databases/*/queries"                    Write         Whole    Waiting(delete_by_query::delete);
+    "PATCH"  "/databases/*/queries"                    Write         Whole    Waiting(patch_by_query::patch);
+    "PATCH"  "/databases/*/queries/test"               Write         Whole    Waiting(patch_by_query::test);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
     "GET"    "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);
     "HEAD"   "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);
@@ -189,19 +191,14 @@ const MISSING_PARTS: &[&str] = &[
     "tasks",
     "timeseries",
 ];
-/// Methods on paths that this server answers for other methods only.
-const MISSING_METHODS: &[(&str, &str)] = &[("PATCH", "queries")];
 
 /// The name of the part of the protocol that a request which no route answers belongs to, if it is
 /// one that clients know. `path` is what follows the name of the database.
-pub(crate) fn missing_part<'p>(method: &str, path: &'p str) -> Option<&'p str> {
+pub(crate) fn missing_part(path: &str) -> Option<&str> {
     let path = path.trim_start_matches('/');
     let part = path.strip_prefix("admin/").unwrap_or(path).split('/').next().unwrap_or("");
     let is_part = MISSING_PARTS.iter().any(|missing| missing.eq_ignore_ascii_case(part));
-    let is_method = MISSING_METHODS
-        .iter()
-        .any(|(missing, of)| missing.eq_ignore_ascii_case(method) && of.eq_ignore_ascii_case(part));
-    (is_part || is_method).then_some(part)
+    is_part.then_some(part)
 }
 
 /// Every route as method, path and the name of the clearance that it needs; for the documentation

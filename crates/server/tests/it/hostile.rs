@@ -151,7 +151,6 @@ fn parts_of_the_protocol_that_are_missing_are_named() {
     let table = [
         ("PUT", "/databases/db/attachments?id=a&name=b", "PUT attachments"),
         ("GET", "/databases/db/subscriptions", "GET subscriptions"),
-        ("PATCH", "/databases/db/queries", "PATCH queries"),
     ];
     for (method, target, named) in table {
         let reply = server.send(method, target, b"");

@@ -22,6 +22,7 @@ mod lifecycle;
 mod lucene_queries;
 mod map_reduce;
 mod operations;
+mod patch_by_query;
 mod patches;
 mod queries;
 mod query_notes;

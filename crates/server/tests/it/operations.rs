@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::test_server::TestServer;
 
 /// Asks for the state of an operation until it has ended.
-fn wait(server: &TestServer, target: &str, started: &Value) -> Value {
+pub(crate) fn wait(server: &TestServer, target: &str, started: &Value) -> Value {
     let id = started["OperationId"].as_i64().unwrap();
     loop {
         let reply = server.get(&format!("{target}/operations/state?id={id}"));

@@ -1,0 +1,172 @@
+//! The documents that a query chooses, for an operation that changes them.
+//!
+//! Their ids are read from a snapshot, so many at once as may be held, and the snapshot is let go of
+//! before anything is written: changing much does not keep the storage from flushing. What is left is
+//! read from a newer snapshot. Invariant: no document is given twice, and none that was written after the
+//! operation began.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use blittable::{BlittableBuf, Object};
+use database::DatabaseLease;
+use indexing::Index;
+use model::{DocumentId, Etag};
+use query::{IndexSnapshot, PageWindow, Paging, QueryError, QueryScripts, RowOptions};
+use rql::{Query, SourceKind};
+use script::ScriptPool;
+use wire::ProtocolError;
+
+use crate::handlers::queries::query_error;
+
+/// About how many bytes of ids are held at once.
+const IDS_BYTES_MAX: usize = 32 << 20;
+
+/// What chooses the documents.
+pub(crate) struct Chosen {
+    pub(crate) query: Query,
+    pub(crate) parameters: Option<BlittableBuf>,
+    pub(crate) paging: Paging,
+    /// What says which they are; the documents themselves when there is none.
+    pub(crate) index: Option<Arc<Index>>,
+    /// Written up to here when the operation began.
+    pub(crate) newest: Etag,
+    /// Those that were given.
+    pub(crate) given: EtagSet,
+}
+
+/// Some of the ids.
+pub(crate) struct Ids {
+    pub(crate) ids: Vec<DocumentId>,
+    /// Documents that the whole query chooses.
+    pub(crate) total: u64,
+    /// Whether there are no others.
+    pub(crate) is_all: bool,
+}
+
+impl Chosen {
+    /// What a request chooses.
+    pub(crate) fn of(query: Query, parameters: Option<BlittableBuf>, window: PageWindow) -> Chosen {
+        let start = i64::try_from(window.start).unwrap_or(i64::MAX);
+        let paging = Paging { start, page_size: i64::try_from(window.page_size).ok() };
+        let (newest, given) = (Etag::ZERO, EtagSet::default());
+        Chosen { query, parameters, paging, index: None, newest, given }
+    }
+
+    /// Reads ids from the newest snapshot, up to the limit.
+    pub(crate) fn ids(
+        &mut self,
+        database: &DatabaseLease,
+        seed: u64,
+        pool: &ScriptPool,
+    ) -> Result<Ids, ProtocolError> {
+        let entries = self.index.as_ref().map(|index| (index, index.read()));
+        let tx = database.read();
+        let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
+        let scripts = QueryScripts::of(&self.query, parameters, pool).map_err(query_error)?;
+        let bound = scripts.as_ref().map(|scripts| scripts.bind(&self.query, parameters));
+        let bound = bound.transpose().map_err(query_error)?;
+        let result = match &entries {
+            None => query::execute(&tx, &self.query, parameters, self.paging),
+            Some((index, entries)) => {
+                let snapshot = IndexSnapshot { index, tx: entries, seed, stop: Arc::default() };
+                let rows = RowOptions::default();
+                query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
+            }
+        };
+        let mut result = result.map_err(query_error)?.with_scripts(bound.as_ref());
+        let total = u64::try_from(result.total_results()).unwrap_or(0);
+        let (mut ids, mut bytes) = (Vec::new(), 0);
+        while let Some(row) = result.next_row().map_err(query_error)? {
+            let Some(row) = row.document.stored() else { continue };
+            if self.newest < row.etag() || self.given.contains(row.etag()) {
+                continue;
+            }
+            if IDS_BYTES_MAX <= bytes {
+                return Ok(Ids { ids, total, is_all: false });
+            }
+            bytes += row.id().len() + size_of::<DocumentId>();
+            self.given.insert(row.etag());
+            let id = DocumentId::new(row.id());
+            ids.push(id.map_err(|error| ProtocolError::argument(error.to_string()))?);
+        }
+        Ok(Ids { ids, total, is_all: true })
+    }
+
+    /// Whether the page has all documents, of which there are so many.
+    pub(crate) fn is_whole(&self, total: u64) -> bool {
+        let page_size = self.paging.page_size.map_or(u64::MAX, |size| size.unsigned_abs());
+        self.paging.start <= 0 && total <= page_size
+    }
+
+    /// Leaves what is gone out of a page; the rows behind it have moved up.
+    pub(crate) fn without(&mut self, gone: usize) {
+        let gone = i64::try_from(gone).unwrap_or(i64::MAX);
+        self.paging.page_size = self.paging.page_size.map(|size| size.saturating_sub(gone));
+    }
+}
+
+/// What the list of operations says that is changed.
+pub(crate) fn description(
+    query: &Query,
+    parameters: Option<Object<'_>>,
+) -> Result<String, ProtocolError> {
+    if let SourceKind::Index(name) = &query.source.kind {
+        return Ok(name.to_string());
+    }
+    match query::plan(query, parameters, Paging::default()) {
+        Ok(plan) => Ok(plan.index_name),
+        Err(QueryError::NeedsIndex { .. }) => {
+            query::needed_index(query, parameters).map_err(query_error)?;
+            Ok(match &query.source.kind {
+                SourceKind::Collection(name) => format!("dynamic/{name}"),
+                _ => "dynamic/AllDocs".to_owned(),
+            })
+        }
+        Err(error) => Err(query_error(error)),
+    }
+}
+
+/// Etags, in a bit each where they are dense.
+#[derive(Default)]
+pub(crate) struct EtagSet {
+    blocks: BTreeMap<u64, Box<[u64; BLOCK_WORDS]>>,
+}
+
+const BLOCK_WORDS: usize = 64;
+const WORD_BITS: u64 = 64;
+
+impl EtagSet {
+    fn place(etag: Etag) -> (u64, usize, u64) {
+        let word = etag.0 / WORD_BITS;
+        let (block, index) = (word / BLOCK_WORDS as u64, word % BLOCK_WORDS as u64);
+        (block, index as usize, 1 << (etag.0 % WORD_BITS))
+    }
+
+    fn insert(&mut self, etag: Etag) {
+        let (block, index, bit) = EtagSet::place(etag);
+        self.blocks.entry(block).or_insert_with(|| Box::new([0; BLOCK_WORDS]))[index] |= bit;
+    }
+
+    fn contains(&self, etag: Etag) -> bool {
+        let (block, index, bit) = EtagSet::place(etag);
+        self.blocks.get(&block).is_some_and(|words| words[index] & bit != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_etags_holds_what_was_put_into_it() {
+        let mut set = EtagSet::default();
+        let etags = [0, 1, 63, 64, 4095, 4096, 4097, u64::MAX];
+        for (count, etag) in etags.iter().enumerate() {
+            assert!(!set.contains(Etag(*etag)));
+            set.insert(Etag(*etag));
+            let held = etags.iter().filter(|etag| set.contains(Etag(**etag))).count();
+            assert_eq!(held, count + 1);
+        }
+        assert!(!set.contains(Etag(2)) && !set.contains(Etag(4098)));
+    }
+}

@@ -1,0 +1,61 @@
+//! `PATCH /queries`: changes the documents that a query chooses by its `update` clause.
+
+use std::sync::Arc;
+
+use commands::{PatchCommand, PatchRequest};
+use wire::{ProtocolError, QueryRequest};
+
+use crate::{
+    bulk_operation::{self, Options, Work},
+    call::Call,
+    handlers::{patch::submit_patch, queries::query_error},
+    patch_answer::{Shown, patch_answer},
+    patch_commands::patched_id,
+    router::Answering,
+};
+
+/// `PATCH /queries`.
+pub(crate) fn patch(call: Call) -> Answering {
+    Box::pin(async move {
+        let options = Options::of(&call)?;
+        let Update { query, request, script } = read(&call)?;
+        bulk_operation::begin(&call, options, query, request, Work::Patch(script))
+    })
+}
+
+/// `PATCH /queries/test`: what the `update` clause would make of one document, chosen or not.
+pub(crate) fn test(call: Call) -> Answering {
+    Box::pin(async move {
+        let id = patched_id(call.query().single_non_empty("id")?)?;
+        let Update { script, .. } = read(&call)?;
+        let patch = PatchCommand {
+            is_test: true,
+            wants_notes: true,
+            wants_document: true,
+            ..PatchCommand::new(id, script)
+        };
+        patch_answer(&submit_patch(&call, patch).await?, Shown::TriedQuery)
+    })
+}
+
+/// A query that changes documents.
+struct Update {
+    /// What chooses them.
+    query: rql::Query,
+    request: QueryRequest,
+    /// What is done with each.
+    script: Arc<PatchRequest>,
+}
+
+fn read(call: &Call) -> Result<Update, ProtocolError> {
+    let ignores_steps_max = call.query().bool("ignoreMaxStepsForScript")?.unwrap_or(false);
+    let request =
+        call.state.with_builder(|builder| wire::read_update_query(&call.body, builder))?;
+    let mut query = query::parse_update(&request.text).map_err(query_error)?;
+    let parameters = request.parameters.as_ref().map(|values| values.as_view().root());
+    let text =
+        query::take_update(&mut query, parameters, call.state.scripts()).map_err(query_error)?;
+    let values = request.parameters.clone();
+    let script = Arc::new(PatchRequest { text, values, ignores_steps_max });
+    Ok(Update { query, request, script })
+}
