@@ -12,7 +12,7 @@ use std::{
 use commands::{CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
-use model::{DatabaseId, NodeTag};
+use model::{DatabaseId, NodeTag, RevisionsConfiguration};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
@@ -100,6 +100,7 @@ impl Database {
         let identity = identity_of(platform, &environment)?;
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
+        queue.set_revisions(recorded_revisions(&record)?);
         flusher.add(&environment);
         let indexes = IndexSet::new(IndexSetContext {
             platform: platform.clone(),
@@ -230,6 +231,9 @@ impl Database {
         if let Ok(recorded) = recorded_indexes(&record) {
             self.indexes.follow_record(&recorded);
         }
+        if let Ok(revisions) = recorded_revisions(&record) {
+            self.queue.set_revisions(revisions);
+        }
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
@@ -272,6 +276,11 @@ fn index_options(documents: &EnvironmentOptions) -> EnvironmentOptions {
 fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadError> {
     RecordedIndexes::of_record(&record.body)
         .map_err(|error| LoadError::Settings { message: error.to_string() })
+}
+
+fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfiguration>, LoadError> {
+    let read = wire::revisions_of_record(&record.body);
+    read.map(Arc::new).map_err(|error| LoadError::Settings { message: error.message })
 }
 
 fn identity_of(

@@ -77,8 +77,8 @@ pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, S
 pub use revisions::{
     RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
     revised_ids, revision_at, revision_by_change_vector, revision_count, revision_log,
-    revision_log_of_collection, revisions_newest_first, revisions_of_collection_count,
-    revisions_total,
+    revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
+    revisions_of_collection_count, revisions_total,
 };
 pub use row::{DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};

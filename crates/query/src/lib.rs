@@ -20,6 +20,7 @@
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
+//! | `revision_includes` | `include` of older versions |
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
@@ -72,6 +73,7 @@ mod projected_distance;
 mod projection;
 mod result;
 mod result_kind;
+mod revision_includes;
 mod row_counts;
 mod row_document;
 mod row_notes;
@@ -104,6 +106,7 @@ pub use planned_include::{PlannedInclude, wants_timings};
 pub use projection::{ProjectedField, Projection};
 pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
 pub use result_kind::{ResultKind, result_kind};
+pub use revision_includes::{IncludedRevisions, RevisionIncludes};
 pub use row_document::RowDocument;
 pub use row_notes::{FieldFragments, Notes};
 pub use row_script::{BoundScripts, QueryScripts};

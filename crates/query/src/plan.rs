@@ -16,6 +16,7 @@ use crate::parameters::{Asked, place_of};
 use crate::planned_include::PlannedInclude;
 use crate::projection::Projection;
 use crate::result_kind::{ResultKind, result_kind};
+use crate::revision_includes::RevisionIncludes;
 use crate::row_script::{PlannedLoad, is_script};
 use crate::script_fields::ScriptFields;
 
@@ -51,6 +52,8 @@ pub struct ShownRows {
     pub is_distinct: bool,
     /// The documents to give along.
     pub includes: Vec<PlannedInclude>,
+    /// The older versions to give along.
+    pub revisions: RevisionIncludes,
     /// The documents to load beside each row.
     pub(crate) loads: Vec<PlannedLoad>,
     /// Whether a script makes the rows.
@@ -66,6 +69,11 @@ pub struct ShownRows {
 }
 
 impl ShownRows {
+    /// Whether something is given along that is not in the rows.
+    pub(crate) fn gives_along(&self) -> bool {
+        !self.includes.is_empty() || !self.revisions.is_empty()
+    }
+
     /// Whether the page is found by going through all rows from the first on.
     pub(crate) fn walks_rows(&self) -> bool {
         self.is_distinct || self.filter_limit.is_some()
@@ -230,6 +238,7 @@ impl<'a> Asked<'a> {
         Ok(ShownRows {
             window: PageWindow::of(self, paging)?,
             includes: self.includes(projection.as_ref())?,
+            revisions: self.revision_includes()?,
             projection,
             is_distinct,
             loads,

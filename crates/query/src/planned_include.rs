@@ -7,6 +7,7 @@ use crate::error::{QueryError, unknown_method};
 use crate::include_path::IncludePath;
 use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
+use crate::revision_includes::is_revisions;
 
 /// Methods of INCLUDE.
 const INCLUDED_METHODS: [&str; 7] =
@@ -39,7 +40,7 @@ impl<'a> Asked<'a> {
     ) -> Result<Vec<PlannedInclude>, QueryError> {
         self.refuse_unknown_includes()?;
         let items = self.query.include.iter();
-        let paths = items.filter(|item| !is_timings(item) && !is_note(item));
+        let paths = items.filter(|item| !is_timings(item) && !is_note(item) && !is_revisions(item));
         paths.map(|item| self.include(item, projection)).collect()
     }
 
@@ -84,12 +85,12 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn include_field(&self, path: &FieldPath) -> Result<String, QueryError> {
+    pub(crate) fn include_field(&self, path: &FieldPath) -> Result<String, QueryError> {
         self.require_known_alias(path)?;
         Ok(path.without_alias(self.alias()).map_or_else(|| path.text(), |path| path.text()))
     }
 
-    fn include_literal(&self, literal: &'a Literal) -> Result<String, QueryError> {
+    pub(crate) fn include_literal(&self, literal: &'a Literal) -> Result<String, QueryError> {
         let text = match self.worth(literal)? {
             Worth::Literal(Literal::String(text)) => text.clone(),
             Worth::Literal(other) => other.to_string(),

@@ -20,6 +20,7 @@ use crate::error::QueryError;
 use crate::filtered_rows::FilteredRows;
 use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
+use crate::revision_includes::IncludedRevisions;
 use crate::row_counts::RowCounts;
 use crate::row_document::{Marked, RowDocument};
 use crate::row_notes::{Notes, NotesOfRow};
@@ -116,6 +117,7 @@ pub struct QueryResult<'t, T> {
     filtered: Option<Filtered>,
     facts: ResultFacts,
     included: Included,
+    revisions: IncludedRevisions<'t>,
     notes: Notes,
     /// Ids that scripts wanted to be given along.
     wanted: Rc<RefCell<Vec<String>>>,
@@ -153,6 +155,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             filtered: None,
             facts,
             included: Included::default(),
+            revisions: IncludedRevisions::default(),
             notes: Notes::default(),
             wanted: Rc::default(),
         };
@@ -377,10 +380,29 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if !self.shown.includes.is_empty() {
             self.included.add(&row.document, &self.shown)?;
         }
+        if !self.shown.revisions.is_empty() {
+            let document = &row.document;
+            self.revisions.add(
+                self.documents,
+                &self.shown.revisions,
+                document.stored().map(|document| document.lower_id()),
+                document.root(),
+            )?;
+        }
         if !self.shown.notes.is_empty() {
             self.notes.add(&self.shown.notes, self.source.notes(&row)?)?;
         }
         Ok(Some(row))
+    }
+
+    /// Whether older versions are to be given along.
+    pub fn wants_revisions(&self) -> bool {
+        !self.shown.revisions.is_empty()
+    }
+
+    /// The older versions to give along with the rows that [`QueryResult::next_row`] has given.
+    pub fn revisions(&self) -> &IncludedRevisions<'t> {
+        &self.revisions
     }
 
     /// What is told of the rows that [`QueryResult::next_row`] has given, beside them.

@@ -34,6 +34,8 @@ pub(crate) mod patch_by_query;
 pub(crate) mod queries;
 pub(crate) mod query_debug;
 pub(crate) mod query_pages;
+pub(crate) mod revision_changes;
+pub(crate) mod revisions;
 pub(crate) mod server_info;
 pub(crate) mod statistics;
 pub(crate) mod storage_report;

@@ -43,6 +43,7 @@ mod query_notes;
 mod query_timings;
 mod request_body;
 mod resource_log;
+mod revision_includes;
 mod router;
 mod routes;
 mod running_queries;

@@ -6,7 +6,8 @@ use crate::{
         databases, debug, delete_by_query, documents, hilo, identities, index_changes, index_debug,
         index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
         indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch,
-        patch_by_query, queries, query_debug, server_info, statistics, storage_report, streams,
+        patch_by_query, queries, query_debug, revision_changes, revisions, server_info, statistics,
+        storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole},
@@ -140,6 +141,19 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/sorters"                                ValidUser     Ignored  Inline(custom_code::sorters);
     "PUT"    "/admin/sorters"                          Operator      Whole    Inline(custom_code::put_sorters);
     "DELETE" "/admin/sorters"                          Operator      Ignored  Inline(custom_code::delete);
+    "GET"    "/databases/*/revisions"                  Read          Ignored  Inline(revisions::list);
+    "GET"    "/databases/*/revisions/count"            Read          Ignored  Inline(revisions::count);
+    "GET"    "/databases/*/revisions/size"             Read          Ignored  Inline(revisions::size);
+    "GET"    "/databases/*/revisions/bin"              Read          Ignored  Inline(revisions::bin);
+    "GET"    "/databases/*/revisions/resolved"         Read          Ignored  Inline(revisions::resolved);
+    "GET"    "/databases/*/debug/documents/get-revisions" Read       Ignored  Inline(revisions::log);
+    "GET"    "/databases/*/revisions/config"           Read          Ignored  Inline(revision_changes::configuration);
+    "POST"   "/databases/*/admin/revisions/config"     DatabaseAdmin Whole    Waiting(revision_changes::configure);
+    "GET"    "/databases/*/revisions/conflicts/config" Read          Ignored  Inline(revision_changes::of_conflicts);
+    "POST"   "/databases/*/admin/revisions/conflicts/config" DatabaseAdmin Whole Waiting(revision_changes::configure_conflicts);
+    "POST"   "/databases/*/admin/revisions/config/enforce" DatabaseAdmin Whole Inline(revision_changes::enforce);
+    "POST"   "/databases/*/revisions/revert"           Write         Whole    Inline(revision_changes::revert);
+    "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(revision_changes::delete);
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
@@ -183,7 +197,6 @@ const MISSING_PARTS: &[&str] = &[
     "periodic-backup",
     "refresh",
     "replication",
-    "revisions",
     "smuggler",
     "studio",
     "subscriptions",

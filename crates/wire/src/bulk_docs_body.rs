@@ -34,6 +34,8 @@ pub enum BatchCommand {
         change_vector: Option<String>,
         /// The document.
         document: BlittableBuf,
+        /// Whether the version that it replaces becomes a revision.
+        keeps_replaced: bool,
     },
     /// Remove a document.
     Delete {
@@ -63,6 +65,11 @@ pub enum BatchCommand {
         patch: PatchBody,
         /// What is done where there is no such document.
         when_missing: MissingDocument,
+    },
+    /// Make a revision of a document as it is.
+    ForceRevision {
+        /// The document.
+        id: String,
     },
     /// Remove every document whose id begins so.
     DeletePrefix {
@@ -117,6 +124,7 @@ fn to_batch_command(
     Ok(match properties.required_kind()? {
         CommandKind::Put => Some(BatchCommand::Put {
             document: properties.required_document()?,
+            keeps_replaced: properties.keeps_replaced,
             id: properties.id,
             change_vector: properties.change_vector,
         }),
@@ -139,6 +147,13 @@ fn to_batch_command(
             targets: properties.targets,
             when_missing: properties.when_missing,
         }),
+        CommandKind::ForceRevisionCreation => match properties.id {
+            Some(id) if !id.trim().is_empty() => Some(BatchCommand::ForceRevision { id }),
+            Some(_) | None => {
+                let message = "Argument is null or whitespace (Parameter 'id')";
+                return Err(ProtocolError::argument(message));
+            }
+        },
         CommandKind::HeartBeat => None,
     })
 }
@@ -184,6 +199,7 @@ mod tests {
             .iter()
             .map(|command| match command {
                 BatchCommand::Put { id, change_vector, .. } => format!("{id:?} {change_vector:?}"),
+                BatchCommand::ForceRevision { id } => format!("revision of {id}"),
                 BatchCommand::Delete { id, change_vector } => format!("-{id:?} {change_vector:?}"),
                 BatchCommand::DeletePrefix { prefix } => format!("-{prefix}*"),
                 BatchCommand::Patch { id, patch, return_document, .. } => {

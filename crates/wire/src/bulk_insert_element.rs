@@ -33,7 +33,10 @@ pub fn read_bulk_insert_element(
             id: properties.id,
         }),
         CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
-        kind @ (CommandKind::Delete | CommandKind::Patch | CommandKind::PatchEach) => {
+        kind @ (CommandKind::Delete
+        | CommandKind::Patch
+        | CommandKind::PatchEach
+        | CommandKind::ForceRevisionCreation) => {
             let message =
                 format!("Commands of type '{}' are not supported in a bulk insert", kind.name());
             Err(ProtocolError::new(ErrorKind::NotSupported, message))

@@ -22,7 +22,6 @@ const KNOWN_BUT_MISSING: &[&str] = &[
     "AttachmentCOPY",
     "CompareExchangePUT",
     "CompareExchangeDELETE",
-    "ForceRevisionCreation",
     "Counters",
     "TimeSeries",
     "TimeSeriesWithIncrements",
@@ -42,6 +41,7 @@ pub(crate) struct CommandProperties {
     pub(crate) when_missing: MissingDocument,
     pub(crate) return_document: bool,
     pub(crate) targets: Vec<PatchTarget>,
+    pub(crate) keeps_replaced: bool,
 }
 
 /// The supported kinds.
@@ -51,6 +51,7 @@ pub(crate) enum CommandKind {
     Delete,
     Patch,
     PatchEach,
+    ForceRevisionCreation,
     HeartBeat,
 }
 
@@ -62,6 +63,7 @@ impl CommandKind {
             CommandKind::Delete => "DELETE",
             CommandKind::Patch => "PATCH",
             CommandKind::PatchEach => "BatchPATCH",
+            CommandKind::ForceRevisionCreation => "ForceRevisionCreation",
             CommandKind::HeartBeat => "HeartBeat",
         }
     }
@@ -81,6 +83,7 @@ pub(crate) fn read_command(
             "Id" => properties.id = read_optional_string(reader)?,
             "ChangeVector" => properties.change_vector = read_optional_string(reader)?,
             "Document" => properties.document = read_document(reader, builder)?,
+            "ForceRevisionCreationStrategy" => properties.keeps_replaced = read_strategy(reader)?,
             "IdPrefixed" => properties.id_prefixed = read_flag(reader)?,
             "Patch" => properties.patch = read_patch_value(reader, builder)?,
             "PatchIfMissing" => properties.when_missing.patch = read_patch_value(reader, builder)?,
@@ -147,6 +150,7 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
         "DELETE" => Ok(CommandKind::Delete),
         "PATCH" => Ok(CommandKind::Patch),
         "BatchPATCH" => Ok(CommandKind::PatchEach),
+        "ForceRevisionCreation" => Ok(CommandKind::ForceRevisionCreation),
         "HeartBeat" => Ok(CommandKind::HeartBeat),
         known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
             ErrorKind::NotSupported,
@@ -172,6 +176,17 @@ pub(crate) fn read_optional_string(
 fn read_flag(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
     expect(reader, JsonKind::Bool, "True")?;
     reader.read_bool().map_err(stream_error)
+}
+
+/// The only strategy keeps the version that the command replaces.
+fn read_strategy(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
+    match read_optional_string(reader)?.as_deref() {
+        None => Ok(false),
+        Some("Before") => Ok(true),
+        Some(other) => {
+            Err(ProtocolError::invalid_operation(format!("Invalid property name: {other}")))
+        }
+    }
 }
 
 pub(crate) fn read_document(

@@ -200,8 +200,33 @@ pub struct ListedDatabase {
     pub up_time: Option<String>,
     /// How many documents it has, if it is open.
     pub documents_count: u64,
+    /// The sections of its record that are filled.
+    pub configurations: ListedConfigurations,
     /// Why it cannot be opened.
     pub load_error: Option<String>,
+}
+
+/// Which configurations a database has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListedConfigurations {
+    /// That of revisions.
+    pub has_revisions: bool,
+    /// That of expiration.
+    pub has_expiration: bool,
+    /// That of refreshing.
+    pub has_refresh: bool,
+}
+
+impl ListedConfigurations {
+    /// Those in the record of a database.
+    pub fn of_record(record: &Map<String, Value>) -> Self {
+        let has = |name: &str| record.get(name).is_some_and(Value::is_object);
+        Self {
+            has_revisions: has("Revisions"),
+            has_expiration: has("Expiration"),
+            has_refresh: has("Refresh"),
+        }
+    }
 }
 
 impl ListedDatabase {
@@ -212,8 +237,10 @@ impl ListedDatabase {
             "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
             "IsAdmin": true, "IsEncrypted": false, "UpTime": self.up_time, "BackupInfo": null,
             "Alerts": 0, "PerformanceHints": 0, "RejectClients": false, "IndexingErrors": 0,
-            "DocumentsCount": self.documents_count, "HasRevisionsConfiguration": false,
-            "HasExpirationConfiguration": false, "HasRefreshConfiguration": false,
+            "DocumentsCount": self.documents_count,
+            "HasRevisionsConfiguration": self.configurations.has_revisions,
+            "HasExpirationConfiguration": self.configurations.has_expiration,
+            "HasRefreshConfiguration": self.configurations.has_refresh,
             "IndexesCount": 0, "IndexingStatus": "Running",
             "NodesTopology": {
                 "Members": [{"NodeTag": NODE_TAG, "NodeUrl": url, "ResponsibleNode": null}],

@@ -11,6 +11,7 @@
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`] | request bodies |
 //! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
+//! | [`read_revisions_configuration`] | which older versions of documents are kept |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
@@ -30,6 +31,7 @@ mod multi_get_body;
 mod patch_body;
 mod query_body;
 mod query_string;
+mod revisions_configuration;
 mod size_text;
 mod spatial_options;
 
@@ -61,6 +63,10 @@ pub use crate::{
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
+    revisions_configuration::{
+        CONFLICT_REVISIONS_PROPERTY, REVISIONS_PROPERTY, default_conflict_revisions,
+        read_conflict_revisions, read_revisions_configuration, revisions_of_record,
+    },
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
 };

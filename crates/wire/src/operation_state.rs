@@ -18,6 +18,8 @@ pub enum OperationStatus {
         /// What came of it.
         message: String,
     },
+    /// Documents or revisions were brought to where they should be.
+    Revised(RevisedResult),
     /// It failed.
     Faulted(OperationFailure),
     /// Somebody stopped it.
@@ -71,6 +73,30 @@ pub struct CompactionResult {
     pub messages: Vec<String>,
     /// Indexes that should have been compacted, too, and do not exist.
     pub missing_indexes: Vec<String>,
+}
+
+/// What setting documents back, or enforcing the configuration of revisions, came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RevisedResult {
+    /// Which of the two it was.
+    pub kind: RevisedKind,
+    /// Revisions that were looked at.
+    pub scanned_revisions: u64,
+    /// Documents that were looked at.
+    pub scanned_documents: u64,
+    /// What could not be done as asked, by the id of the document.
+    pub warnings: Vec<(String, String)>,
+    /// Documents that were set back, or revisions that were removed.
+    pub changed: u64,
+}
+
+/// What an operation on revisions does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RevisedKind {
+    /// Sets documents back to what they were.
+    Revert,
+    /// Removes the revisions that the configuration does not want.
+    Enforce,
 }
 
 /// How far an operation is.
@@ -143,7 +169,8 @@ impl OperationStatus {
             OperationStatus::InProgress => "InProgress",
             OperationStatus::Completed(_)
             | OperationStatus::Compacted(_)
-            | OperationStatus::IndexOptimized { .. } => "Completed",
+            | OperationStatus::IndexOptimized { .. }
+            | OperationStatus::Revised(_) => "Completed",
             OperationStatus::Faulted(_) => "Faulted",
             OperationStatus::Canceled => "Canceled",
         }
@@ -160,6 +187,7 @@ pub fn operation_state(status: &OperationStatus, progress: Option<&OperationProg
             "$type": "Raven.Client.ServerWide.Operations.IndexOptimizeResult, Raven.Client",
             "IndexName": index, "Message": message
         }),
+        OperationStatus::Revised(result) => revised_result(result),
         OperationStatus::Faulted(failure) => json!({
             "$type": "Raven.Client.Documents.Operations.OperationExceptionResult, Raven.Client",
             "Type": failure.type_name, "Message": failure.message, "Error": failure.error,
@@ -195,6 +223,21 @@ fn bulk_detail(detail: &BulkDetail) -> Value {
             "ChangeVector": change_vector, "Status": status
         }),
     }
+}
+
+fn revised_result(result: &RevisedResult) -> Value {
+    let (name, changed) = match result.kind {
+        RevisedKind::Revert => ("RevertResult", "RevertedDocuments"),
+        RevisedKind::Enforce => ("EnforceConfigurationResult", "RemovedRevisions"),
+    };
+    let warnings = result.warnings.iter().map(|(id, text)| (id.clone(), text.clone().into()));
+    json!({
+        "$type": format!("Raven.Client.Documents.Operations.Revisions.{name}, Raven.Client"),
+        "Message": null, "ScannedRevisions": result.scanned_revisions,
+        "ScannedDocuments": result.scanned_documents,
+        "Warnings": warnings.collect::<serde_json::Map<String, Value>>(),
+        changed: result.changed
+    })
 }
 
 const MIB: u64 = 1 << 20;
@@ -353,6 +396,24 @@ mod tests {
             "{\"$type\":\"Raven.Client.ServerWide.Operations.CompactionProgress, Raven.Client\",\
              \"Message\":\"copying\",\"TreeName\":\"Docs\",\"TreeProgress\":5,\"TreeTotal\":9,\
              \"GlobalProgress\":1,\"GlobalTotal\":4,\"Skipped\":false,\"Processed\":false}"
+        );
+    }
+
+    #[test]
+    fn documents_that_were_set_back_are_counted() {
+        let result = RevisedResult {
+            kind: RevisedKind::Revert,
+            scanned_revisions: 7,
+            scanned_documents: 3,
+            warnings: vec![("r/5".into(), "oldest".into())],
+            changed: 2,
+        };
+        let state = operation_state(&OperationStatus::Revised(result), None);
+        assert_eq!(
+            state["Result"].to_string(),
+            "{\"$type\":\"Raven.Client.Documents.Operations.Revisions.RevertResult, Raven.Client\",\
+             \"Message\":null,\"ScannedRevisions\":7,\"ScannedDocuments\":3,\
+             \"Warnings\":{\"r/5\":\"oldest\"},\"RevertedDocuments\":2}"
         );
     }
 

@@ -13,6 +13,8 @@ pub struct DatabaseStatistics {
     pub documents_count: u64,
     /// Marks of deleted documents.
     pub tombstones_count: u64,
+    /// Revisions of documents; `None` when none are kept and there are none.
+    pub revisions_count: Option<u64>,
     /// The database's change vector; empty before the first write.
     pub change_vector: String,
     /// 22 characters of base64.
@@ -54,7 +56,8 @@ impl DatabaseStatistics {
     pub fn to_essential_json(&self) -> Value {
         json!({
             "CountOfIndexes": self.indexes.len(), "CountOfDocuments": self.documents_count,
-            "CountOfRevisionDocuments": 0, "CountOfTombstones": self.tombstones_count,
+            "CountOfRevisionDocuments": self.revisions_count.unwrap_or(0),
+            "CountOfTombstones": self.tombstones_count,
             "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0, "CountOfAttachments": 0,
             "CountOfCounterEntries": 0, "CountOfTimeSeriesSegments": 0,
             "Indexes": self.summaries()
@@ -71,8 +74,12 @@ impl DatabaseStatistics {
     }
 
     fn append_to(&self, answer: &mut Map<String, Value>) {
+        answer.insert("CountOfIndexes".into(), self.indexes.len().into());
+        answer.insert("CountOfDocuments".into(), self.documents_count.into());
+        if let Some(count) = self.revisions_count {
+            answer.insert("CountOfRevisionDocuments".into(), count.into());
+        }
         let Value::Object(numbers) = json!({
-            "CountOfIndexes": self.indexes.len(), "CountOfDocuments": self.documents_count,
             "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
             "CountOfConflicts": 0, "CountOfAttachments": 0, "CountOfCounterEntries": 0,
             "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": 0,

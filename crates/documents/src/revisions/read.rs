@@ -123,6 +123,19 @@ pub fn revision_log<'t, T: Transaction>(
     log_in(tx, schema::log(), after)
 }
 
+/// All revisions up to an etag, the newest first.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn revision_log_newest_first<'t, T: Transaction>(
+    tx: &'t T,
+    from: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let rows = tx.table(&REVISIONS).fixed_range_back(&schema::log(), from.0)?;
+    Ok(rows.map(|entry| row::read(entry?.1)))
+}
+
 /// The same for the documents of one collection.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use commands::{Batch, BatchOutcome, Command, CommandResult, PatchCommand};
 use database::DatabaseLease;
-use documents::{ExpectedVersion, PutDocument, RequestedId, StoredDocument};
+use documents::{ExpectedVersion, PutDocument, RequestedId, RevisedVersion, StoredDocument};
 use http::{StatusCode, header};
 use indexing::Index;
 use model::{DocumentId, Etag, TimeSpan, date};
@@ -79,6 +79,8 @@ enum Echo {
     PatchedEach {
         commands: usize,
     },
+    /// Part of the next command: it has no answer of its own.
+    Silent,
 }
 
 fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolError> {
@@ -86,10 +88,22 @@ fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolE
     let mut echoes = Vec::with_capacity(commands.len());
     for command in commands {
         match command {
-            BatchCommand::Put { id, change_vector, document } => {
+            BatchCommand::Put { id, change_vector, document, keeps_replaced } => {
+                if keeps_replaced {
+                    let of = DocumentId::new(id.as_deref().unwrap_or("")).map_err(too_long)?;
+                    let version = RevisedVersion::BeforeReplacing;
+                    batch.commands.push(Command::ForceRevision { id: of, version });
+                    echoes.push(Echo::Silent);
+                }
                 let id = RequestedId::parse(id.as_deref()).map_err(too_long)?;
                 let expected = ExpectedVersion::parse(change_vector.as_deref());
                 batch.commands.push(Command::Put(PutDocument { id, expected, body: document }));
+                echoes.push(Echo::Executed { id: None });
+            }
+            BatchCommand::ForceRevision { id } => {
+                let id = DocumentId::new(id).map_err(too_long)?;
+                let version = RevisedVersion::Current;
+                batch.commands.push(Command::ForceRevision { id, version });
                 echoes.push(Echo::Executed { id: None });
             }
             BatchCommand::Delete { id, change_vector } => match id.as_deref() {
@@ -141,11 +155,18 @@ fn too_long(error: model::DocumentIdTooLong) -> ProtocolError {
 fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Result<Vec<u8>, ProtocolError> {
     let mut results = outcome.map_or(&[][..], |outcome| &outcome.results).iter();
     let mut body = b"{\"Results\":[".to_vec();
-    for (index, echo) in echoes.iter().enumerate() {
-        if index > 0 {
+    let mut is_first = true;
+    for echo in echoes {
+        if matches!(echo, Echo::Silent) {
+            results.next();
+            continue;
+        }
+        if !is_first {
             body.push(b',');
         }
+        is_first = false;
         match echo {
+            Echo::Silent => {}
             Echo::Nothing { id } => write_deleted(id.as_deref(), None, &mut body),
             Echo::Executed { id } => write_result(results.next(), id.as_deref(), &mut body),
             Echo::Patched { id, returns_document } => {

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, ProtocolError,
     database_shapes::{
-        ListedDatabase, LockMode, NODE_TAG, ToggleStatus, database_put_result, topology_answer,
+        ListedConfigurations, ListedDatabase, LockMode, NODE_TAG, ToggleStatus,
+        database_put_result, topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
 };
@@ -23,7 +24,7 @@ use crate::{
     handlers::statistics::size_on_disk,
     router::Answering,
     server_state::ServerState,
-    stored_record::{lock_mode, read_object, record_json, texts_of, topology_facts},
+    stored_record::{body_of, lock_mode, read_object, record_json, texts_of, topology_facts},
 };
 
 /// `GET /databases`: all, a page, only names, or one.
@@ -70,6 +71,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         size_bytes: open.as_ref().map_or(0, |database| size_on_disk(database)),
         up_time,
         documents_count: documents_count.unwrap_or(0),
+        configurations: ListedConfigurations::of_record(&body_of(record)),
         load_error: None,
     }
 }

@@ -8,7 +8,7 @@ use database::DatabaseLease;
 use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
 use http::StatusCode;
 use model::{DocumentId, Etag};
-use query::IncludePath;
+use query::{IncludePath, IncludedRevisions, RevisionIncludes};
 use storage::ReadTransaction;
 use wire::{HashEtag, ProtocolError, QueryString, humane_size};
 
@@ -17,15 +17,17 @@ use crate::{
     call::Call,
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
+    handlers::queries::query_error,
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
+    revision_includes,
     router::Answering,
     submitting::submit,
 };
 
 /// Parameters that ask for what this server does not keep.
-const UNSUPPORTED_INCLUDES: [&str; 6] =
-    ["counter", "timeseries", "timeseriestime", "timeseriescount", "revisions", "revisionsBefore"];
+const UNSUPPORTED_INCLUDES: [&str; 4] =
+    ["counter", "timeseries", "timeseriestime", "timeseriescount"];
 
 /// How many documents one load may ask for, and how many it may include.
 const LOADED_IDS_MAX: usize = 1 << 17;
@@ -131,6 +133,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
     let paths: Vec<IncludePath> =
         query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
+    let revisions = revision_includes::of_query(query);
     let tx = call.database()?.read();
     let rows = find_all(&tx, ids)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
@@ -145,11 +148,13 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
     let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
     if load_body(&rows, &included, metadata_only, &mut body, &mut is_short)? {
+        let found = revisions_of(&tx, &rows, &revisions)?;
+        revision_includes::write_behind(&found, &mut body)?;
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
     drop((rows, included));
     let ids = ids.iter().map(ToString::to_string).collect();
-    let load = Load { ids, paths, metadata_only };
+    let load = Load { ids, paths, revisions, metadata_only };
     Ok(stream_load(call.database()?.clone(), tx, load).with_quoted_etag(&etag))
 }
 
@@ -219,6 +224,22 @@ fn included_rows<'t>(
     Ok(included)
 }
 
+/// The older versions that the rows ask for.
+fn revisions_of<'t>(
+    tx: &'t ReadTransaction,
+    rows: &[Option<DocumentRow<'_>>],
+    wanted: &RevisionIncludes,
+) -> Result<IncludedRevisions<'t>, ProtocolError> {
+    let mut found = IncludedRevisions::default();
+    if wanted.is_empty() {
+        return Ok(found);
+    }
+    for row in rows.iter().flatten() {
+        found.add(tx, wanted, Some(row.lower_id()), row.body().root()).map_err(query_error)?;
+    }
+    Ok(found)
+}
+
 /// A single document without includes has its own version; everything else a tag of all versions.
 fn load_etag(
     rows: &[Option<DocumentRow<'_>>],
@@ -279,6 +300,7 @@ fn load_body(
 struct Load {
     ids: Vec<String>,
     paths: Vec<IncludePath>,
+    revisions: RevisionIncludes,
     metadata_only: bool,
 }
 
@@ -291,7 +313,10 @@ fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answ
         let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
         let written = find_all(&tx, &load.ids).and_then(|rows| {
             let included = included_rows(&tx, &rows, &load.paths)?;
-            load_body(&rows, &included, load.metadata_only, &mut out, &mut send)
+            let is_written = load_body(&rows, &included, load.metadata_only, &mut out, &mut send)?;
+            let found = revisions_of(&tx, &rows, &load.revisions)?;
+            revision_includes::write_behind(&found, &mut out)?;
+            Ok(is_written)
         });
         match written {
             Ok(true) => sender.finish(Bytes::from(out)),

@@ -43,6 +43,7 @@ use crate::{
     piece_sender::PieceSender,
     query_notes,
     query_timings::{QueryTimings, milliseconds},
+    revision_includes,
     router::Answering,
     running_queries::{QueryFacts, RunningQuery},
     server_state::ServerState,
@@ -226,7 +227,8 @@ fn answer(
     if shape == Shape::Page {
         result.count_filtered().map_err(query_error)?;
     }
-    if shape != Shape::Page && result.included_paths().is_some() {
+    let gives_along = result.included_paths().is_some() || result.wants_revisions();
+    if shape != Shape::Page && gives_along {
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
     }
@@ -538,6 +540,7 @@ impl Prepared {
         match self.shape {
             Shape::Page => {
                 write_page_tail(result.includes(), result.facts(), out)?;
+                revision_includes::write_behind(result.revisions(), out)?;
                 query_notes::write(result.notes(), out);
                 self.write_additions(state, found, out);
             }

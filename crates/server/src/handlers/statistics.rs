@@ -7,6 +7,7 @@ use model::{CollectionName, Etag};
 use storage::{Environment, ReadTransaction};
 use wire::{
     ProtocolError,
+    database_shapes::ListedConfigurations,
     statistics_shapes::{
         CollectionStatistics, DatabaseStatistics, collections_answer, detailed_collections_answer,
     },
@@ -18,6 +19,7 @@ use crate::{
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
     handlers::indexes::summary_of,
+    stored_record::body_of,
 };
 
 /// Documents of a collection whose sizes are looked at to tell the size of the collection.
@@ -73,12 +75,15 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
     let progress = documents::progress(&tx).map_err(failed)?;
     let newest =
         documents::newest_first(&tx).map_err(failed)?.next().transpose().map_err(failed)?;
+    let revisions = documents::revisions_total(&tx).map_err(failed)?;
+    let has_revisions = ListedConfigurations::of_record(&body_of(&database.record())).has_revisions;
     let id = database.identity().database_id.text();
     let indexes = database.indexes().all();
     let indexes: Result<_, _> = indexes.iter().map(|index| summary_of(&tx, index)).collect();
     Ok(DatabaseStatistics {
         documents_count: progress.documents,
         tombstones_count: progress.tombstones,
+        revisions_count: (revisions != 0 || has_revisions).then_some(revisions),
         change_vector: progress.change_vector.to_string(),
         database_id: String::from_utf8_lossy(&id).into_owned(),
         queued_commands: database.queue().statistics().length as u64,

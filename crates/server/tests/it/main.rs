@@ -28,6 +28,7 @@ mod queries;
 mod query_notes;
 mod recorded;
 mod resources;
+mod revisions;
 mod selected_rows;
 mod spatial;
 mod storage_reports;

@@ -1,0 +1,289 @@
+//! Reading revisions: `/revisions` and what is below it.
+
+use bytes::Bytes;
+use documents::RevisionRow;
+use http::StatusCode;
+use model::{DocumentId, Etag, date};
+use storage::ReadTransaction;
+use wire::{ErrorKind, HashEtag, ProtocolError, QueryString, humane_size};
+
+use crate::{
+    answer::Answer, call::Call, error_mapping::document_error, json_text::JsonObject,
+    piece_sender::PieceSender,
+};
+
+/// Answers of so many bytes are written at once; longer ones while they are sent.
+const INLINE_BYTES_MAX: usize = 4 << 20;
+/// Entries of the log that one answer shows, when it is not said how many.
+const LOG_PAGE_DEFAULT: usize = 1024;
+/// How many versions one request may ask for.
+const VERSIONS_MAX: usize = 1 << 16;
+
+/// `GET /revisions`: of a document, or by version.
+pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
+    let wanted = Wanted::of(&query)?;
+    let tx = call.database()?.read();
+    let found = wanted.find(&tx)?;
+    let Some(etag) = found.etag(&wanted) else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    if call.if_none_match() == Some(etag.as_str()) && !etag.is_empty() {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    let mut body = Vec::new();
+    let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
+    if found.write(metadata_only, &mut body, &mut is_short)? {
+        return Ok(Answer::json(body).with_quoted_etag(&etag));
+    }
+    drop(found);
+    let (answer, pieces) = Answer::stream();
+    let sender = PieceSender::new(pieces, call.database()?.clone());
+    tokio::task::spawn_blocking(move || {
+        let mut out = Vec::new();
+        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
+        let written =
+            wanted.find(&tx).and_then(|found| found.write(metadata_only, &mut out, &mut send));
+        match written {
+            Ok(true) => sender.finish(Bytes::from(out)),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "revisions could not be written to their end"),
+        }
+    });
+    Ok(answer.with_quoted_etag(&etag))
+}
+
+/// What a request for revisions asks for.
+enum Wanted {
+    Versions(Vec<String>),
+    Before { id: DocumentId, ticks: i64 },
+    Page { id: DocumentId, start: usize, take: usize },
+}
+
+/// What there is of it.
+struct Found<'t> {
+    rows: Vec<Option<RevisionRow<'t>>>,
+    /// Revisions of the document; `None` when versions were asked for.
+    total: Option<u64>,
+}
+
+impl Wanted {
+    fn of(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
+        if query.has("changeVector") {
+            let versions: Vec<_> = query.all("changeVector").map(str::to_owned).collect();
+            if VERSIONS_MAX < versions.len() {
+                let message = format!("At most {VERSIONS_MAX} revisions may be asked for at once");
+                return Err(ProtocolError::argument(message));
+            }
+            return Ok(Wanted::Versions(versions));
+        }
+        let id = document_id(query.single_non_empty("id")?)?;
+        if let Some(text) = query.get("before").filter(|text| !text.is_empty()) {
+            let Some(date) = date::parse(text) else {
+                let message =
+                    format!("Could not parse query string 'before' as date, val '{text}'");
+                return Err(ProtocolError::argument(message));
+            };
+            return Ok(Wanted::Before { id, ticks: date.utc_ticks() });
+        }
+        let (start, take) = page_of(query)?;
+        Ok(Wanted::Page { id, start, take })
+    }
+
+    fn find<'t>(&self, tx: &'t ReadTransaction) -> Result<Found<'t>, ProtocolError> {
+        let found = match self {
+            Wanted::Versions(versions) => {
+                let rows: Result<Vec<_>, _> = versions
+                    .iter()
+                    .map(|version| documents::revision_by_change_vector(tx, version))
+                    .collect();
+                rows.map(|rows| Found { rows, total: None })
+            }
+            Wanted::Before { id, ticks } => documents::revision_at(tx, id, *ticks).map(|row| {
+                let rows: Vec<_> = row.into_iter().map(Some).collect();
+                Found { total: Some(rows.len() as u64), rows }
+            }),
+            Wanted::Page { id, start, take } => {
+                documents::revisions_newest_first(tx, id).and_then(|rows| {
+                    let rows = rows.skip(*start).take(*take).map(|row| row.map(Some));
+                    let rows = rows.collect::<Result<_, _>>()?;
+                    Ok(Found { rows, total: Some(documents::revision_count(tx, id)?) })
+                })
+            }
+        };
+        found.map_err(|error| document_error(&error))
+    }
+}
+
+impl Found<'_> {
+    /// The entity tag; `None` when the one version that was asked for is not there.
+    fn etag(&self, wanted: &Wanted) -> Option<String> {
+        match (wanted, self.rows.as_slice()) {
+            (Wanted::Versions(_), [one]) => one.as_ref().map(|row| row.change_vector().to_owned()),
+            (Wanted::Versions(_), rows) => {
+                let mut etag = HashEtag::new();
+                rows.iter().for_each(|row| etag.add(row.as_ref().map(RevisionRow::change_vector)));
+                Some(etag.finish())
+            }
+            (Wanted::Before { .. } | Wanted::Page { .. }, rows) => {
+                let first = rows.first().and_then(Option::as_ref);
+                Some(first.map_or("", |row| row.change_vector()).to_owned())
+            }
+        }
+    }
+
+    /// Writes the whole answer; `false` when `sink` said that it must not go on.
+    fn write(
+        &self,
+        metadata_only: bool,
+        out: &mut Vec<u8>,
+        sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<bool, ProtocolError> {
+        out.extend_from_slice(b"{\"Results\":[");
+        for (index, row) in self.rows.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            match row {
+                Some(row) => write_revision(row, metadata_only, out)?,
+                None => out.extend_from_slice(b"null"),
+            }
+            if !sink(out) {
+                return Ok(false);
+            }
+        }
+        out.push(b']');
+        if let Some(total) = self.total {
+            out.extend_from_slice(format!(",\"TotalResults\":{total}").as_bytes());
+        }
+        out.push(b'}');
+        Ok(true)
+    }
+}
+
+/// Appends a revision as the protocol shows it.
+pub(crate) fn write_revision(
+    row: &RevisionRow<'_>,
+    metadata_only: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let written = match metadata_only {
+        true => documents::write_revision_metadata_json(row, out),
+        false => documents::write_revision_json(row, out),
+    };
+    written.map_err(|error| document_error(&error))
+}
+
+/// `GET /revisions/count`.
+pub(crate) fn count(call: &Call) -> Result<Answer, ProtocolError> {
+    let id = document_id(call.query().single_non_empty("id")?)?;
+    let count = documents::revision_count(&call.database()?.read(), &id)
+        .map_err(|error| document_error(&error))?;
+    Ok(Answer::json(format!("{{\"RevisionsCount\":{count}}}").into_bytes()))
+}
+
+/// `GET /revisions/size`.
+pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let change_vector = query.single_non_empty("changeVector")?;
+    let tx = call.database()?.read();
+    let found = documents::revision_by_change_vector(&tx, change_vector);
+    let Some(row) = found.map_err(|error| document_error(&error))? else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    let bytes = row.size_bytes() as u64;
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    object.number("ActualSize", bytes);
+    object.text("HumaneActualSize", &humane_size(bytes));
+    object.number("AllocatedSize", bytes);
+    object.text("HumaneAllocatedSize", &humane_size(bytes));
+    object.flag("IsCompressed", false);
+    object.text("ChangeVector", row.change_vector());
+    object.end();
+    Ok(Answer::json(body))
+}
+
+/// `GET /revisions/bin`: the deleted documents, the last deletion first.
+pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (start, take) = page_of(&query)?;
+    let from = query.long("etag")?.map_or(u64::MAX, |etag| u64::try_from(etag).unwrap_or(0));
+    let tx = call.database()?.read();
+    let failed = |error: documents::DocumentError| document_error(&error);
+    let newest = documents::deleted_documents(&tx, Etag(u64::MAX)).map_err(failed)?.next();
+    let etag = match newest.transpose().map_err(failed)? {
+        Some(newest) => {
+            let total = documents::revisions_total(&tx).map_err(failed)?;
+            format!("{}/{total}", newest.change_vector())
+        }
+        None => String::new(),
+    };
+    if call.if_none_match() == Some(etag.as_str()) && !etag.is_empty() {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    // A revision of a deletion is a few hundred bytes.
+    const SHOWN_MAX: usize = 1 << 16;
+    let rows = documents::deleted_documents(&tx, Etag(from)).map_err(failed)?;
+    let mut body = b"{\"Results\":[".to_vec();
+    for (index, row) in rows.skip(start).take(take.min(SHOWN_MAX)).enumerate() {
+        if index > 0 {
+            body.push(b',');
+        }
+        write_revision(&row.map_err(failed)?, false, &mut body)?;
+    }
+    body.extend_from_slice(b"]}");
+    Ok(Answer::json(body).with_quoted_etag(&etag))
+}
+
+/// `GET /revisions/resolved`: there are no other nodes, so there are no conflicts to resolve.
+pub(crate) fn resolved(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    query.int("take")?;
+    if let Some(since) = query.get("since").filter(|since| !since.is_empty())
+        && date::parse(since).is_none()
+    {
+        let message = format!("The string '{since}' was not recognized as a valid DateTime.");
+        return Err(ProtocolError::new(ErrorKind::Format, message));
+    }
+    Ok(Answer::json(b"{\"Results\":[]}".to_vec()))
+}
+
+/// `GET /debug/documents/get-revisions`: the log of revisions from an etag on.
+pub(crate) fn log(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (start, _) = page_of(&query)?;
+    let take = query.int("pageSize")?.map(|size| usize::try_from(size).unwrap_or(0));
+    let take = take.unwrap_or(LOG_PAGE_DEFAULT).min(VERSIONS_MAX);
+    let from = u64::try_from(query.long("etag")?.unwrap_or(0)).unwrap_or(0);
+    let tx = call.database()?.read();
+    let failed = |error: documents::DocumentError| document_error(&error);
+    let rows = documents::revision_log(&tx, Etag(from.saturating_sub(1))).map_err(failed)?;
+    let mut body = b"{\"Revisions\":[".to_vec();
+    for (index, row) in rows.skip(start).take(take).enumerate() {
+        let row = row.map_err(failed)?;
+        if index > 0 {
+            body.push(b',');
+        }
+        let mut object = JsonObject::begin(&mut body);
+        object.text("Id", row.id());
+        object.number("Etag", row.etag().0);
+        object.text("LastModified", &date::format(row.last_modified_ticks()));
+        object.text("ChangeVector", row.change_vector());
+        object.end();
+    }
+    body.extend_from_slice(b"]}");
+    Ok(Answer::json(body))
+}
+
+/// How many to skip and how many to show. A negative start or size selects nothing.
+fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ProtocolError> {
+    let (start, size) = (query.start()?, query.page_size()?);
+    let take = if start < 0 { 0 } else { usize::try_from(size).unwrap_or(0) };
+    Ok((usize::try_from(start).unwrap_or(0), take))
+}
+
+fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
+    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+}
