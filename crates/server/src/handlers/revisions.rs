@@ -71,7 +71,7 @@ struct Found<'t> {
 impl Wanted {
     fn of(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
         if query.has("changeVector") {
-            let versions: Vec<_> = query.all("changeVector").map(str::to_owned).collect();
+            let versions: Vec<_> = query.all("changeVector").map(change_vector).collect();
             if VERSIONS_MAX < versions.len() {
                 let message = format!("At most {VERSIONS_MAX} revisions may be asked for at once");
                 return Err(ProtocolError::argument(message));
@@ -186,9 +186,9 @@ pub(crate) fn count(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /revisions/size`.
 pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
-    let change_vector = query.single_non_empty("changeVector")?;
+    let version = change_vector(query.single_non_empty("changeVector")?);
     let tx = call.database()?.read();
-    let found = documents::revision_by_change_vector(&tx, change_vector);
+    let found = documents::revision_by_change_vector(&tx, &version);
     let Some(row) = found.map_err(|error| document_error(&error))? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
@@ -282,6 +282,12 @@ fn page_of(query: &QueryString<'_>) -> Result<(usize, usize), ProtocolError> {
     let (start, size) = (query.start()?, query.page_size()?);
     let take = if start < 0 { 0 } else { usize::try_from(size).unwrap_or(0) };
     Ok((usize::try_from(start).unwrap_or(0), take))
+}
+
+/// A change vector as it was meant: some clients do not escape its `+`, which then arrives as a blank. A
+/// change vector has blanks only behind its commas.
+fn change_vector(text: &str) -> String {
+    text.replace(", ", "\n").replace(' ', "+").replace('\n', ", ")
 }
 
 fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {

@@ -127,6 +127,8 @@ fn revisions_are_found_by_version_and_by_time() {
     assert_eq!(one.header("etag"), Some(format!("\"{first}\"").as_str()));
     assert!(one.json().get("TotalResults").is_none());
     assert_eq!(by(&["A:1-x"]).status, 404);
+    let unescaped = server.get(&format!("/databases/db/revisions?changeVector={first}"));
+    assert_eq!(unescaped.status, 200, "a plus arrives as a blank: {first}");
     let several = by(&[&second, "A:1-x", &first]).json();
     let names = several["Results"].as_array().unwrap().iter().map(|one| one["Name"].clone());
     assert_eq!(names.collect::<Vec<_>>(), [json!("b"), Value::Null, json!("a")]);
