@@ -54,7 +54,7 @@ const INDEX: &str = "Totals";
 const EVENTS: u64 = 1_600_000;
 const DAYS: u64 = 1_000;
 const MAP_OF_DAYS: &str =
-    "from event in docs.Events select new { Day = event.At.Date, event.Amount, Count = 1 }";
+    "from e in docs.Events select new { Day = e.At.Date, e.Amount, Count = 1 }";
 const REDUCE_OF_DAYS: &str = "from result in results group result by result.Day into g \
                               select new { Day = g.Key, Amount = g.Sum(x => x.Amount), \
                               Count = g.Sum(x => x.Count) }";
