@@ -16,6 +16,7 @@ pub(crate) mod hilo;
 pub(crate) mod identities;
 pub(crate) mod index_changes;
 pub(crate) mod index_debug;
+pub(crate) mod index_faults;
 pub(crate) mod index_merging;
 pub(crate) mod index_performance;
 pub(crate) mod index_progress;

@@ -18,7 +18,11 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
-    handlers::{index_performance::shown_batch, index_progress::progress_of},
+    handlers::{
+        index_faults::{Known, all_known, errors_of_faulty, known, statistics_of_faulty},
+        index_performance::shown_batch,
+        index_progress::progress_of,
+    },
     index_choice::index_error,
 };
 
@@ -31,16 +35,6 @@ pub(crate) fn missing(name: &str) -> ProtocolError {
 /// The index that the request names.
 pub(crate) fn named(call: &Call, name: &str) -> Result<Arc<Index>, ProtocolError> {
     call.database()?.indexes().get(name).ok_or_else(|| missing(name))
-}
-
-/// The indexes that the request names, or all of them.
-fn named_or_all(call: &Call) -> Result<Vec<Arc<Index>>, ProtocolError> {
-    let query = call.query();
-    let mut names = query.all("name").filter(|name| !name.is_empty()).peekable();
-    match names.peek() {
-        None => Ok(call.database()?.indexes().all()),
-        Some(_) => names.map(|name| named(call, name)).collect(),
-    }
 }
 
 /// The indexes that the request names, as far as there are such, or all of them.
@@ -65,20 +59,20 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let indexes = call.database()?.indexes();
     let listed = match query.get("name").filter(|name| !name.is_empty()) {
-        Some(name) => match indexes.get(name) {
+        Some(name) => match known(indexes, name) {
             Some(index) => vec![index],
             None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
         },
         None => {
             let start = usize::try_from(query.start()?).unwrap_or(0);
             let count = usize::try_from(query.page_size()?).unwrap_or(0);
-            indexes.all().into_iter().skip(start).take(count).collect()
+            all_known(indexes).into_iter().skip(start).take(count).collect()
         }
     };
     let names_only = query.bool("namesOnly")?.unwrap_or(false);
     let shown = listed.iter().map(|index| match names_only {
         true => json!(index.name()),
-        false => json!(index.shown_definition()),
+        false => json!(index.definition()),
     });
     Ok(results(call, shown.collect()))
 }
@@ -87,14 +81,17 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
     let listed = match call.query().get("name").filter(|name| !name.is_empty()) {
-        Some(name) => match database.indexes().get(name) {
+        Some(name) => match known(database.indexes(), name) {
             Some(index) => vec![index],
             None => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
         },
-        None => database.indexes().all(),
+        None => all_known(database.indexes()),
     };
-    let shown: Result<_, _> =
-        listed.iter().map(|index| Ok(statistics_of(database, index)?.to_json())).collect();
+    let of_one = |index: &Known| match index {
+        Known::Open(index) => Ok(statistics_of(database, index)?.to_json()),
+        Known::Faulty(faulty) => Ok(statistics_of_faulty(faulty).to_json()),
+    };
+    let shown: Result<_, _> = listed.iter().map(of_one).collect();
     Ok(results(call, shown?))
 }
 
@@ -171,7 +168,21 @@ fn status_of(index: &Index) -> &'static str {
 
 /// `GET /indexes/errors`: of all, or of those that are named.
 pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
-    let of_one = |index: Arc<Index>| {
+    let indexes = call.database()?.indexes();
+    let query = call.query();
+    let mut names = query.all("name").filter(|name| !name.is_empty()).peekable();
+    let listed = match names.peek() {
+        None => all_known(indexes),
+        Some(_) => names
+            .map(|name| known(indexes, name).ok_or_else(|| missing(name)))
+            .collect::<Result<_, _>>()?,
+    };
+    let now_ticks = call.state.platform.clock.now().ticks();
+    let of_one = |index: Known| {
+        let index = match index {
+            Known::Open(index) => index,
+            Known::Faulty(faulty) => return Ok(errors_of_faulty(&faulty, now_ticks)),
+        };
         let errors = index.errors().map_err(|error| index_error(&error))?;
         let shown: Vec<_> = errors
             .iter()
@@ -189,7 +200,7 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
             .collect();
         Ok(json!({"Name": index.name(), "Errors": shown}))
     };
-    let shown: Result<_, _> = named_or_all(call)?.into_iter().map(of_one).collect();
+    let shown: Result<_, _> = listed.into_iter().map(of_one).collect();
     Ok(results(call, shown?))
 }
 
@@ -197,7 +208,13 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
     let indexes = call.database()?.indexes();
     let status = if indexes.is_paused() { "Paused" } else { "Running" };
-    let of_one = |index: &Arc<Index>| json!({"Name": index.name(), "Status": status_of(index)});
-    let listed: Vec<_> = indexes.all().iter().map(of_one).collect();
+    let of_one = |index: &Known| {
+        let status = match index {
+            Known::Open(index) => status_of(index),
+            Known::Faulty(_) => "Paused",
+        };
+        json!({"Name": index.name(), "Status": status})
+    };
+    let listed: Vec<_> = all_known(indexes).iter().map(of_one).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Status": status, "Indexes": listed})))
 }

@@ -426,3 +426,32 @@ fn an_index_with_too_many_failed_reduces_says_how_many() {
          attempts, 0 and 5 has failed respectively. Error rate of 50% exceeds allowed 15% error rate"
     );
 }
+
+#[test]
+fn an_index_that_cannot_be_opened_is_seen_among_the_others() {
+    let server = TestServer::with_database();
+    // As a record of another version of the server may be.
+    let record = json!({"DatabaseName": "old", "Indexes": {
+        "Bad": {"Name": "Bad", "Maps": ["from u in docs.Users select new { X = "]},
+        "Good": {"Name": "Good", "Maps": [BY_NAME]}
+    }});
+    let created = server.send("PUT", "/admin/databases", record.to_string().as_bytes());
+    assert_eq!(created.status, 201, "{}", created.text());
+    let get = |path: &str| server.get(&format!("/databases/old/{path}")).json();
+    wait_until(|| get("indexes?namesOnly=true")["Results"] == json!(["Bad", "Good"]));
+    let shown = get("indexes?name=bad")["Results"][0].clone();
+    assert_eq!((&shown["Name"], &shown["State"]), (&json!("Bad"), &json!("Error")));
+    let statistics = get("indexes/stats");
+    let types: Vec<_> = statistics["Results"].as_array().unwrap().iter().collect();
+    assert_eq!(json!([types[0]["Type"], types[1]["Type"]]), json!(["Faulty", "Map"]));
+    assert_eq!(types[0]["IsInvalidIndex"], true);
+    let errors = get("indexes/errors?name=Bad")["Results"][0].clone();
+    let error = errors["Errors"][0]["Error"].as_str().unwrap();
+    assert!(error.contains("Failed to compile index Bad"), "{error}");
+    assert_eq!(get("indexes/errors")["Results"][1], json!({"Name": "Good", "Errors": []}));
+    let status = get("indexes/status");
+    assert_eq!(status["Indexes"][0], json!({"Name": "Bad", "Status": "Paused"}));
+    let opened = server.send("POST", "/databases/old/index/open-faulty-index?name=bad", b"");
+    assert_eq!(opened.status, 500);
+    assert!(opened.json()["Message"].as_str().unwrap().contains("Failed to compile index Bad"));
+}

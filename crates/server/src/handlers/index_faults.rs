@@ -1,0 +1,101 @@
+//! Indexes that could not be opened, as operators see them among the others.
+
+use std::sync::Arc;
+
+use indexing::{FaultyIndex, Index, IndexKind, IndexSet};
+use model::date;
+use serde_json::{Value, json};
+use wire::{
+    IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
+    index_shapes::IndexStatistics,
+};
+
+/// An index that there is.
+pub(crate) enum Known {
+    /// It is open.
+    Open(Arc<Index>),
+    /// It could not be opened.
+    Faulty(Box<FaultyIndex>),
+}
+
+impl Known {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Known::Open(index) => index.name(),
+            Known::Faulty(faulty) => &faulty.name,
+        }
+    }
+
+    /// Its definition as the protocol shows it.
+    pub(crate) fn definition(&self) -> IndexDefinition {
+        match self {
+            Known::Open(index) => index.shown_definition(),
+            Known::Faulty(faulty) => definition_of(faulty),
+        }
+    }
+}
+
+/// The index of that name.
+pub(crate) fn known(indexes: &IndexSet, name: &str) -> Option<Known> {
+    let faulty = || indexes.faulty_named(name).map(|faulty| Known::Faulty(Box::new(faulty)));
+    indexes.get(name).map(Known::Open).or_else(faulty)
+}
+
+/// All indexes, by name.
+pub(crate) fn all_known(indexes: &IndexSet) -> Vec<Known> {
+    let open = indexes.all().into_iter().map(Known::Open);
+    let faulty = indexes.faulty().into_iter().map(|faulty| Known::Faulty(Box::new(faulty)));
+    let mut known: Vec<_> = open.chain(faulty).collect();
+    known.sort_by_cached_key(|index| index.name().to_lowercase());
+    known
+}
+
+fn definition_of(faulty: &FaultyIndex) -> IndexDefinition {
+    let name = faulty.name.clone();
+    let state = Some(IndexState::Error);
+    match &faulty.kind {
+        IndexKind::Static(definition) => IndexDefinition { name, state, ..definition.shown() },
+        IndexKind::Auto(_) => IndexDefinition { name, state, ..IndexDefinition::default() }.shown(),
+    }
+}
+
+/// What is told of an index that could not be opened: that it could not.
+pub(crate) fn statistics_of_faulty(faulty: &FaultyIndex) -> IndexStatistics {
+    let definition = definition_of(faulty);
+    IndexStatistics {
+        name: faulty.name.clone(),
+        map_attempts: 0,
+        map_errors: 0,
+        reduce_attempts: 0,
+        reduce_errors: 0,
+        outputs_max: 0,
+        collections: Vec::new(),
+        last_querying_time: None,
+        last_indexing_time: None,
+        created: date::format(0),
+        state: IndexState::Error,
+        priority: definition.priority.unwrap_or(IndexPriority::Normal),
+        lock_mode: definition.lock_mode.unwrap_or(IndexLockMode::Unlock),
+        index_type: IndexType::Faulty,
+        source_type: definition.source_type.unwrap_or(IndexSourceType::Documents),
+        status: "Paused",
+        is_stale: true,
+        is_invalid: true,
+        entries: 0,
+        errors: 1,
+        disk_bytes: 0,
+        mapped_per_second: 0.0,
+        reduced_per_second: 0.0,
+        last_batch: None,
+    }
+}
+
+/// The errors of an index that could not be opened: why.
+pub(crate) fn errors_of_faulty(faulty: &FaultyIndex, now_ticks: i64) -> Value {
+    let error = json!({
+        "Timestamp": date::format(now_ticks), "Document": null, "Action": "Open",
+        "Error": faulty.error.to_string()
+    });
+    json!({"Name": faulty.name, "Errors": [error]})
+}
