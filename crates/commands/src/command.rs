@@ -1,7 +1,5 @@
 //! Commands, batches of them, and their results.
 
-use std::sync::Arc;
-
 use documents::{
     AttachmentTransfer, ContentNumber, CopiedAttachment, DeleteAttachment, DeletedAttachment,
     DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent,
@@ -94,7 +92,7 @@ pub enum Command {
         /// Which of its chunks, from 0 on.
         index: u32,
         /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`.
-        bytes: Arc<[u8]>,
+        bytes: Vec<u8>,
     },
     /// Give up a content that no attachment is to have after all.
     GiveUpContent(ContentNumber),

@@ -16,6 +16,9 @@ use wire::header_names::JSON_CONTENT_TYPE;
 /// Pieces of a streamed body that may wait for a slow client.
 const STREAM_PIECES_MAX: usize = 4;
 
+/// The header that tells what identifies the content of an attachment.
+pub(crate) const ATTACHMENT_HASH: &str = "attachment-hash";
+
 /// An answer on its way to the client.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -110,6 +113,12 @@ impl Answer {
     /// The same answer with an entity tag in quotes.
     pub(crate) fn with_quoted_etag(self, etag: &str) -> Answer {
         self.with_header("etag", &format!("\"{etag}\""))
+    }
+
+    /// Whether compressing it would be a waste: contents of attachments mostly are compressed already,
+    /// and a part of one is not a part of what it would become.
+    pub(crate) fn is_incompressible(&self) -> bool {
+        self.headers.iter().any(|(name, _)| *name == ATTACHMENT_HASH)
     }
 
     /// The value of a header, if it is text.

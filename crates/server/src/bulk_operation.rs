@@ -130,6 +130,7 @@ impl BulkOperation {
             Ok(()) => OperationStatus::Completed(BulkOperationResult {
                 total: self.processed,
                 documents_processed: 0,
+                attachments_processed: 0,
                 details: std::mem::take(&mut self.details),
             }),
             Err(error) if error.kind == ErrorKind::OperationCanceled => OperationStatus::Canceled,

@@ -21,7 +21,7 @@ pub(crate) struct Call {
     /// The whole body, decoded; empty for routes that ignore or stream it.
     pub(crate) body: Bytes,
     /// What the body takes of the memory that bodies may take.
-    pub(crate) _body_share: BodyShare,
+    pub(crate) body_share: BodyShare,
     /// The body as it comes, for routes that stream it.
     pub(crate) stream: Option<RequestBody>,
 }

@@ -17,7 +17,11 @@ pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
             return ProtocolError::concurrency(message.clone(), fields);
         }
         DocumentError::CollectionMismatch { .. } => ErrorKind::CollectionMismatch,
-        DocumentError::IdTooLong(_) => ErrorKind::Argument,
+        DocumentError::DocumentMissing { .. } => ErrorKind::DocumentDoesNotExist,
+        DocumentError::AttachmentMissing { .. } => ErrorKind::AttachmentDoesNotExist,
+        DocumentError::IdTooLong(_) | DocumentError::InvalidAttachment { .. } => {
+            ErrorKind::Argument
+        }
         DocumentError::MetadataIsNotAnObject { .. } | DocumentError::NotANumber { .. } => {
             ErrorKind::Format
         }

@@ -2,6 +2,7 @@
 //! engine and write the answer.
 
 pub(crate) mod aggregated_queries;
+pub(crate) mod attachments;
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
 pub(crate) mod compaction;

@@ -10,14 +10,19 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod batch_attachments;
 mod blocking;
+mod body_reader;
 mod body_share;
 mod bulk_operation;
+mod byte_range;
 mod call;
 mod chosen_documents;
 mod client_configuration;
 mod connection_watch;
 mod content_coding;
+mod content_download;
+mod content_upload;
 mod csv_rows;
 mod database_access;
 mod database_files;
@@ -35,6 +40,7 @@ mod live_feed;
 mod logs_configuration;
 mod machine;
 mod memory_plan;
+mod multipart;
 mod node_address;
 mod patch_answer;
 mod patch_commands;

@@ -64,6 +64,8 @@ pub(crate) enum BodyUse {
     Whole,
     /// The handler reads it as it comes.
     Streamed,
+    /// The handler reads one in several parts as it comes; any other is read to the end before.
+    WholeOrParts,
 }
 
 /// One row of the table.

@@ -2,15 +2,15 @@
 
 use crate::{
     handlers::{
-        bulk_docs, bulk_insert, compaction, configuration, custom_code, database_administration,
-        databases, debug, delete_by_query, documents, hilo, identities, index_changes, index_debug,
-        index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
-        indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch,
-        patch_by_query, queries, query_debug, revision_changes, revisions, server_info, statistics,
-        storage_report, streams,
+        attachments, bulk_docs, bulk_insert, compaction, configuration, custom_code,
+        database_administration, databases, debug, delete_by_query, documents, hilo, identities,
+        index_changes, index_debug, index_merging, index_performance, index_progress, index_repair,
+        index_terms, index_trials, indexes, io_metrics, logs, memory, multi_get, notifications,
+        operations, patch, patch_by_query, queries, query_debug, revision_changes, revisions,
+        server_info, statistics, storage_report, streams,
     },
     router::{
-        BodyUse::{Ignored, Streamed, Whole},
+        BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
         Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
         Handler::{Inline, Waiting, WebSocket},
         Route,
@@ -80,8 +80,16 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "DELETE" "/databases/*/docs"                       Write         Ignored  Waiting(documents::delete);
     "PATCH"  "/databases/*/docs"                       Write         Whole    Waiting(patch::patch);
     "GET"    "/databases/*/docs/size"                  Read          Ignored  Inline(documents::size);
-    "POST"   "/databases/*/bulk_docs"                  Write         Whole    Waiting(bulk_docs::bulk_docs);
+    "POST"   "/databases/*/bulk_docs"                  Write         WholeOrParts Waiting(bulk_docs::bulk_docs);
     "POST"   "/databases/*/bulk_insert"                Write         Streamed Waiting(bulk_insert::bulk_insert);
+    "GET"    "/databases/*/attachments"                Read          Ignored  Inline(attachments::get);
+    "POST"   "/databases/*/attachments"                Read          Whole    Inline(attachments::post);
+    "HEAD"   "/databases/*/attachments"                Read          Ignored  Inline(attachments::head);
+    "PUT"    "/databases/*/attachments"                Write         Streamed Waiting(attachments::put);
+    "DELETE" "/databases/*/attachments"                Write         Ignored  Waiting(attachments::delete);
+    "POST"   "/databases/*/attachments/bulk"           Read          Whole    Inline(attachments::many);
+    "GET"    "/databases/*/debug/attachments/hash"     Read          Ignored  Inline(attachments::hash);
+    "GET"    "/databases/*/debug/attachments/metadata" Read          Ignored  Inline(attachments::metadata);
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
 
     "GET"    "/databases/*/queries"                    Read          Ignored  Waiting(queries::query);

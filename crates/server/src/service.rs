@@ -52,7 +52,7 @@ pub(crate) async fn serve(
     let answered = exchange.answer(&state, method, &target, headers, incoming, upgrade).await;
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
-    if let Some(level) = gzip {
+    if let Some(level) = gzip.filter(|_| !answer.is_incompressible()) {
         compress(&mut answer, level);
     }
     if closes {
@@ -84,7 +84,7 @@ pub(crate) async fn serve_inner(
         database: Some(database.clone()),
         body,
         // The outer request is counted for it.
-        _body_share: BodyShare::none_of(&state.memory),
+        body_share: BodyShare::none_of(&state.memory),
         stream: None,
     };
     let answered = run(found.route, call).await;
@@ -131,10 +131,16 @@ impl Exchange {
         let mut body_share = BodyShare::none_of(&state.memory);
         let (body, stream) = match found.route.body {
             BodyUse::Ignored => (Bytes::new(), None),
-            BodyUse::Whole => (read_body(state, &headers, incoming, &mut body_share).await?, None),
             BodyUse::Streamed => {
                 refuse_when_critical(&state.memory)?;
                 (Bytes::new(), Some(incoming))
+            }
+            BodyUse::WholeOrParts if has_parts(&headers) => {
+                refuse_when_critical(&state.memory)?;
+                (Bytes::new(), Some(incoming))
+            }
+            BodyUse::Whole | BodyUse::WholeOrParts => {
+                (read_body(state, &headers, incoming, &mut body_share).await?, None)
             }
         };
         let call = Call {
@@ -144,7 +150,7 @@ impl Exchange {
             headers,
             database: self.database.clone(),
             body,
-            _body_share: body_share,
+            body_share,
             stream,
         };
         match found.route.handler {
@@ -176,6 +182,12 @@ impl Exchange {
             add(header_names::REFRESH_CLIENT_CONFIGURATION, HeaderValue::from_static("true"));
         }
     }
+}
+
+/// Whether the body is one in several parts.
+fn has_parts(headers: &HeaderMap) -> bool {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("multipart/"))
 }
 
 fn refresh(state: &ServerState, database: &DatabaseLease, headers: &HeaderMap) -> Refresh {

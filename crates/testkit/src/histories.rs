@@ -95,7 +95,7 @@ fn random_attachment_command(random: &mut Random, naive: &Naive, id: &str) -> Co
         14 => Command::StageContent {
             number: None,
             index: 0,
-            bytes: noise(random, 5_000).as_bytes().into(),
+            bytes: noise(random, 5_000).into_bytes(),
         },
         _ => match random.below(4) {
             0 => Command::GiveUpAllContents,
@@ -116,7 +116,7 @@ fn small_content(random: &mut Random) -> NewContent {
         2 => noise(random, 20_000).into_bytes(),
         kind => vec![kind as u8; 10],
     };
-    NewContent::Bytes { hash: documents::hash_of(&bytes), bytes: bytes.into() }
+    NewContent::Bytes { hash: documents::hash_of(&bytes), bytes }
 }
 
 /// A patch of a document that may be there, by a script that may name another one.

@@ -76,6 +76,41 @@ pub enum BatchCommand {
         /// The beginning; empty means all documents.
         prefix: String,
     },
+    /// Store an attachment; its content is another part of the request.
+    AttachmentPut {
+        /// The document.
+        id: String,
+        /// Its name.
+        name: String,
+        /// The type of its content; empty when the request does not say.
+        content_type: String,
+        /// As for a put.
+        change_vector: Option<String>,
+    },
+    /// Remove an attachment.
+    AttachmentDelete {
+        /// The document.
+        id: String,
+        /// Its name.
+        name: String,
+        /// As for a put.
+        change_vector: Option<String>,
+    },
+    /// Copy or move an attachment.
+    AttachmentTransfer {
+        /// The document that has it.
+        id: String,
+        /// Its name there.
+        name: String,
+        /// The document that gets it.
+        destination_id: String,
+        /// Its name there.
+        destination_name: String,
+        /// For a move, as for a put.
+        change_vector: Option<String>,
+        /// Whether the first document loses it.
+        is_move: bool,
+    },
 }
 
 /// Reads the whole body.
@@ -155,6 +190,41 @@ fn to_batch_command(
             }
         },
         CommandKind::HeartBeat => None,
+        CommandKind::AttachmentPut => Some(BatchCommand::AttachmentPut {
+            name: properties.attachment_name("PUT")?,
+            id: properties.id.unwrap_or_default(),
+            content_type: properties.content_type.unwrap_or_default(),
+            change_vector: properties.change_vector,
+        }),
+        CommandKind::AttachmentDelete => Some(BatchCommand::AttachmentDelete {
+            name: properties.attachment_name("DELETE")?,
+            id: properties.id.unwrap_or_default(),
+            change_vector: properties.change_vector,
+        }),
+        CommandKind::AttachmentMove => Some(transfer(properties, true)?),
+        CommandKind::AttachmentCopy => Some(transfer(properties, false)?),
+    })
+}
+
+fn transfer(
+    mut properties: CommandProperties,
+    is_move: bool,
+) -> Result<BatchCommand, ProtocolError> {
+    let name = properties.attachment_name(if is_move { "MOVE" } else { "COPY" })?;
+    let required = |text: Option<String>, parameter: &str| {
+        text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
+            ProtocolError::argument(format!(
+                "Argument cannot be null or whitespace. (Parameter '{parameter}')"
+            ))
+        })
+    };
+    Ok(BatchCommand::AttachmentTransfer {
+        destination_id: required(properties.destination_id, "destinationId")?,
+        destination_name: required(properties.destination_name, "destinationName")?,
+        id: properties.id.unwrap_or_default(),
+        name,
+        change_vector: properties.change_vector,
+        is_move,
     })
 }
 
@@ -190,7 +260,10 @@ mod tests {
                 {"Type":"DELETE","Id":"u/","IdPrefixed":true},
                 {"Type":"HeartBeat"},
                 {"ReturnDocument":true,"Patch":{"Script":"x"},"Id":"u/3","Type":"PATCH"},
-                {"Type":"BatchPATCH","Ids":[{"Id":"u/4"}],"Patch":{"Script":"y"}}
+                {"Type":"BatchPATCH","Ids":[{"Id":"u/4"}],"Patch":{"Script":"y"}},
+                {"Type":"AttachmentPUT","Id":"u/1","Name":"a","ContentType":"t/x","ChangeVector":"v"},
+                {"Type":"AttachmentDELETE","Id":"u/1","Name":"a"},
+                {"Type":"AttachmentCOPY","Id":"u/1","Name":"a","DestinationId":"u/2","DestinationName":"b"}
             ],"TransactionMode":"SingleNode","Else":5} trailing"#,
         )
         .unwrap();
@@ -208,6 +281,18 @@ mod tests {
                 BatchCommand::PatchEach { targets, patch, .. } => {
                     format!("~{targets:?} {}", patch.script)
                 }
+                BatchCommand::AttachmentPut { id, name, content_type, change_vector } => {
+                    format!("{id} {name} {content_type} {change_vector:?}")
+                }
+                BatchCommand::AttachmentDelete { id, name, .. } => format!("-{id} {name}"),
+                BatchCommand::AttachmentTransfer {
+                    id,
+                    name,
+                    destination_id,
+                    destination_name,
+                    is_move,
+                    ..
+                } => format!("{id} {name} {destination_id} {destination_name} {is_move}"),
             })
             .collect();
         let expected = [
@@ -217,6 +302,9 @@ mod tests {
             "-u/*",
             "~Some(\"u/3\") x true",
             "~[PatchTarget { id: \"u/4\", change_vector: None }] y",
+            "u/1 a t/x Some(\"v\")",
+            "-u/1 a",
+            "u/1 a u/2 b false",
         ];
         assert_eq!(shape, expected);
     }
@@ -268,6 +356,14 @@ mod tests {
             (
                 "{\"Commands\":[{\"Type\":\"BatchPATCH\",\"Ids\":[{}]}]}",
                 "Each of the 'Ids' must have an 'Id'",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"AttachmentPUT\",\"Id\":\"a\"}]}",
+                "Attachment PUT command must have a 'Name' property",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"AttachmentMOVE\",\"Id\":\"a\",\"Name\":\"b\"}]}",
+                "Argument cannot be null or whitespace. (Parameter 'destinationId')",
             ),
             (
                 "{\"Commands\":[],\"TransactionMode\":\"ClusterWide\"}",

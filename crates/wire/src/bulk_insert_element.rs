@@ -16,6 +16,17 @@ pub enum BulkInsertCommand {
         /// The document.
         document: BlittableBuf,
     },
+    /// Store an attachment, whose content follows the element.
+    AttachmentPut {
+        /// The document.
+        id: String,
+        /// Its name.
+        name: String,
+        /// The type of its content; may be empty.
+        content_type: String,
+        /// How many bytes follow.
+        content_bytes: u64,
+    },
     /// Nothing: the client shows that it is alive.
     HeartBeat,
 }
@@ -33,10 +44,23 @@ pub fn read_bulk_insert_element(
             id: properties.id,
         }),
         CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
+        CommandKind::AttachmentPut => Ok(BulkInsertCommand::AttachmentPut {
+            name: properties.attachment_name("PUT")?,
+            content_bytes: properties.content_bytes.ok_or_else(|| {
+                ProtocolError::invalid_operation(
+                    "Attachment PUT command must have a 'ContentLength' property",
+                )
+            })?,
+            id: properties.id.unwrap_or_default(),
+            content_type: properties.content_type.unwrap_or_default(),
+        }),
         kind @ (CommandKind::Delete
         | CommandKind::Patch
         | CommandKind::PatchEach
-        | CommandKind::ForceRevisionCreation) => {
+        | CommandKind::ForceRevisionCreation
+        | CommandKind::AttachmentDelete
+        | CommandKind::AttachmentMove
+        | CommandKind::AttachmentCopy) => {
             let message =
                 format!("Commands of type '{}' are not supported in a bulk insert", kind.name());
             Err(ProtocolError::new(ErrorKind::NotSupported, message))
@@ -58,13 +82,17 @@ mod tests {
     fn puts_and_heart_beats_are_read() {
         let put = read(r#"{"Id":"a/1","Type":"PUT","Document":{"x":1}}"#).unwrap();
         assert!(matches!(put, BulkInsertCommand::Put { id: Some(id), .. } if id == "a/1"));
+        let put = r#"{"Id":"a","Type":"AttachmentPUT","Name":"b","ContentLength":7}"#;
+        let BulkInsertCommand::AttachmentPut { content_bytes: 7, .. } = read(put).unwrap() else {
+            panic!("another command")
+        };
         assert!(matches!(read(r#"{"Type":"HeartBeat"}"#), Ok(BulkInsertCommand::HeartBeat)));
     }
 
     #[test]
     fn other_commands_are_refused_by_name() {
         for kind in
-            ["DELETE", "PATCH", "BatchPATCH", "Counters", "TimeSeriesBulkInsert", "AttachmentPUT"]
+            ["DELETE", "PATCH", "BatchPATCH", "Counters", "TimeSeriesBulkInsert", "AttachmentCOPY"]
         {
             let error = read(&format!("{{\"Type\":\"{kind}\"}}")).unwrap_err();
             assert_eq!(error.kind, ErrorKind::NotSupported);

@@ -16,10 +16,6 @@ const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 /// The kinds of command that the protocol has and this server does not.
 const KNOWN_BUT_MISSING: &[&str] = &[
     "JsonPatch",
-    "AttachmentPUT",
-    "AttachmentDELETE",
-    "AttachmentMOVE",
-    "AttachmentCOPY",
     "CompareExchangePUT",
     "CompareExchangeDELETE",
     "Counters",
@@ -42,6 +38,11 @@ pub(crate) struct CommandProperties {
     pub(crate) return_document: bool,
     pub(crate) targets: Vec<PatchTarget>,
     pub(crate) keeps_replaced: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) content_bytes: Option<u64>,
+    pub(crate) destination_id: Option<String>,
+    pub(crate) destination_name: Option<String>,
 }
 
 /// The supported kinds.
@@ -53,6 +54,10 @@ pub(crate) enum CommandKind {
     PatchEach,
     ForceRevisionCreation,
     HeartBeat,
+    AttachmentPut,
+    AttachmentDelete,
+    AttachmentMove,
+    AttachmentCopy,
 }
 
 impl CommandKind {
@@ -65,6 +70,10 @@ impl CommandKind {
             CommandKind::PatchEach => "BatchPATCH",
             CommandKind::ForceRevisionCreation => "ForceRevisionCreation",
             CommandKind::HeartBeat => "HeartBeat",
+            CommandKind::AttachmentPut => "AttachmentPUT",
+            CommandKind::AttachmentDelete => "AttachmentDELETE",
+            CommandKind::AttachmentMove => "AttachmentMOVE",
+            CommandKind::AttachmentCopy => "AttachmentCOPY",
         }
     }
 }
@@ -90,6 +99,11 @@ pub(crate) fn read_command(
             "CreateIfMissing" => properties.when_missing.create = read_document(reader, builder)?,
             "ReturnDocument" => properties.return_document = read_flag(reader)?,
             "Ids" => properties.targets = read_targets(reader)?,
+            "Name" => properties.name = read_optional_string(reader)?,
+            "ContentType" => properties.content_type = read_optional_string(reader)?,
+            "ContentLength" => properties.content_bytes = Some(read_length(reader)?),
+            "DestinationId" => properties.destination_id = read_optional_string(reader)?,
+            "DestinationName" => properties.destination_name = read_optional_string(reader)?,
             _ => reader.skip_value().map_err(stream_error)?,
         }
     }
@@ -108,6 +122,15 @@ impl CommandProperties {
     pub(crate) fn required_patch(&mut self) -> Result<PatchBody, ProtocolError> {
         self.patch.take().ok_or_else(|| {
             ProtocolError::invalid_operation("PUT command must have a 'Patch' property")
+        })
+    }
+
+    /// The name of the attachment that the command is about.
+    pub(crate) fn attachment_name(&mut self, command: &str) -> Result<String, ProtocolError> {
+        self.name.take().ok_or_else(|| {
+            ProtocolError::invalid_operation(format!(
+                "Attachment {command} command must have a 'Name' property"
+            ))
         })
     }
 
@@ -152,6 +175,10 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
         "BatchPATCH" => Ok(CommandKind::PatchEach),
         "ForceRevisionCreation" => Ok(CommandKind::ForceRevisionCreation),
         "HeartBeat" => Ok(CommandKind::HeartBeat),
+        "AttachmentPUT" => Ok(CommandKind::AttachmentPut),
+        "AttachmentDELETE" => Ok(CommandKind::AttachmentDelete),
+        "AttachmentMOVE" => Ok(CommandKind::AttachmentMove),
+        "AttachmentCOPY" => Ok(CommandKind::AttachmentCopy),
         known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
             ErrorKind::NotSupported,
             format!("Commands of type '{known}' are not supported by this server yet"),
@@ -187,6 +214,14 @@ fn read_strategy(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
             Err(ProtocolError::invalid_operation(format!("Invalid property name: {other}")))
         }
     }
+}
+
+fn read_length(reader: &mut JsonReader<'_>) -> Result<u64, ProtocolError> {
+    expect(reader, JsonKind::Number, "Integer")?;
+    let text = reader.read_number().map_err(stream_error)?;
+    text.parse().map_err(|_| {
+        ProtocolError::invalid_operation(format!("'{text}' is not the length of a content"))
+    })
 }
 
 pub(crate) fn read_document(

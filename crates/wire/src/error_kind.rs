@@ -61,6 +61,11 @@ kinds! {
     InvalidData = 500 "System.IO.InvalidDataException";
     /// The body ends inside a value.
     EndOfStream = 500 "System.IO.EndOfStreamException";
+    /// A body in parts ends inside one of them, or has none.
+    PartsCut = 500 "System.IO.IOException";
+    /// An attachment that is to be copied or moved is not there.
+    AttachmentDoesNotExist = 500
+        "Raven.Client.Exceptions.Documents.Indexes.AttachmentDoesNotExistException";
     /// A body that must be an object is something else.
     InvalidStartOfObject = 500 "Sparrow.Exceptions.InvalidStartOfObjectException";
     /// A command whose `Type` nobody knows.

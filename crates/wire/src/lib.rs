@@ -9,13 +9,14 @@
 //! | [`QueryString`] | the clients' sloppy query strings and .NET values |
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
-//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`] | request bodies |
+//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`] | request bodies |
 //! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
 
+mod attachments_body;
 mod auto_index_definition;
 mod bulk_docs_body;
 mod bulk_insert_element;
@@ -44,6 +45,9 @@ pub mod server_shapes;
 pub mod statistics_shapes;
 
 pub use crate::{
+    attachments_body::{
+        AttachmentOwner, AttachmentRequest, read_attachment_request, read_attachments_request,
+    },
     auto_index_definition::{
         AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, RecordedIndexes,
     },

@@ -33,6 +33,8 @@ pub struct BulkOperationResult {
     pub total: u64,
     /// Documents among them.
     pub documents_processed: u64,
+    /// Attachments among them.
+    pub attachments_processed: u64,
     /// What became of single documents, when that was asked for.
     pub details: Vec<BulkDetail>,
 }
@@ -156,6 +158,8 @@ pub struct OperationFailure {
 pub struct BulkInsertProgress {
     /// Items committed.
     pub processed: u64,
+    /// Attachments among them.
+    pub attachments_processed: u64,
     /// Transactions committed.
     pub batch_count: u64,
     /// The id of the last document committed.
@@ -208,7 +212,7 @@ fn bulk_operation_result(result: &BulkOperationResult) -> Value {
         "$type": "Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client",
         "Total": result.total, "Message": format!("Processed {} items.", group_digits(result.total)),
         "Details": details, "Query": null, "DocumentsProcessed": result.documents_processed,
-        "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
+        "AttachmentsProcessed": result.attachments_processed, "CountersProcessed": 0, "TimeSeriesProcessed": 0
     })
 }
 
@@ -295,8 +299,9 @@ fn bulk_insert_progress(progress: &BulkInsertProgress) -> Value {
     json!({
         "$type": "Raven.Client.Documents.Operations.BulkInsertProgress, Raven.Client",
         "Processed": progress.processed, "BatchCount": progress.batch_count,
-        "LastProcessedId": progress.last_processed_id, "DocumentsProcessed": progress.processed,
-        "AttachmentsProcessed": 0, "CountersProcessed": 0, "TimeSeriesProcessed": 0
+        "LastProcessedId": progress.last_processed_id,
+        "DocumentsProcessed": progress.processed - progress.attachments_processed,
+        "AttachmentsProcessed": progress.attachments_processed, "CountersProcessed": 0, "TimeSeriesProcessed": 0
     })
 }
 
@@ -319,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_completed_operation_shows_its_result_with_the_type_first() {
-        let result = BulkOperationResult { total: 2, documents_processed: 2, details: Vec::new() };
+        let result = BulkOperationResult { total: 2, documents_processed: 2, ..Default::default() };
         let state = operation_state(&OperationStatus::Completed(result), None);
         assert_eq!(
             state.to_string(),
@@ -338,7 +343,7 @@ mod tests {
         let status = "NotModified";
         let patched = BulkDetail::Patched { id: "b".into(), change_vector: None, status };
         let details = vec![deleted, patched];
-        let result = BulkOperationResult { total: 2, documents_processed: 0, details };
+        let result = BulkOperationResult { total: 2, details, ..Default::default() };
         let state = operation_state(&OperationStatus::Completed(result), None);
         assert_eq!(
             state["Result"]["Details"].to_string(),
@@ -351,7 +356,7 @@ mod tests {
 
     #[test]
     fn progress_is_shown_only_while_the_operation_runs() {
-        let progress = BulkInsertProgress { processed: 3, batch_count: 1, last_processed_id: None };
+        let progress = BulkInsertProgress { processed: 3, batch_count: 1, ..Default::default() };
         let progress = OperationProgress::from(progress);
         let running = operation_state(&OperationStatus::InProgress, Some(&progress));
         assert_eq!(running["Progress"]["Processed"], 3);

@@ -15,6 +15,10 @@ pub struct DatabaseStatistics {
     pub tombstones_count: u64,
     /// Revisions of documents; `None` when none are kept and there are none.
     pub revisions_count: Option<u64>,
+    /// Attachments of documents and revisions.
+    pub attachments_count: u64,
+    /// Different contents of attachments.
+    pub contents_count: u64,
     /// The database's change vector; empty before the first write.
     pub change_vector: String,
     /// 22 characters of base64.
@@ -58,7 +62,8 @@ impl DatabaseStatistics {
             "CountOfIndexes": self.indexes.len(), "CountOfDocuments": self.documents_count,
             "CountOfRevisionDocuments": self.revisions_count.unwrap_or(0),
             "CountOfTombstones": self.tombstones_count,
-            "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0, "CountOfAttachments": 0,
+            "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0,
+            "CountOfAttachments": self.attachments_count,
             "CountOfCounterEntries": 0, "CountOfTimeSeriesSegments": 0,
             "Indexes": self.summaries()
         })
@@ -81,8 +86,8 @@ impl DatabaseStatistics {
         }
         let Value::Object(numbers) = json!({
             "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
-            "CountOfConflicts": 0, "CountOfAttachments": 0, "CountOfCounterEntries": 0,
-            "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": 0,
+            "CountOfConflicts": 0, "CountOfAttachments": self.attachments_count, "CountOfCounterEntries": 0,
+            "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": self.contents_count,
             "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
             "NumberOfTransactionMergerQueueOperations": self.queued_commands, "Is64Bit": true,
             "Pager": "Voron.Impl.Paging.RvnMemoryMapPager", "LastDocEtag": self.last_document_etag,

@@ -22,13 +22,14 @@ struct Noted {
 }
 
 impl DocumentWriter<'_> {
-    /// Gives the revision of that etag the attachments that the document has now.
+    /// Gives the revision of that etag and version the attachments that the document has now.
     ///
     /// # Errors
     /// Those of the storage.
     pub(crate) fn copy_attachments_to_revision(
         &mut self,
         lower_id: &str,
+        change_vector: &str,
         revision: Etag,
     ) -> Result<(), DocumentError> {
         let rows = of_owner(self.transaction(), Owner::Document(lower_id))?;
@@ -39,7 +40,7 @@ impl DocumentWriter<'_> {
                 lower_name: row.lower_name(),
                 name: row.name(),
                 content_type: row.content_type(),
-                change_vector: row.change_vector(),
+                change_vector,
                 etag: row.etag(),
                 content_bytes: row.content_bytes(),
                 hash: row.hash(),

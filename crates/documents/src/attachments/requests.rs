@@ -1,7 +1,5 @@
 //! What a caller asks for attachments, and what it is told.
 
-use std::sync::Arc;
-
 use model::{AttachmentName, ChangeVector, ContentHash, DocumentId, Etag};
 
 use super::content_row::ContentNumber;
@@ -13,7 +11,7 @@ pub enum NewContent {
     /// All of it, for what is small.
     Bytes {
         /// The bytes.
-        bytes: Arc<[u8]>,
+        bytes: Vec<u8>,
         /// Their hash.
         hash: ContentHash,
     },

@@ -130,6 +130,7 @@ impl DocumentWriter<'_> {
             }
             (None, NewContent::Staged { number, bytes, hash }) => {
                 self.check_staged(*number)?;
+                self.check_complete(*number, *bytes)?;
                 self.tx.fixed_tree_mut(&leftovers(), STATE_BYTES)?.delete(number.0)?;
                 self.store_content(*number, *bytes, *hash)
             }
@@ -202,6 +203,15 @@ impl DocumentWriter<'_> {
             Some(state) if state == STAGED => Ok(()),
             Some(_) | None => Err(DocumentError::ContentGone { number }),
         }
+    }
+
+    /// A chunk that could not be written is missed here: whoever stages does not wait for each.
+    fn check_complete(&self, number: ContentNumber, bytes: u64) -> Result<(), DocumentError> {
+        let chunks = bytes.div_ceil(CONTENT_CHUNK_BYTES as u64);
+        let keys = self.chunk_keys(number, usize::MAX)?;
+        let is_complete = keys.len() as u64 == chunks
+            && keys.iter().zip(0..).all(|(key, index)| *key == chunk_key(number, index));
+        if is_complete { Ok(()) } else { Err(DocumentError::ContentGone { number }) }
     }
 
     fn drop_chunks(&mut self, number: ContentNumber) -> Result<(), DocumentError> {

@@ -209,7 +209,7 @@ impl DocumentWriter<'_> {
         row::write(&mut self.row, fields, etag, body)?;
         self.tx.table_mut(&REVISIONS).insert_new(&self.row)?;
         if fields.flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
-            self.copy_attachments_to_revision(fields.lower_id, etag)?;
+            self.copy_attachments_to_revision(fields.lower_id, fields.change_vector, etag)?;
         }
         let chain = chain::get(self.tx, fields.lower_id)?;
         let is_deletion = fields.flags.contains(DocumentFlags::DELETE_REVISION);

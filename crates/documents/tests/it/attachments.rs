@@ -18,7 +18,7 @@ fn name(text: &str) -> AttachmentName {
 }
 
 fn small(bytes: &[u8]) -> NewContent {
-    NewContent::Bytes { hash: documents::hash_of(bytes), bytes: bytes.into() }
+    NewContent::Bytes { hash: documents::hash_of(bytes), bytes: bytes.to_vec() }
 }
 
 fn put(of: &str, called: &str, content: NewContent) -> PutAttachment {
@@ -190,6 +190,12 @@ fn large_contents_come_in_chunks_and_go_in_steps() {
     database.attach("users/1", "large", content.clone());
     assert!(!database.has_leftovers());
     assert_eq!(database.content_of("users/1", "large").unwrap(), bytes);
+    // What is not there as a whole is not put.
+    let NewContent::Staged { number, hash, .. } = database.stage(&large(2)) else { panic!() };
+    let cut = NewContent::Staged { number, bytes: 3 * CONTENT_CHUNK_BYTES as u64, hash };
+    let cut = database.write(|writer| writer.put_attachment(&put("users/1", "cut", cut)));
+    assert!(matches!(cut, Err(DocumentError::ContentGone { .. })));
+    database.write(|writer| writer.give_up_content(number)).unwrap();
     let again = database.write(|writer| writer.put_attachment(&put("users/1", "b", content)));
     assert!(again.is_err(), "it is staged no more");
     // Staged once more, it is the content that is there already.

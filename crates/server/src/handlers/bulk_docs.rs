@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use commands::{Batch, BatchOutcome, Command, CommandResult, PatchCommand};
 use database::DatabaseLease;
-use documents::{ExpectedVersion, PutDocument, RequestedId, RevisedVersion, StoredDocument};
+use documents::{
+    ExpectedVersion, NewContent, PutDocument, RequestedId, RevisedVersion, StoredDocument,
+};
 use http::{StatusCode, header};
 use indexing::Index;
 use model::{DocumentId, Etag, TimeSpan, date};
@@ -14,7 +16,11 @@ use wire::{
 
 use crate::{
     answer::Answer,
+    batch_attachments::{
+        BatchParts, attachment_command, parts_of, read_parts, write_attachment_result,
+    },
     call::Call,
+    content_upload::StagedContents,
     error_mapping::document_error,
     index_choice::wait_until,
     json_text::JsonObject,
@@ -25,18 +31,26 @@ use crate::{
 };
 
 /// `POST /bulk_docs`.
-pub(crate) fn bulk_docs(call: Call) -> Answering {
+pub(crate) fn bulk_docs(mut call: Call) -> Answering {
     Box::pin(async move {
-        check_content_type(&call)?;
         let waits = Waits::of(&call.query())?;
-        let body = call.state.with_builder(|builder| wire::read_bulk_docs(&call.body, builder))?;
-        let (batch, echoes) = to_batch(body.commands)?;
+        let BatchParts { body, contents, mut staged } = match parts_of(&call) {
+            Some(parts) => read_parts(&mut call, parts?).await?,
+            None => {
+                check_content_type(&call)?;
+                let read = |builder: &mut _| wire::read_bulk_docs(&call.body, builder);
+                let (contents, staged) = (Vec::new(), StagedContents::default());
+                BatchParts { body: call.state.with_builder(read)?, contents, staged }
+            }
+        };
+        let (batch, echoes) = to_batch(body.commands, contents)?;
         let database = call.database()?;
         let outcome = if batch.commands.is_empty() {
             None
         } else {
             Some(submit(&call.state, database, batch).await?)
         };
+        staged.are_put();
         let answer = write_answer(outcome.as_ref(), &echoes)?;
         if let Some(outcome) = &outcome {
             waits.wait_for_indexes(&call, outcome).await?;
@@ -50,10 +64,6 @@ fn check_content_type(call: &Call) -> Result<(), ProtocolError> {
     // Clients that send nothing mean JSON.
     let Some(content_type) = call.header(header::CONTENT_TYPE) else { return Ok(()) };
     let media_type = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    if media_type.starts_with("multipart/") {
-        let message = "Batches with attachments (multipart) are not supported by this server yet";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
-    }
     if media_type.is_empty() || media_type == "application/json" {
         return Ok(());
     }
@@ -83,7 +93,11 @@ enum Echo {
     Silent,
 }
 
-fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolError> {
+fn to_batch(
+    commands: Vec<BatchCommand>,
+    contents: Vec<NewContent>,
+) -> Result<(Batch, Vec<Echo>), ProtocolError> {
+    let mut contents = contents.into_iter();
     let mut batch = Batch::default();
     let mut echoes = Vec::with_capacity(commands.len());
     for command in commands {
@@ -143,6 +157,12 @@ fn to_batch(commands: Vec<BatchCommand>) -> Result<(Batch, Vec<Echo>), ProtocolE
                 echoes.push(Echo::Executed { id: Some(prefix.clone()) });
                 batch.commands.push(Command::DeletePrefix { prefix });
             }
+            BatchCommand::AttachmentPut { .. }
+            | BatchCommand::AttachmentDelete { .. }
+            | BatchCommand::AttachmentTransfer { .. } => {
+                batch.commands.push(attachment_command(command, &mut contents)?);
+                echoes.push(Echo::Executed { id: None });
+            }
         }
     }
     Ok((batch, echoes))
@@ -194,6 +214,12 @@ fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec
         Some(CommandResult::DeletedPrefix { deleted, .. }) => {
             write_deleted(id, (*deleted > 0).then_some(Deleted::Prefix), body);
         }
+        Some(
+            result @ (CommandResult::AttachmentPut(_)
+            | CommandResult::AttachmentDeleted(_)
+            | CommandResult::AttachmentCopied(_)
+            | CommandResult::AttachmentMoved(_)),
+        ) => write_attachment_result(result, body),
         Some(_) | None => body.extend_from_slice(b"{}"),
     }
 }

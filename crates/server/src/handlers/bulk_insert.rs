@@ -1,6 +1,7 @@
 //! `/bulk_insert`: documents in one streamed body, committed in batches while it streams in.
 //!
-//! What was committed before a failure stays. Memory holds one element, the batch that is being
+//! The content of an attachment follows its element directly. What was committed before a failure stays.
+//! Memory holds one element, the batch that is being
 //! gathered and the one that is being written, whatever the size of the body. The work goes on in a
 //! task of its own, so that the operation has an outcome even when the client goes away, or is
 //! silent for longer than connections may be idle.
@@ -11,9 +12,10 @@ use blittable::{ObjectScanner, Scanned};
 use bytes::Bytes;
 use commands::{Batch, BatchOutcome, Command, SubmitError};
 use database::{DatabaseLease, Operation};
-use documents::{DocumentError, ExpectedVersion, PutDocument, RequestedId};
+use documents::{DocumentError, ExpectedVersion, PutAttachment, PutDocument, RequestedId};
 use http::StatusCode;
 use http_body_util::BodyExt;
+use model::{AttachmentName, DocumentId};
 use tokio::time::{Instant, timeout};
 use wire::{
     BulkInsertCommand, ErrorKind, ProtocolError,
@@ -24,8 +26,10 @@ use wire::{
 
 use crate::{
     answer::Answer,
+    batch_attachments::{attachment_name, document_id},
     call::Call,
     content_coding::{Coding, StreamDecoder},
+    content_upload::{ContentUpload, StagedContents},
     error_mapping::document_error,
     request_body::RequestBody,
     router::Answering,
@@ -93,9 +97,25 @@ struct Insert {
     /// Ids that are in `batch` or in flight, kept when unchanged documents are to be skipped: what is
     /// stored does not tell about them yet.
     unsettled: [HashSet<String>; 2],
+    /// An attachment whose content comes next.
+    coming: Option<ComingAttachment>,
+    /// Contents for `batch` and for what is in flight.
+    staged: [StagedContents; 2],
+    /// Attachments in `batch` and in flight.
+    attachments: [u64; 2],
     last_id: Option<String>,
     processed: u64,
+    attachments_processed: u64,
     batches: u64,
+}
+
+/// An attachment whose content follows its element.
+struct ComingAttachment {
+    id: DocumentId,
+    name: AttachmentName,
+    content_type: String,
+    upload: ContentUpload,
+    bytes_left: u64,
 }
 
 /// What happens next while a body streams in.
@@ -130,8 +150,12 @@ impl Insert {
             is_closed: false,
             has_elements: false,
             unsettled: Default::default(),
+            coming: None,
+            staged: Default::default(),
+            attachments: [0; 2],
             last_id: None,
             processed: 0,
+            attachments_processed: 0,
             batches: 0,
         }
     }
@@ -149,7 +173,8 @@ impl Insert {
             Ok(()) => {
                 let result = BulkOperationResult {
                     total: self.processed,
-                    documents_processed: self.processed,
+                    documents_processed: self.processed - self.attachments_processed,
+                    attachments_processed: self.attachments_processed,
                     details: Vec::new(),
                 };
                 self.operation.finish(OperationStatus::Completed(result), now);
@@ -210,6 +235,10 @@ impl Insert {
                 Event::End => break,
             }
         }
+        if self.coming.is_some() {
+            let message = "Attempted to read past the end of the stream.";
+            return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
+        }
         self.scanner.finish().map_err(|error| scan_error(&error))?;
         if !self.is_closed && !self.has_elements {
             let message = "Attempted to read past the end of the stream.";
@@ -261,6 +290,7 @@ impl Insert {
 
     async fn take_piece(&mut self, mut piece: &[u8]) -> Result<(), ProtocolError> {
         loop {
+            piece = self.take_content(piece).await?;
             match self.scanner.scan(piece).map_err(|error| scan_error(&error))? {
                 Scanned::Element { start, end } => {
                     self.has_elements = true;
@@ -272,7 +302,7 @@ impl Insert {
                         self.take_element(&element)?;
                     }
                     piece = &piece[end..];
-                    if self.is_batch_full() {
+                    if self.coming.is_none() && self.is_batch_full() {
                         self.submit_batch().await?;
                     }
                 }
@@ -288,12 +318,52 @@ impl Insert {
         }
     }
 
+    /// Takes what belongs to the content of an attachment; gives what is behind it.
+    async fn take_content<'p>(&mut self, piece: &'p [u8]) -> Result<&'p [u8], ProtocolError> {
+        let Some(coming) = &mut self.coming else { return Ok(piece) };
+        let length = usize::try_from(coming.bytes_left).unwrap_or(usize::MAX).min(piece.len());
+        let (content, rest) = piece.split_at(length);
+        coming.upload.push(content).await?;
+        coming.bytes_left -= length as u64;
+        if coming.bytes_left == 0
+            && let Some(coming) = self.coming.take()
+        {
+            let ComingAttachment { id, name, content_type, upload, .. } = coming;
+            let (content, staged) = upload.finish().await?;
+            self.staged[0].append(staged);
+            self.attachments[0] += 1;
+            let expected = ExpectedVersion::Any;
+            let put = PutAttachment { id, name, content_type, expected, content };
+            self.take_command(Command::PutAttachment(put));
+            if self.is_batch_full() {
+                self.submit_batch().await?;
+            }
+        }
+        Ok(rest)
+    }
+
+    fn take_command(&mut self, command: Command) {
+        self.batch_bytes += command.size_bytes();
+        self.batch.commands.push(command);
+    }
+
     fn take_element(&mut self, element: &[u8]) -> Result<(), ProtocolError> {
         let read =
             |builder: &mut blittable::Builder| wire::read_bulk_insert_element(element, builder);
         let (id, document) = match self.state.with_builder(read)? {
             BulkInsertCommand::HeartBeat => return Ok(()),
             BulkInsertCommand::Put { id, document } => (id, document),
+            BulkInsertCommand::AttachmentPut { id, name, content_type, content_bytes } => {
+                let small_bytes_max = BATCH_BYTES_MAX.saturating_sub(self.batch_bytes);
+                self.coming = Some(ComingAttachment {
+                    id: document_id(id)?,
+                    name: attachment_name(name)?,
+                    content_type,
+                    upload: ContentUpload::new(&self.state, &self.database, small_bytes_max),
+                    bytes_left: content_bytes,
+                });
+                return Ok(());
+            }
         };
         let id = requested_id(id.as_deref())?;
         let put = PutDocument { id, expected: ExpectedVersion::Any, body: document };
@@ -307,9 +377,7 @@ impl Insert {
                 self.unsettled[0].insert(id.lower_cased().to_owned());
             }
         }
-        let command = Command::Put(put);
-        self.batch_bytes += command.size_bytes();
-        self.batch.commands.push(command);
+        self.take_command(Command::Put(put));
         Ok(())
     }
 
@@ -343,6 +411,8 @@ impl Insert {
         self.batch_bytes = 0;
         let batch = std::mem::take(&mut self.batch);
         self.unsettled.swap(0, 1);
+        self.staged.swap(0, 1);
+        self.attachments.swap(0, 1);
         self.wait_for_room().await?;
         self.in_flight = Some(begin(&self.state, &self.database, batch)?);
         Ok(())
@@ -370,10 +440,15 @@ impl Insert {
         outcome: Result<BatchOutcome, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         self.unsettled[1].clear();
+        let attachments = std::mem::take(&mut self.attachments[1]);
+        let mut staged = std::mem::take(&mut self.staged[1]);
         self.processed += outcome?.results.len() as u64;
+        self.attachments_processed += attachments;
+        staged.are_put();
         self.batches += 1;
         self.operation.set_progress(BulkInsertProgress {
             processed: self.processed,
+            attachments_processed: self.attachments_processed,
             batch_count: self.batches,
             last_processed_id: self.last_id.clone(),
         });

@@ -77,6 +77,7 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         documents::newest_first(&tx).map_err(failed)?.next().transpose().map_err(failed)?;
     let revisions = documents::revisions_total(&tx).map_err(failed)?;
     let has_revisions = ListedConfigurations::of_record(&body_of(&database.record())).has_revisions;
+    let attachments = documents::attachment_counts(&tx).map_err(failed)?;
     let id = database.identity().database_id.text();
     let indexes = database.indexes().all();
     let indexes: Result<_, _> = indexes.iter().map(|index| summary_of(&tx, index)).collect();
@@ -84,6 +85,8 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         documents_count: progress.documents,
         tombstones_count: progress.tombstones,
         revisions_count: (revisions != 0 || has_revisions).then_some(revisions),
+        attachments_count: attachments.attachments,
+        contents_count: attachments.contents,
         change_vector: progress.change_vector.to_string(),
         database_id: String::from_utf8_lossy(&id).into_owned(),
         queued_commands: database.queue().statistics().length as u64,

@@ -149,7 +149,7 @@ fn what_no_route_answers_is_told_with_its_method_and_path() {
 fn parts_of_the_protocol_that_are_missing_are_named() {
     let server = TestServer::with_database();
     let table = [
-        ("PUT", "/databases/db/attachments?id=a&name=b", "PUT attachments"),
+        ("DELETE", "/databases/db/attachments/bulk", "DELETE attachments"),
         ("GET", "/databases/db/subscriptions", "GET subscriptions"),
     ];
     for (method, target, named) in table {

@@ -5,6 +5,7 @@
 mod addresses;
 mod administration;
 mod aggregated_queries;
+mod attachments;
 mod batches;
 mod bulk_insert;
 mod client_definitions;

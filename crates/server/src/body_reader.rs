@@ -1,0 +1,74 @@
+//! The body of a request as it comes, decoded.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body_util::BodyExt;
+use tokio::time::timeout;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{
+    call::Call,
+    content_coding::{Coding, StreamDecoder},
+    request_body::RequestBody,
+    service::body_stalled,
+};
+
+/// So much of a coded body is decoded at once: what it becomes may be a thousand times as long.
+const CODED_PIECE_BYTES: usize = 4 << 10;
+
+/// Gives a body piece by piece.
+pub(crate) struct BodyReader {
+    body: RequestBody,
+    decoder: Option<StreamDecoder>,
+    undecoded: Bytes,
+    stall_max: Duration,
+}
+
+impl BodyReader {
+    /// Takes the body of a request whose route streams it.
+    pub(crate) fn of(call: &mut Call) -> Result<BodyReader, ProtocolError> {
+        let Some(body) = call.stream.take() else {
+            return Err(ProtocolError::invalid_operation("the body of the request is missing"));
+        };
+        let stall_max = call.state.settings.http.idle_connection_timeout;
+        let decoder = decoder_of(&call.headers)?;
+        Ok(BodyReader { body, decoder, undecoded: Bytes::new(), stall_max })
+    }
+
+    /// The next piece, which may be empty; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ProtocolError> {
+        if self.undecoded.is_empty() {
+            match self.receive().await? {
+                Some(piece) => self.undecoded = piece,
+                None => return Ok(None),
+            }
+        }
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(Some(std::mem::take(&mut self.undecoded)));
+        };
+        let coded = self.undecoded.split_to(CODED_PIECE_BYTES.min(self.undecoded.len()));
+        decoder.push(&coded).map(|decoded| Some(Bytes::from(decoded)))
+    }
+
+    async fn receive(&mut self) -> Result<Option<Bytes>, ProtocolError> {
+        match timeout(self.stall_max, self.body.frame()).await {
+            Err(_) => Err(body_stalled(self.stall_max)),
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
+            Ok(Some(Err(error))) => {
+                let message = format!("The body of the request could not be read: {error}");
+                Err(ProtocolError::new(ErrorKind::EndOfStream, message))
+            }
+        }
+    }
+}
+
+/// What undoes the coding that the headers name; `None` when there is nothing to undo.
+pub(crate) fn decoder_of(headers: &HeaderMap) -> Result<Option<StreamDecoder>, ProtocolError> {
+    match Coding::of_request(headers)? {
+        Coding::Plain => Ok(None),
+        coding => coding.stream_decoder().map(Some),
+    }
+}

@@ -1,0 +1,147 @@
+//! Contents of attachments on their way to clients.
+//!
+//! A small one is an answer like any other. A large one is sent in pieces by a thread of the blocking
+//! pool, which may wait for pages, from a snapshot that is given up while a slow client makes it wait.
+
+use std::{ops::Range, time::Duration};
+
+use bytes::Bytes;
+use database::DatabaseLease;
+use documents::{Content, DocumentError};
+use storage::ReadTransaction;
+use wire::ProtocolError;
+
+use crate::{
+    answer::{Answer, AnswerBody},
+    error_mapping::document_error,
+    piece_sender::{PieceSender, Sent},
+};
+
+/// Shorter parts of contents are sent as a whole.
+const WHOLE_BYTES_MAX: u64 = 64 << 10;
+/// How large the pieces are.
+const PIECE_BYTES: usize = 256 << 10;
+/// How long a snapshot is held for a client that does not take a piece.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A part of a content that is to be sent.
+pub(crate) struct ContentPart {
+    pub(crate) content: Content,
+    pub(crate) range: Range<u64>,
+}
+
+/// An answer whose body is `before`, then these parts of contents.
+pub(crate) fn answer_with(
+    database: &DatabaseLease,
+    tx: ReadTransaction,
+    before: Vec<u8>,
+    parts: Vec<ContentPart>,
+) -> Result<Answer, ProtocolError> {
+    let bytes: u64 = parts.iter().map(|part| part.range.end - part.range.start).sum();
+    if bytes <= WHOLE_BYTES_MAX {
+        let mut body = before;
+        for part in &parts {
+            append(&tx, part, &mut body).map_err(|error| document_error(&error))?;
+        }
+        let mut answer = Answer::json(Vec::new());
+        answer.body = AnswerBody::Whole(Bytes::from(body));
+        return Ok(answer);
+    }
+    let (answer, pieces) = Answer::stream();
+    let database = database.clone();
+    tokio::task::spawn_blocking(move || {
+        let sender = PieceSender::new(pieces, database.clone());
+        let mut sending = Sending { database, tx: Some(tx), sender };
+        match sending.run(before, &parts) {
+            Ok(true) => sending.sender.finish(Bytes::new()),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "an attachment could not be sent to its end"),
+        }
+    });
+    Ok(answer)
+}
+
+fn append(
+    tx: &ReadTransaction,
+    part: &ContentPart,
+    body: &mut Vec<u8>,
+) -> Result<(), DocumentError> {
+    let mut at = part.range.start;
+    while at < part.range.end {
+        let bytes = bytes_at(tx, part, at)?;
+        body.extend_from_slice(bytes);
+        at += bytes.len() as u64;
+    }
+    Ok(())
+}
+
+/// The bytes at `at` that lie together and belong to the part.
+fn bytes_at<'t>(
+    tx: &'t ReadTransaction,
+    part: &ContentPart,
+    at: u64,
+) -> Result<&'t [u8], DocumentError> {
+    let bytes = part.content.read_at(tx, at)?;
+    if bytes.is_empty() {
+        return Err(DocumentError::Corrupt { detail: "a content is shorter than it says" });
+    }
+    let left = usize::try_from(part.range.end - at).unwrap_or(usize::MAX);
+    Ok(&bytes[..bytes.len().min(left)])
+}
+
+struct Sending {
+    database: DatabaseLease,
+    /// Absent while none is held.
+    tx: Option<ReadTransaction>,
+    sender: PieceSender,
+}
+
+impl Sending {
+    /// Whether everything was sent.
+    fn run(&mut self, before: Vec<u8>, parts: &[ContentPart]) -> Result<bool, DocumentError> {
+        if !before.is_empty() && !self.send(Bytes::from(before)) {
+            return Ok(false);
+        }
+        for part in parts {
+            let mut at = part.range.start;
+            while at < part.range.end {
+                let Some(piece) = self.piece_at(part, at)? else { return Ok(false) };
+                at += piece.len() as u64;
+                if !self.send(piece) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next piece; `None` when the content was removed while no snapshot was held.
+    fn piece_at(&mut self, part: &ContentPart, at: u64) -> Result<Option<Bytes>, DocumentError> {
+        if self.tx.is_none() {
+            let tx = self.database.read();
+            self.sender.snapshot_renewed();
+            if documents::content(&tx, &part.content.hash())? != Some(part.content) {
+                tracing::info!("an attachment was removed while a slow client was reading it");
+                return Ok(None);
+            }
+            self.tx = Some(tx);
+        }
+        let Some(tx) = &self.tx else { return Ok(None) };
+        let bytes = bytes_at(tx, part, at)?;
+        Ok(Some(Bytes::copy_from_slice(&bytes[..bytes.len().min(PIECE_BYTES)])))
+    }
+
+    fn send(&mut self, piece: Bytes) -> bool {
+        if self.tx.is_none() {
+            return self.sender.send_without_snapshot(piece);
+        }
+        match self.sender.send_patiently(piece, SNAPSHOT_PATIENCE) {
+            Sent::Taken => true,
+            Sent::Cut => false,
+            Sent::Waiting(piece) => {
+                self.tx = None;
+                self.sender.send_without_snapshot(piece)
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Contents of attachments on their way into the database.
+//!
+//! What is small goes with the command that puts it. What is large is staged chunk by chunk while it
+//! comes in, at most one chunk ahead of the disk. Invariants: a content that is not put after all, for
+//! whatever reason, is given up; memory holds two chunks of each upload, and what the database has not
+//! flushed.
+
+use std::sync::Arc;
+
+use commands::{Batch, Command, CommandResult, SubmitError};
+use database::DatabaseLease;
+use documents::{CONTENT_CHUNK_BYTES, ContentHasher, ContentNumber, NewContent};
+use tokio::task::JoinHandle;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{
+    error_mapping::submit_error,
+    server_state::ServerState,
+    submitting::{Submitted, begin, settle},
+};
+
+/// An upload waits for the flush when the database holds more than this.
+const UNFLUSHED_BYTES_MAX: u64 = 8 << 20;
+/// How often and how long an upload waits for a busy database before it fails.
+const FULL_QUEUE_TRIES: usize = 600;
+const FULL_QUEUE_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// A content that comes in.
+pub(crate) struct ContentUpload {
+    state: Arc<ServerState>,
+    database: DatabaseLease,
+    hasher: ContentHasher,
+    bytes: u64,
+    /// Contents up to this length are not staged.
+    small_bytes_max: usize,
+    chunk: Vec<u8>,
+    next_index: u32,
+    staged: Option<StagedContent>,
+    in_flight: Option<Submitted>,
+    flush: Option<JoinHandle<()>>,
+}
+
+/// Staged contents. Dropping this gives them up, unless they are put.
+#[derive(Default)]
+pub(crate) struct StagedContents(Vec<StagedContent>);
+
+impl StagedContents {
+    /// Adds those of another.
+    pub(crate) fn append(&mut self, mut others: StagedContents) {
+        self.0.append(&mut others.0);
+    }
+
+    /// Attachments have them now.
+    pub(crate) fn are_put(&mut self) {
+        self.0.iter_mut().for_each(|staged| staged.is_put = true);
+        self.0.clear();
+    }
+}
+
+/// A staged content. Dropping it gives the content up.
+struct StagedContent {
+    state: Arc<ServerState>,
+    database: DatabaseLease,
+    number: ContentNumber,
+    is_put: bool,
+}
+
+impl Drop for StagedContent {
+    fn drop(&mut self) {
+        if !self.is_put {
+            let batch = Batch::one(Command::GiveUpContent(self.number));
+            // If that fails, the content is given up when the database is opened again.
+            drop(begin(&self.state, &self.database, batch));
+        }
+    }
+}
+
+impl ContentUpload {
+    /// A content of which nothing has come in yet.
+    pub(crate) fn new(
+        state: &Arc<ServerState>,
+        database: &DatabaseLease,
+        small_bytes_max: usize,
+    ) -> ContentUpload {
+        ContentUpload {
+            state: Arc::clone(state),
+            database: database.clone(),
+            hasher: ContentHasher::default(),
+            bytes: 0,
+            small_bytes_max: small_bytes_max.min(CONTENT_CHUNK_BYTES),
+            chunk: Vec::new(),
+            next_index: 0,
+            staged: None,
+            in_flight: None,
+            flush: None,
+        }
+    }
+
+    /// Takes the next piece.
+    pub(crate) async fn push(&mut self, piece: &[u8]) -> Result<(), ProtocolError> {
+        self.hasher.update(piece);
+        self.bytes += piece.len() as u64;
+        let mut rest = piece;
+        while !rest.is_empty() {
+            if self.chunk.len() == CONTENT_CHUNK_BYTES {
+                self.send_chunk().await?;
+            }
+            let room = CONTENT_CHUNK_BYTES - self.chunk.len();
+            let (taken, behind) = rest.split_at(room.min(rest.len()));
+            self.chunk.extend_from_slice(taken);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Ends the content. What is staged need not be durable yet: the command that puts it comes behind,
+    /// and finds out whether all of it is there.
+    pub(crate) async fn finish(mut self) -> Result<(NewContent, StagedContents), ProtocolError> {
+        let hash = self.hasher.finish();
+        if self.staged.is_none() && self.chunk.len() <= self.small_bytes_max {
+            let bytes = std::mem::take(&mut self.chunk);
+            return Ok((NewContent::Bytes { bytes, hash }, StagedContents::default()));
+        }
+        if !self.chunk.is_empty() {
+            self.send_chunk().await?;
+        }
+        let Some(staged) = self.staged.take() else {
+            return Err(ProtocolError::new(ErrorKind::Internal, "a content was not staged"));
+        };
+        let content = NewContent::Staged { number: staged.number, bytes: self.bytes, hash };
+        Ok((content, StagedContents(vec![staged])))
+    }
+
+    /// Waits for the chunk before, then sends this one.
+    async fn send_chunk(&mut self) -> Result<(), ProtocolError> {
+        self.wait_for_chunk().await?;
+        self.wait_for_flush().await?;
+        self.wait_for_room().await?;
+        let bytes = std::mem::replace(&mut self.chunk, Vec::with_capacity(CONTENT_CHUNK_BYTES));
+        let number = self.staged.as_ref().map(|staged| staged.number);
+        let command = Command::StageContent { number, index: self.next_index, bytes };
+        let submitted = begin(&self.state, &self.database, Batch::one(command))?;
+        self.in_flight = Some(submitted);
+        self.next_index = self.next_index.checked_add(1).ok_or_else(|| {
+            ProtocolError::new(ErrorKind::RequestTooLarge, "An attachment has too many bytes")
+        })?;
+        // The number of the content is known when its first chunk is there.
+        if self.staged.is_none() { self.wait_for_chunk().await } else { Ok(()) }
+    }
+
+    async fn wait_for_chunk(&mut self) -> Result<(), ProtocolError> {
+        let Some(submitted) = self.in_flight.take() else { return Ok(()) };
+        let outcome = settle(&self.state, &self.database, submitted.await)?;
+        if self.staged.is_none() {
+            let Some(CommandResult::ContentStaged(number)) = outcome.results.into_iter().next()
+            else {
+                return Err(ProtocolError::new(ErrorKind::Internal, "a chunk's fate is missing"));
+            };
+            let (state, database) = (Arc::clone(&self.state), self.database.clone());
+            self.staged = Some(StagedContent { state, database, number, is_put: false });
+        }
+        Ok(())
+    }
+
+    /// Keeps what is in memory only small: flushes beside the upload, and waits when that is too slow.
+    async fn wait_for_flush(&mut self) -> Result<(), ProtocolError> {
+        let unflushed = self.database.environment().statistics().unflushed_bytes;
+        if unflushed <= UNFLUSHED_BYTES_MAX / 2 {
+            return Ok(());
+        }
+        if let Some(flush) =
+            self.flush.take_if(|flush| flush.is_finished() || unflushed > UNFLUSHED_BYTES_MAX)
+        {
+            // A flush that fails is found out by the next chunk.
+            drop(flush.await);
+        }
+        if self.flush.is_none() {
+            let environment = Arc::clone(self.database.environment());
+            self.flush = Some(tokio::task::spawn_blocking(move || drop(environment.flush())));
+        }
+        Ok(())
+    }
+
+    async fn wait_for_room(&self) -> Result<(), ProtocolError> {
+        for _ in 0..FULL_QUEUE_TRIES {
+            if self.database.has_room() {
+                return Ok(());
+            }
+            tokio::time::sleep(FULL_QUEUE_PAUSE).await;
+        }
+        Err(submit_error(&SubmitError::Full))
+    }
+}
