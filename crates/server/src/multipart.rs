@@ -207,12 +207,11 @@ fn invalid(message: &str) -> ProtocolError {
 mod tests {
     use super::*;
 
-    /// The parts of a body that comes in pieces of `piece_bytes`: names of headers, and content.
-    fn parts(
-        content_type: &str,
-        body: &[u8],
-        piece_bytes: usize,
-    ) -> Result<Vec<(Vec<String>, Vec<u8>)>, String> {
+    /// Names of headers, and content.
+    type Part = (Vec<String>, Vec<u8>);
+
+    /// The parts of a body that comes in pieces of `piece_bytes`.
+    fn parts(content_type: &str, body: &[u8], piece_bytes: usize) -> Result<Vec<Part>, String> {
         let reader = MultipartReader::of(content_type).expect("a type in parts");
         let mut reader = reader.map_err(|error| error.message)?;
         let (mut parts, mut pieces) = (Vec::new(), body.chunks(piece_bytes));
