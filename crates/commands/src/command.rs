@@ -3,8 +3,8 @@
 use documents::{
     AttachmentTransfer, ContentNumber, CopiedAttachment, DeleteAttachment, DeletedAttachment,
     DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent,
-    PutAttachment, PutDocument, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove,
-    StoredAttachment, StoredDocument,
+    OutputChange, OutputWritten, PutAttachment, PutDocument, RemovedRevisions, Reversion,
+    RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -100,6 +100,8 @@ pub enum Command {
     GiveUpAllContents,
     /// Remove some of what contents have left. The queue does this by itself.
     RemoveLeftoverContents,
+    /// Change a document that an index writes.
+    Output(OutputChange),
 }
 
 impl Command {
@@ -111,6 +113,7 @@ impl Command {
             Self::Put(put) => OVERHEAD_BYTES + put.body.as_bytes().len(),
             Self::Patch(patch) => OVERHEAD_BYTES + patch.size_bytes(),
             Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
+            Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::PutAttachment(PutAttachment {
                 content: NewContent::Bytes { bytes, .. }, ..
             })
@@ -210,6 +213,8 @@ pub enum CommandResult {
     ContentStaged(ContentNumber),
     /// Of the commands that remove contents.
     ContentsRemoved,
+    /// Of [`Command::Output`].
+    Output(OutputWritten),
 }
 
 /// What became of a batch.

@@ -192,6 +192,7 @@ fn execute_command(
             writer.remove_leftover_contents();
             CommandResult::ContentsRemoved
         }
+        Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
     })
 }
 

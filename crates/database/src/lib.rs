@@ -7,6 +7,7 @@
 //! | `catalog`, `record_format` | [`ServerCatalog`]: the records of all databases, and how they lie on disk |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
+//! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
 //! | `disk_space` | whether the disks of a database have room, and what that means |
@@ -20,6 +21,7 @@ mod catalog;
 mod disk_space;
 mod error;
 mod flusher;
+mod index_outputs;
 mod memory_pressure;
 mod open_database;
 mod operations;

@@ -22,6 +22,7 @@ use crate::{
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
+    index_outputs::IndexOutputs,
     operations::Operations,
     record_format::DatabaseRecord,
     usage_gate::UsageGate,
@@ -67,7 +68,7 @@ pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sy
 pub struct Database {
     environment: Arc<Environment>,
     indexes: Arc<IndexSet>,
-    queue: CommitQueue,
+    queue: Arc<CommitQueue>,
     queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
     operations: Operations,
@@ -101,6 +102,7 @@ impl Database {
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
         queue.set_revisions(recorded_revisions(&record)?);
+        let queue = Arc::new(queue);
         flusher.add(&environment);
         let indexes = IndexSet::new(IndexSetContext {
             platform: platform.clone(),
@@ -109,6 +111,7 @@ impl Database {
             environment: index_options,
             scripts: options.scripts.clone(),
             pool: options.indexing.pool.clone(),
+            outputs: Arc::new(IndexOutputs { queue: Arc::clone(&queue) }),
             on_event: {
                 let (name, told) = (record.name.clone(), Arc::clone(&options.indexing.on_event));
                 Arc::new(move |event| told(name.as_str(), event))

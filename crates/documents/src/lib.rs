@@ -15,6 +15,7 @@
 //! | `read` | one document, the log, collections, prefixes |
 //! | `pending` | how much of the log lies behind an etag |
 //! | `write`, `requests` | putting and deleting |
+//! | `output` | documents that indexes write |
 //! | `metadata` | what of a client's metadata is kept |
 //! | `collections` | names, numbers and counts of collections |
 //! | `revisions` | older versions of documents |
@@ -38,6 +39,7 @@ mod hilo;
 mod identities;
 mod json;
 mod metadata;
+mod output;
 mod pending;
 mod read;
 mod requests;
@@ -68,6 +70,7 @@ pub use json::{
     write_document_json, write_found_document_json, write_metadata_json, write_revision_json,
     write_revision_metadata_json,
 };
+pub use output::{OutputChange, OutputReferences, OutputWritten, REDUCE_OUTPUTS, is_output};
 pub use pending::{ChangeCount, all_changes, pending_changes};
 pub use read::{
     LogEntry, by_prefix, by_prefix_descending, changes_after, get, get_tombstone,

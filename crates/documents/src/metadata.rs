@@ -16,7 +16,7 @@ use crate::error::DocumentError;
 
 pub(crate) const METADATA: &str = "@metadata";
 pub(crate) const ATTACHMENTS: &str = "@attachments";
-const COLLECTION: &str = "@collection";
+pub(crate) const COLLECTION: &str = "@collection";
 const EXPIRES: &str = "@expires";
 const REFRESH: &str = "@refresh";
 

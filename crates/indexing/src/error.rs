@@ -14,6 +14,16 @@ pub enum IndexError {
         /// What is wrong with it, where.
         message: String,
     },
+    /// The caller's: the definition is sound, but there can be no such index here.
+    Invalid {
+        /// Why.
+        message: String,
+    },
+    /// The environment's, retryable: outputs could not be written to the documents.
+    Output {
+        /// Why.
+        message: String,
+    },
     /// The files of the index, or the disk below.
     Storage(StorageError),
     /// The entries.
@@ -47,7 +57,8 @@ impl IndexError {
 impl fmt::Display for IndexError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Definition { message } => f.write_str(message),
+            Self::Definition { message } | Self::Invalid { message } => f.write_str(message),
+            Self::Output { message } => write!(f, "the outputs could not be written: {message}"),
             Self::Storage(error) => error.fmt(f),
             Self::Documents(error) => error.fmt(f),
             Self::Search(error) => error.fmt(f),
@@ -68,7 +79,12 @@ impl Error for IndexError {
             Self::Documents(error) => Some(error),
             Self::Search(error) => Some(error),
             Self::Directory { source, .. } => Some(source),
-            Self::Definition { .. } | Self::Corrupt { .. } | Self::Panicked | Self::Closing => None,
+            Self::Definition { .. }
+            | Self::Invalid { .. }
+            | Self::Output { .. }
+            | Self::Corrupt { .. }
+            | Self::Panicked
+            | Self::Closing => None,
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::{
     indexer::Indexer,
     indexing_pool::{IndexingPool, Worker},
     mapper::{MapError, Mapper},
+    output::{self, Flow, OutputQueue, OutputTarget, Sweep},
     reduce::{ReduceTree, documents_with_rows, trees_of},
     static_definition::REPLACEMENT_PREFIX,
     static_fields::static_field_options,
@@ -50,6 +51,8 @@ pub struct IndexContext {
     pub scripts: ScriptPool,
     /// Whose threads index.
     pub pool: IndexingPool,
+    /// Through which results become documents.
+    pub outputs: Arc<dyn OutputQueue>,
 }
 
 /// An index. Dropping it closes it.
@@ -105,6 +108,10 @@ impl Index {
         context: IndexContext,
     ) -> Result<Self, IndexError> {
         let IndexParts { name, kind, files, on_event } = parts;
+        let kind = kind.with_outputs_of(files.owner.as_ref());
+        let target = kind.output_target()?;
+        let writes_outputs = target.is_some() && !files.is_replacement;
+        let owes_output = writes_outputs && output::is_anything_open(&files.environment.read())?;
         let is_disabled = kind.is_disabled();
         let last_query_ticks = match &kind {
             // Whoever made it is about to ask it.
@@ -127,11 +134,15 @@ impl Index {
             kind: RwLock::new(Arc::new(kind)),
             followed: followed_by(mapper.as_ref()),
             mapper,
+            target,
+            outputs: context.outputs,
+            writes_outputs: AtomicBool::new(writes_outputs),
             platform: context.platform,
             documents: context.documents,
             environment: files.environment,
             progress: Mutex::new(Progress {
                 record: files.record,
+                owes_output,
                 has_news: true,
                 news_since: None,
                 stage: Stage::Out,
@@ -171,11 +182,53 @@ impl Index {
         self.core.names.is_replacement.load(Ordering::Acquire)
     }
 
-    /// Takes the place: says so in its files, durably, then answers to its definition's name.
-    pub(crate) fn end_replacement(&self) -> Result<(), IndexError> {
-        index_files::end_replacement(&self.core.environment)?;
+    /// Takes the place: says so in its files, durably, then answers to its definition's name. What
+    /// `old` wrote is left to it to delete.
+    pub(crate) fn end_replacement(&self, old: Option<&Self>) -> Result<(), IndexError> {
+        let sweeps = match (&self.core.target, old) {
+            (Some(own), Some(old)) => own.also_where_it_refers(old.sweeps_before(own.number())?),
+            (Some(_) | None, _) => Vec::new(),
+        };
+        index_files::end_replacement(&self.core.environment, &sweeps)?;
+        // Stale from now on, although nothing is written before `begin_outputs`.
+        self.change(|progress| progress.owes_output = self.core.target.is_some());
         self.core.names.is_replacement.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// The sweeps that delete all its outputs, those that are asked for included, but for those that
+    /// the index of this number notes.
+    pub(crate) fn sweeps_before(&self, number: u64) -> Result<Vec<Sweep>, IndexError> {
+        let Some(target) = &self.core.target else { return Ok(Vec::new()) };
+        let asked = output::sweeps(&self.read())?.into_iter().map(|(_, sweep)| sweep);
+        let own = target.sweep_before(number);
+        Ok(asked.map(|sweep| Sweep { number, ..sweep }).chain([own]).collect())
+    }
+
+    /// The sweeps that are to be done when it begins anew.
+    pub(crate) fn sweeps_before_reset(&self) -> Result<Vec<Sweep>, IndexError> {
+        match &self.core.target {
+            Some(target) if !self.is_replacement() => self.sweeps_before(target.number()),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    /// Writes its outputs from now on; the index before it has written its last.
+    pub(crate) fn begin_outputs(&self) {
+        if self.core.target.is_some() {
+            self.core.writes_outputs.store(true, Ordering::Release);
+            self.change(|progress| progress.has_news = true);
+        }
+    }
+
+    /// Its collections as they go in and out.
+    pub(crate) fn flow(&self) -> Flow {
+        Flow::of(self.own_name(), self.core.mapper.as_ref(), self.core.target.as_ref())
+    }
+
+    /// The collection of its outputs.
+    pub(crate) fn output_collection(&self) -> Option<&CollectionName> {
+        self.core.target.as_ref().map(OutputTarget::collection)
     }
 
     /// What it was made after.
@@ -186,10 +239,11 @@ impl Index {
     /// Takes over a definition that gives the same entries: another lock, priority or state. `false`
     /// when it would give others, and nothing is changed.
     pub(crate) fn take_over(&self, kind: &IndexKind) -> bool {
-        if !self.kind().has_the_same_entries_as(kind) {
+        let own = self.kind();
+        if !own.has_the_same_entries_as(kind) {
             return false;
         }
-        self.set_kind(kind.clone());
+        self.set_kind(kind.clone().with_output_number_of(&own));
         true
     }
 
@@ -305,19 +359,26 @@ impl Index {
         self.core.last_etag_in(documents)
     }
 
-    /// Whether changes that `documents` sees are missing in the entries.
+    /// Whether changes that `documents` sees are missing in the entries, or in the documents that
+    /// it writes.
     ///
     /// # Errors
     ///
     /// Those of the storage.
     pub fn is_stale(&self, documents: &impl Transaction) -> Result<bool, DocumentError> {
-        Ok(self.progress() < self.last_etag_in(documents)?)
+        Ok(!self.has_reached(self.last_etag_in(documents)?))
     }
 
-    /// Tells `reply` as soon as every change up to `etag` is in the entries, which may be at once.
+    /// Whether every change up to this etag is in the entries, and in the documents that it writes.
+    pub fn has_reached(&self, etag: Etag) -> bool {
+        self.core.lock().has_reached(etag)
+    }
+
+    /// Tells `reply` as soon as every change up to `etag` is in the entries, and in the documents that it
+    /// writes, which may be at once.
     pub fn when_indexed(&self, etag: Etag, reply: WaitReply) {
         let mut progress = self.core.lock();
-        let reached = etag.0 <= progress.record.last_etag;
+        let reached = progress.has_reached(etag);
         let is_over = progress.is_over() || WAITERS_MAX <= progress.waiters.len();
         if !reached && !is_over {
             progress.waiters.push((etag, reply));

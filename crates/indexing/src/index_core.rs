@@ -24,6 +24,7 @@ use crate::{
     index_record::IndexRecord,
     indexing_pool::NextTurn,
     mapper::{Follows, Mapper},
+    output::{OutputQueue, OutputTarget},
 };
 
 /// How long an index rests after a failure that may pass.
@@ -34,6 +35,11 @@ pub(crate) struct IndexCore {
     pub(crate) names: Names,
     pub(crate) kind: RwLock<Arc<IndexKind>>,
     pub(crate) mapper: Box<dyn Mapper>,
+    /// Where its results go as documents, if they do.
+    pub(crate) target: Option<OutputTarget>,
+    pub(crate) outputs: Arc<dyn OutputQueue>,
+    /// Whether outputs may be written: another index whose place it takes writes none any more.
+    pub(crate) writes_outputs: AtomicBool,
     /// See [`IndexCore::followed`].
     pub(crate) followed: Vec<CollectionName>,
     pub(crate) platform: Platform,
@@ -60,6 +66,8 @@ pub(crate) struct Names {
 /// How far an index is, and what keeps it.
 pub(crate) struct Progress {
     pub(crate) record: IndexRecord,
+    /// Whether documents do not show yet what is in the entries.
+    pub(crate) owes_output: bool,
     /// Whether there may be changes that nobody has looked for.
     pub(crate) has_news: bool,
     /// Since when, on the monotonic clock.
@@ -86,6 +94,10 @@ pub(crate) enum Stage {
 }
 
 impl Progress {
+    pub(crate) fn has_reached(&self, etag: Etag) -> bool {
+        etag.0 <= self.record.last_etag && !self.owes_output
+    }
+
     /// Whether it goes no further, as far as one knows.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closing || self.failure.is_some() || self.record.has_failed
@@ -210,17 +222,43 @@ impl IndexCore {
         is_first
     }
 
-    /// Entries up to the record's etag are visible: whoever waited for them is told.
-    pub(crate) fn advance(&self, record: IndexRecord) {
+    /// Entries up to the record's etag are visible: whoever waited for them is told, unless their
+    /// outputs are owed.
+    pub(crate) fn advance(&self, record: IndexRecord, owes_output: bool) {
+        let owes_output = owes_output && self.writes_outputs();
+        self.tell_those_reached(|progress| {
+            progress.record = record;
+            progress.owes_output |= owes_output;
+        });
+    }
+
+    /// Whether it may write outputs.
+    fn writes_outputs(&self) -> bool {
+        self.writes_outputs.load(Ordering::Acquire)
+    }
+
+    /// Whether there are outputs to be written now.
+    pub(crate) fn owes_output(&self) -> bool {
+        self.writes_outputs() && self.lock().owes_output
+    }
+
+    /// Its outputs are durable, and there are no others of it.
+    pub(crate) fn end_owing(&self) {
+        self.tell_those_reached(|progress| progress.owes_output = false);
+    }
+
+    fn tell_those_reached(&self, change: impl FnOnce(&mut Progress)) {
         let mut progress = self.lock();
-        progress.record = record;
+        change(&mut progress);
+        let has_failed = progress.record.has_failed;
         let waiting = std::mem::take(&mut progress.waiters);
-        let reached = |etag: &Etag| etag.0 <= record.last_etag;
-        let (done, waiting): (Vec<_>, Vec<_>) =
-            waiting.into_iter().partition(|(etag, _)| reached(etag) || record.has_failed);
-        progress.waiters = waiting;
+        let (done, waiting): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .map(|(etag, reply)| (etag, progress.has_reached(etag), reply))
+            .partition(|(_, is_reached, _)| *is_reached || has_failed);
+        progress.waiters = waiting.into_iter().map(|(etag, _, reply)| (etag, reply)).collect();
         drop(progress);
-        done.into_iter().for_each(|(etag, reply)| reply(reached(&etag)));
+        done.into_iter().for_each(|(_, is_reached, reply)| reply(is_reached));
     }
 
     /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.

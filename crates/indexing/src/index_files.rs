@@ -10,6 +10,7 @@
 //!     LastQuery             when it was last asked, ticks, i64 little-endian; may be missing
 //!     Replacement           there while the index is to take the place of the other one
 //! <name>~gone <name>~2~gone files that are being deleted
+//! <name>~new  <name>~2~new  files that take the place of others, or do not when those are still there
 //! ```
 //!
 //! Invariant: at every moment, whatever is cut off, the record of the database and these keys tell
@@ -17,6 +18,7 @@
 
 use std::{
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -29,12 +31,15 @@ use crate::{
     error::IndexError,
     index_kind::IndexKind,
     index_record::{self, IndexRecord},
+    output::{self, Sweep},
 };
 
 /// Behind the name of the second place.
 const SECOND: &str = "~2";
 /// Behind the name of a place whose files are being deleted.
 const GONE: &str = "~gone";
+/// Behind the name of a place whose files are to be changed for these.
+const NEW: &str = "~new";
 /// How the definition of an automatic index begins.
 const AUTO: &str = "auto ";
 
@@ -123,15 +128,16 @@ impl IndexFiles {
             return Ok(files);
         }
         files.close();
-        Self::begin(platform, options, kind, false)
+        Self::begin(platform, options, kind, false, &[])
     }
 
-    /// Makes the files of an index anew.
+    /// Makes the files of an index anew, and asks for these sweeps.
     pub(crate) fn begin(
         platform: &Platform,
         options: EnvironmentOptions,
         kind: &IndexKind,
         is_replacement: bool,
+        sweeps: &[Sweep],
     ) -> Result<Self, IndexError> {
         delete(&*platform.disk, &options.directory)?;
         let environment = Environment::open(platform, options)?;
@@ -142,9 +148,31 @@ impl IndexFiles {
         index_record::write_definition(&mut tx, owner.write().as_bytes())?;
         index_record::write_record(&mut tx, &record)?;
         index_record::write_is_replacement(&mut tx, is_replacement)?;
+        // Files that were here before may have written outputs that nothing tells of any more.
+        let target = kind.output_target()?.filter(|_| !is_replacement);
+        let own = target.map(|target| target.sweep_before(target.number()));
+        for sweep in sweeps.iter().chain(&own) {
+            output::add_sweep(&mut tx, sweep)?;
+        }
         tx.commit()?;
         let owner = Some(owner);
         Ok(Self { environment, record, is_replacement, last_query_ticks: 0, owner })
+    }
+
+    /// As [`IndexFiles::begin`], in the place of files that are there until the new ones are whole.
+    pub(crate) fn begin_again(
+        platform: &Platform,
+        options: EnvironmentOptions,
+        kind: &IndexKind,
+        is_replacement: bool,
+        sweeps: &[Sweep],
+    ) -> Result<Self, IndexError> {
+        let (disk, place) = (&*platform.disk, options.directory.clone());
+        let beside = EnvironmentOptions { directory: with_suffix(&place, NEW), ..options.clone() };
+        Self::begin(platform, beside, kind, is_replacement, sweeps)?.close();
+        delete_files(disk, &place)?;
+        is_there(disk, &place)?;
+        Self::open(platform, options)
     }
 
     /// Whether they are those of this index.
@@ -159,10 +187,16 @@ impl IndexFiles {
     }
 }
 
-/// Says in its files, durably, that an index has taken the place of another.
-pub(crate) fn end_replacement(environment: &Arc<Environment>) -> Result<(), IndexError> {
+/// Says in its files, durably, that an index has taken the place of another, and asks for these sweeps.
+pub(crate) fn end_replacement(
+    environment: &Arc<Environment>,
+    sweeps: &[Sweep],
+) -> Result<(), IndexError> {
     let mut tx = environment.write()?;
     index_record::write_is_replacement(&mut tx, false)?;
+    for sweep in sweeps {
+        output::add_sweep(&mut tx, sweep)?;
+    }
     Ok(tx.commit()?)
 }
 
@@ -186,6 +220,12 @@ pub(crate) fn places(directory: &Path) -> [PathBuf; 2] {
 
 /// Deletes the files in a place. A power cut leaves all of them, or none under that name.
 pub(crate) fn delete(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
+    let new = disk.remove_dir_all(&with_suffix(place, NEW));
+    new.map_err(|source| failed(place, source))?;
+    delete_files(disk, place)
+}
+
+fn delete_files(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
     let gone = with_suffix(place, GONE);
     let delete = || {
         disk.remove_dir_all(&gone)?;
@@ -196,16 +236,31 @@ pub(crate) fn delete(disk: &dyn Disk, place: &Path) -> Result<(), IndexError> {
         }
         Ok(())
     };
-    delete().map_err(|source| IndexError::Directory { directory: place.to_path_buf(), source })
+    delete().map_err(|source| failed(place, source))
 }
 
-/// Ends a deletion that was cut off, and says whether there is something in the place.
+/// Ends a deletion or a change of files that was cut off, and says whether there is something in the
+/// place.
 pub(crate) fn is_there(disk: &dyn Disk, place: &Path) -> Result<bool, IndexError> {
+    let new = with_suffix(place, NEW);
     let look = || {
         disk.remove_dir_all(&with_suffix(place, GONE))?;
-        disk.exists(place)
+        if disk.exists(place)? {
+            disk.remove_dir_all(&new)?;
+            return Ok(true);
+        }
+        if disk.exists(&new)? {
+            disk.rename(&new, place)?;
+            disk.sync_dir(place.parent().unwrap_or(Path::new("")))?;
+            return Ok(true);
+        }
+        Ok(false)
     };
-    look().map_err(|source| IndexError::Directory { directory: place.to_path_buf(), source })
+    look().map_err(|source| failed(place, source))
+}
+
+fn failed(place: &Path, source: io::Error) -> IndexError {
+    IndexError::Directory { directory: place.to_path_buf(), source }
 }
 
 fn with_suffix(directory: &Path, suffix: &str) -> PathBuf {

@@ -9,9 +9,11 @@ use crate::{
     auto_definition::AutoIndexDefinition,
     auto_map::AutoMap,
     error::IndexError,
+    index_files::Owner,
     js_map::JsMap,
     linq_map::LinqMap,
     mapper::Mapper,
+    output::OutputTarget,
     reduce::{AutoReduce, JsReduce, LinqReduce},
     static_definition::is_javascript,
 };
@@ -41,6 +43,30 @@ impl IndexKind {
             Self::Auto(definition) => definition.name(),
             Self::Static(definition) => definition.name.clone(),
         }
+    }
+
+    /// Where its results go as documents, if they do.
+    pub(crate) fn output_target(&self) -> Result<Option<OutputTarget>, IndexError> {
+        match self {
+            Self::Auto(_) => Ok(None),
+            Self::Static(definition) => OutputTarget::of(definition),
+        }
+    }
+
+    /// With the number by which outputs were told when the files were made.
+    pub(crate) fn with_outputs_of(mut self, owner: Option<&Owner>) -> Self {
+        if let (Self::Static(definition), Some(Owner::Static(owner))) = (&mut self, owner) {
+            definition.reduce_output_index = owner.reduce_output_index;
+        }
+        self
+    }
+
+    /// With the number by which the outputs of the other are told.
+    pub(crate) fn with_output_number_of(mut self, other: &Self) -> Self {
+        if let (Self::Static(definition), Self::Static(other)) = (&mut self, other) {
+            definition.reduce_output_index = other.reduce_output_index;
+        }
+        self
     }
 
     pub(crate) fn is_disabled(&self) -> bool {
@@ -121,13 +147,6 @@ fn static_mapper(
         let message = format!("Failed to compile index {}: {what}", definition.name);
         Err(IndexError::Definition { message })
     };
-    let outputs = [
-        &definition.output_reduce_to_collection,
-        &definition.pattern_for_output_reduce_to_collection_references,
-    ];
-    if outputs.into_iter().flatten().any(|name| !name.is_empty()) {
-        return refused("the output of a reduce to a collection is not supported yet");
-    }
     if !definition.additional_assemblies.is_empty() {
         return refused("libraries of .NET cannot be used");
     }

@@ -19,6 +19,7 @@ use crate::{
     index_files::{self, IndexFiles},
     index_kind::{IndexKind, mapper_of},
     index_set::{IndexSet, IndexSetEvent},
+    output::Sweep,
     reopening::Errand,
     replacement::replaced_key,
 };
@@ -78,7 +79,19 @@ impl IndexSet {
         is_replacement: bool,
     ) -> Result<IndexFiles, IndexError> {
         let options = self.options_of(place);
-        IndexFiles::begin(&self.context.platform, options, kind, is_replacement)
+        IndexFiles::begin(&self.context.platform, options, kind, is_replacement, &[])
+    }
+
+    /// As [`IndexSet::begin`], in the place of files that are there until the new ones are whole.
+    fn begin_again(
+        &self,
+        place: &Path,
+        kind: &IndexKind,
+        is_replacement: bool,
+        sweeps: &[Sweep],
+    ) -> Result<IndexFiles, IndexError> {
+        let options = self.options_of(place);
+        IndexFiles::begin_again(&self.context.platform, options, kind, is_replacement, sweeps)
     }
 
     /// Opens an automatic index: its definition never changes.
@@ -123,6 +136,7 @@ impl IndexSet {
                 environment: environment.options().clone(),
                 scripts: context.scripts.clone(),
                 pool: context.pool.clone(),
+                outputs: Arc::clone(&context.outputs),
             };
             let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
             Index::start(parts, mapper, context)
@@ -231,8 +245,10 @@ impl IndexSet {
         let (name, kind) = (index.own_name(), index.kind().as_ref().clone());
         let place = index.environment().options().directory.clone();
         let is_replacement = index.is_replacement();
+        // Files that cannot be read are emptied none the less.
+        let sweeps = index.sweeps_before_reset().unwrap_or_default();
         index.close();
-        let files = self.begin(&place, &kind, is_replacement);
+        let files = self.begin_again(&place, &kind, is_replacement, &sweeps);
         let opened = files.and_then(|files| self.start(key, name, kind.clone(), files));
         self.list(key.to_owned(), name, kind, opened)
     }

@@ -25,6 +25,7 @@ use crate::{
     index_kind::{IndexKind, mapper_of},
     index_opening::OpenedPair,
     indexing_pool::IndexingPool,
+    output::{self, Flow, OutputQueue},
     reopening::{Chore, Errand, Reopenings},
     replacement::{replaced_key, replacement_key},
     static_definition::REPLACEMENT_PREFIX,
@@ -52,6 +53,8 @@ pub struct IndexSetContext {
     pub scripts: ScriptPool,
     /// Whose threads index.
     pub pool: IndexingPool,
+    /// Through which results become documents.
+    pub outputs: Arc<dyn OutputQueue>,
     /// Told of what happens.
     pub on_event: OnIndexEvent,
 }
@@ -101,6 +104,8 @@ pub struct IndexSet {
     pub(crate) context: IndexSetContext,
     /// Held through opening, closing and deleting, so that each directory has one user.
     changing: Mutex<()>,
+    /// Held while somebody makes a definition, so that no two are made that only fit one by one.
+    defining: Mutex<()>,
     listed: Mutex<Listed>,
 }
 
@@ -135,6 +140,7 @@ impl IndexSet {
             itself: Weak::clone(itself),
             context,
             changing: Mutex::default(),
+            defining: Mutex::default(),
             listed: Mutex::default(),
         });
         let told = Arc::downgrade(&set);
@@ -154,13 +160,35 @@ impl IndexSet {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lets nobody else make a definition meanwhile: what [`IndexSet::check`] says holds until then.
+    pub fn begin_defining(&self) -> MutexGuard<'_, ()> {
+        self.defining.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether an index can be made after this.
     ///
     /// # Errors
     ///
-    /// [`IndexError::Definition`] when it cannot.
+    /// [`IndexError::Definition`] when it cannot, [`IndexError::Invalid`] when its outputs cannot be
+    /// written as they should.
     pub fn check(&self, kind: &IndexKind) -> Result<(), IndexError> {
-        mapper_of(kind, &self.context.scripts).map(drop)
+        let mapper = mapper_of(kind, &self.context.scripts)?;
+        let Some(target) = kind.output_target()? else { return Ok(()) };
+        let name = kind.name();
+        let flow = Flow::of(&name, mapper.as_ref(), Some(&target));
+        let (same, others): (Vec<_>, Vec<_>) =
+            self.all().into_iter().partition(|index| index.own_name().eq_ignore_ascii_case(&name));
+        let mut others: Vec<_> = others.iter().map(|index| index.flow()).collect();
+        for faulty in self.faulty().iter().filter(|faulty| faulty.kind.name() != name) {
+            if let Ok(mapper) = mapper_of(&faulty.kind, &self.context.scripts) {
+                let target = faulty.kind.output_target().ok().flatten();
+                others.push(Flow::of(&faulty.name, mapper.as_ref(), target.as_ref()));
+            }
+        }
+        let documents = self.context.documents.read();
+        let before = same.iter().filter_map(|index| index.output_collection());
+        let before: Vec<_> = before.collect();
+        output::check(&flow, &others, &before, &documents)
     }
 
     /// Opens the indexes that a record lists and are not open, and deletes those that it does not.

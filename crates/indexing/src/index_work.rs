@@ -52,11 +52,12 @@ impl Worker for IndexWork {
     }
 }
 
-/// Whether the same batch may be written later by the same environment: when there is room again. One
-/// that failed has to be opened again.
+/// Whether the same batch may be written later by the same environment: when there is room again, or
+/// the documents take changes again. One that failed has to be opened again.
 fn may_be_retried(error: &IndexError) -> bool {
     matches!(
         error,
         IndexError::Storage(StorageError::DiskFull { .. } | StorageError::TooManyUnflushed { .. })
+            | IndexError::Output { .. }
     )
 }

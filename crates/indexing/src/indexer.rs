@@ -21,6 +21,7 @@ use crate::{
     map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
     mapped::Mapped,
     mapper::{Follows, MapError},
+    output::{self, SweepPlace},
     reduce::{MappedRows, ReduceStage, Reducing},
     references::{self, Looked},
 };
@@ -58,6 +59,7 @@ pub(crate) struct Indexer {
     has_references: bool,
     /// Where to go on when one change leads to more documents than a batch takes.
     resume: Option<Resume>,
+    sweep: Option<SweepPlace>,
 }
 
 /// The documents that looked at a changed one are mapped again up to here.
@@ -72,6 +74,8 @@ struct BatchOutcome {
     errors: Vec<IndexingError>,
     /// What the mapped documents looked at.
     looked: Vec<Looked>,
+    /// Whether results changed that go to documents.
+    owes_output: bool,
     /// Documents that are in the batch already.
     mapped: HashSet<String>,
     changes: usize,
@@ -88,17 +92,23 @@ impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
         let has_references = core.mapper.looks_at() != Follows::Collections(&[]);
         let (batch, stage, mapped) = Default::default();
-        Self { core, fields, batch, stage, mapped, has_references, resume: None }
+        let (resume, sweep) = (None, None);
+        Self { core, fields, batch, stage, mapped, has_references, resume, sweep }
     }
 
-    /// Indexes one batch; up to `spare_threads` threads may help. `false` when everything that was there
-    /// at its beginning is indexed.
+    /// Indexes one batch, or writes the outputs of the one before; up to `spare_threads` threads may
+    /// help. `false` when everything that was there at its beginning is indexed and written.
     pub(crate) fn index_batch(&mut self, spare_threads: usize) -> Result<bool, IndexError> {
+        // Whoever changes this meanwhile gives the index another turn.
+        let owes_output = self.core.owes_output();
+        if owes_output && self.settle()? {
+            return Ok(true);
+        }
         let lag = self.core.take_lag();
         let documents = self.core.documents.read();
         let before = self.core.record();
         if self.core.last_etag_in(&documents)?.0 <= before.last_etag {
-            return Ok(false);
+            return if owes_output { self.sweep(&documents) } else { Ok(false) };
         }
         let (started_ticks, began) = (self.core.now_ticks(), self.now());
         let mut outcome = self.gather(&documents, before, spare_threads)?;
@@ -120,16 +130,35 @@ impl Indexer {
             pages: outcome.pages,
             end,
         });
-        self.core.advance(after);
+        self.core.advance(after, outcome.owes_output);
         if !end.has_more() {
             // An index at rest keeps no memory.
             (self.batch, self.stage, self.mapped) = Default::default();
         }
-        Ok(end.has_more())
+        Ok(end.has_more() || self.core.owes_output())
     }
 
     fn now(&self) -> Duration {
         self.core.platform.clock.monotonic()
+    }
+
+    /// Writes some of the outputs that are owed; `false` when none is.
+    fn settle(&self) -> Result<bool, IndexError> {
+        let Some(target) = &self.core.target else { return Ok(false) };
+        let core = &self.core;
+        output::settle(&core.environment, target, core.outputs.as_ref(), core.now_ticks())
+    }
+
+    /// Deletes some outputs that nobody knows any more, now that nothing else is to be done; `false` when
+    /// there are none.
+    fn sweep(&mut self, documents: &ReadTransaction) -> Result<bool, IndexError> {
+        let core = &self.core;
+        let queue = core.outputs.as_ref();
+        let has_more = output::sweep(&core.environment, documents, queue, &mut self.sweep)?;
+        if !has_more {
+            core.end_owing();
+        }
+        Ok(has_more)
     }
 
     /// Maps changes after the record's etag into the batch.
@@ -387,10 +416,12 @@ impl Indexer {
     ) -> Result<(), IndexError> {
         let Some(reducer) = self.core.mapper.reducer() else { return Ok(()) };
         let is_closing = || self.core.is_closing();
-        let reducing = Reducing { reducer, is_closing: &is_closing };
+        let target = self.core.target.as_ref();
+        let reducing = Reducing { reducer, target, is_closing: &is_closing };
         let reduced = self.stage.apply(&reducing, tx, &mut self.fields, &mut self.batch)?;
         outcome.record.reduce_attempts += reduced.attempts;
         outcome.record.reduce_errors += reduced.errors;
+        outcome.owes_output = reduced.owes_output;
         let ticks = self.core.now_ticks();
         for (key, message) in reduced.failures {
             outcome.note_failure(IndexingAction::Reduce, ticks, &key, message);
@@ -431,6 +462,7 @@ impl BatchOutcome {
             record,
             errors: Vec::new(),
             looked: Vec::new(),
+            owes_output: false,
             mapped: HashSet::new(),
             changes: 0,
             outputs: 0,

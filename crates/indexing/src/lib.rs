@@ -13,6 +13,7 @@
 //! | `static_definition`, `static_fields`, `empty_values` | what a written definition says before it is compiled |
 //! | `mapper`, `auto_map`, `linq_map`, `js_map` | what turns a document into entries |
 //! | `reduce` | map-reduce: rows by key, results kept current |
+//! | `output` | results of a reduce as documents |
 //! | `spatial_fields` | fields of places and shapes |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
@@ -56,6 +57,7 @@ mod linq_map;
 mod map_lanes;
 mod mapped;
 mod mapper;
+mod output;
 mod reduce;
 mod references;
 mod reopening;
@@ -86,6 +88,7 @@ pub use indexing_pool::IndexingPool;
 pub use linq::PlainMap;
 pub use linq_map::is_stored;
 pub use mapper::{Follows, MapError, Mapper};
+pub use output::{OutputError, OutputQueue};
 pub use reduce::{
     MappedRows, RESULT_FIELD, ReduceItems, ReduceNode, ReduceRow, ReduceTree, Reducer,
 };

@@ -56,6 +56,8 @@ pub(crate) fn may_pass(error: &IndexError) -> bool {
         | IndexError::Documents(_)
         | IndexError::Corrupt { .. }
         | IndexError::Closing
+        | IndexError::Invalid { .. }
+        | IndexError::Output { .. }
         | IndexError::Panicked => false,
     }
 }

@@ -83,7 +83,10 @@ impl IndexSet {
             Arrangement::Answers(place) => {
                 let files = take(place);
                 if files.is_replacement {
-                    index_files::end_replacement(&files.environment)?;
+                    let target =
+                        kind.clone().with_outputs_of(files.owner.as_ref()).output_target()?;
+                    let sweep = target.map(|target| target.sweep_before(target.number()));
+                    index_files::end_replacement(&files.environment, sweep.as_slice())?;
                 }
                 self.empty_place(&places[1 - place], found[1 - place].take())?;
                 let files = IndexFiles { is_replacement: false, ..files };
@@ -173,7 +176,7 @@ impl IndexSet {
         let Some(new) = self.get(&replacement_key(key)).filter(|new| may(new)) else {
             return Ok(false);
         };
-        new.end_replacement()?;
+        new.end_replacement(self.get(key).as_deref())?;
         let old = self.list_in_place(key, &new);
         if let Some(old) = old {
             let place = old.environment().options().directory.clone();
@@ -182,6 +185,7 @@ impl IndexSet {
             // What stays behind is deleted when the database is opened again.
             drop(index_files::delete(self.disk(), &place));
         }
+        new.begin_outputs();
         self.report(&IndexSetEvent::Replaced { index: new.name() });
         Ok(true)
     }

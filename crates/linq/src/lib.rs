@@ -41,6 +41,7 @@ pub use document::{
 };
 pub use limits::{Budget, DEFINITION_BYTES_MAX, NESTING_DEPTH_MAX, TREE_DEPTH_MAX};
 pub use merging::{NotPlain, PlainMap};
+pub use run::display::formatted;
 pub use run::evaluate::Output;
 pub use run::fault::{EvaluationError, EvaluationErrorKind};
 pub use rust_decimal::Decimal;

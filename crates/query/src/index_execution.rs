@@ -160,7 +160,7 @@ pub(crate) fn facts_of<D: Transaction>(
         total_results: as_long(total),
         result_etag: xxh3_64(&seed).cast_signed(),
         index: Some(IndexFacts {
-            is_stale: index.progress() < last,
+            is_stale: !index.has_reached(last),
             timestamp_ticks: record.last_indexing_ticks,
             last_query_ticks: index.last_query_ticks(),
         }),

@@ -251,11 +251,15 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
         IndexError::Definition { message } => {
             ProtocolError::new(ErrorKind::IndexCompilation, message.clone())
         }
+        IndexError::Invalid { message } => {
+            ProtocolError::new(ErrorKind::IndexInvalid, message.clone())
+        }
         IndexError::Documents(error) => document_error(error),
         IndexError::Storage(_)
         | IndexError::Search(_)
         | IndexError::Directory { .. }
         | IndexError::Corrupt { .. }
+        | IndexError::Output { .. }
         | IndexError::Closing
         | IndexError::Panicked => ProtocolError::new(ErrorKind::Internal, error.to_string()),
     }

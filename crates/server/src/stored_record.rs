@@ -54,9 +54,18 @@ pub(crate) fn change_body(
     name: &str,
     change: impl FnOnce(&mut Map<String, Value>),
 ) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
-    change_record(state, name, |record, _| {
+    change_body_at(state, name, |body, _| change(body))
+}
+
+/// As [`change_body`]; the change is also given its index.
+pub(crate) fn change_body_at(
+    state: &ServerState,
+    name: &str,
+    change: impl FnOnce(&mut Map<String, Value>, u64),
+) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
+    change_record(state, name, |record, index| {
         let mut body = body_of(record);
-        change(&mut body);
+        change(&mut body, index);
         record.body = Value::Object(body).to_string().into_bytes();
     })
 }

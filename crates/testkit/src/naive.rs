@@ -136,6 +136,7 @@ impl Naive {
             | Command::GiveUpContent(_)
             | Command::GiveUpAllContents
             | Command::RemoveLeftoverContents => self.apply_to_attachments(command),
+            Command::Output(_) => unreachable!("histories have no outputs of indexes"),
         }
     }
 

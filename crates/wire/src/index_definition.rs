@@ -270,6 +270,12 @@ impl IndexDefinition {
             && self.pattern_references_collection_name == other.pattern_references_collection_name
     }
 
+    /// Whether results of its reduce become documents of a collection.
+    pub fn has_output(&self) -> bool {
+        let collection = self.output_reduce_to_collection.as_deref().unwrap_or_default();
+        self.reduce.is_some() && !collection.trim().is_empty()
+    }
+
     /// As text, for whoever keeps it.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("its keys are texts and nothing in it can fail")

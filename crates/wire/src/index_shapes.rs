@@ -115,6 +115,12 @@ pub struct IndexStatistics {
     pub reduced_per_second: f64,
     /// The last batch since it was opened.
     pub last_batch: Option<IndexBatch>,
+    /// The collection that results are written to.
+    pub output_collection: Option<String>,
+    /// How documents are named that refer to them.
+    pub output_pattern: Option<String>,
+    /// The collection of those documents.
+    pub references_collection: Option<String>,
 }
 
 impl IndexStatistics {
@@ -132,9 +138,12 @@ impl IndexStatistics {
             "MapReferenceErrors": null, "ReduceAttempts": of_reduce(self.reduce_attempts),
             "ReduceSuccesses": of_reduce(self.reduce_attempts - self.reduce_errors),
             "ReduceErrors": of_reduce(self.reduce_errors),
-            "ReduceOutputCollection": null, "ReduceOutputReferencePattern": null,
-            "PatternReferencesCollectionName": null, "MappedPerSecondRate": self.mapped_per_second,
-            "ReducedPerSecondRate": self.reduced_per_second, "MaxNumberOfOutputsPerDocument": self.outputs_max,
+            "ReduceOutputCollection": self.output_collection,
+            "ReduceOutputReferencePattern": self.output_pattern,
+            "PatternReferencesCollectionName": self.references_collection,
+            "MappedPerSecondRate": self.mapped_per_second,
+            "ReducedPerSecondRate": self.reduced_per_second,
+            "MaxNumberOfOutputsPerDocument": self.outputs_max,
             "Collections": self.collections_json(), "LastQueryingTime": self.last_querying_time,
             "State": self.state, "Priority": self.priority, "CreatedTimestamp": self.created,
             "LastIndexingTime": self.last_indexing_time, "IsStale": self.is_stale,

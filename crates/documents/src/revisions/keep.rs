@@ -55,7 +55,10 @@ impl DocumentWriter<'_> {
             flags |= self.mark_of_chain(new.id, new.is_new)?;
         }
         let rule = self.context.revisions.rule_of(new.collection);
-        let Some(rule) = rule.filter(|rule| !rule.is_disabled) else { return Ok(flags) };
+        // What an index writes can be made again, so it has no history.
+        let is_artificial = flags.contains(DocumentFlags::ARTIFICIAL);
+        let rule = rule.filter(|rule| !rule.is_disabled && !is_artificial);
+        let Some(rule) = rule else { return Ok(flags) };
         if !new.is_new && !self.keep_replaced(new)? {
             return Ok(flags);
         }
@@ -157,6 +160,7 @@ impl DocumentWriter<'_> {
         let (collection_number, flags) = (document.collection_number(), document.flags());
         let name = &self.collections.numbered(self.tx, collection_number)?.name;
         let rule = self.context.revisions.rule_of(name).copied();
+        let rule = rule.filter(|_| !flags.contains(DocumentFlags::ARTIFICIAL));
         let is_kept = rule.is_some_and(|rule| !rule.is_disabled && !rule.purge_on_delete);
         let unversioned = if is_kept && !flags.contains(DocumentFlags::HAS_REVISIONS) {
             Some(document.bytes().to_vec())

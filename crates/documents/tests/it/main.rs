@@ -7,6 +7,7 @@ mod database;
 mod deleting;
 mod hilo;
 mod log;
+mod outputs;
 mod putting;
 mod revision_histories;
 mod revisions;

@@ -16,7 +16,7 @@ fn id(id: &str) -> DocumentId {
 }
 
 impl Database {
-    fn keep(&self, default: Option<RevisionsRule>) {
+    pub(crate) fn keep(&self, default: Option<RevisionsRule>) {
         *self.revisions.borrow_mut() = RevisionsConfiguration::new(default);
     }
 

@@ -24,7 +24,8 @@ const OBJECT: u8 = 7;
 pub(crate) struct ReduceKey([u8; KEY_BYTES]);
 
 impl ReduceKey {
-    /// The key of these values, in their order; `None` stands for a missing one, which is null.
+    /// The key of these values, in their order; `None` stands for a missing one, which is null. That of
+    /// nulls alone is zero.
     ///
     /// # Errors
     ///
@@ -35,6 +36,9 @@ impl ReduceKey {
         let mut bytes = Vec::new();
         for value in values {
             write(&value.unwrap_or(Value::Null), &mut bytes)?;
+        }
+        if bytes.iter().all(|byte| *byte == NULL) {
+            return Ok(Self([0; KEY_BYTES]));
         }
         Ok(Self(xxh3_128(&bytes).to_be_bytes()))
     }
@@ -52,9 +56,19 @@ impl ReduceKey {
         u64::from_be_bytes(*self.0.first_chunk().expect("a key has more bytes than a number"))
     }
 
+    /// The key as a number, which names its outputs.
+    pub(crate) fn whole_number(&self) -> u128 {
+        u128::from_be_bytes(self.0)
+    }
+
+    /// The key of that number.
+    pub(crate) fn of_whole_number(number: u128) -> Self {
+        Self(number.to_be_bytes())
+    }
+
     /// The name of the key's entries, in the place of a document's id.
     pub(crate) fn name(&self) -> String {
-        format!("{:032x}", u128::from_be_bytes(self.0))
+        format!("{:032x}", self.whole_number())
     }
 }
 
@@ -195,6 +209,8 @@ mod tests {
         assert_eq!(key("1.10"), key("1.1"));
         assert_eq!(key("1e0"), key("1.0"));
         assert_eq!(key("null"), ReduceKey::of([None]).unwrap(), "what is missing is null");
+        assert_eq!(ReduceKey::of([None, None]).unwrap().whole_number(), 0);
+        assert_eq!(ReduceKey::of_whole_number(key("1").whole_number()), key("1"));
     }
 
     #[test]

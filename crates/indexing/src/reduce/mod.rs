@@ -32,6 +32,7 @@ use storage::ReadTransaction;
 
 pub(crate) use auto_reduce::AutoReduce;
 pub(crate) use js_reduce::JsReduce;
+pub(crate) use key::ReduceKey;
 pub(crate) use linq_reduce::LinqReduce;
 pub(crate) use stage::ReduceStage;
 
@@ -40,9 +41,7 @@ pub(crate) use tree::{documents_with_rows, trees_of};
 pub use entry::RESULT_FIELD;
 pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
-use crate::{
-    entry_writer::EntryWriter, error::IndexError, mapper::MapError, reduce::key::ReduceKey,
-};
+use crate::{entry_writer::EntryWriter, error::IndexError, mapper::MapError, output::OutputTarget};
 
 /// The maps and the reduce of an index.
 pub trait Reducer: Send + Sync {
@@ -100,6 +99,8 @@ pub trait Reducer: Send + Sync {
 /// A reduce at work.
 pub(crate) struct Reducing<'a> {
     pub(crate) reducer: &'a dyn Reducer,
+    /// Where results go as documents, if they do.
+    pub(crate) target: Option<&'a OutputTarget>,
     /// Whether the index is to be closed, so that the batch is not worth finishing.
     pub(crate) is_closing: &'a dyn Fn() -> bool,
 }

@@ -10,12 +10,13 @@ use super::{
     MappedRow, MappedRows, Reducing,
     format::{Given, KeyRows, KeyState, RowPlace, documents_tree, keys_tree, row_key, rows_tree},
     key::ReduceKey,
-    key_tree::{Counts, FANOUT, KeyResult, KeyTree, reduce_inline},
+    key_tree::{Counts, FANOUT, KeyResult, KeyTree, document_of, reduce_inline},
 };
 use crate::{
     entry_writer::{Entries, EntryWriter},
     error::IndexError,
     mapper::MapError,
+    output::{OutputTarget, note_owed},
 };
 
 /// Entries of results are written when they take that much memory.
@@ -44,6 +45,8 @@ pub(crate) struct Reduced {
     pub(crate) errors: u64,
     /// The keys whose reduce failed, and why.
     pub(crate) failures: Vec<(String, String)>,
+    /// Whether documents are owed for any key.
+    pub(crate) owes_output: bool,
 }
 
 impl ReduceStage {
@@ -306,7 +309,14 @@ impl Output<'_> {
                 tree.reduce(changed, &mut counts)?
             }
         };
-        self.put_entries(key, &result, &mut counts)?;
+        let is_shown = self.put_entries(key, &result, &mut counts)?;
+        if let Some(target) = self.reducing.target {
+            let results = match &result {
+                Given::Results(results) if is_shown => results.as_slice(),
+                Given::Results(_) | Given::Failed => &[],
+            };
+            self.note_output(tx, target, key, results, &mut counts)?;
+        }
         self.reduced.attempts += counts.attempts;
         self.reduced.errors += counts.errors;
         if let Some(failure) = counts.failure {
@@ -320,21 +330,40 @@ impl Output<'_> {
         Ok(())
     }
 
+    /// Notes which documents the results of a key should have.
+    fn note_output(
+        &mut self,
+        tx: &mut WriteTransaction,
+        target: &OutputTarget,
+        key: ReduceKey,
+        results: &[Vec<u8>],
+        counts: &mut Counts,
+    ) -> Result<(), IndexError> {
+        let results = results.iter().map(|result| document_of(result));
+        let results = results.collect::<Result<Vec<_>, _>>()?;
+        let wanted = target.outputs_of(&results, |message| counts.failure = Some(message))?;
+        self.reduced.owes_output = true;
+        note_owed(tx, key, &wanted)
+    }
+
+    /// `false` when the results cannot be entries, and there are none.
     fn put_entries(
         &mut self,
         key: ReduceKey,
         result: &KeyResult,
         counts: &mut Counts,
-    ) -> Result<(), IndexError> {
+    ) -> Result<bool, IndexError> {
         let results = match result {
-            Given::Failed => return Ok(self.batch.delete(&key.name())?),
+            Given::Failed => {
+                self.batch.delete(&key.name())?;
+                return Ok(false);
+            }
             Given::Results(results) => results,
         };
         let mut entries = Entries::default();
         let mut writer = EntryWriter::new(self.fields, &mut entries);
         let written = results.iter().try_for_each(|result| {
-            let result = blittable::Document::new(result);
-            let result = result.map_err(documents::DocumentError::from)?;
+            let result = document_of(result)?;
             writer.begin_entry();
             self.reducing.reducer.write_entry(&result, &mut writer)
         });
@@ -347,12 +376,13 @@ impl Output<'_> {
             })
         });
         match put {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(true),
             Err(MapError::Index(error)) => Err(error),
             Err(MapError::Document { message }) => {
                 counts.errors += 1;
                 counts.failure = Some(message);
-                Ok(self.batch.delete(&key.name())?)
+                self.batch.delete(&key.name())?;
+                Ok(false)
             }
         }
     }
@@ -457,7 +487,8 @@ mod tests {
         stage.put(document, &mut rows);
         let mut tx = environment.write().unwrap();
         let (mut fields, mut batch) = (FieldSet::load(&tx).unwrap(), IndexBatch::new());
-        let reducing = Reducing { reducer: &Counting, is_closing: &|| is_closing };
+        let is_closing = || is_closing;
+        let reducing = Reducing { reducer: &Counting, target: None, is_closing: &is_closing };
         let reduced = stage.apply(&reducing, &mut tx, &mut fields, &mut batch)?;
         batch.apply(&mut tx, &mut fields).unwrap();
         tx.commit().unwrap();

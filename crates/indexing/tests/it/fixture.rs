@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use blittable::{ParseLimits, parse_document};
 use documents::{
-    DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
+    DatabaseIdentity, DocumentWriter, ExpectedVersion, OutputChange, OutputWritten, RequestedId,
+    WriteContext, initialize,
 };
-use indexing::{Index, IndexContext, IndexKind, IndexingPool};
+use indexing::{Index, IndexContext, IndexKind, IndexingPool, OutputError, OutputQueue};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use script::ScriptPool;
@@ -22,6 +23,35 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct Documents {
     pub(crate) platform: Platform,
     pub(crate) environment: Arc<Environment>,
+}
+
+/// The documents that indexes write.
+pub(crate) struct Outputs {
+    pub(crate) platform: Platform,
+    pub(crate) environment: Arc<Environment>,
+}
+
+impl Outputs {
+    fn of(documents: &Documents) -> Self {
+        let environment = Arc::clone(&documents.environment);
+        Self { platform: documents.platform.clone(), environment }
+    }
+}
+
+impl OutputQueue for Outputs {
+    fn commit(&self, changes: Vec<OutputChange>) -> Result<Vec<OutputWritten>, OutputError> {
+        let mut tx = self.environment.write().unwrap();
+        let entropy = self.platform.entropy.as_ref();
+        let context = WriteContext { now: self.platform.clock.now(), entropy };
+        let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
+        let written = changes.iter().map(|change| writer.write_output(change));
+        let written = written.collect::<Result<Vec<_>, _>>();
+        let written =
+            written.map_err(|error| OutputError::Refused { message: error.to_string() })?;
+        writer.finish().unwrap();
+        tx.commit().unwrap();
+        Ok(written)
+    }
 }
 
 impl Documents {
@@ -78,6 +108,7 @@ impl Documents {
             },
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), threads),
+            outputs: Arc::new(Outputs::of(self)),
         }
     }
 

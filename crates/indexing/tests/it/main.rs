@@ -6,6 +6,8 @@ mod map_lanes;
 mod map_reduce;
 mod map_reduce_histories;
 mod measured_definitions;
+mod output_histories;
+mod outputs;
 mod power_cuts;
 mod replacement;
 mod results;

@@ -23,6 +23,8 @@ use search::IndexReader;
 use storage::{Environment, EnvironmentOptions};
 use wire::{IndexDefinition, RecordedIndexes};
 
+use crate::fixture::Outputs;
+
 const HISTORIES: u64 = 25;
 const CUTS: u64 = 12;
 const DOCUMENTS: usize = 12;
@@ -87,6 +89,10 @@ impl Stage {
             on_open: Arc::new(|_| ()),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 2),
+            outputs: Arc::new(Outputs {
+                platform: self.platform.clone(),
+                environment: Arc::clone(&self.documents),
+            }),
             on_event: Arc::new(move |_| told.lock().unwrap().send(()).unwrap_or(())),
         });
         self.follow(&set);

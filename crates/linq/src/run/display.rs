@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use blittable::{Corrupt, write_json};
 
+use crate::run::elements::from_document;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::value::number::{double_of_digits, double_text};
 use crate::value::number_format::{Formatted, format_number};
@@ -86,6 +87,18 @@ pub(crate) fn format<'v>(
             Err(Fault::new(EvaluationErrorKind::Format, message))
         }
     }
+}
+
+/// The text of a document's value in a format of .NET, as a hole of a string writes it; the empty format
+/// is the usual one. `None` when it has none: arrays, damaged values, a format that is none.
+pub fn formatted(value: blittable::Value<'_>, in_format: &str) -> Option<String> {
+    let value = from_document(value).ok()?;
+    let text = match (&value, in_format) {
+        (Value::Array(_), _) => return None,
+        (value, "") => display(value).ok()?,
+        (value, in_format) => format(value, in_format, false).ok()?,
+    };
+    Some(text.into_owned())
 }
 
 /// Pads on the left for positive widths, on the right for negative ones.

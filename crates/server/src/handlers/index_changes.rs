@@ -24,7 +24,7 @@ use crate::{
     index_history,
     router::Answering,
     server_state::ServerState,
-    stored_record::{body_of, change_body, read_object, section_of, texts_of},
+    stored_record::{body_of, change_body_at, read_object, section_of, texts_of},
 };
 
 const INDEXES: &str = "Indexes";
@@ -143,9 +143,13 @@ fn put_one(
     database: &DatabaseLease,
     definition: IndexDefinition,
 ) -> Result<u64, ProtocolError> {
+    let indexes = database.indexes();
+    let _defining = indexes.begin_defining();
     let kind = IndexKind::Static(Box::new(definition.clone()));
-    database.indexes().check(&kind).map_err(|error| index_error(&error))?;
-    if let Some(known) = recorded(database, &definition.name)?
+    indexes.check(&kind).map_err(|error| index_error(&error))?;
+    let known = recorded(database, &definition.name)?;
+    let definition = with_known_number(definition, known.as_ref());
+    if let Some(known) = known
         && is_kept_as_it_is(&known, &definition)?
         && database.indexes().faulty_named(&definition.name).is_none()
     {
@@ -154,7 +158,18 @@ fn put_one(
     write_definition(state, database, &definition)
 }
 
-/// Writes a definition into the record, which makes the index; the index of the change.
+/// With the number of its outputs, if it keeps them; a client cannot give it another.
+fn with_known_number(
+    definition: IndexDefinition,
+    known: Option<&IndexDefinition>,
+) -> IndexDefinition {
+    let known = known.filter(|known| known.has_the_same_entries_as(&definition));
+    let reduce_output_index = known.and_then(|known| known.reduce_output_index);
+    IndexDefinition { reduce_output_index, ..definition }
+}
+
+/// Writes a definition into the record, which makes the index; the index of the change. It numbers the
+/// outputs of a definition that has none yet.
 fn write_definition(
     state: &ServerState,
     database: &DatabaseLease,
@@ -164,7 +179,11 @@ fn write_definition(
     let mut json = serde_json::to_value(definition)
         .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
     let created = date::format(state.platform.clock.now().ticks());
-    let changed = change_record_of(state, database, move |body| {
+    let is_numbered = definition.has_output() && definition.reduce_output_index.is_none();
+    let changed = change_record_of(state, database, move |body, index| {
+        if is_numbered {
+            json["ReduceOutputIndex"] = json!(index);
+        }
         index_history::add(body, &name, json.clone(), &created);
         section_of(body, INDEXES).insert(name, json.take());
     })?;
@@ -238,7 +257,7 @@ fn change_indexes(
     database: &DatabaseLease,
     change: impl FnOnce(&mut Section, &mut Section),
 ) -> Result<u64, ProtocolError> {
-    change_record_of(state, database, |body| {
+    change_record_of(state, database, |body, _| {
         let (mut autos, mut statics) = (take(body, AUTO_INDEXES), take(body, INDEXES));
         change(&mut autos, &mut statics);
         body.insert(AUTO_INDEXES.to_owned(), Value::Object(autos));
@@ -250,10 +269,10 @@ fn change_indexes(
 fn change_record_of(
     state: &ServerState,
     database: &DatabaseLease,
-    change: impl FnOnce(&mut Section),
+    change: impl FnOnce(&mut Section, u64),
 ) -> Result<u64, ProtocolError> {
     let name = database.record().name.clone();
-    match change_body(state, name.as_str(), change)? {
+    match change_body_at(state, name.as_str(), change)? {
         Some(record) => Ok(record.etag),
         None => {
             let message = format!("Database '{}' does not exist.", name.as_str());
@@ -387,7 +406,8 @@ pub(crate) fn has_changed(call: &Call) -> Result<Answer, ProtocolError> {
     let definition = definition_in(body)?;
     let known = recorded_in_any_case(call.database()?, &definition.name)?;
     let changed = known.is_none_or(|known| {
-        let wanted = IndexDefinition { name: known.name.clone(), ..typed(definition).shown() };
+        let wanted = with_known_number(typed(definition), Some(&known));
+        let wanted = IndexDefinition { name: known.name.clone(), ..wanted.shown() };
         known.shown() != wanted
     });
     Ok(Answer::shape(StatusCode::OK, &json!({"Changed": changed})))

@@ -30,6 +30,7 @@ mod patches;
 mod queries;
 mod query_notes;
 mod recorded;
+mod reduce_outputs;
 mod resources;
 mod revisions;
 mod selected_rows;

@@ -176,13 +176,11 @@ fn errors_of_a_reduce_are_listed_with_their_key() {
 #[test]
 fn what_cannot_be_a_map_reduce_index_is_refused() {
     let server = TestServer::with_database();
-    let output =
-        json!({"Name": "O", "Maps": [MAP], "Reduce": REDUCE, "OutputReduceToCollection": "Sums"});
     let fields = "from r in results group r by r.C into g select new { C = g.Key }";
     let place =
         json!({"Name": "P", "Maps": [MAP], "Reduce": REDUCE, "Fields": {"C": {"Spatial": {}}}});
     let fields = json!({"Name": "F", "Maps": [MAP], "Reduce": fields});
-    for definition in [output, place, fields] {
+    for definition in [place, fields] {
         let reply = define(&server, &definition);
         assert_eq!(reply.status, 500, "{definition}");
         let kind = "Raven.Client.Exceptions.Documents.Compilation.IndexCompilationException";
