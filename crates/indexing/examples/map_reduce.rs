@@ -12,7 +12,7 @@ use blittable::{ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
-use indexing::{Index, IndexContext, IndexKind, IndexingPool};
+use indexing::{Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use script::ScriptPool;
@@ -89,6 +89,7 @@ impl Stage {
             environment: EnvironmentOptions::new("/index"),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
+            outputs: Arc::new(NoOutputs),
         };
         Index::open("I", IndexKind::Static(Box::new(definition)), context).unwrap()
     }

@@ -88,7 +88,7 @@ pub use indexing_pool::IndexingPool;
 pub use linq::PlainMap;
 pub use linq_map::is_stored;
 pub use mapper::{Follows, MapError, Mapper};
-pub use output::{OutputError, OutputQueue};
+pub use output::{NoOutputs, OutputError, OutputQueue};
 pub use reduce::{
     MappedRows, RESULT_FIELD, ReduceItems, ReduceNode, ReduceRow, ReduceTree, Reducer,
 };

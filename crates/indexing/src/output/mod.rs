@@ -44,6 +44,15 @@ pub trait OutputQueue: Send + Sync {
     fn commit(&self, changes: Vec<OutputChange>) -> Result<Vec<OutputWritten>, OutputError>;
 }
 
+/// For indexes that write no documents: refuses every change.
+pub struct NoOutputs;
+
+impl OutputQueue for NoOutputs {
+    fn commit(&self, _: Vec<OutputChange>) -> Result<Vec<OutputWritten>, OutputError> {
+        Err(OutputError::Refused { message: "there are no documents to write to".to_owned() })
+    }
+}
+
 /// Why documents were not changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputError {

@@ -42,7 +42,7 @@ impl OutputQueue for Outputs {
     fn commit(&self, changes: Vec<OutputChange>) -> Result<Vec<OutputWritten>, OutputError> {
         let mut tx = self.environment.write().unwrap();
         let entropy = self.platform.entropy.as_ref();
-        let context = WriteContext { now: self.platform.clock.now(), entropy };
+        let context = WriteContext::new(self.platform.clock.now(), entropy);
         let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
         let written = changes.iter().map(|change| writer.write_output(change));
         let written = written.collect::<Result<Vec<_>, _>>();

@@ -7,7 +7,7 @@ use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
-use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind, IndexingPool};
+use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
 use model::{DatabaseId, DocumentId};
 use platform::Platform;
 use query::{
@@ -65,6 +65,7 @@ impl Database {
             environment: EnvironmentOptions::new(files),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),
+            outputs: Arc::new(NoOutputs),
         };
         Index::open(&definition.name(), IndexKind::Auto(definition.clone()), context).unwrap()
     }
