@@ -261,7 +261,7 @@ fn outputs_are_those_of_a_computation_from_scratch() {
             let operations = 1 + random.next_u64() % OPERATIONS_MAX;
             simulation.disk.cut_power_at_operation(operations, survival);
             let (set, events) = stage.open(&simulation.platform, random.next_u64());
-            while !simulation.disk.is_power_lost() && random.next_u64() % 12 != 0 {
+            while !simulation.disk.is_power_lost() && !random.next_u64().is_multiple_of(12) {
                 match random.next_u64() % 12 {
                     0 => {
                         stage.version += 1;

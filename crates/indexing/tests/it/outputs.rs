@@ -1,5 +1,4 @@
 //! The documents that an index writes: which definitions may write any, and what is in the way.
-#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::sync::Arc;
 
