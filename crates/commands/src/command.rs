@@ -2,9 +2,9 @@
 
 use documents::{
     AttachmentTransfer, ContentNumber, CopiedAttachment, DeleteAttachment, DeletedAttachment,
-    DeletedDocument, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent,
-    OutputChange, OutputWritten, PutAttachment, PutDocument, RemovedRevisions, Reversion,
-    RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
+    DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment,
+    NewContent, OutputChange, OutputWritten, PutAttachment, PutDocument, RemovedRevisions,
+    Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -70,6 +70,13 @@ pub enum Command {
         /// Which of its revisions.
         what: RevisionsToRemove,
     },
+    /// Do to a document what is due, if it still is.
+    DoWhenDue {
+        /// The document.
+        id: DocumentId,
+        /// What.
+        action: DueAction,
+    },
     /// Set a document back to what it was at a moment.
     RevertDocument {
         /// The document.
@@ -133,6 +140,7 @@ impl Command {
             | Self::IdentitySeed { .. }
             | Self::ForceRevision { .. }
             | Self::RemoveRevisions { .. }
+            | Self::DoWhenDue { .. }
             | Self::RevertDocument { .. } => OVERHEAD_BYTES,
         }
     }
@@ -199,6 +207,8 @@ pub enum CommandResult {
     ForcedRevision(Option<StoredDocument>),
     /// Of [`Command::RemoveRevisions`].
     RemovedRevisions(RemovedRevisions),
+    /// Of [`Command::DoWhenDue`]: whether it was done.
+    DoneWhenDue(bool),
     /// Of [`Command::RevertDocument`].
     Reverted(Reversion),
     /// Of [`Command::PutAttachment`].

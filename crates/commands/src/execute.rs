@@ -164,6 +164,9 @@ fn execute_command(
         Command::RemoveRevisions { id, what } => {
             CommandResult::RemovedRevisions(writer.remove_revisions(id, *what)?)
         }
+        Command::DoWhenDue { id, action } => {
+            CommandResult::DoneWhenDue(writer.do_when_due(id, *action)?)
+        }
         Command::RevertDocument { id, ticks } => {
             CommandResult::Reverted(writer.revert_document(id, *ticks)?)
         }

@@ -10,6 +10,7 @@
 //! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
+//! | `retention` | [`Retention`]: the threads that deal with documents whose time has come |
 //! | `disk_space` | whether the disks of a database have room, and what that means |
 //! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
 //! | `operations` | [`Operations`]: long operations of one database |
@@ -28,6 +29,7 @@ mod operations;
 mod record_format;
 mod registry;
 mod resource_watch;
+mod retention;
 mod transition;
 mod usage_gate;
 
@@ -44,5 +46,6 @@ pub use crate::{
     record_format::{DatabaseRecord, RecordRequest},
     registry::{Access, DatabaseRegistry, RegistryOptions},
     resource_watch::{ResourceEvent, ResourceWatch},
+    retention::{Retention, RetentionEvent},
     transition::{Arrival, Ticket},
 };

@@ -16,7 +16,7 @@ use model::{DatabaseId, NodeTag, RevisionsConfiguration};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
-use wire::RecordedIndexes;
+use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind};
 
 use crate::{
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
@@ -73,6 +73,8 @@ pub struct Database {
     identity: DatabaseIdentity,
     operations: Operations,
     record: RwLock<Arc<DatabaseRecord>>,
+    /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
+    retention: RwLock<[Option<RetentionConfiguration>; 2]>,
     opened: Timestamp,
     opened_after: Duration,
     /// The registry's count of idle checks when the database was last asked for.
@@ -129,6 +131,7 @@ impl Database {
             queue_options: options.queue,
             identity,
             operations: Operations::default(),
+            retention: RwLock::new(recorded_retention(&record)),
             record: RwLock::new(record),
             opened: platform.clock.now(),
             opened_after: platform.clock.monotonic(),
@@ -204,6 +207,12 @@ impl Database {
         Arc::clone(&self.record.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// How often it is looked for documents whose time has come; `None` when nobody wants that.
+    pub(crate) fn retention(&self, kind: RetentionKind) -> Option<RetentionConfiguration> {
+        let retention = self.retention.read().unwrap_or_else(PoisonError::into_inner);
+        RetentionKind::ALL.into_iter().zip(*retention).find(|(one, _)| *one == kind)?.1
+    }
+
     /// When it was opened.
     pub fn opened(&self) -> Timestamp {
         self.opened
@@ -237,6 +246,8 @@ impl Database {
         if let Ok(revisions) = recorded_revisions(&record) {
             self.queue.set_revisions(revisions);
         }
+        let retention = recorded_retention(&record);
+        *self.retention.write().unwrap_or_else(PoisonError::into_inner) = retention;
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
@@ -284,6 +295,10 @@ fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadErro
 fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfiguration>, LoadError> {
     let read = wire::revisions_of_record(&record.body);
     read.map(Arc::new).map_err(|error| LoadError::Settings { message: error.message })
+}
+
+fn recorded_retention(record: &DatabaseRecord) -> [Option<RetentionConfiguration>; 2] {
+    RetentionConfiguration::of_record(&record.body)
 }
 
 fn identity_of(

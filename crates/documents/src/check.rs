@@ -10,6 +10,7 @@ use crate::{
     attachments::{check_attachments, check_listing},
     collections::{CollectionStatistics, collections},
     database_record::progress,
+    due,
     error::DocumentError,
     read::{LogEntry, get, get_tombstone, log, log_of_collection},
     revisions,
@@ -59,7 +60,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
 
 fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, DocumentError> {
     let mut report = DocumentsReport::default();
-    let mut previous = Etag::ZERO;
+    let (mut previous, mut times) = (Etag::ZERO, 0);
     for entry in log(tx, Etag::ZERO)? {
         let entry = entry?;
         demand(previous < entry.etag(), "the log is out of order")?;
@@ -70,6 +71,7 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
                 check_listing(tx, &row)?;
                 demand(tombstone.is_none(), "a live document has a tombstone")?;
                 demand(document == Some(previous), "a document's id leads elsewhere")?;
+                times += due::check_document(tx, row.lower_id(), &row.body())?;
                 report.documents += 1;
             }
             LogEntry::Tombstone(row) => {
@@ -81,6 +83,7 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
         }
     }
     demand(previous <= last_etag, "the log goes beyond the last etag")?;
+    demand(due::times_count(tx)? == times, "times are kept of documents that are not there")?;
     Ok(report)
 }
 

@@ -19,6 +19,7 @@
 //! | `metadata` | what of a client's metadata is kept |
 //! | `collections` | names, numbers and counts of collections |
 //! | `revisions` | older versions of documents |
+//! | `due` | documents that expire or are refreshed at a time |
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
 //! | `field_path` | the path of a field, and what it finds in a document |
@@ -33,6 +34,7 @@ mod collection_record;
 mod collections;
 mod damage;
 mod database_record;
+mod due;
 mod error;
 mod field_path;
 mod hilo;
@@ -62,6 +64,7 @@ pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,
 };
+pub use due::{DueAction, due};
 pub use error::{DocumentError, ErrorKind};
 pub use field_path::{FieldPath, FieldStep, Found};
 pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
@@ -81,7 +84,7 @@ pub use revisions::{
     RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
     revised_ids, revision_at, revision_by_change_vector, revision_count, revision_log,
     revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
-    revisions_of_collection_count, revisions_total,
+    revisions_of_collection_count, revisions_total, write_difference,
 };
 pub use row::{DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};

@@ -17,8 +17,8 @@ use crate::error::DocumentError;
 pub(crate) const METADATA: &str = "@metadata";
 pub(crate) const ATTACHMENTS: &str = "@attachments";
 pub(crate) const COLLECTION: &str = "@collection";
-const EXPIRES: &str = "@expires";
-const REFRESH: &str = "@refresh";
+pub(crate) const EXPIRES: &str = "@expires";
+pub(crate) const REFRESH: &str = "@refresh";
 
 /// A document ready to be stored.
 pub(crate) struct AcceptedDocument<'a> {

@@ -11,11 +11,13 @@
 //! | `keep` | what a put and a delete keep, and what the limits take away |
 //! | `force` | revisions that a client asks for |
 //! | `remove` | removing in steps: by an administrator, or to enforce the configuration |
+//! | `difference` | what is different between two versions |
 //! | `revert` | setting a document back to what it was at a time |
 //! | `check`, `salvage` | whether all of it agrees; rebuilding it from what is left |
 
 mod chain;
 pub(crate) mod check;
+mod difference;
 mod force;
 pub(crate) mod keep;
 mod read;
@@ -25,6 +27,7 @@ pub(crate) mod row;
 pub(crate) mod salvage;
 pub(crate) mod schema;
 
+pub use difference::write_difference;
 pub use force::RevisedVersion;
 pub use read::{
     deleted_documents, revised_ids, revision_at, revision_by_change_vector, revision_count,

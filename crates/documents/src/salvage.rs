@@ -23,6 +23,7 @@ use crate::{
     database_record::{
         self, DATABASE, DatabaseIdentity, DatabaseProgress, PROGRESS, write_progress,
     },
+    due,
     error::DocumentError,
     revisions::{self, salvage::FoundRevisions},
     row::{self, AnyRow},
@@ -280,6 +281,7 @@ impl Rebuilding<'_> {
             revisions::schema::chains(),
             revisions::schema::bin(),
             leftovers(),
+            due::tree(),
         ];
         self.report.trees = salvage.copy_trees(&rebuilt)?;
         self.report.trees.push(SalvagedTree {
@@ -379,6 +381,7 @@ impl Rebuilding<'_> {
             match row::read(&bytes)? {
                 AnyRow::Document(document) => {
                     counts.documents += 1;
+                    due::note(writer.transaction()?, document.lower_id(), &document.body())?;
                     if !names.contains_key(&number)
                         && let Ok(name) = CollectionName::new(document.collection()?)
                     {

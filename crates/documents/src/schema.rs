@@ -10,6 +10,7 @@
 //! tree CollectionNumbers     lower-cased name              -> collection number
 //! tree Identities            lower-cased name with its `|` -> value, signed 64 bits little-endian
 //! table Revisions            see revisions::schema
+//! tree Due                   see due
 //! ```
 //!
 //! The tables of attachments are drawn in attachments/tables.

@@ -18,6 +18,7 @@ use crate::{
     database_record::{
         DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
     },
+    due,
     error::DocumentError,
     identities, metadata, read,
     requests::{DeletedDocument, ExpectedVersion, RequestedId, StoredDocument},
@@ -66,6 +67,8 @@ pub struct DocumentWriter<'w> {
     pub(crate) collections: OpenCollections,
     /// Whether there are revisions.
     pub(crate) has_revisions: bool,
+    /// Whether documents have times at which something is due.
+    pub(crate) has_due: bool,
     /// Documents whose attachments were changed and whose metadata does not tell yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
@@ -91,6 +94,7 @@ impl<'w> DocumentWriter<'w> {
         let identity = database_identity(tx)?;
         let progress = progress(tx)?;
         let (opened_at, has_revisions) = (progress.last_etag, has_revisions(tx)?);
+        let has_due = due::times_count(tx)? != 0;
         Ok(Self {
             tx,
             context,
@@ -99,6 +103,7 @@ impl<'w> DocumentWriter<'w> {
             opened_at,
             collections: OpenCollections::default(),
             has_revisions,
+            has_due,
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
             row: Vec::new(),
@@ -346,6 +351,7 @@ impl<'w> DocumentWriter<'w> {
             etag,
             last_modified_ticks: self.context.now.ticks(),
         };
+        self.reschedule(new.id, Some(&new.body), new.is_new)?;
         row::write_document(&mut self.row, &fields, new.body.as_bytes())?;
         let mut documents = self.tx.table_mut(&DOCUMENTS);
         match new.is_new {
@@ -474,6 +480,7 @@ impl<'w> DocumentWriter<'w> {
             etag,
             last_modified_ticks: self.context.now.ticks(),
         };
+        self.reschedule(&id, None, false)?;
         row::write_tombstone(&mut self.row, &fields, deleted)?;
         self.remove_row(&row::document_key(id.lower_cased()))?;
         self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;

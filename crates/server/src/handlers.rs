@@ -36,6 +36,8 @@ pub(crate) mod patch_by_query;
 pub(crate) mod queries;
 pub(crate) mod query_debug;
 pub(crate) mod query_pages;
+pub(crate) mod replication;
+pub(crate) mod retention;
 pub(crate) mod revision_changes;
 pub(crate) mod revisions;
 pub(crate) mod server_info;

@@ -49,6 +49,7 @@ mod query_notes;
 mod query_timings;
 mod request_body;
 mod resource_log;
+mod retention_log;
 mod revision_includes;
 mod router;
 mod routes;

@@ -6,8 +6,8 @@ use crate::{
         database_administration, databases, debug, delete_by_query, documents, hilo, identities,
         index_changes, index_debug, index_merging, index_performance, index_progress, index_repair,
         index_terms, index_trials, indexes, io_metrics, logs, memory, multi_get, notifications,
-        operations, patch, patch_by_query, queries, query_debug, revision_changes, revisions,
-        server_info, statistics, storage_report, streams,
+        operations, patch, patch_by_query, queries, query_debug, replication, retention,
+        revision_changes, revisions, server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -153,6 +153,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/revisions/count"            Read          Ignored  Inline(revisions::count);
     "GET"    "/databases/*/revisions/size"             Read          Ignored  Inline(revisions::size);
     "GET"    "/databases/*/revisions/bin"              Read          Ignored  Inline(revisions::bin);
+    "GET"    "/databases/*/revisions/difference"       Read          Ignored  Inline(revisions::difference);
     "GET"    "/databases/*/revisions/resolved"         Read          Ignored  Inline(revisions::resolved);
     "GET"    "/databases/*/debug/documents/get-revisions" Read       Ignored  Inline(revisions::log);
     "GET"    "/databases/*/revisions/config"           Read          Ignored  Inline(revision_changes::configuration);
@@ -161,6 +162,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/admin/revisions/conflicts/config" DatabaseAdmin Whole Waiting(revision_changes::configure_conflicts);
     "POST"   "/databases/*/admin/revisions/config/enforce" DatabaseAdmin Whole Inline(revision_changes::enforce);
     "POST"   "/databases/*/revisions/revert"           Write         Whole    Inline(revision_changes::revert);
+    "GET"    "/databases/*/expiration/config"          Read          Ignored  Inline(retention::expiration);
+    "POST"   "/databases/*/admin/expiration/config"    DatabaseAdmin Whole    Waiting(retention::configure_expiration);
+    "GET"    "/databases/*/refresh/config"             Read          Ignored  Inline(retention::refresh);
+    "POST"   "/databases/*/admin/refresh/config"       DatabaseAdmin Whole    Waiting(retention::configure_refresh);
+    "GET"    "/databases/*/replication/conflicts"      Read          Ignored  Inline(replication::conflicts);
+    "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(replication::conflict_solver);
+    "GET"    "/databases/*/replication/active-connections" Read      Ignored  Inline(replication::active_connections);
+    "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
     "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(revision_changes::delete);
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
@@ -199,11 +208,9 @@ const MISSING_PARTS: &[&str] = &[
     "counters",
     "documents-compression",
     "etl",
-    "expiration",
     "indexes",
     "json-patch",
     "periodic-backup",
-    "refresh",
     "replication",
     "smuggler",
     "studio",

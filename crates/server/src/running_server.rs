@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use database::{DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, ServerCatalog};
+use database::{
+    DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, Retention, ServerCatalog,
+};
 use platform::Platform;
 use settings::Settings;
 use tokio::{
@@ -19,12 +21,14 @@ use crate::{
     index_choice,
     listener::{accept, bind_all},
     memory_plan::MemoryPlan,
-    node_address, resource_log,
+    node_address, resource_log, retention_log,
     server_state::ServerState,
 };
 
 /// Threads that bring journals to data files, for all databases together.
 const FLUSHER_THREADS: usize = 2;
+/// Threads that deal with documents whose time has come, for all databases together.
+const RETENTION_THREADS: usize = 2;
 /// How long closing a database waits for those who use it.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -34,6 +38,7 @@ pub struct RunningServer {
     state: Arc<ServerState>,
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
+    retention: Retention,
     stopping: watch::Sender<bool>,
     room: Arc<Semaphore>,
     connections_max: usize,
@@ -52,7 +57,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         let settings = settings.clone();
         tokio::task::spawn_blocking(move || open(settings, platform)).await
     };
-    let Opened { state, flusher, watch } = match opened {
+    let Opened { state, flusher, watch, retention } = match opened {
         Ok(opened) => opened?,
         Err(panic) => {
             return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
@@ -78,6 +83,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         state,
         flusher,
         watch,
+        retention,
         stopping,
         room,
         connections_max,
@@ -92,6 +98,7 @@ struct Opened {
     state: Arc<ServerState>,
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
+    retention: Retention,
 }
 
 fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
@@ -126,8 +133,10 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
         resource_log::log,
     );
     watch.start().map_err(|source| StartError::Thread { source })?;
+    let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
+    retention.start(RETENTION_THREADS).map_err(|source| StartError::Thread { source })?;
     let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
-    Ok(Opened { state: Arc::new(state), flusher, watch })
+    Ok(Opened { state: Arc::new(state), flusher, watch, retention })
 }
 
 fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
@@ -179,8 +188,10 @@ impl RunningServer {
         }
         self.maintenance.abort();
         let (state, flusher, watch) = (self.state, self.flusher, self.watch);
+        let retention = self.retention;
         let closed = tokio::task::spawn_blocking(move || {
             watch.close();
+            retention.close();
             state.registry.close_all();
             flusher.close();
             if let Err(error) = state.catalog.environment().close() {

@@ -127,6 +127,7 @@ impl Naive {
             // The histories of this crate have no revisions.
             Command::ForceRevision { .. }
             | Command::RemoveRevisions { .. }
+            | Command::DoWhenDue { .. }
             | Command::RevertDocument { .. } => Err(Refused),
             Command::PutAttachment(_)
             | Command::DeleteAttachment(_)

@@ -12,6 +12,7 @@
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`] | request bodies |
 //! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
+//! | [`RetentionKind`] | documents that expire or are refreshed at a time |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ mod multi_get_body;
 mod patch_body;
 mod query_body;
 mod query_string;
+mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
 mod spatial_options;
@@ -67,6 +69,7 @@ pub use crate::{
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
+    retention_configuration::{RetentionConfiguration, RetentionKind},
     revisions_configuration::{
         CONFLICT_REVISIONS_PROPERTY, REVISIONS_PROPERTY, default_conflict_revisions,
         read_conflict_revisions, read_revisions_configuration, revisions_of_record,

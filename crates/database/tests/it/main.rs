@@ -5,6 +5,7 @@
 mod catalog;
 mod registry;
 mod resources;
+mod retention;
 
 use std::sync::Arc;
 

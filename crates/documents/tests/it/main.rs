@@ -5,10 +5,12 @@
 mod attachments;
 mod database;
 mod deleting;
+mod due;
 mod hilo;
 mod log;
 mod outputs;
 mod putting;
 mod revision_histories;
+mod revision_survival;
 mod revisions;
 mod salvage;

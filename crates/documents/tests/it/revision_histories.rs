@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use documents::{ExpectedVersion, RequestedId, RevisedVersion, RevisionsToRemove};
 use model::{DocumentFlags, DocumentId, Etag, RevisionsConfiguration, RevisionsRule, TimeSpan};
 use platform::simulated::Random;
+use storage::ReadTransaction;
 
 use crate::database::{Database, body, user};
 
@@ -201,11 +202,19 @@ impl Naive {
 }
 
 #[derive(Debug, PartialEq)]
-struct Content {
+pub(crate) struct Content {
     last_etag: u64,
     documents: BTreeMap<String, Version>,
     revisions: BTreeMap<String, Vec<Version>>,
     bin: BTreeSet<String>,
+}
+
+impl Content {
+    pub(crate) fn without_times(mut self) -> Self {
+        let revisions = self.revisions.values_mut().flatten();
+        self.documents.values_mut().chain(revisions).for_each(|version| version.ticks = 0);
+        self
+    }
 }
 
 fn etag_in(change_vector: &str) -> u64 {
@@ -213,9 +222,13 @@ fn etag_in(change_vector: &str) -> u64 {
 }
 
 fn content(database: &Database) -> Content {
-    let tx = database.read();
+    content_of(&database.read())
+}
+
+/// Everything that a database holds of documents and revisions.
+pub(crate) fn content_of(tx: &ReadTransaction) -> Content {
     let mut content = Content {
-        last_etag: documents::progress(&tx).unwrap().last_etag.0,
+        last_etag: documents::progress(tx).unwrap().last_etag.0,
         documents: BTreeMap::new(),
         revisions: BTreeMap::new(),
         bin: BTreeSet::new(),
@@ -223,19 +236,19 @@ fn content(database: &Database) -> Content {
     let name = |body: blittable::Document<'_>| {
         body.root().get_str("Name").unwrap().map(std::borrow::Cow::into_owned)
     };
-    for row in documents::by_prefix(&tx, "", None).unwrap() {
+    for row in documents::by_prefix(tx, "", None).unwrap() {
         let row = row.unwrap();
         let (etag, ticks) = (etag_in(row.change_vector()), row.last_modified_ticks());
         let version = Version { etag, flags: row.flags(), ticks, name: name(row.body()) };
         content.documents.insert(row.id().to_owned(), version);
     }
-    for row in documents::revision_log(&tx, Etag::ZERO).unwrap() {
+    for row in documents::revision_log(tx, Etag::ZERO).unwrap() {
         let row = row.unwrap();
         let (etag, ticks) = (etag_in(row.change_vector()), row.last_modified_ticks());
         let version = Version { etag, flags: row.flags(), ticks, name: name(row.body()) };
         content.revisions.entry(row.id().to_owned()).or_default().push(version);
     }
-    for row in documents::deleted_documents(&tx, Etag(u64::MAX)).unwrap() {
+    for row in documents::deleted_documents(tx, Etag(u64::MAX)).unwrap() {
         content.bin.insert(row.unwrap().id().to_owned());
     }
     content

@@ -237,6 +237,50 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::json(body).with_quoted_etag(&etag))
 }
 
+/// `GET /revisions/difference`: what makes the version `from` into the version `to`, or into the document
+/// as it is. RavenDB has no such thing.
+pub(crate) fn difference(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let from = change_vector(query.single_non_empty("from")?);
+    let to = query.get("to").filter(|to| !to.is_empty()).map(change_vector);
+    let tx = call.database()?.read();
+    let failed = |error: documents::DocumentError| document_error(&error);
+    let by_version =
+        |version: &str| documents::revision_by_change_vector(&tx, version).map_err(failed);
+    let Some(old) = by_version(&from)? else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
+    let new = match &to {
+        Some(to) => by_version(to)?.map(|new| {
+            (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
+        }),
+        None => documents::get(&tx, &document_id(old.id())?).map_err(failed)?.map(|new| {
+            (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
+        }),
+    };
+    let Some((lower_id, version, ticks, body)) = new else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    if lower_id != old.lower_id() {
+        let message = "The two versions are of different documents";
+        return Err(ProtocolError::argument(message));
+    }
+    let mut out = Vec::new();
+    let mut object = JsonObject::begin(&mut out);
+    object.text("Id", old.id());
+    write_version(old.change_vector(), old.last_modified_ticks(), object.name("From"));
+    write_version(version, ticks, object.name("To"));
+    documents::write_difference(old.body().root(), body.root(), object.name("Patch"))
+        .map_err(failed)?;
+    object.end();
+    Ok(Answer::json(out))
+}
+
+fn write_version(change_vector: &str, last_modified_ticks: i64, out: &mut Vec<u8>) {
+    let mut object = JsonObject::begin(out);
+    object.text("ChangeVector", change_vector);
+    object.text("LastModified", &date::format(last_modified_ticks));
+    object.end();
+}
+
 /// `GET /revisions/resolved`: there are no other nodes, so there are no conflicts to resolve.
 pub(crate) fn resolved(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();

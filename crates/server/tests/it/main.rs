@@ -32,6 +32,7 @@ mod query_notes;
 mod recorded;
 mod reduce_outputs;
 mod resources;
+mod retention;
 mod revisions;
 mod selected_rows;
 mod spatial;

@@ -354,3 +354,30 @@ fn the_database_is_set_back_to_a_moment() {
         assert_eq!(reply.status, 500, "{body}");
     }
 }
+
+#[test]
+fn the_difference_between_two_versions_is_a_patch() {
+    let server = keeping(9);
+    let first =
+        server.put("u/1", r#"{"Name":"a","Tags":[1,2],"@metadata":{"@collection":"Users"}}"#);
+    let second =
+        server.put("u/1", r#"{"Name":"b","Tags":[1],"@metadata":{"@collection":"Users"}}"#);
+    let other = server.put("u/2", &user("x"));
+    let difference =
+        |parameters: &str| server.get(&format!("/databases/db/revisions/difference?{parameters}"));
+    let answer = difference(&format!("from={first}&to={second}")).json();
+    let expected = json!([
+        {"op": "replace", "path": "/Name", "value": "b", "old": "a"},
+        {"op": "remove", "path": "/Tags/1", "old": 2}
+    ]);
+    assert_eq!((&answer["Id"], &answer["Patch"]), (&json!("u/1"), &expected));
+    assert_eq!(answer["From"]["ChangeVector"], first);
+    let to_document = difference(&format!("from={first}")).json();
+    assert_eq!(to_document["Patch"], expected);
+    assert_eq!(to_document["To"]["ChangeVector"], second);
+    assert_eq!(difference(&format!("from={second}")).json()["Patch"], json!([]));
+    assert_eq!(difference(&format!("from={first}&to={other}")).status, 500);
+    assert_eq!(difference(&format!("from={first}&to=A:1-x")).status, 404);
+    assert_eq!(difference("from=A:1-x").status, 404);
+    assert_eq!(difference("").status, 500);
+}

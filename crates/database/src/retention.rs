@@ -1,0 +1,278 @@
+//! Documents whose time has come: they expire or are refreshed.
+//!
+//! A few threads serve all open databases. Each look at a database reads some ids of what is due from a
+//! snapshot, lets go of it and submits commands like anybody; the commands look again, so a document
+//! that was changed meanwhile is left alone. A database that is closed is dealt with when it is opened
+//! again. Invariant: at most one look at a database at once.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Condvar, Mutex, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use commands::{Batch, Command, CommandResult};
+use documents::{DocumentError, DueAction};
+use model::DocumentId;
+use platform::Platform;
+use wire::{RetentionConfiguration, RetentionKind};
+
+use crate::{
+    open_database::{Database, DatabaseLease},
+    registry::DatabaseRegistry,
+};
+
+/// How often the threads look for databases that are due.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Documents of one batch.
+const BATCH_DOCUMENTS_MAX: usize = 512;
+
+/// What came of dealing with what was due in a database.
+#[derive(Clone, Debug)]
+pub enum RetentionEvent {
+    /// So many documents were dealt with.
+    Done {
+        /// The database.
+        database: String,
+        /// Whether they expired; otherwise they were refreshed.
+        is_expiration: bool,
+        /// How many.
+        documents: u64,
+    },
+    /// It failed; the next look tries again.
+    Failed {
+        /// The database.
+        database: String,
+        /// Why.
+        message: String,
+    },
+}
+
+type OnEvent = dyn Fn(&RetentionEvent) + Send + Sync;
+
+/// When a database was last looked at for one of the kinds, by the address of its record's name.
+type Looks = HashMap<(String, &'static str), Duration>;
+
+#[derive(Default)]
+struct State {
+    /// When each look was, or when its configuration was seen first.
+    looks: Looks,
+    /// The databases that a thread is looking at.
+    busy: Vec<String>,
+    closing: bool,
+}
+
+struct Shared {
+    registry: DatabaseRegistry,
+    platform: Platform,
+    on_event: Box<OnEvent>,
+    state: Mutex<State>,
+    wakes: Condvar,
+}
+
+/// The threads. Dropping it ends them.
+pub struct Retention {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Retention {
+    /// One that looks when it is told to, until [`Retention::start`].
+    pub fn new(
+        registry: DatabaseRegistry,
+        platform: Platform,
+        on_event: impl Fn(&RetentionEvent) + Send + Sync + 'static,
+    ) -> Retention {
+        let shared = Shared {
+            registry,
+            platform,
+            on_event: Box::new(on_event),
+            state: Mutex::default(),
+            wakes: Condvar::new(),
+        };
+        Retention { shared: Arc::new(shared), threads: Mutex::default() }
+    }
+
+    /// Looks from now on, by itself.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(&self, threads: usize) -> io::Result<()> {
+        for _ in 0..threads {
+            let shared = Arc::clone(&self.shared);
+            let builder = std::thread::Builder::new().name("retention".into());
+            let thread = builder.spawn(move || shared.run())?;
+            self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        Ok(())
+    }
+
+    /// Looks once at every database whose time has come. Blocks until all is done.
+    pub fn look(&self) {
+        self.shared.look();
+    }
+
+    /// Ends the threads.
+    pub fn close(&self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).closing = true;
+        self.shared.wakes.notify_all();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A thread that panicked has nothing left to stop.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Drop for Retention {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        loop {
+            self.look();
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.closing {
+                return;
+            }
+            let waited = self.wakes.wait_timeout(state, LOOK_INTERVAL);
+            let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if state.closing {
+                return;
+            }
+        }
+    }
+
+    fn look(&self) {
+        let databases = self.registry.open_leases();
+        self.forget_closed(&databases);
+        for database in databases {
+            if self.is_closing() {
+                return;
+            }
+            for kind in RetentionKind::ALL {
+                let Some(configuration) = database.retention(kind) else { continue };
+                if self.begin(&database, kind, configuration) {
+                    self.deal_with(&database, kind, configuration);
+                    self.end(&database, kind);
+                }
+            }
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).closing
+    }
+
+    fn forget_closed(&self, open: &[DatabaseLease]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.looks.retain(|(name, _), _| open.iter().any(|database| key_of(database) == *name));
+    }
+
+    /// Whether the database is due and nobody looks at it; it is this thread's then.
+    fn begin(
+        &self,
+        database: &Database,
+        kind: RetentionKind,
+        configuration: RetentionConfiguration,
+    ) -> bool {
+        let now = self.platform.clock.monotonic();
+        let name = key_of(database);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.busy.contains(&name) {
+            return false;
+        }
+        let last = *state.looks.entry((name.clone(), kind.property())).or_insert(now);
+        let interval = Duration::from_secs(configuration.interval_seconds);
+        if now.saturating_sub(last) < interval {
+            return false;
+        }
+        state.busy.push(name);
+        true
+    }
+
+    fn end(&self, database: &Database, kind: RetentionKind) {
+        let now = self.platform.clock.monotonic();
+        let name = key_of(database);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.busy.retain(|busy| *busy != name);
+        state.looks.insert((name, kind.property()), now);
+    }
+
+    fn deal_with(
+        &self,
+        database: &Database,
+        kind: RetentionKind,
+        configuration: RetentionConfiguration,
+    ) {
+        let action = match kind {
+            RetentionKind::Expiration => DueAction::Expire,
+            RetentionKind::Refresh => DueAction::Refresh,
+        };
+        let name = database.record().name.as_str().to_owned();
+        match self.do_due(database, action, configuration.items_max.unwrap_or(u64::MAX)) {
+            Ok(0) => {}
+            Ok(documents) => {
+                let is_expiration = action == DueAction::Expire;
+                (self.on_event)(&RetentionEvent::Done { database: name, is_expiration, documents });
+            }
+            Err(message) => (self.on_event)(&RetentionEvent::Failed { database: name, message }),
+        }
+    }
+
+    fn do_due(
+        &self,
+        database: &Database,
+        action: DueAction,
+        items_max: u64,
+    ) -> Result<u64, String> {
+        let until = self.platform.clock.now().ticks();
+        let (mut done, mut looked_at) = (0, 0);
+        // Leaves room in the queue to those who wait for an answer.
+        while looked_at < items_max && !self.is_closing() && !database.is_closing() {
+            let wanted = (items_max - looked_at).min(BATCH_DOCUMENTS_MAX as u64);
+            let ids = due_ids(database, action, until, wanted as usize);
+            let ids = ids.map_err(|error| error.to_string())?;
+            if ids.is_empty() {
+                break;
+            }
+            looked_at += ids.len() as u64;
+            let commands = ids.into_iter().map(|id| Command::DoWhenDue { id, action }).collect();
+            let outcome = database
+                .queue()
+                .submit_and_wait(Batch { commands })
+                .map_err(|error| error.to_string())?
+                .map_err(|error| error.to_string())?;
+            let of_batch = outcome.results.iter();
+            let of_batch = of_batch
+                .filter(|result| matches!(result, CommandResult::DoneWhenDue(true)))
+                .count();
+            done += of_batch as u64;
+            if of_batch == 0 {
+                // What was due has been changed by others; the next look sees what is left.
+                break;
+            }
+        }
+        Ok(done)
+    }
+}
+
+fn key_of(database: &Database) -> String {
+    database.record().name.lower_cased().to_owned()
+}
+
+fn due_ids(
+    database: &Database,
+    action: DueAction,
+    until_ticks: i64,
+    max: usize,
+) -> Result<Vec<DocumentId>, DocumentError> {
+    let tx = database.read();
+    documents::due(&tx, action, until_ticks)?.take(max).collect()
+}

@@ -1,0 +1,152 @@
+//! Documents whose time has come, with a clock that the test moves.
+
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+use commands::{Batch, Command, CommitQueueOptions};
+use database::{
+    Access, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, DiskSpaceLimits,
+    Flusher, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
+};
+use documents::{ExpectedVersion, PutDocument, RequestedId};
+use model::date;
+use platform::{Platform, simulated::Simulation};
+use script::ScriptPool;
+use storage::EnvironmentOptions;
+
+use crate::{indexing_on, record};
+
+const TICKS_PER_SECOND: i64 = 10_000_000;
+
+struct Machine {
+    simulation: Simulation,
+    catalog: Arc<ServerCatalog>,
+    registry: DatabaseRegistry,
+    retention: Retention,
+    told: Arc<Mutex<Vec<RetentionEvent>>>,
+    _flusher: Arc<Flusher>,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let simulation = Platform::simulated(1);
+        let platform = simulation.platform.clone();
+        let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
+        catalog.put(record("a"), None).unwrap();
+        let flusher = Arc::new(Flusher::start(1, Arc::clone(&platform.clock), |_| ()).unwrap());
+        let options_of = {
+            let platform = platform.clone();
+            move |record: &DatabaseRecord| {
+                let directory = format!("/data/Databases/{}", record.name.lower_cased());
+                Ok(DatabaseOptions {
+                    environment: EnvironmentOptions::new(directory),
+                    queue: CommitQueueOptions::default(),
+                    disk_space: DiskSpaceLimits {
+                        alert_bytes: 0,
+                        alert_percent: 0,
+                        write_bytes: 0,
+                    },
+                    scripts: ScriptPool::new(Arc::clone(&platform.clock)),
+                    indexing: indexing_on(&platform),
+                    platform: platform.clone(),
+                })
+            }
+        };
+        let options =
+            RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::from_secs(60) };
+        let registry =
+            DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let retention = {
+            let told = Arc::clone(&told);
+            Retention::new(registry.clone(), platform, move |event| {
+                told.lock().unwrap().push(event.clone());
+            })
+        };
+        Machine { simulation, catalog, registry, retention, told, _flusher: flusher }
+    }
+
+    fn open(&self) -> DatabaseLease {
+        loop {
+            match self.registry.access("a").unwrap() {
+                Access::Ready(lease) => return lease,
+                Access::Wait(ticket) => {
+                    let (sender, receiver) = mpsc::channel();
+                    ticket.on_arrival(move |arrival| drop(sender.send(arrival))).unwrap();
+                    receiver.recv().unwrap().unwrap();
+                }
+            }
+        }
+    }
+
+    fn configure(&self, sections: &str) {
+        let change = |record: &mut DatabaseRecord, _| record.body = sections.as_bytes().to_vec();
+        let record = self.catalog.update("a", change).unwrap().unwrap();
+        self.registry.record_changed(&record);
+    }
+
+    /// Looks after so many seconds; gives what was told.
+    fn look_after(&self, seconds: u64) -> Vec<(bool, u64)> {
+        self.simulation.clock.advance(Duration::from_secs(seconds));
+        self.retention.look();
+        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let shown = told.iter().map(|event| match event {
+            RetentionEvent::Done { is_expiration, documents, .. } => (*is_expiration, *documents),
+            RetentionEvent::Failed { message, .. } => panic!("{message}"),
+        });
+        shown.collect()
+    }
+
+    fn put(&self, database: &DatabaseLease, id: &str, property: &str, seconds: i64) {
+        let time = self.simulation.platform.clock.now().ticks() + seconds * TICKS_PER_SECOND;
+        let json = format!(r#"{{"@metadata":{{"{property}":"{}"}}}}"#, date::format(time));
+        let limits = blittable::ParseLimits::default();
+        let body = blittable::parse_document(json.as_bytes(), &limits).unwrap();
+        let id = RequestedId::parse(Some(id)).unwrap();
+        let put = PutDocument { id, expected: ExpectedVersion::Any, body };
+        database.queue().submit_and_wait(Batch::one(Command::Put(put))).unwrap().unwrap();
+    }
+}
+
+fn count(database: &DatabaseLease) -> u64 {
+    documents::progress(&database.read()).unwrap().documents
+}
+
+#[test]
+fn documents_expire_and_are_refreshed_as_often_as_is_configured() {
+    let machine = Machine::new();
+    let database = machine.open();
+    for number in 0..1500 {
+        machine.put(&database, &format!("t/{number}"), "@expires", 5);
+    }
+    machine.put(&database, "t/later", "@expires", 10_000);
+    machine.put(&database, "t/refresh", "@refresh", 5);
+    assert!(machine.look_after(1000).is_empty(), "nobody wants it");
+    machine.configure(
+        r#"{"Expiration":{"DeleteFrequencyInSec":60},"Refresh":{"RefreshFrequencyInSec":30}}"#,
+    );
+    assert!(machine.look_after(0).is_empty(), "the first interval has begun");
+    assert_eq!(machine.look_after(31), [(false, 1)]);
+    assert_eq!(machine.look_after(30), [(true, 1500)]);
+    assert_eq!(count(&database), 2);
+    assert!(machine.look_after(61).is_empty());
+    assert_eq!(machine.look_after(10_000), [(true, 1)]);
+    machine.put(&database, "t/more", "@expires", 0);
+    machine.configure(r#"{"Expiration":{"Disabled":true,"DeleteFrequencyInSec":60}}"#);
+    assert!(machine.look_after(1000).is_empty());
+}
+
+#[test]
+fn one_look_deals_with_no_more_than_is_configured() {
+    let machine = Machine::new();
+    let database = machine.open();
+    for number in 0..7 {
+        machine.put(&database, &format!("t/{number}"), "@expires", 0);
+    }
+    machine.configure(r#"{"Expiration":{"DeleteFrequencyInSec":60,"MaxItemsToProcess":3}}"#);
+    let looks = [machine.look_after(0), machine.look_after(60), machine.look_after(60)];
+    assert_eq!(looks, [vec![], vec![(true, 3)], vec![(true, 3)]]);
+    assert_eq!(count(&database), 1);
+}

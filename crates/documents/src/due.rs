@@ -1,0 +1,213 @@
+//! Documents with something to do at a time: `@expires` and `@refresh`.
+//!
+//! ```text
+//! tree Due       what, time, lower-cased id       -> nothing
+//!   what         1 byte: 'e' expire, 'r' refresh
+//!   time         8 bytes, ticks of UTC, big-endian
+//! ```
+//!
+//! Invariant: each live document stands in the tree under the times that its metadata gives, and
+//! nothing else does. So finding what is due costs what is due. The tree is kept whether anything is
+//! done at these times or not; what is done is somebody else's configuration.
+
+use std::ops::Bound;
+
+use blittable::{BlittableBuf, Document, Edit, Value, modify};
+use model::{DocumentId, date};
+use storage::{Transaction, TreeName, WriteTransaction};
+
+use crate::{
+    error::DocumentError,
+    metadata::{EXPIRES, METADATA, REFRESH},
+    read,
+    requests::{ExpectedVersion, RequestedId},
+    write::DocumentWriter,
+};
+
+const TIME_BYTES: usize = 8;
+
+/// What is to be done to a document at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DueAction {
+    /// Delete it.
+    Expire,
+    /// Store it anew without the time, so that everybody who follows it sees it again.
+    Refresh,
+}
+
+impl DueAction {
+    const ALL: [Self; 2] = [Self::Expire, Self::Refresh];
+
+    /// The property of the metadata that holds the time.
+    pub(crate) fn property(self) -> &'static str {
+        match self {
+            Self::Expire => EXPIRES,
+            Self::Refresh => REFRESH,
+        }
+    }
+
+    fn kind(self) -> u8 {
+        match self {
+            Self::Expire => b'e',
+            Self::Refresh => b'r',
+        }
+    }
+}
+
+/// The times of one document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DueTimes([Option<i64>; 2]);
+
+impl DueTimes {
+    /// Those in the metadata of a document. What is no date is no time.
+    pub(crate) fn of(body: &Document<'_>) -> Result<Self, DocumentError> {
+        let mut times = [None; 2];
+        let Some(metadata) = body.root().get_object(METADATA)? else { return Ok(Self(times)) };
+        for (time, action) in times.iter_mut().zip(DueAction::ALL) {
+            if let Some(Value::String(text)) = metadata.get(action.property())? {
+                *time = date::parse(&text.as_cow()?).map(date::ParsedDate::utc_ticks);
+            }
+        }
+        Ok(Self(times))
+    }
+
+    fn of_action(&self, action: DueAction) -> Option<i64> {
+        self.0[usize::from(action == DueAction::Refresh)]
+    }
+
+    /// The keys under which the document stands in the tree.
+    pub(crate) fn keys(&self, lower_id: &str) -> impl Iterator<Item = Vec<u8>> {
+        let times = DueAction::ALL.into_iter().zip(self.0);
+        times.filter_map(move |(action, time)| Some(key(action, time?, lower_id)))
+    }
+}
+
+pub(crate) fn tree() -> TreeName {
+    TreeName::from("Due")
+}
+
+fn key(action: DueAction, ticks: i64, lower_id: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + TIME_BYTES + lower_id.len());
+    key.push(action.kind());
+    // No date is before the year 1, but its zone may move it there.
+    key.extend_from_slice(&ticks.max(0).to_be_bytes());
+    key.extend_from_slice(lower_id.as_bytes());
+    key
+}
+
+/// The documents for which something is to be done up to a moment, the earliest first.
+///
+/// # Errors
+/// Those of the storage; each entry may be damaged.
+pub fn due<'t, T: Transaction>(
+    tx: &'t T,
+    action: DueAction,
+    until_ticks: i64,
+) -> Result<impl Iterator<Item = Result<DocumentId, DocumentError>> + use<'t, T>, DocumentError> {
+    let behind = key(action, until_ticks.saturating_add(1), "");
+    let entries = tx.tree(&tree())?.range(Bound::Included(&[action.kind()]))?;
+    let keys = entries.map(|entry| entry.map(|(key, _)| key));
+    let due = keys.take_while(move |key| key.as_ref().map_or(true, |key| *key < behind));
+    Ok(due.map(|key| {
+        let key = key?;
+        let id = key.get(1 + TIME_BYTES..).and_then(|id| std::str::from_utf8(id).ok());
+        let id = id.ok_or(DocumentError::Corrupt { detail: "a time belongs to no document" })?;
+        Ok(DocumentId::new(id)?)
+    }))
+}
+
+/// How many times documents have.
+pub(crate) fn times_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    Ok(tx.tree(&tree())?.len())
+}
+
+/// Demands that a document stands in the tree under its times; gives their number.
+pub(crate) fn check_document(
+    tx: &impl Transaction,
+    lower_id: &str,
+    body: &Document<'_>,
+) -> Result<u64, DocumentError> {
+    let mut count = 0;
+    for key in DueTimes::of(body)?.keys(lower_id) {
+        if tx.tree(&tree())?.get(&key)?.is_none() {
+            return Err(DocumentError::Corrupt { detail: "a document's time is not kept" });
+        }
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Notes the times of a document that is written for the first time.
+pub(crate) fn note(
+    tx: &mut WriteTransaction,
+    lower_id: &str,
+    body: &Document<'_>,
+) -> Result<(), DocumentError> {
+    for key in DueTimes::of(body)?.keys(lower_id) {
+        tx.tree_mut(&tree())?.put(&key, &[])?;
+    }
+    Ok(())
+}
+
+impl DocumentWriter<'_> {
+    /// Keeps the tree in agreement with a document that is stored next, or deleted when there is no
+    /// new body.
+    pub(crate) fn reschedule(
+        &mut self,
+        id: &DocumentId,
+        new: Option<&Document<'_>>,
+        is_new: bool,
+    ) -> Result<(), DocumentError> {
+        let new = new.map(DueTimes::of).transpose()?.unwrap_or_default();
+        let mut old = DueTimes::default();
+        // Most databases have no times: no need to look at the old version then.
+        if !is_new
+            && self.has_due
+            && let Some(document) = read::get(self.tx, id)?
+        {
+            old = DueTimes::of(&document.body())?;
+        }
+        if old == new {
+            return Ok(());
+        }
+        for key in old.keys(id.lower_cased()) {
+            self.tx.tree_mut(&tree())?.delete(&key)?;
+        }
+        for key in new.keys(id.lower_cased()) {
+            self.tx.tree_mut(&tree())?.put(&key, &[])?;
+            self.has_due = true;
+        }
+        Ok(())
+    }
+
+    /// Does to a document what is due; `false` when nothing is, because the document was changed or
+    /// deleted meanwhile.
+    ///
+    /// # Errors
+    /// Those of the storage; damaged rows.
+    pub fn do_when_due(
+        &mut self,
+        id: &DocumentId,
+        action: DueAction,
+    ) -> Result<bool, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else { return Ok(false) };
+        let time = DueTimes::of(&document.body())?.of_action(action);
+        if time.is_none_or(|time| self.now_ticks() < time) {
+            return Ok(false);
+        }
+        match action {
+            DueAction::Expire => Ok(self.delete(id, &ExpectedVersion::Any)?.is_some()),
+            DueAction::Refresh => {
+                let body = without_time(&document.body(), action)?;
+                let id = DocumentId::new(document.id())?;
+                self.put(&RequestedId::Exactly(id), &ExpectedVersion::Any, &body)?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+fn without_time(document: &Document<'_>, action: DueAction) -> Result<BlittableBuf, DocumentError> {
+    let path = [METADATA, action.property()];
+    Ok(modify(document, &[Edit::Remove { path: &path }])?)
+}

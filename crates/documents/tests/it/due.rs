@@ -1,0 +1,143 @@
+//! Documents that expire or are refreshed at a time.
+
+use std::collections::BTreeMap;
+
+use documents::{DueAction, ExpectedVersion, RequestedId};
+use model::{DocumentId, RevisionsConfiguration, date};
+use platform::simulated::Random;
+
+use crate::{
+    database::{Database, body},
+    revisions::rule,
+};
+
+const TICKS_PER_SECOND: i64 = 10_000_000;
+
+fn id(id: &str) -> DocumentId {
+    DocumentId::new(id).unwrap()
+}
+
+fn with(property: &str, ticks: i64) -> String {
+    format!(r#"{{"@metadata":{{"@collection":"T","{property}":"{}"}}}}"#, date::format(ticks))
+}
+
+impl Database {
+    fn now(&self) -> i64 {
+        self.simulation.platform.clock.now().ticks()
+    }
+
+    fn due(&self, action: DueAction) -> Vec<String> {
+        let tx = self.read();
+        let due = documents::due(&tx, action, self.now()).unwrap();
+        due.map(|id| id.unwrap().as_str().to_owned()).collect()
+    }
+
+    fn do_when_due(&self, of: &str, action: DueAction) -> bool {
+        self.write(|writer| writer.do_when_due(&id(of), action)).unwrap()
+    }
+}
+
+#[test]
+fn documents_are_due_at_their_time_the_earliest_first() {
+    let database = Database::new();
+    let now = database.now();
+    for (name, seconds) in [("T/late", 20), ("T/soon", 5), ("T/past", -100_000), ("T/never", 900)] {
+        database.put(name, &with("@expires", now + seconds * TICKS_PER_SECOND));
+    }
+    database.put("T/refresh", &with("@refresh", now));
+    assert_eq!(database.due(DueAction::Expire), ["t/past"]);
+    assert_eq!(database.due(DueAction::Refresh), ["t/refresh"]);
+    database.pass(30);
+    assert_eq!(database.due(DueAction::Expire), ["t/past", "t/soon", "t/late"]);
+    assert!(database.do_when_due("t/soon", DueAction::Expire));
+    assert!(database.json("T/soon").is_none());
+    assert!(!database.do_when_due("t/soon", DueAction::Expire), "it is gone");
+    assert!(!database.do_when_due("t/never", DueAction::Expire), "it is not due");
+    assert_eq!(database.due(DueAction::Expire), ["t/past", "t/late"]);
+}
+
+#[test]
+fn a_document_that_was_changed_meanwhile_is_left_alone() {
+    let database = Database::new();
+    let now = database.now();
+    database.put("t/1", &with("@expires", now));
+    assert_eq!(database.due(DueAction::Expire), ["t/1"]);
+    database.put("t/1", &with("@expires", now + 900 * TICKS_PER_SECOND));
+    assert!(!database.do_when_due("t/1", DueAction::Expire));
+    assert!(database.due(DueAction::Expire).is_empty());
+    database.put("t/1", r#"{"@metadata":{"@collection":"T"}}"#);
+    database.pass(1000);
+    assert!(database.due(DueAction::Expire).is_empty());
+}
+
+#[test]
+fn refreshing_takes_the_time_away_and_is_a_new_version() {
+    let database = Database::new();
+    *database.revisions.borrow_mut() = RevisionsConfiguration::new(Some(rule(Some(5))));
+    let stored = database.put("t/1", &with("@refresh", database.now()));
+    assert!(database.do_when_due("T/1", DueAction::Refresh));
+    let json = database.json("t/1").unwrap();
+    assert!(!json.contains("@refresh") && json.contains(r#""@collection":"T""#), "{json}");
+    assert!(!json.contains(stored.change_vector.as_str()));
+    assert_eq!(documents::revision_count(&database.read(), &id("t/1")).unwrap(), 2);
+    assert!(!database.do_when_due("t/1", DueAction::Refresh));
+}
+
+#[test]
+fn what_is_no_date_is_no_time() {
+    let database = Database::new();
+    database.put("t/1", r#"{"@metadata":{"@expires":5,"@refresh":{"a":1}}}"#);
+    database.put("t/2", r#"{"@metadata":{"@expires":"0001-01-01T00:00:00+14:00"}}"#);
+    assert_eq!(database.due(DueAction::Expire), ["t/2"]);
+    assert!(database.due(DueAction::Refresh).is_empty());
+    assert!(!database.do_when_due("t/1", DueAction::Expire));
+}
+
+/// The invariant itself is looked at by `documents::check` after each step.
+#[test]
+fn generated_histories_agree_with_a_naive_model() {
+    for seed in 0..20 {
+        let random = &mut Random::new(seed);
+        let database = Database::new();
+        let mut naive: BTreeMap<String, i64> = BTreeMap::new();
+        for step in 0..80 {
+            database.pass(random.below(20));
+            let name = format!("t/{}", random.below(6));
+            match random.below(5) {
+                0 => {
+                    naive.remove(&name);
+                    database.delete(&name);
+                }
+                1 => {
+                    naive.remove(&name);
+                    database.put(&name, r#"{"@metadata":{"@collection":"T"}}"#);
+                }
+                2 => {
+                    let is_done = database.do_when_due(&name, DueAction::Expire);
+                    let is_due =
+                        naive.get(&name).is_some_and(|time| *time <= database.last_write());
+                    assert_eq!(is_done, is_due, "seed {seed}, step {step}");
+                    if is_due {
+                        naive.remove(&name);
+                    }
+                }
+                _ => {
+                    let ahead = random.below(60).cast_signed() - 10;
+                    // Between two seconds, because the clock goes on a little at each look.
+                    let time = database.now() + ahead * TICKS_PER_SECOND + TICKS_PER_SECOND / 2;
+                    naive.insert(name.clone(), time);
+                    let of = RequestedId::Exactly(id(&name));
+                    let json = body(&with("@expires", time));
+                    let any = ExpectedVersion::Any;
+                    database.write(|writer| writer.put(&of, &any, &json)).unwrap();
+                }
+            }
+            let mut due = database.due(DueAction::Expire);
+            due.sort();
+            let now = database.now();
+            let expected = naive.iter().filter(|(_, time)| **time <= now);
+            let expected: Vec<String> = expected.map(|(name, _)| name.clone()).collect();
+            assert_eq!(due, expected, "seed {seed}, step {step}");
+        }
+    }
+}

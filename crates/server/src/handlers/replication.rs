@@ -1,0 +1,33 @@
+//! What is asked about replication where there is one node: no connections, no conflicts.
+
+use http::StatusCode;
+use serde_json::json;
+use wire::ProtocolError;
+
+use crate::{answer::Answer, call::Call};
+
+/// `GET /replication/conflicts`: all, or of one document.
+pub(crate) fn conflicts(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let answer = match query.get("docId").filter(|id| !id.is_empty()) {
+        Some(id) => json!({"Id": id, "LargestEtag": 0, "Results": []}),
+        None => json!({"TotalResults": 0, "Results": []}),
+    };
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /replication/conflicts/solver`: nobody has said how to solve conflicts.
+pub(crate) fn conflict_solver(_: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::empty(StatusCode::NOT_FOUND))
+}
+
+/// `GET /replication/active-connections`.
+pub(crate) fn active_connections(_: &Call) -> Result<Answer, ProtocolError> {
+    let answer = json!({"IncomingConnections": [], "OutgoingConnections": []});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /replication/performance`.
+pub(crate) fn performance(_: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::shape(StatusCode::OK, &json!({"Incoming": [], "Outgoing": []})))
+}

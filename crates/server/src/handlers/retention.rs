@@ -1,0 +1,46 @@
+//! The configurations of documents that expire or are refreshed at a time.
+
+use http::StatusCode;
+use wire::{ProtocolError, RetentionKind};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    handlers::revision_changes::store,
+    router::Answering,
+    stored_record::{body_of, read_object},
+};
+
+/// `GET /expiration/config`.
+pub(crate) fn expiration(call: &Call) -> Result<Answer, ProtocolError> {
+    configuration(call, RetentionKind::Expiration)
+}
+
+/// `POST /admin/expiration/config`.
+pub(crate) fn configure_expiration(call: Call) -> Answering {
+    Box::pin(configure(call, RetentionKind::Expiration))
+}
+
+/// `GET /refresh/config`.
+pub(crate) fn refresh(call: &Call) -> Result<Answer, ProtocolError> {
+    configuration(call, RetentionKind::Refresh)
+}
+
+/// `POST /admin/refresh/config`.
+pub(crate) fn configure_refresh(call: Call) -> Answering {
+    Box::pin(configure(call, RetentionKind::Refresh))
+}
+
+fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ProtocolError> {
+    let body = body_of(&call.database()?.record());
+    Ok(match body.get(kind.property()).filter(|stored| !stored.is_null()) {
+        Some(stored) => Answer::shape(StatusCode::OK, stored),
+        None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+async fn configure(call: Call, kind: RetentionKind) -> Result<Answer, ProtocolError> {
+    let record = call.database()?.record();
+    let configuration = kind.read(&read_object(&call.body)?, record.name.as_str())?;
+    store(call, kind.property(), configuration).await
+}
