@@ -217,6 +217,7 @@ impl Offline<'_> {
                 RowKind::Document => "document",
                 RowKind::Tombstone => "tombstone of",
                 RowKind::Revision => "revision of",
+                RowKind::Attachment => "attachment of",
             };
             self.say(format_args!("  {kind} '{}' cannot be read: {}", row.id, row.error));
         }

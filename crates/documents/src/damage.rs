@@ -8,6 +8,7 @@ use std::ops::Bound;
 use storage::Transaction;
 
 use crate::{
+    attachments::{self, ATTACHMENTS, read_whole},
     database_record::DATABASE,
     error::DocumentError,
     json::{write_document_json, write_revision_json},
@@ -36,6 +37,8 @@ pub enum RowKind {
     Tombstone,
     /// An older version of one.
     Revision,
+    /// An attachment, with its content.
+    Attachment,
 }
 
 /// Whether the environment is that of a database.
@@ -69,6 +72,13 @@ pub fn damaged_rows(
         if let Err(error) = check_revision(tx, &key, &mut json) {
             let id = String::from_utf8_lossy(revisions::row::id_of_key(&key)).into_owned();
             visit(DamagedRow { id, kind: RowKind::Revision, error });
+        }
+    }
+    for entry in tx.tree(&ATTACHMENTS.primary_tree())?.range(Bound::Unbounded)? {
+        let (key, _) = entry?;
+        if let Err(error) = read_whole(tx, &key) {
+            let id = attachments::document_of_key(&key);
+            visit(DamagedRow { id, kind: RowKind::Attachment, error });
         }
     }
     Ok(())

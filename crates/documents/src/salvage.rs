@@ -350,6 +350,7 @@ impl Rebuilding<'_> {
         };
         let salvaged = self.gathered.attachments.rebuild(self.salvage, writer, &is_there)?;
         self.report.attachments = salvaged.attachments;
+        self.report.unreadable_key_pages += salvaged.unreadable_key_pages;
         for key in &salvaged.lost {
             let name: Vec<u8> =
                 key[1..].iter().map(|byte| if *byte == 0xff { b'\n' } else { *byte }).collect();

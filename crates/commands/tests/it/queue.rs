@@ -6,11 +6,11 @@ use std::{
 };
 
 use commands::{
-    Batch, BatchOutcome, CommandError, CommandResult, CommitQueue, CommitQueueOptions, Reply,
-    SubmitError,
+    Batch, BatchOutcome, Command, CommandError, CommandResult, CommitQueue, CommitQueueOptions,
+    Reply, SubmitError,
 };
-use documents::DocumentError;
-use model::DocumentId;
+use documents::{DocumentError, ExpectedVersion, NewContent, PutAttachment};
+use model::{AttachmentName, DocumentId};
 use platform::Platform;
 use storage::Environment;
 use testkit::database::{batch, content, delete, json, open, put, put_expecting};
@@ -204,4 +204,58 @@ fn many_callers_are_all_answered_and_all_remembered() {
     let content = content(&environment);
     assert_eq!(content.last_etag, (2 * CALLERS * BATCHES) as u64);
     assert_eq!(content.collections, [("Users".to_owned(), (CALLERS * BATCHES + 7) as u64, 0)]);
+}
+
+#[test]
+fn contents_that_nobody_put_are_given_up_when_the_queue_starts() {
+    let simulation = Platform::simulated(8);
+    let (environment, queue) = start(&simulation.platform);
+    for index in 0..2 {
+        let bytes = vec![index; 5000];
+        let stage = Command::StageContent { number: None, index: 0, bytes };
+        queue.submit_and_wait(Batch::one(stage)).unwrap().unwrap();
+    }
+    let is_left =
+        |environment: &Environment| documents::has_leftover_contents(&environment.read()).unwrap();
+    assert!(is_left(&environment));
+    queue.close();
+    drop(queue);
+    let queue = CommitQueue::start(environment.clone(), &simulation.platform, Default::default());
+    // What the queue wants done itself comes before the first batch.
+    queue.unwrap().submit_and_wait(one("a")).unwrap().unwrap();
+    assert!(!is_left(&environment));
+}
+
+#[test]
+fn a_large_content_is_removed_after_the_batch_that_dropped_it() {
+    let simulation = Platform::simulated(9);
+    let (environment, queue) = start(&simulation.platform);
+    queue.submit_and_wait(one("a")).unwrap().unwrap();
+    let (mut number, mut hasher) = (None, documents::ContentHasher::default());
+    let chunk = vec![7; documents::CONTENT_CHUNK_BYTES];
+    for index in 0..20 {
+        hasher.update(&chunk);
+        let stage = Command::StageContent { number, index, bytes: chunk.clone() };
+        let outcome = queue.submit_and_wait(Batch::one(stage)).unwrap().unwrap();
+        let CommandResult::ContentStaged(given) = outcome.results[0] else { panic!("another") };
+        number = Some(given);
+    }
+    let id = DocumentId::new("a").unwrap();
+    let put = PutAttachment {
+        id: id.clone(),
+        name: AttachmentName::new("n").unwrap(),
+        content_type: String::new(),
+        expected: ExpectedVersion::Any,
+        content: NewContent::Staged {
+            number: number.unwrap(),
+            bytes: 20 * chunk.len() as u64,
+            hash: hasher.finish(),
+        },
+    };
+    queue.submit_and_wait(Batch::one(Command::PutAttachment(put))).unwrap().unwrap();
+    let outcome = queue.submit_and_wait(batch([delete("a", None)])).unwrap().unwrap();
+    assert!(outcome.has_leftover_contents);
+    queue.close();
+    assert!(!documents::has_leftover_contents(&environment.read()).unwrap());
+    content(&environment);
 }

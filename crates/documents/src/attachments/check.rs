@@ -58,6 +58,33 @@ pub(crate) fn check_attachments(
     Ok((attachments, check_contents(tx)?))
 }
 
+/// Reads an attachment to the end of its content.
+pub(crate) fn read_whole(tx: &impl Transaction, key: &[u8]) -> Result<(), DocumentError> {
+    let corrupt = |detail| DocumentError::Corrupt { detail };
+    let row = by_key(tx, key)?.ok_or(corrupt("a key leads to no row"))?;
+    let found = content(tx, &row.hash())?.ok_or(corrupt("a content is not found"))?;
+    let mut hasher = ContentHasher::default();
+    for index in 0..found.record().chunks() {
+        hasher.update(found.chunk(tx, index)?);
+    }
+    demand(hasher.finish() == row.hash(), "a content has another hash")
+}
+
+/// The lower-cased id of the document in the primary key of an attachment; of a revision's, its etag.
+pub(crate) fn document_of_key(key: &[u8]) -> String {
+    match key.split_first() {
+        Some((b'd', rest)) => {
+            let id = rest.split(|byte| *byte == 0xff).next().unwrap_or_default();
+            String::from_utf8_lossy(id).into_owned()
+        }
+        Some((_, rest)) => {
+            let etag = rest.first_chunk().map_or(0, |etag| u64::from_be_bytes(*etag));
+            format!("revision {etag}")
+        }
+        None => String::new(),
+    }
+}
+
 /// Whether a document's metadata and flags say what attachments it has.
 pub(crate) fn check_listing(
     tx: &impl Transaction,

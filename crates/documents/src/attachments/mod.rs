@@ -49,7 +49,7 @@ pub use requests::{
 pub use row::{AttachmentRow, AttachmentTombstoneRow};
 pub use staging::has_leftover_contents;
 
-pub(crate) use check::{check_attachments, check_listing};
+pub(crate) use check::{check_attachments, check_listing, document_of_key, read_whole};
 pub(crate) use listing::listing;
 pub(crate) use row::Owner;
 pub(crate) use salvage::GatheredAttachments;

@@ -43,6 +43,8 @@ pub(crate) struct SalvagedAttachments {
     pub(crate) attachments: u64,
     /// Primary keys of those of which something is missing.
     pub(crate) lost: Vec<Box<[u8]>>,
+    /// Pages of keys that could not be read.
+    pub(crate) unreadable_key_pages: u64,
     pub(crate) last_etag: Etag,
     pub(crate) change_vector: ChangeVector,
 }
@@ -91,6 +93,12 @@ impl GatheredAttachments {
         is_there: &dyn Fn(Owner<'_>) -> bool,
     ) -> Result<SalvagedAttachments, DocumentError> {
         let mut salvaged = SalvagedAttachments::default();
+        salvaged.unreadable_key_pages =
+            salvage.table_keys(&ATTACHMENTS, &mut |key, is_readable| {
+                if !is_readable && !key.is_empty() && !self.rows.contains_key(key) {
+                    salvaged.lost.push(key.into());
+                }
+            });
         let mut copied = BTreeSet::new();
         let mut broken = BTreeSet::new();
         for (key, newest) in &self.rows {
