@@ -33,6 +33,8 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted_on("disk", title("put-64"), "documents/s", Bound::AtLeastTimes(5.0, RAVEN)),
     wanted_on("tmpfs", title("put-64"), "documents/s", Bound::AtLeastTimes(2.0, RAVEN)),
     wanted(title("put-64"), "server CPU µs each", Bound::AtMost(30.0)),
+    wanted(title("patch-64"), "requests/s", Bound::AtLeastTimes(4.0, RAVEN)),
+    wanted(title("patch-query"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
     wanted(title("get-one"), "requests/s", Bound::AtLeastTimes(2.0, RAVEN)),
     wanted(title("get-one"), "requests/s", Bound::AtLeastTimes(0.8, BARE)),
     wanted(title("get-one"), "server CPU µs each", Bound::AtMostTimes(1.25, BARE)),

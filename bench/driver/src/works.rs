@@ -4,6 +4,7 @@
 //! deleted afterwards; only the work itself is inside of the measured time.
 
 mod indexes;
+mod patches;
 
 use std::{cell::Cell, io::Write as _, net::SocketAddr, path::PathBuf, rc::Rc, time::Duration};
 
@@ -44,6 +45,8 @@ pub(crate) enum Work {
     PutMany,
     PutOne,
     BulkDocs,
+    PatchMany,
+    PatchQuery,
     GetOne,
     GetRandom,
     /// On indexes and queries.
@@ -87,6 +90,8 @@ pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::PutMany, "put-64", DOCUMENTS_WITH_LATENCY),
     facts(Work::PutOne, "put-1", DOCUMENTS_WITH_LATENCY),
     facts(Work::BulkDocs, "bulk-docs", DOCUMENTS_WITH_LATENCY),
+    facts(Work::PatchMany, "patch-64", REQUESTS_WITH_LATENCY),
+    facts(Work::PatchQuery, "patch-query", DOCUMENTS),
     facts(Work::GetOne, "get-one", REQUESTS_WITH_LATENCY),
     facts(Work::GetRandom, "get-random", REQUESTS_WITH_LATENCY),
     // The last one, because it leaves the servers with the most to tidy up.
@@ -102,6 +107,8 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
         Work::PutMany => "PUT new 300-byte documents, 64 connections",
         Work::PutOne => "PUT new 300-byte documents, 1 connection",
         Work::BulkDocs => "bulk_docs, 100 documents of 300 bytes each, 4 connections",
+        Work::PatchMany => "PATCH one of 100k documents by a script, 64 connections",
+        Work::PatchQuery => "patch by query of 100k documents",
         Work::GetOne => "GET one document, 64 connections",
         Work::GetRandom => "GET random of 100k documents, 64 connections",
         Work::Index(_) => panic!("works on indexes have a table of their own"),
@@ -161,6 +168,8 @@ impl Work {
             | Self::BulkInsertNode
             | Self::BulkInsertSustained
             | Self::BulkDocs
+            | Self::PatchMany
+            | Self::PatchQuery
             | Self::Index(_) => false,
         }
     }
@@ -174,6 +183,8 @@ impl Work {
             | Self::PutMany
             | Self::PutOne
             | Self::BulkDocs
+            | Self::PatchMany
+            | Self::PatchQuery
             | Self::GetOne
             | Self::GetRandom
             | Self::Index(_) => size.rounds,
@@ -286,6 +297,8 @@ impl Target {
                 let mut next = |out: &mut Vec<u8>| self.next_batch(out, &mut body);
                 self.load(BATCH_CONNECTIONS, duration, documents, &mut next)
             }
+            Work::PatchMany => self.load(MANY_CONNECTIONS, duration, 1, &mut patches::next_patch()),
+            Work::PatchQuery => self.patch_by_query().await,
             Work::GetOne => {
                 let mut next = |out: &mut Vec<u8>| write_get(out, FILLED_DOCUMENTS / 2);
                 self.load(MANY_CONNECTIONS, duration, 1, &mut next)
@@ -406,14 +419,19 @@ fn write_get(out: &mut Vec<u8>, number: u64) {
     .expect("writing to a Vec cannot fail");
 }
 
-/// The same documents in the same order in every round (xorshift).
 fn next_random_get() -> impl FnMut(&mut Vec<u8>) {
+    let mut next = random_numbers();
+    move |out| write_get(out, next())
+}
+
+/// Numbers of filled documents, the same in the same order in every round (xorshift).
+fn random_numbers() -> impl FnMut() -> u64 {
     let mut state: u64 = 0x2545_F491_4F6C_DD1D;
-    move |out| {
+    move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        write_get(out, state % FILLED_DOCUMENTS + 1);
+        state % FILLED_DOCUMENTS + 1
     }
 }
 

@@ -12,6 +12,7 @@
 //! | `execute` | one batch inside a write transaction |
 //! | `patch_command` | patches as they are asked for, and what became of them |
 //! | `patch`, `patch_host`, `patch_scripts` | running their scripts over the open transaction |
+//! | `json_patch.js` | the script of a patch by operations (RFC 6902) |
 //! | `commit_queue` | the queue as its callers see it |
 //! | `queue_state` | what the threads of the queue share |
 //! | `writer_thread` | batches into transactions |

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use blittable::BlittableBuf;
+use blittable::{BlittableBuf, BuildError, Item, ObjectBuilder};
 use documents::{ExpectedVersion, StoredDocument};
 use model::{ChangeVector, DocumentId};
 use script::PatchText;
+
+/// Changes a document by the operations of RFC 6902.
+const JSON_PATCH: &str = include_str!("json_patch.js");
 
 /// A script and the values that it is given. Shared by all documents that it changes.
 #[derive(Clone, Debug)]
@@ -132,6 +135,24 @@ impl PatchRequest {
     pub fn new(text: String, values: Option<BlittableBuf>) -> Arc<PatchRequest> {
         let text = PatchText::of(text);
         Arc::new(PatchRequest { text, values, ignores_steps_max: false })
+    }
+
+    /// The operations of RFC 6902 in the property `Operations` of `body`, for the document of that id. It
+    /// fails for a document that is not there.
+    ///
+    /// # Errors
+    /// A body that is too large.
+    pub fn json_patch(
+        id: &DocumentId,
+        body: &BlittableBuf,
+    ) -> Result<Arc<PatchRequest>, BuildError> {
+        let mut values = ObjectBuilder::new();
+        values.put("Id", id.as_str());
+        if let Some(operations) = body.as_view().root().get("Operations")? {
+            values.put("Operations", Item::Copy(operations));
+        }
+        let (text, values) = (PatchText::of(JSON_PATCH), Some(values.finish()?));
+        Ok(Arc::new(PatchRequest { text, values, ignores_steps_max: true }))
     }
 
     /// About how many bytes it takes.

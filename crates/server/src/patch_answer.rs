@@ -61,10 +61,18 @@ pub(crate) fn patch_answer(outcome: &PatchOutcome, shown: Shown) -> Result<Answe
     Ok(Answer::json_with(status, body))
 }
 
+/// What a patch in a batch is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchedBy {
+    Script,
+    Operations,
+}
+
 /// Appends the result of a patch in a batch.
 pub(crate) fn write_batch_result(
     outcome: &PatchOutcome,
     id: &str,
+    by: PatchedBy,
     returns_document: bool,
     body: &mut Vec<u8>,
 ) -> Result<(), ProtocolError> {
@@ -74,9 +82,11 @@ pub(crate) fn write_batch_result(
     let change_vector = stored.map(|stored| stored.change_vector.to_string());
     object.optional_text("ChangeVector", change_vector.as_deref());
     object.text("LastModified", &last_modified(stored));
-    object.text("Type", "PATCH");
+    object.text("Type", if by == PatchedBy::Script { "PATCH" } else { "JsonPatch" });
     object.text("PatchStatus", outcome.status.word());
-    object.optional_text("Debug", None);
+    if by == PatchedBy::Script {
+        object.optional_text("Debug", None);
+    }
     if returns_document {
         write_document(object.name("ModifiedDocument"), outcome.document.as_ref())?;
     }

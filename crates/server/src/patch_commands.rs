@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use commands::{PatchRequest, WhenMissing};
+use blittable::BlittableBuf;
+use commands::{PatchCommand, PatchRequest, WhenMissing};
 use model::DocumentId;
 use wire::{MissingDocument, PatchBody, ProtocolError};
+
+use crate::error_mapping::document_error;
 
 /// The script of a body.
 pub(crate) fn patch_request(body: PatchBody) -> Arc<PatchRequest> {
@@ -27,4 +30,14 @@ pub(crate) fn patched_id(id: &str) -> Result<DocumentId, ProtocolError> {
         return Err(ProtocolError::argument(message));
     }
     DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+}
+
+/// A patch by operations (RFC 6902), which a document must be there for.
+pub(crate) fn json_patch(id: &str, body: &BlittableBuf) -> Result<PatchCommand, ProtocolError> {
+    let id = patched_id(id)?;
+    let script = PatchRequest::json_patch(&id, body);
+    let script = script.map_err(|error| document_error(&error.into()))?;
+    // The same script refuses a document that is not there.
+    let when_missing = WhenMissing::Run(Arc::clone(&script));
+    Ok(PatchCommand { when_missing, ..PatchCommand::new(id, script) })
 }

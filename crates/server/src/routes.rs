@@ -79,6 +79,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PUT"    "/databases/*/docs"                       Write         Whole    Waiting(documents::put);
     "DELETE" "/databases/*/docs"                       Write         Ignored  Waiting(documents::delete);
     "PATCH"  "/databases/*/docs"                       Write         Whole    Waiting(patch::patch);
+    "PATCH"  "/databases/*/json-patch"                 Write         Whole    Waiting(patch::json_patch);
     "GET"    "/databases/*/docs/size"                  Read          Ignored  Inline(documents::size);
     "POST"   "/databases/*/bulk_docs"                  Write         WholeOrParts Waiting(bulk_docs::bulk_docs);
     "POST"   "/databases/*/bulk_insert"                Write         Streamed Waiting(bulk_insert::bulk_insert);
@@ -209,7 +210,6 @@ const MISSING_PARTS: &[&str] = &[
     "documents-compression",
     "etl",
     "indexes",
-    "json-patch",
     "periodic-backup",
     "replication",
     "smuggler",

@@ -66,6 +66,17 @@ pub enum BatchCommand {
         /// What is done where there is no such document.
         when_missing: MissingDocument,
     },
+    /// Change a document by operations (RFC 6902).
+    JsonPatch {
+        /// Must name a document.
+        id: Option<String>,
+        /// The version that must be there; `None` means any.
+        change_vector: Option<String>,
+        /// The operations, under `Operations`.
+        operations: BlittableBuf,
+        /// Whether the answer shows the document.
+        return_document: bool,
+    },
     /// Make a revision of a document as it is.
     ForceRevision {
         /// The document.
@@ -182,6 +193,12 @@ fn to_batch_command(
             targets: properties.targets,
             when_missing: properties.when_missing,
         }),
+        CommandKind::JsonPatch => Some(BatchCommand::JsonPatch {
+            operations: properties.required_json_patch()?,
+            id: properties.id,
+            change_vector: properties.change_vector,
+            return_document: properties.return_document,
+        }),
         CommandKind::ForceRevisionCreation => match properties.id {
             Some(id) if !id.trim().is_empty() => Some(BatchCommand::ForceRevision { id }),
             Some(_) | None => {
@@ -278,6 +295,7 @@ mod tests {
                 BatchCommand::Patch { id, patch, return_document, .. } => {
                     format!("~{id:?} {} {return_document}", patch.script)
                 }
+                BatchCommand::JsonPatch { id, .. } => format!("~{id:?}"),
                 BatchCommand::PatchEach { targets, patch, .. } => {
                     format!("~{targets:?} {}", patch.script)
                 }

@@ -57,6 +57,7 @@ pub fn read_bulk_insert_element(
         kind @ (CommandKind::Delete
         | CommandKind::Patch
         | CommandKind::PatchEach
+        | CommandKind::JsonPatch
         | CommandKind::ForceRevisionCreation
         | CommandKind::AttachmentDelete
         | CommandKind::AttachmentMove

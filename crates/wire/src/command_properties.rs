@@ -15,7 +15,6 @@ const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 
 /// The kinds of command that the protocol has and this server does not.
 const KNOWN_BUT_MISSING: &[&str] = &[
-    "JsonPatch",
     "CompareExchangePUT",
     "CompareExchangeDELETE",
     "Counters",
@@ -35,6 +34,7 @@ pub(crate) struct CommandProperties {
     pub(crate) id_prefixed: bool,
     pub(crate) patch: Option<PatchBody>,
     pub(crate) when_missing: MissingDocument,
+    pub(crate) json_patch: Option<BlittableBuf>,
     pub(crate) return_document: bool,
     pub(crate) targets: Vec<PatchTarget>,
     pub(crate) keeps_replaced: bool,
@@ -53,6 +53,7 @@ pub(crate) enum CommandKind {
     Patch,
     PatchEach,
     ForceRevisionCreation,
+    JsonPatch,
     HeartBeat,
     AttachmentPut,
     AttachmentDelete,
@@ -69,6 +70,7 @@ impl CommandKind {
             CommandKind::Patch => "PATCH",
             CommandKind::PatchEach => "BatchPATCH",
             CommandKind::ForceRevisionCreation => "ForceRevisionCreation",
+            CommandKind::JsonPatch => "JsonPatch",
             CommandKind::HeartBeat => "HeartBeat",
             CommandKind::AttachmentPut => "AttachmentPUT",
             CommandKind::AttachmentDelete => "AttachmentDELETE",
@@ -97,6 +99,7 @@ pub(crate) fn read_command(
             "Patch" => properties.patch = read_patch_value(reader, builder)?,
             "PatchIfMissing" => properties.when_missing.patch = read_patch_value(reader, builder)?,
             "CreateIfMissing" => properties.when_missing.create = read_document(reader, builder)?,
+            "JsonPatch" => properties.json_patch = read_document(reader, builder)?,
             "ReturnDocument" => properties.return_document = read_flag(reader)?,
             "Ids" => properties.targets = read_targets(reader)?,
             "Name" => properties.name = read_optional_string(reader)?,
@@ -122,6 +125,13 @@ impl CommandProperties {
     pub(crate) fn required_patch(&mut self) -> Result<PatchBody, ProtocolError> {
         self.patch.take().ok_or_else(|| {
             ProtocolError::invalid_operation("PUT command must have a 'Patch' property")
+        })
+    }
+
+    /// The operations, which a patch by operations must have.
+    pub(crate) fn required_json_patch(&mut self) -> Result<BlittableBuf, ProtocolError> {
+        self.json_patch.take().ok_or_else(|| {
+            ProtocolError::invalid_operation("JsonPatch command must have a 'JsonPatch' property")
         })
     }
 
@@ -174,6 +184,7 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
         "PATCH" => Ok(CommandKind::Patch),
         "BatchPATCH" => Ok(CommandKind::PatchEach),
         "ForceRevisionCreation" => Ok(CommandKind::ForceRevisionCreation),
+        "JsonPatch" => Ok(CommandKind::JsonPatch),
         "HeartBeat" => Ok(CommandKind::HeartBeat),
         "AttachmentPUT" => Ok(CommandKind::AttachmentPut),
         "AttachmentDELETE" => Ok(CommandKind::AttachmentDelete),

@@ -24,8 +24,8 @@ use crate::{
     error_mapping::document_error,
     index_choice::wait_until,
     json_text::JsonObject,
-    patch_answer::write_batch_result,
-    patch_commands::{self, patch_request, patched_id},
+    patch_answer::{PatchedBy, write_batch_result},
+    patch_commands::{self, json_patch, patch_request, patched_id},
     router::Answering,
     submitting::submit,
 };
@@ -83,6 +83,7 @@ enum Echo {
     },
     Patched {
         id: String,
+        by: PatchedBy,
         returns_document: bool,
     },
     /// So many commands, which one of the request was.
@@ -138,7 +139,19 @@ fn to_batch(
                     ..PatchCommand::new(patched_id(&id)?, patch_request(patch))
                 };
                 batch.commands.push(Command::Patch(Box::new(patch)));
-                echoes.push(Echo::Patched { id, returns_document: return_document });
+                let by = PatchedBy::Script;
+                echoes.push(Echo::Patched { id, by, returns_document: return_document });
+            }
+            BatchCommand::JsonPatch { id, change_vector, operations, return_document } => {
+                let id = id.unwrap_or_default();
+                let patch = PatchCommand {
+                    expected: ExpectedVersion::parse(change_vector.as_deref()),
+                    wants_document: return_document,
+                    ..json_patch(&id, &operations)?
+                };
+                batch.commands.push(Command::Patch(Box::new(patch)));
+                let by = PatchedBy::Operations;
+                echoes.push(Echo::Patched { id, by, returns_document: return_document });
             }
             BatchCommand::PatchEach { targets, patch, when_missing } => {
                 echoes.push(Echo::PatchedEach { commands: targets.len() });
@@ -189,9 +202,9 @@ fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Result<Vec<u
             Echo::Silent => {}
             Echo::Nothing { id } => write_deleted(id.as_deref(), None, &mut body),
             Echo::Executed { id } => write_result(results.next(), id.as_deref(), &mut body),
-            Echo::Patched { id, returns_document } => {
+            Echo::Patched { id, by, returns_document } => {
                 if let Some(CommandResult::Patched(outcome)) = results.next() {
-                    write_batch_result(outcome, id, *returns_document, &mut body)?;
+                    write_batch_result(outcome, id, *by, *returns_document, &mut body)?;
                 }
             }
             Echo::PatchedEach { commands } => {

@@ -1,4 +1,4 @@
-//! `PATCH /docs`: changes one document by a script.
+//! Changes of one document, `PATCH /docs` by a script and `PATCH /json-patch` by operations.
 
 use commands::{Batch, Command, CommandResult, PatchCommand, PatchOutcome};
 use documents::ExpectedVersion;
@@ -7,7 +7,7 @@ use wire::ProtocolError;
 use crate::{
     call::Call,
     patch_answer::{Shown, patch_answer},
-    patch_commands::{patch_request, patched_id, when_missing},
+    patch_commands::{self, patch_request, patched_id, when_missing},
     router::Answering,
     submitting::submit,
 };
@@ -18,6 +18,22 @@ pub(crate) fn patch(call: Call) -> Answering {
         let patch = read(&call)?;
         let shown = if patch.wants_notes { Shown::Debug } else { Shown::Outcome };
         patch_answer(&submit_patch(&call, patch).await?, shown)
+    })
+}
+
+/// `PATCH /json-patch`: changes one document by operations (RFC 6902).
+pub(crate) fn json_patch(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let id = query.single_non_empty("id")?;
+        let body =
+            call.state.with_builder(|builder| wire::read_document_body(&call.body, builder))?;
+        let patch = PatchCommand {
+            expected: ExpectedVersion::parse(call.if_match()),
+            wants_document: true,
+            ..patch_commands::json_patch(id, &body)?
+        };
+        patch_answer(&submit_patch(&call, patch).await?, Shown::Outcome)
     })
 }
 

@@ -323,3 +323,66 @@ fn patches_of_a_batch_see_what_came_before_and_fail_with_it() {
         assert_eq!(server.get("/databases/db/docs").text(), before, "{command}");
     }
 }
+
+#[test]
+fn operations_change_a_document_all_or_none() {
+    let server = TestServer::with_database();
+    let user = r#"{"Name":"n","A":{"x":1,"a/b":2},"T":[1,2,3],"D":1.50,"@metadata":{"@collection":"Users"}}"#;
+    let send = |id: &str, operations: &Value| {
+        let body = json!({"Operations": operations}).to_string();
+        server.send("PATCH", &format!("/databases/db/json-patch?id={id}"), body.as_bytes())
+    };
+    #[rustfmt::skip]
+    let changes = [
+        (json!([{"op": "add", "path": "/X", "value": 5}, {"op": "add", "path": "/T/-", "value": 9}, {"op": "add", "path": "/T/0", "value": 0}]),
+            r#""A":{"x":1,"a/b":2},"T":[0,1,2,3,9],"D":1.50,"@metadata":{"@collection":"Users"},"X":5"#),
+        (json!([{"op": "replace", "path": "/A/a~1b", "value": {"q": [1]}}, {"op": "remove", "path": "/A/x"}, {"op": "remove", "path": "/T/1"}]),
+            r#""A":{"a/b":{"q":[1]}},"T":[1,3],"D":1.50,"@metadata":{"@collection":"Users"}"#),
+        (json!([{"op": "copy", "from": "/A", "path": "/B"}, {"op": "replace", "path": "/B/x", "value": 7}, {"op": "test", "path": "/A", "value": {"a/b": 2, "x": 1}}]),
+            r#""A":{"x":1,"a/b":2},"T":[1,2,3],"D":1.50,"@metadata":{"@collection":"Users"},"B":{"x":7,"a/b":2}"#),
+        (json!([{"op": "move", "from": "/T/0", "path": "/A/x"}, {"op": "add", "path": "/A/n"}]),
+            r#""A":{"x":1,"a/b":2,"n":null},"T":[2,3],"D":1.50,"@metadata":{"@collection":"Users"}"#),
+    ];
+    for (operations, expected) in changes {
+        server.put("u/1", user);
+        let reply = send("u/1", &operations);
+        let expected = format!(
+            r#"{{"Status":"Patched","ModifiedDocument":{{"Name":"n",{expected}}},"LastModified":"TS","ChangeVector":"CV","Collection":"Users"}}"#
+        );
+        assert_eq!((reply.status, masked(&reply)), (200, expected), "{operations}");
+    }
+    server.put("u/1", user);
+    let failed = "An error occurred while trying to apply json patch operation to document u/1.";
+    for operation in [
+        json!({"op": "test", "path": "/Name", "value": "m"}),
+        json!({"op": "remove", "path": "/nope"}),
+        json!({"op": "replace", "path": "/nope", "value": 1}),
+        json!({"op": "add", "path": "/nope/x", "value": 1}),
+        json!({"op": "add", "path": "/T/4", "value": 1}),
+        json!({"op": "remove", "path": "/T/3"}),
+        json!({"op": "add", "path": "/T/x", "value": 1}),
+        json!({"op": "copy", "from": "/nope", "path": "/x"}),
+        json!({"op": "add", "value": 1}),
+        json!(5),
+    ] {
+        let reply = send("u/1", &json!([{"op": "add", "path": "/X", "value": 1}, operation]));
+        let expected = (500, "InvalidOperationException".to_owned(), failed.to_owned());
+        assert_eq!(error(&reply), expected, "{operation}");
+    }
+    let (status, kind, message) = error(&send("u/1", &json!([{"op": "foo", "path": "/X"}])));
+    assert_eq!(
+        (status, kind.as_str(), message.as_str()),
+        (500, "ArgumentException", "Unable to understand 'op' foo")
+    );
+    let missing = "Cannot apply json patch because the document nope does not exist";
+    assert_eq!(
+        error(&send("nope", &json!([]))),
+        (500, "InvalidOperationException".to_owned(), missing.to_owned())
+    );
+    let reply = server.batch(r#"{"Type":"JsonPatch","Id":"u/1","JsonPatch":{"Operations":[{"op":"add","path":"/X","value":1}]}},
+        {"Type":"JsonPatch","Id":"u/1","JsonPatch":{"Operations":[{"op":"remove","path":"/X"}]},"ReturnDocument":true}"#);
+    let expected = format!(
+        r#"{{"Results":[{{"Id":"u/1","ChangeVector":"CV","LastModified":"TS","Type":"JsonPatch","PatchStatus":"Patched"}},{{"Id":"u/1","ChangeVector":"CV","LastModified":"TS","Type":"JsonPatch","PatchStatus":"Patched","ModifiedDocument":{user}}}]}}"#
+    );
+    assert_eq!(masked(&reply), expected);
+}
