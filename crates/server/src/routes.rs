@@ -150,7 +150,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/sorters"                                ValidUser     Ignored  Inline(custom_code::sorters);
     "PUT"    "/admin/sorters"                          Operator      Whole    Inline(custom_code::put_sorters);
     "DELETE" "/admin/sorters"                          Operator      Ignored  Inline(custom_code::delete);
-    "GET"    "/databases/*/revisions"                  Read          Ignored  Inline(revisions::list);
+    "GET"    "/databases/*/revisions"                  Read          Ignored  Waiting(revisions::list);
     "GET"    "/databases/*/revisions/count"            Read          Ignored  Inline(revisions::count);
     "GET"    "/databases/*/revisions/size"             Read          Ignored  Inline(revisions::size);
     "GET"    "/databases/*/revisions/bin"              Read          Ignored  Inline(revisions::bin);

@@ -1,32 +1,44 @@
 //! Reading revisions: `/revisions` and what is below it.
 
 use bytes::Bytes;
-use documents::RevisionRow;
+use documents::{DocumentError, RevisionRow};
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
 use storage::ReadTransaction;
 use wire::{ErrorKind, HashEtag, ProtocolError, QueryString, humane_size};
 
 use crate::{
-    answer::Answer, call::Call, error_mapping::document_error, json_text::JsonObject,
-    piece_sender::PieceSender,
+    answer::Answer, blocking::blocking, call::Call, error_mapping::document_error,
+    json_text::JsonObject, piece_sender::PieceSender, router::Answering,
 };
 
 /// Answers of so many bytes are written at once; longer ones while they are sent.
 const INLINE_BYTES_MAX: usize = 4 << 20;
+/// Answers for which so many revisions are looked at are made on the thread that reads the connection.
+const INLINE_ROWS_MAX: u64 = 1024;
 /// Entries of the log that one answer shows, when it is not said how many.
 const LOG_PAGE_DEFAULT: usize = 1024;
 /// How many versions one request may ask for.
 const VERSIONS_MAX: usize = 1 << 16;
 
 /// `GET /revisions`: of a document, or by version.
-pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
-    let query = call.query();
-    let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
-    let wanted = Wanted::of(&query)?;
+pub(crate) fn list(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
+        let wanted = Wanted::of(&query)?;
+        drop(query);
+        if wanted.rows_looked_at(&call.database()?.read())? <= INLINE_ROWS_MAX {
+            return answer(&call, wanted, metadata_only);
+        }
+        blocking(move || answer(&call, wanted, metadata_only)).await
+    })
+}
+
+/// Writes a short answer at once, and a long one while it is sent.
+fn answer(call: &Call, wanted: Wanted, metadata_only: bool) -> Result<Answer, ProtocolError> {
     let tx = call.database()?.read();
-    let found = wanted.find(&tx)?;
-    let Some(etag) = found.etag(&wanted) else {
+    let Some(etag) = wanted.etag(&tx)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
     if call.if_none_match() == Some(etag.as_str()) && !etag.is_empty() {
@@ -34,18 +46,15 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     }
     let mut body = Vec::new();
     let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
-    if found.write(metadata_only, &mut body, &mut is_short)? {
+    if wanted.write(&tx, metadata_only, &mut body, &mut is_short)? {
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
-    drop(found);
     let (answer, pieces) = Answer::stream();
     let sender = PieceSender::new(pieces, call.database()?.clone());
     tokio::task::spawn_blocking(move || {
         let mut out = Vec::new();
         let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        let written =
-            wanted.find(&tx).and_then(|found| found.write(metadata_only, &mut out, &mut send));
-        match written {
+        match wanted.write(&tx, metadata_only, &mut out, &mut send) {
             Ok(true) => sender.finish(Bytes::from(out)),
             Ok(false) => {}
             Err(error) => tracing::error!(%error, "revisions could not be written to their end"),
@@ -59,13 +68,6 @@ enum Wanted {
     Versions(Vec<String>),
     Before { id: DocumentId, ticks: i64 },
     Page { id: DocumentId, start: usize, take: usize },
-}
-
-/// What there is of it.
-struct Found<'t> {
-    rows: Vec<Option<RevisionRow<'t>>>,
-    /// Revisions of the document; `None` when versions were asked for.
-    total: Option<u64>,
 }
 
 impl Wanted {
@@ -91,75 +93,113 @@ impl Wanted {
         Ok(Wanted::Page { id, start, take })
     }
 
-    fn find<'t>(&self, tx: &'t ReadTransaction) -> Result<Found<'t>, ProtocolError> {
-        let found = match self {
-            Wanted::Versions(versions) => {
-                let rows: Result<Vec<_>, _> = versions
-                    .iter()
-                    .map(|version| documents::revision_by_change_vector(tx, version))
-                    .collect();
-                rows.map(|rows| Found { rows, total: None })
-            }
-            Wanted::Before { id, ticks } => documents::revision_at(tx, id, *ticks).map(|row| {
-                let rows: Vec<_> = row.into_iter().map(Some).collect();
-                Found { total: Some(rows.len() as u64), rows }
-            }),
+    /// How many revisions have to be looked at, at most.
+    fn rows_looked_at(&self, tx: &ReadTransaction) -> Result<u64, ProtocolError> {
+        match self {
+            Wanted::Versions(versions) => Ok(versions.len() as u64),
+            Wanted::Before { id, .. } => count_of(tx, id),
             Wanted::Page { id, start, take } => {
-                documents::revisions_newest_first(tx, id).and_then(|rows| {
-                    let rows = rows.skip(*start).take(*take).map(|row| row.map(Some));
-                    let rows = rows.collect::<Result<_, _>>()?;
-                    Ok(Found { rows, total: Some(documents::revision_count(tx, id)?) })
-                })
+                let behind = start.saturating_add(*take) as u64;
+                Ok(count_of(tx, id)?.min(behind))
             }
-        };
-        found.map_err(|error| document_error(&error))
+        }
     }
-}
 
-impl Found<'_> {
+    /// Calls `each` with what there is, until it says stop; with nothing for a version that is not
+    /// there.
+    fn visit<'t>(
+        &self,
+        tx: &'t ReadTransaction,
+        each: &mut dyn FnMut(Option<RevisionRow<'t>>) -> Result<bool, ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let failed = |error: DocumentError| document_error(&error);
+        match self {
+            Wanted::Versions(versions) => {
+                for version in versions {
+                    let found = documents::revision_by_change_vector(tx, version);
+                    if !each(found.map_err(failed)?)? {
+                        break;
+                    }
+                }
+            }
+            Wanted::Before { id, ticks } => {
+                if let Some(row) = documents::revision_at(tx, id, *ticks).map_err(failed)? {
+                    each(Some(row))?;
+                }
+            }
+            Wanted::Page { id, start, take } => {
+                let rows = documents::revisions_newest_first(tx, id).map_err(failed)?;
+                for row in rows.skip(*start).take(*take) {
+                    if !each(Some(row.map_err(failed)?))? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The entity tag; `None` when the one version that was asked for is not there.
-    fn etag(&self, wanted: &Wanted) -> Option<String> {
-        match (wanted, self.rows.as_slice()) {
-            (Wanted::Versions(_), [one]) => one.as_ref().map(|row| row.change_vector().to_owned()),
-            (Wanted::Versions(_), rows) => {
-                let mut etag = HashEtag::new();
-                rows.iter().for_each(|row| etag.add(row.as_ref().map(RevisionRow::change_vector)));
-                Some(etag.finish())
-            }
-            (Wanted::Before { .. } | Wanted::Page { .. }, rows) => {
-                let first = rows.first().and_then(Option::as_ref);
-                Some(first.map_or("", |row| row.change_vector()).to_owned())
-            }
+    fn etag(&self, tx: &ReadTransaction) -> Result<Option<String>, ProtocolError> {
+        if let Wanted::Versions(versions) = self
+            && versions.len() != 1
+        {
+            let mut etag = HashEtag::new();
+            self.visit(tx, &mut |row| {
+                etag.add(row.as_ref().map(RevisionRow::change_vector));
+                Ok(true)
+            })?;
+            return Ok(Some(etag.finish()));
+        }
+        let mut first = None;
+        self.visit(tx, &mut |row| {
+            first = row.map(|row| row.change_vector().to_owned());
+            Ok(false)
+        })?;
+        match self {
+            Wanted::Versions(_) => Ok(first),
+            Wanted::Before { .. } | Wanted::Page { .. } => Ok(Some(first.unwrap_or_default())),
         }
     }
 
     /// Writes the whole answer; `false` when `sink` said that it must not go on.
     fn write(
         &self,
+        tx: &ReadTransaction,
         metadata_only: bool,
         out: &mut Vec<u8>,
         sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
     ) -> Result<bool, ProtocolError> {
         out.extend_from_slice(b"{\"Results\":[");
-        for (index, row) in self.rows.iter().enumerate() {
-            if index > 0 {
+        let (mut written, mut goes_on) = (0_u64, true);
+        self.visit(tx, &mut |row| {
+            if written > 0 {
                 out.push(b',');
             }
+            written += 1;
             match row {
-                Some(row) => write_revision(row, metadata_only, out)?,
+                Some(row) => write_revision(&row, metadata_only, out)?,
                 None => out.extend_from_slice(b"null"),
             }
-            if !sink(out) {
-                return Ok(false);
-            }
-        }
+            goes_on = sink(out);
+            Ok(goes_on)
+        })?;
+        let total = match self {
+            Wanted::Versions(_) => None,
+            Wanted::Before { .. } => Some(written),
+            Wanted::Page { id, .. } => Some(count_of(tx, id)?),
+        };
         out.push(b']');
-        if let Some(total) = self.total {
+        if let Some(total) = total {
             out.extend_from_slice(format!(",\"TotalResults\":{total}").as_bytes());
         }
         out.push(b'}');
-        Ok(true)
+        Ok(goes_on)
     }
+}
+
+fn count_of(tx: &ReadTransaction, id: &DocumentId) -> Result<u64, ProtocolError> {
+    documents::revision_count(tx, id).map_err(|error| document_error(&error))
 }
 
 /// Appends a revision as the protocol shows it.
@@ -178,8 +218,7 @@ pub(crate) fn write_revision(
 /// `GET /revisions/count`.
 pub(crate) fn count(call: &Call) -> Result<Answer, ProtocolError> {
     let id = document_id(call.query().single_non_empty("id")?)?;
-    let count = documents::revision_count(&call.database()?.read(), &id)
-        .map_err(|error| document_error(&error))?;
+    let count = count_of(&call.database()?.read(), &id)?;
     Ok(Answer::json(format!("{{\"RevisionsCount\":{count}}}").into_bytes()))
 }
 
@@ -211,7 +250,7 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
     let (start, take) = page_of(&query)?;
     let from = query.long("etag")?.map_or(u64::MAX, |etag| u64::try_from(etag).unwrap_or(0));
     let tx = call.database()?.read();
-    let failed = |error: documents::DocumentError| document_error(&error);
+    let failed = |error: DocumentError| document_error(&error);
     let newest = documents::deleted_documents(&tx, Etag(u64::MAX)).map_err(failed)?.next();
     let etag = match newest.transpose().map_err(failed)? {
         Some(newest) => {
@@ -244,7 +283,7 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ProtocolError> {
     let from = change_vector(query.single_non_empty("from")?);
     let to = query.get("to").filter(|to| !to.is_empty()).map(change_vector);
     let tx = call.database()?.read();
-    let failed = |error: documents::DocumentError| document_error(&error);
+    let failed = |error: DocumentError| document_error(&error);
     let by_version =
         |version: &str| documents::revision_by_change_vector(&tx, version).map_err(failed);
     let Some(old) = by_version(&from)? else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
@@ -302,7 +341,7 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ProtocolError> {
     let take = take.unwrap_or(LOG_PAGE_DEFAULT).min(VERSIONS_MAX);
     let from = u64::try_from(query.long("etag")?.unwrap_or(0)).unwrap_or(0);
     let tx = call.database()?.read();
-    let failed = |error: documents::DocumentError| document_error(&error);
+    let failed = |error: DocumentError| document_error(&error);
     let rows = documents::revision_log(&tx, Etag(from.saturating_sub(1))).map_err(failed)?;
     let mut body = b"{\"Revisions\":[".to_vec();
     for (index, row) in rows.skip(start).take(take).enumerate() {

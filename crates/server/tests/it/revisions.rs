@@ -381,3 +381,28 @@ fn the_difference_between_two_versions_is_a_patch() {
     assert_eq!(difference("from=A:1-x").status, 404);
     assert_eq!(difference("").status, 500);
 }
+
+#[test]
+fn long_histories_are_listed_to_their_end() {
+    let server = TestServer::with_database();
+    configure(&server, &json!({"Default": {}}));
+    let filler = "x".repeat(4000);
+    for batch in 0..15 {
+        let puts = (0..100).map(|number| {
+            let name = format!("{filler}{}", batch * 100 + number);
+            format!(r#"{{"Type":"PUT","Id":"u/1","Document":{}}}"#, user(&name))
+        });
+        let reply = server.batch(&puts.collect::<Vec<_>>().join(","));
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+    let all = server.get("/databases/db/revisions?id=u/1").json();
+    let results = all["Results"].as_array().unwrap();
+    assert_eq!((results.len(), &all["TotalResults"]), (1500, &json!(1500)));
+    assert!(results[0]["Name"].as_str().unwrap().ends_with("x1499"));
+    assert!(results[1499]["Name"].as_str().unwrap().ends_with("x0"));
+    let page = server.get("/databases/db/revisions?id=u/1&start=1490&pageSize=3&metadataOnly=true");
+    assert_eq!(page.json()["Results"].as_array().unwrap().len(), 3);
+    let first = &results[1499]["@metadata"]["@last-modified"];
+    let target = format!("/databases/db/revisions?id=u/1&before={}", first.as_str().unwrap());
+    assert_eq!(server.get(&target).json()["TotalResults"], 1);
+}
