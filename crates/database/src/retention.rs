@@ -52,7 +52,7 @@ pub enum RetentionEvent {
 
 type OnEvent = dyn Fn(&RetentionEvent) + Send + Sync;
 
-/// When a database was last looked at for one of the kinds, by the address of its record's name.
+/// When a database was last looked at for one of the kinds, by its lower-cased name.
 type Looks = HashMap<(String, &'static str), Duration>;
 
 #[derive(Default)]
@@ -150,18 +150,22 @@ impl Shared {
     }
 
     fn look(&self) {
-        let databases = self.registry.open_leases();
+        let databases = self.registry.open_databases();
         self.forget_closed(&databases);
         for database in databases {
-            if self.is_closing() {
-                return;
-            }
             for kind in RetentionKind::ALL {
-                let Some(configuration) = database.retention(kind) else { continue };
-                if self.begin(&database, kind, configuration) {
-                    self.deal_with(&database, kind, configuration);
-                    self.end(&database, kind);
+                if self.is_closing() {
+                    return;
                 }
+                let Some(configuration) = database.retention(kind) else { continue };
+                if !self.begin(&database, kind, configuration) {
+                    continue;
+                }
+                // Used only while it is dealt with, so that nobody waits to close the others.
+                if let Some(lease) = DatabaseLease::take(&database) {
+                    self.deal_with(&lease, kind, configuration);
+                }
+                self.end(&database, kind);
             }
         }
     }
@@ -170,7 +174,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).closing
     }
 
-    fn forget_closed(&self, open: &[DatabaseLease]) {
+    fn forget_closed(&self, open: &[Arc<Database>]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.looks.retain(|(name, _), _| open.iter().any(|database| key_of(database) == *name));
     }
