@@ -215,14 +215,15 @@ impl Patcher {
         id: &DocumentId,
     ) -> Result<Option<(BlittableBuf, DocumentInfo)>, CommandError> {
         let row = writer.get(id)?;
-        Ok(row.map(|row| {
+        row.map(|row| {
             let info = DocumentInfo {
                 id: row.id().into(),
                 change_vector: row.change_vector().into(),
                 last_modified_ticks: row.last_modified_ticks(),
             };
-            (row.body().to_buf(), info)
-        }))
+            Ok((row.body()?.to_buf(), info))
+        })
+        .transpose()
     }
 
     /// Runs the script over a document.

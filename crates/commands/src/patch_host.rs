@@ -93,8 +93,9 @@ impl Host for PatchHost<'_, '_> {
                     change_vector: row.change_vector().into(),
                     last_modified_ticks: row.last_modified_ticks(),
                 };
-                ScriptDocument::new(row.body().to_buf(), info)
+                Ok::<_, DocumentError>(ScriptDocument::new(row.body()?.to_buf(), info))
             });
+            let found = found.transpose()?;
             let bytes = found.as_ref().map_or(0, |document| document.size_bytes());
             host.loaded_bytes = host.loaded_bytes.saturating_add(bytes);
             if LOADED_BYTES_MAX < host.loaded_bytes {

@@ -71,7 +71,7 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
                 check_listing(tx, &row)?;
                 demand(tombstone.is_none(), "a live document has a tombstone")?;
                 demand(document == Some(previous), "a document's id leads elsewhere")?;
-                times += due::check_document(tx, row.lower_id(), &row.body())?;
+                times += due::check_document(tx, row.lower_id(), &row.body()?)?;
                 report.documents += 1;
             }
             LogEntry::Tombstone(row) => {

@@ -165,7 +165,7 @@ impl DocumentWriter<'_> {
             && self.has_due
             && let Some(document) = read::get(self.tx, id)?
         {
-            old = DueTimes::of(&document.body())?;
+            old = DueTimes::of(&document.body()?)?;
         }
         if old == new {
             return Ok(());
@@ -191,14 +191,14 @@ impl DocumentWriter<'_> {
         action: DueAction,
     ) -> Result<bool, DocumentError> {
         let Some(document) = read::get(self.tx, id)? else { return Ok(false) };
-        let time = DueTimes::of(&document.body())?.of_action(action);
+        let time = DueTimes::of(&document.body()?)?.of_action(action);
         if time.is_none_or(|time| self.now_ticks() < time) {
             return Ok(false);
         }
         match action {
             DueAction::Expire => Ok(self.delete(id, &ExpectedVersion::Any)?.is_some()),
             DueAction::Refresh => {
-                let body = without_time(&document.body(), action)?;
+                let body = without_time(&document.body()?, action)?;
                 let id = DocumentId::new(document.id())?;
                 self.put(&RequestedId::Exactly(id), &ExpectedVersion::Any, &body)?;
                 Ok(true)

@@ -123,8 +123,9 @@ impl DocumentWriter<'_> {
         let Some(document) = read::get(self.transaction(), id)? else {
             return Ok((None, None));
         };
-        let end = document.body().root().get(MAX)?.map(|value| whole_number(&value)).transpose()?;
-        Ok((Some(document.body().to_buf()), end))
+        let end =
+            document.body()?.root().get(MAX)?.map(|value| whole_number(&value)).transpose()?;
+        Ok((Some(document.body()?.to_buf()), end))
     }
 
     fn put_hilo(

@@ -39,7 +39,7 @@ pub fn write_found_document_json(
     beside_id: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
-    write_whole(&Shown::of_document(row, beside_id), out)
+    write_whole(&Shown::of_document(row, beside_id)?, out)
 }
 
 /// Appends an object with nothing but the document's `@metadata`.
@@ -47,7 +47,7 @@ pub fn write_found_document_json(
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_metadata_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
-    write_metadata_alone(&Shown::of_document(row, &[]), out)
+    write_metadata_alone(&Shown::of_document(row, &[])?, out)
 }
 
 /// Appends the whole document as it was in a revision.
@@ -55,7 +55,7 @@ pub fn write_metadata_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(
 /// # Errors
 /// When the stored revision is damaged; `out` then ends in the middle of it.
 pub fn write_revision_json(row: &RevisionRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
-    write_whole(&Shown::of_revision(row), out)
+    write_whole(&Shown::of_revision(row)?, out)
 }
 
 /// Appends an object with nothing but the `@metadata` of a revision.
@@ -66,30 +66,30 @@ pub fn write_revision_metadata_json(
     row: &RevisionRow<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
-    write_metadata_alone(&Shown::of_revision(row), out)
+    write_metadata_alone(&Shown::of_revision(row)?, out)
 }
 
 impl<'a> Shown<'a> {
-    fn of_document(row: &DocumentRow<'a>, beside_id: &'a [u8]) -> Self {
-        Self {
-            body: row.body(),
+    fn of_document(row: &'a DocumentRow<'_>, beside_id: &'a [u8]) -> Result<Self, DocumentError> {
+        Ok(Self {
+            body: row.body()?,
             id: row.id(),
             change_vector: row.change_vector(),
             flags: row.flags(),
             last_modified_ticks: row.last_modified_ticks(),
             beside_id,
-        }
+        })
     }
 
-    fn of_revision(row: &RevisionRow<'a>) -> Self {
-        Self {
-            body: row.body(),
+    fn of_revision(row: &'a RevisionRow<'_>) -> Result<Self, DocumentError> {
+        Ok(Self {
+            body: row.body()?,
             id: row.id(),
             change_vector: row.change_vector(),
             flags: row.flags(),
             last_modified_ticks: row.last_modified_ticks(),
             beside_id: &[],
-        }
+        })
     }
 }
 

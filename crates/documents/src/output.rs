@@ -108,7 +108,7 @@ impl DocumentWriter<'_> {
         body: &BlittableBuf,
     ) -> Result<OutputWritten, DocumentError> {
         if let Some(known) = read::get(self.transaction(), id)? {
-            if is_output(&known) && known.body().as_bytes() == body.as_bytes() {
+            if is_output(&known) && known.body()?.as_bytes() == body.as_bytes() {
                 return Ok(OutputWritten::Done);
             }
             let metadata = body.as_view().root().get_object(METADATA)?;
@@ -181,7 +181,7 @@ impl Referring {
     fn read(document: &DocumentRow<'_>) -> Result<Self, DocumentError> {
         let collection = document.collection()?.into_owned();
         let mut outputs = Vec::new();
-        if let Some(listed) = document.body().root().get_array(REDUCE_OUTPUTS)? {
+        if let Some(listed) = document.body()?.root().get_array(REDUCE_OUTPUTS)? {
             for id in listed.iter() {
                 if let Some(id) = id?.as_text() {
                     outputs.push(id.as_cow()?.into_owned());

@@ -13,7 +13,6 @@ use crate::{
 };
 
 /// One entry of the document log.
-#[derive(Clone, Copy)]
 pub enum LogEntry<'t> {
     /// A live document, where it was last written.
     Document(DocumentRow<'t>),

@@ -48,7 +48,6 @@ pub(crate) struct RowFields<'a> {
 }
 
 /// A stored document, read in place.
-#[derive(Clone, Copy)]
 pub struct DocumentRow<'a> {
     row: Row<'a>,
     body: Document<'a>,
@@ -272,15 +271,23 @@ impl<'a> DocumentRow<'a> {
     ///
     /// # Errors
     /// When the stored document is damaged.
-    pub fn collection(&self) -> Result<Cow<'a, str>, DocumentError> {
-        let metadata = self.body.root().get_object("@metadata")?;
+    pub fn collection(&self) -> Result<Cow<'_, str>, DocumentError> {
+        let metadata = self.body()?.root().get_object("@metadata")?;
         let name = metadata.map(|metadata| metadata.get_str("@collection")).transpose()?;
         Ok(name.flatten().unwrap_or(Cow::Borrowed(EMPTY_COLLECTION)))
     }
 
     /// The document as it is stored: `@metadata` holds only what the client gave and may keep.
-    pub fn body(&self) -> Document<'a> {
-        self.body
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn body(&self) -> Result<Document<'_>, DocumentError> {
+        Ok(self.body)
+    }
+
+    /// Bytes of the body.
+    pub fn body_bytes(&self) -> usize {
+        self.body.as_bytes().len()
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -382,7 +389,7 @@ mod tests {
             assert_eq!(row.flags(), DocumentFlags::HAS_REVISIONS);
             assert_eq!((row.etag(), row.collection_number()), (Etag(7), 3));
             assert_eq!(row.collection().unwrap(), "Users");
-            assert_eq!(row.body().to_json().unwrap(), json);
+            assert_eq!(row.body().unwrap().to_json().unwrap(), json);
             assert_eq!(primary_key_of(&bytes), document_key(lower_id));
             assert!(read_tombstone(&bytes).is_err());
         }

@@ -382,7 +382,7 @@ impl Rebuilding<'_> {
             match row::read(&bytes)? {
                 AnyRow::Document(document) => {
                     counts.documents += 1;
-                    due::note(writer.transaction()?, document.lower_id(), &document.body())?;
+                    due::note(writer.transaction()?, document.lower_id(), &document.body()?)?;
                     if !names.contains_key(&number)
                         && let Ok(name) = CollectionName::new(document.collection()?)
                     {

@@ -215,9 +215,9 @@ impl<'w> DocumentWriter<'w> {
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let Some(stored) = read::get(self.tx, id)? else { return Ok(None) };
         let stored_id = DocumentId::new(stored.id())?;
-        let (listed, now) = (metadata::attachments_in(&stored.body())?, self.now_ticks());
+        let (listed, now) = (metadata::attachments_in(&stored.body()?)?, self.now_ticks());
         let accepted = metadata::accept(body, listed.as_ref(), stored.id(), now)?.body;
-        let stored = Value::Object(stored.body().root());
+        let stored = Value::Object(stored.body()?.root());
         if blittable::equal(&stored, &Value::Object(accepted.as_view().root()))? {
             return Ok(None);
         }

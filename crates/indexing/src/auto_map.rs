@@ -114,7 +114,7 @@ impl Mapper for AutoMap {
 
     fn map<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         _: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
@@ -140,9 +140,8 @@ impl MappedPlace {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let failed = |message: String| failed_on(document.id(), &message);
-        let found = |path: &FieldPath| {
-            path.find(document.body().root()).map_err(documents::DocumentError::from)
-        };
+        let root = document.body()?.root();
+        let found = |path: &FieldPath| path.find(root).map_err(documents::DocumentError::from);
         let options = FieldOptions {
             spatial: Some(SpatialLayout::default()),
             ..FieldOptions::new(Indexing::Default)
@@ -228,7 +227,7 @@ fn text_of<'v>(value: &'v IndexValue<'_>) -> Option<&'v str> {
 /// What a path finds in a document, its metadata as the server shows it included; and whether it is
 /// elements of an array.
 fn values_of<'d>(
-    document: &DocumentRow<'d>,
+    document: &'d DocumentRow<'_>,
     path: &FieldPath,
 ) -> Result<(Vec<IndexValue<'d>>, bool), IndexError> {
     let mut values = Vec::new();
@@ -236,7 +235,7 @@ fn values_of<'d>(
         values.push(value);
         return Ok((values, false));
     }
-    let found = path.find(document.body().root()).map_err(documents::DocumentError::from)?;
+    let found = path.find(document.body()?.root()).map_err(documents::DocumentError::from)?;
     collect(&found, &mut values).map_err(documents::DocumentError::from)?;
     let is_list = matches!(found, Found::List(_) | Found::One(Value::Array(_)));
     Ok((values, is_list))
@@ -244,7 +243,7 @@ fn values_of<'d>(
 
 /// The metadata that is kept beside the body.
 pub(crate) fn kept_metadata<'d>(
-    document: &DocumentRow<'d>,
+    document: &'d DocumentRow<'_>,
     path: &FieldPath,
 ) -> Result<Option<IndexValue<'d>>, IndexError> {
     let [FieldStep::Member(first), FieldStep::Member(name)] = path.steps() else { return Ok(None) };

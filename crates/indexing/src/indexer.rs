@@ -552,7 +552,7 @@ impl<'t> Changes<'t> {
         while piece.len() < PIECE_CHANGES_MAX && bytes < PIECE_BYTES_MAX {
             let Some(change) = self.next().transpose()? else { break };
             if let LogEntry::Document(document) = &change {
-                bytes += document.body().as_bytes().len();
+                bytes += document.body_bytes();
             }
             piece.push(change);
         }

@@ -99,7 +99,7 @@ impl Mapper for JsMap {
 
     fn map<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
@@ -122,7 +122,7 @@ impl JsMap {
     ) -> Result<Vec<IndexEntry>, MapError> {
         let collection = document.collection()?;
         let engine = self.pool.engine();
-        let given = script_document(document);
+        let given = script_document(document)?;
         let mut results = Vec::new();
         for (number, map) in self.script.maps().iter().enumerate() {
             let is_over_all = map.collection == ALL_DOCUMENTS;
@@ -149,13 +149,13 @@ impl JsMap {
     }
 }
 
-fn script_document(document: &DocumentRow<'_>) -> ScriptDocument {
+fn script_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, DocumentError> {
     let info = DocumentInfo {
         id: document.id().into(),
         change_vector: document.change_vector().into(),
         last_modified_ticks: document.last_modified_ticks(),
     };
-    ScriptDocument::new(document.body().to_buf(), info)
+    Ok(ScriptDocument::new(document.body()?.to_buf(), info))
 }
 
 impl JsMap {
@@ -305,6 +305,6 @@ impl Host for DocumentsBeside<'_> {
         let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
         let own = document.collection()?;
         let is_there = collection.is_none_or(|wanted| own.eq_ignore_ascii_case(wanted));
-        Ok(is_there.then(|| script_document(&document)))
+        Ok(if is_there { Some(script_document(&document)?) } else { None })
     }
 }

@@ -54,6 +54,7 @@ mod indexer;
 mod indexing_pool;
 mod js_map;
 mod linq_map;
+mod loaded_rows;
 mod map_lanes;
 mod mapped;
 mod mapper;

@@ -15,6 +15,7 @@ use crate::{
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
+    loaded_rows::LoadedRows,
     mapper::{Follows, MapError, Mapper, failed_on},
     static_definition::collection_names,
     static_fields::{check_fields, static_field_options},
@@ -110,7 +111,7 @@ impl Mapper for LinqMap {
 
     fn map<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
@@ -126,28 +127,29 @@ impl Mapper for LinqMap {
 impl LinqMap {
     /// Gives what the maps make of a document to `each`, and the ids of the documents that they looked
     /// at to `references`.
-    pub(crate) fn for_each_output<'a>(
-        &'a self,
-        document: &DocumentRow<'a>,
-        documents: &'a ReadTransaction,
+    pub(crate) fn for_each_output(
+        &self,
+        document: &DocumentRow<'_>,
+        documents: &ReadTransaction,
         references: &mut Vec<String>,
-        each: &mut dyn FnMut(&Output<'_, 'a>) -> Result<(), MapError>,
+        each: &mut dyn FnMut(&Output<'_, '_>) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
         let collection = document.collection()?;
-        let input = input_of(document);
+        let input = input_of(document)?;
         for map in &self.maps {
             let is_over = |name: &String| name.eq_ignore_ascii_case(&collection);
             if !map.collections().is_empty() && !map.collections().iter().any(is_over) {
                 continue;
             }
-            let mut host = DocumentsBeside { documents, loaded: Vec::new() };
+            let rows = LoadedRows::default();
+            let mut host = DocumentsBeside { documents, rows: &rows, ids: Vec::new() };
             let mut failure = None;
             let evaluated = map.evaluate(&input, &mut host, &self.budget, &mut |output| {
                 if failure.is_none() {
                     failure = each(&output).err();
                 }
             });
-            references.append(&mut host.loaded);
+            references.append(&mut host.ids);
             if let Some(failure) = failure {
                 return Err(failure.on(document.id()));
             }
@@ -162,13 +164,13 @@ impl LinqMap {
     }
 }
 
-fn input_of<'a>(document: &DocumentRow<'a>) -> DocumentInput<'a> {
-    DocumentInput {
+fn input_of<'a>(document: &'a DocumentRow<'_>) -> Result<DocumentInput<'a>, DocumentError> {
+    Ok(DocumentInput {
         id: document.id(),
-        body: document.body().root(),
+        body: document.body()?.root(),
         change_vector: document.change_vector(),
         last_modified_ticks: document.last_modified_ticks(),
-    }
+    })
 }
 
 impl LinqMap {
@@ -374,12 +376,14 @@ pub fn is_stored(definition: &IndexDefinition, field: &str) -> bool {
 }
 
 /// The other documents that a map sees, and which of them it looked at.
-struct DocumentsBeside<'a> {
-    documents: &'a ReadTransaction,
-    loaded: Vec<String>,
+struct DocumentsBeside<'a, 't> {
+    documents: &'t ReadTransaction,
+    /// Where the next one is kept.
+    rows: &'a LoadedRows<'t>,
+    ids: Vec<String>,
 }
 
-impl<'a> linq::Host<'a> for DocumentsBeside<'a> {
+impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
     fn load_document(
         &mut self,
         id: &str,
@@ -387,10 +391,14 @@ impl<'a> linq::Host<'a> for DocumentsBeside<'a> {
     ) -> Result<Option<DocumentInput<'a>>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-        self.loaded.push(id.lower_cased().to_owned());
+        self.ids.push(id.lower_cased().to_owned());
         let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
-        let is_there = document.collection()?.eq_ignore_ascii_case(collection);
-        Ok(is_there.then(|| input_of(&document)))
+        if !document.collection()?.eq_ignore_ascii_case(collection) {
+            return Ok(None);
+        }
+        let (document, behind) = self.rows.add(document);
+        self.rows = behind;
+        Ok(Some(input_of(document)?))
     }
 
     fn counter_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {

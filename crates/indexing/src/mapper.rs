@@ -35,7 +35,7 @@ pub trait Mapper: Send + Sync {
     /// See [`MapError`]; entries that were given before the error are not used.
     fn map<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;

@@ -71,7 +71,9 @@ fn chosen<'d>(
             let Some(row) = documents::get(documents, id)? else { continue };
             let own = row.collection()?;
             let is_own = |name: &model::CollectionName| name.as_str().eq_ignore_ascii_case(&own);
-            if collections.is_empty() || collections.iter().any(is_own) {
+            let is_mapped = collections.is_empty() || collections.iter().any(is_own);
+            drop(own);
+            if is_mapped {
                 found.push(row);
             }
         }
@@ -107,10 +109,10 @@ impl Trial {
     }
 }
 
-fn reduced<'d>(
-    reducer: &'d dyn Reducer,
-    chosen: &[DocumentRow<'d>],
-    documents: &'d ReadTransaction,
+fn reduced(
+    reducer: &dyn Reducer,
+    chosen: &[DocumentRow<'_>],
+    documents: &ReadTransaction,
 ) -> Result<Trial, MapError> {
     let mut trial = Trial::default();
     let mut places = HashMap::new();
@@ -148,10 +150,10 @@ fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
     Ok(Document::new(bytes).map_err(DocumentError::from)?)
 }
 
-fn map_linq<'d>(
-    map: &'d LinqMap,
-    chosen: &[DocumentRow<'d>],
-    documents: &'d ReadTransaction,
+fn map_linq(
+    map: &LinqMap,
+    chosen: &[DocumentRow<'_>],
+    documents: &ReadTransaction,
     trial: &mut Trial,
 ) -> Result<(), MapError> {
     for document in chosen {

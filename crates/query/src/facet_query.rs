@@ -96,7 +96,7 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
             Err(_) => None,
         };
         let document = found.ok_or_else(|| QueryError::MissingDocument { id: id.to_owned() })?;
-        FacetSetup { asked: &asked, fields: &fields, id }.facets(document.body().root())
+        FacetSetup { asked: &asked, fields: &fields, id }.facets(document.body()?.root())
     };
     let planned = FacetPlanner { asked: &asked, fields: &fields, setup: &setup }.facets()?;
     let condition = asked.index_condition(&fields)?;

@@ -119,7 +119,7 @@ impl ProjectedDistance {
             let found = match coordinate {
                 ProjectedNumber::Constant(value) => Some(*value),
                 ProjectedNumber::None => None,
-                ProjectedNumber::Field(path) => match path.find(document.root())? {
+                ProjectedNumber::Field(path) => match path.find(document.root()?)? {
                     Found::One(value) => number_of(&value),
                     Found::Missing | Found::List(_) | Found::Length(_) => None,
                 },

@@ -321,7 +321,7 @@ impl Projection {
 
 /// The value of a field. A result of a reduce may have one that is called like a path: `Address.City`.
 fn find_in<'t>(
-    row: &RowDocument<'t>,
+    row: &'t RowDocument<'_>,
     name: &str,
     path: &DocumentPath,
 ) -> Result<Found<'t>, QueryError> {
@@ -330,7 +330,7 @@ fn find_in<'t>(
     {
         return Ok(Found::One(value));
     }
-    Ok(path.find(row.root())?)
+    Ok(path.find(row.root()?)?)
 }
 
 fn write_group_key(
@@ -342,7 +342,7 @@ fn write_group_key(
         out.push(if number == 0 { b'{' } else { b',' });
         write_json_string(field, out);
         out.push(b':');
-        match row.root().get(field)? {
+        match row.root()?.get(field)? {
             Some(value) => write_json(&value, out)?,
             None => out.extend_from_slice(b"null"),
         }
@@ -440,7 +440,7 @@ impl ProjectedField {
             },
             ProjectedValue::Loaded { at, path } => {
                 let found = match beside.get(*at) {
-                    Some(Beside::One(Some(loaded))) => path.find(loaded.body().root())?,
+                    Some(Beside::One(Some(loaded))) => path.find(loaded.body()?.root())?,
                     Some(Beside::One(None) | Beside::Many(_)) | None => Found::Missing,
                 };
                 if found.is_missing() {

@@ -254,7 +254,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 return Err(SearchError::Interrupted.into());
             }
             let beside = load_beside(documents, &loads, &row.document)?;
-            let arguments = arguments_of(script_document(&row.document), &beside)?;
+            let arguments = arguments_of(script_document(&row.document)?, &beside)?;
             let mut host = RowHost { documents, included: &wanted };
             row_script::passes(filter, &arguments, &mut host)
         };
@@ -386,7 +386,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 self.documents,
                 &self.shown.revisions,
                 document.stored().map(|document| document.lower_id()),
-                document.root(),
+                document.root()?,
             )?;
         }
         if !self.shown.notes.is_empty() {
@@ -555,7 +555,7 @@ impl Included {
             self.rows.extend(row.id().and_then(|id| DocumentId::new(id).ok()));
         }
         for path in shown.includes.iter().filter_map(|include| include.in_document.as_ref()) {
-            path.ids(row.root(), &mut |id| {
+            path.ids(row.root()?, &mut |id| {
                 // A text that is too long for an id names no document.
                 if let Ok(id) = DocumentId::new(id)
                     && self.met.insert(id.clone())

@@ -135,9 +135,9 @@ impl<'t> IncludedRevisions<'t> {
     }
 
     /// The revisions; first those of moments, with the moment.
-    pub fn iter(&self) -> impl Iterator<Item = (Option<i64>, RevisionRow<'t>)> + '_ {
-        let by_moment = self.by_moment.iter().map(|(moment, revision)| (Some(*moment), *revision));
-        by_moment.chain(self.by_version.iter().map(|revision| (None, *revision)))
+    pub fn iter(&self) -> impl Iterator<Item = (Option<i64>, &RevisionRow<'t>)> {
+        let by_moment = self.by_moment.iter().map(|(moment, revision)| (Some(*moment), revision));
+        by_moment.chain(self.by_version.iter().map(|revision| (None, revision)))
     }
 }
 

@@ -8,7 +8,6 @@ use crate::error::QueryError;
 use crate::row_told::Told;
 
 /// See the module.
-#[derive(Clone, Copy)]
 pub enum RowDocument<'t> {
     /// A stored document.
     Stored(DocumentRow<'t>),
@@ -30,18 +29,22 @@ impl<'t> RowDocument<'t> {
         self.stored().map(DocumentRow::id)
     }
 
-    pub(crate) fn root(&self) -> Object<'t> {
+    /// # Errors
+    ///
+    /// [`QueryError::Documents`] when the document is damaged.
+    pub(crate) fn body(&self) -> Result<Document<'_>, QueryError> {
         match self {
-            Self::Stored(document) => document.body().root(),
-            Self::Result(result) => result.root(),
+            Self::Stored(document) => Ok(document.body()?),
+            Self::Result(result) => Ok(*result),
         }
     }
 
-    pub(crate) fn to_buf(self) -> BlittableBuf {
-        match self {
-            Self::Stored(document) => document.body().to_buf(),
-            Self::Result(result) => result.to_buf(),
-        }
+    pub(crate) fn root(&self) -> Result<Object<'_>, QueryError> {
+        Ok(self.body()?.root())
+    }
+
+    pub(crate) fn to_buf(&self) -> Result<BlittableBuf, QueryError> {
+        Ok(self.body()?.to_buf())
     }
 
     /// Appends the whole of it as JSON.

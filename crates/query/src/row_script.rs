@@ -214,9 +214,9 @@ pub(crate) fn load_beside<'t, T: Transaction>(
     let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
         let root = match load.from {
-            0 => Some(row.root()),
+            0 => Some(row.root()?),
             loaded => match &beside[loaded - 1] {
-                Beside::One(Some(document)) => Some(document.body().root()),
+                Beside::One(Some(document)) => Some(document.body()?.root()),
                 Beside::One(None) | Beside::Many(_) => None,
             },
         };
@@ -283,11 +283,12 @@ pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
-pub(crate) fn script_document(row: &RowDocument<'_>) -> ScriptDocument {
-    match row.stored() {
-        Some(document) => ScriptDocument::new(row.to_buf(), info_of(document)),
-        None => ScriptDocument::unstored(row.to_buf()),
-    }
+pub(crate) fn script_document(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
+    let body = row.to_buf()?;
+    Ok(match row.stored() {
+        Some(document) => ScriptDocument::new(body, info_of(document)),
+        None => ScriptDocument::unstored(body),
+    })
 }
 
 fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {
@@ -297,7 +298,7 @@ fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryEr
 /// A document that is shown inside of a row says in its metadata which one it is.
 pub(crate) fn with_id(document: &DocumentRow<'_>) -> Result<BlittableBuf, QueryError> {
     let edits = [Edit::Set { path: &["@metadata", "@id"], item: Item::String(document.id()) }];
-    blittable::modify(&document.body(), &edits).map_err(|error| {
+    blittable::modify(&document.body()?, &edits).map_err(|error| {
         let message = format!("A document inside of a row is too large: {error}");
         QueryError::InvalidOperation { message }
     })

@@ -27,7 +27,7 @@ impl ScriptFields {
     pub(crate) fn document_of(&self, row: &Row<'_>) -> Result<ScriptDocument, QueryError> {
         let has_stored = row.stored.iter().any(Option::is_some);
         if !self.are_alone && (self.names.is_empty() || !has_stored) {
-            return Ok(script_document(&row.document));
+            return script_document(&row.document);
         }
         let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
         let mut json = vec![b'{'];
@@ -56,7 +56,7 @@ impl ScriptFields {
             .zip(&paths)
             .map(|((_, value), path)| Edit::Set { path, item: Item::Copy(*value) })
             .collect();
-        let body = modify(&row.document.to_buf().as_view(), &edits).map_err(|error| {
+        let body = modify(&row.document.body()?, &edits).map_err(|error| {
             let message = format!("A row with its stored values is too large: {error}");
             QueryError::InvalidOperation { message }
         })?;

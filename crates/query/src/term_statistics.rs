@@ -100,7 +100,7 @@ impl<D: Transaction, I: Transaction> TermStatistics for FieldsOfIndex<'_, '_, D,
     fn document_texts(&self, id: &str, property: &str) -> Result<Option<Vec<String>>, QueryError> {
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         let Some(row) = documents::get(self.documents, &id)? else { return Ok(None) };
-        MethodOptions::of_object(row.body().root(), "moreLikeThis")
+        MethodOptions::of_object(row.body()?.root(), "moreLikeThis")
             .texts(property)
             .map(|texts| Some(texts.unwrap_or_default()))
     }

@@ -143,7 +143,7 @@ pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
     for entry in documents::log(tx, Etag::ZERO)? {
         log.push(match entry? {
             LogEntry::Document(row) => {
-                let json = row.body().to_json().map_err(DocumentError::from)?;
+                let json = row.body()?.to_json().map_err(DocumentError::from)?;
                 let json = String::from_utf8(json)
                     .map_err(|_| Fault::wrong("a body is not UTF-8".to_owned()))?;
                 (row.etag().0, row.id().to_owned(), Some(json.into()))

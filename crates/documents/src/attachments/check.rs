@@ -93,7 +93,7 @@ pub(crate) fn check_listing(
     let list = listing(tx, document.lower_id())?;
     let is_flagged = document.flags().contains(DocumentFlags::HAS_ATTACHMENTS);
     demand(is_flagged == list.is_some(), "a document's flags are wrong about its attachments")?;
-    let metadata = document.body().root().get_object(metadata::METADATA)?;
+    let metadata = document.body()?.root().get_object(metadata::METADATA)?;
     let listed = match metadata {
         Some(metadata) => metadata.get(metadata::ATTACHMENTS)?,
         None => None,

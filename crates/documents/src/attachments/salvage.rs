@@ -175,7 +175,7 @@ impl GatheredAttachments {
         if list.is_none() && !flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
             return Ok(None);
         }
-        let body = metadata::with_attachments(&document.body(), list.as_ref())?;
+        let body = metadata::with_attachments(&document.body()?, list.as_ref())?;
         let flags = match list {
             Some(_) => flags | DocumentFlags::HAS_ATTACHMENTS,
             None => flags.without(DocumentFlags::HAS_ATTACHMENTS),

@@ -177,7 +177,7 @@ impl DocumentWriter<'_> {
     fn list_attachments_in(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
         let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
         let list = listing(self.transaction(), id.lower_cased())?;
-        let body = metadata::with_attachments(&document.body(), list.as_ref())?;
+        let body = metadata::with_attachments(&document.body()?, list.as_ref())?;
         let flags = match list {
             Some(_) => document.flags() | DocumentFlags::HAS_ATTACHMENTS,
             None => document.flags().without(DocumentFlags::HAS_ATTACHMENTS),

@@ -57,7 +57,7 @@ impl DocumentWriter<'_> {
             collection_number: number,
             last_modified_ticks: document.last_modified_ticks(),
         };
-        self.add_revision(&fields, document.body().as_bytes())?;
+        self.add_revision(&fields, document.body()?.as_bytes())?;
         let collection = self.collections.numbered(self.tx, number)?.name.clone();
         let rule = self.context.revisions.rule_of(&collection);
         if let Some(rule) = rule.filter(|rule| !rule.is_disabled) {
@@ -92,7 +92,7 @@ impl DocumentWriter<'_> {
             etag,
             last_modified_ticks: self.now_ticks(),
         };
-        row::write_document(&mut self.row, &fields, document.body().as_bytes())?;
+        row::write_document(&mut self.row, &fields, document.body()?.as_bytes())?;
         self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
         self.collections.count(self.tx, document.collection_number(), 0, 0)
     }

@@ -97,7 +97,7 @@ impl DocumentWriter<'_> {
     /// the new version has the same content, so that neither is worth keeping.
     fn keep_replaced(&mut self, new: &NewVersion<'_>) -> Result<bool, DocumentError> {
         let Some(old) = read::get(self.tx, new.id)? else { return Ok(true) };
-        if has_same_content(&old.body(), &new.body)? {
+        if has_same_content(&old.body()?, &new.body)? {
             return Ok(false);
         }
         if !old.flags().contains(DocumentFlags::HAS_REVISIONS)
@@ -148,7 +148,7 @@ impl DocumentWriter<'_> {
             collection_number: old.collection_number(),
             last_modified_ticks: old.last_modified_ticks(),
         };
-        self.add_revision(&fields, old.body().as_bytes()).map(|_| ())
+        self.add_revision(&fields, old.body()?.as_bytes()).map(|_| ())
     }
 
     /// Remembers what [`DocumentWriter::revise_delete`] has to know of a document that is deleted

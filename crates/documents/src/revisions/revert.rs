@@ -51,7 +51,7 @@ impl DocumentWriter<'_> {
             return Ok(Reversion::Unchanged);
         }
         if let Some(revision) = revision_at(self.tx, id, ticks)? {
-            let target = target_of(&revision);
+            let target = target_of(&revision)?;
             return self.become_again(id, target);
         }
         let keep = self.rule_of_newest(id)?.and_then(|rule| rule.count_to_keep);
@@ -61,7 +61,7 @@ impl DocumentWriter<'_> {
             None => self.become_again(id, Target::Deleted),
             Some(count_to_keep) => {
                 let oldest = oldest_first(self.tx, id.lower_cased())?.next().transpose()?;
-                let target = oldest.map_or(Target::Deleted, |oldest| target_of(&oldest));
+                let target = oldest.map_or(Ok(Target::Deleted), |oldest| target_of(&oldest))?;
                 self.become_again(id, target)?;
                 Ok(Reversion::RevertedToOldest { count_to_keep })
             }
@@ -86,9 +86,9 @@ impl DocumentWriter<'_> {
     }
 }
 
-fn target_of(revision: &RevisionRow<'_>) -> Target {
+fn target_of(revision: &RevisionRow<'_>) -> Result<Target, DocumentError> {
     if revision.is_deletion() {
-        return Target::Deleted;
+        return Ok(Target::Deleted);
     }
-    Target::Body(revision.body().to_buf(), revision.etag())
+    Ok(Target::Body(revision.body()?.to_buf(), revision.etag()))
 }

@@ -46,7 +46,6 @@ pub(crate) struct RevisionFields<'a> {
 }
 
 /// A stored revision, read in place.
-#[derive(Clone, Copy)]
 pub struct RevisionRow<'a> {
     bytes: &'a [u8],
     lower_id: &'a str,
@@ -202,8 +201,11 @@ impl<'a> RevisionRow<'a> {
     }
 
     /// The document as it was stored.
-    pub fn body(&self) -> Document<'a> {
-        self.body
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn body(&self) -> Result<Document<'_>, DocumentError> {
+        Ok(self.body)
     }
 
     /// Bytes of the row.
@@ -244,7 +246,7 @@ mod tests {
         assert_eq!(row.change_vector(), fields.change_vector);
         assert_eq!(change_vector_of(&bytes), fields.change_vector.as_bytes());
         assert_eq!(row.collection_number(), 258);
-        assert_eq!(row.body().to_json().unwrap(), b"{\"A\":1}");
+        assert_eq!(row.body().unwrap().to_json().unwrap(), b"{\"A\":1}");
         assert_eq!(id_of_key(row.primary_key()), b"u/1");
         for length in 0..bytes.len() {
             let cut = &bytes[..length];

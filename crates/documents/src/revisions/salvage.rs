@@ -116,7 +116,7 @@ fn learn(
 ) -> Result<(), DocumentError> {
     let number = revision.collection_number();
     if !names.contains_key(&number)
-        && let Some(metadata) = revision.body().root().get_object("@metadata")?
+        && let Some(metadata) = revision.body()?.root().get_object("@metadata")?
         && let Some(name) = metadata.get_str("@collection")?
         && let Ok(name) = CollectionName::new(name)
     {

@@ -239,13 +239,13 @@ pub(crate) fn content_of(tx: &ReadTransaction) -> Content {
     for row in documents::by_prefix(tx, "", None).unwrap() {
         let row = row.unwrap();
         let (etag, ticks) = (etag_in(row.change_vector()), row.last_modified_ticks());
-        let version = Version { etag, flags: row.flags(), ticks, name: name(row.body()) };
+        let version = Version { etag, flags: row.flags(), ticks, name: name(row.body().unwrap()) };
         content.documents.insert(row.id().to_owned(), version);
     }
     for row in documents::revision_log(tx, Etag::ZERO).unwrap() {
         let row = row.unwrap();
         let (etag, ticks) = (etag_in(row.change_vector()), row.last_modified_ticks());
-        let version = Version { etag, flags: row.flags(), ticks, name: name(row.body()) };
+        let version = Version { etag, flags: row.flags(), ticks, name: name(row.body().unwrap()) };
         content.revisions.entry(row.id().to_owned()).or_default().push(version);
     }
     for row in documents::deleted_documents(tx, Etag(u64::MAX)).unwrap() {

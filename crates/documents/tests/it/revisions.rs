@@ -30,7 +30,7 @@ impl Database {
             .map(|revision| {
                 let revision = revision.unwrap();
                 let etag = revision.change_vector().split(['A', ':', '-']).nth(2).unwrap();
-                let name = revision.body().root().get_str("Name").unwrap();
+                let name = revision.body().unwrap().root().get_str("Name").unwrap();
                 format!("{etag} {} {}", revision.flags(), name.as_deref().unwrap_or("-"))
             })
             .collect();

@@ -161,7 +161,7 @@ impl Sweeping {
     /// The outputs that a document refers to although it should not.
     fn unknown_in(&mut self, document: &DocumentRow<'_>) -> Result<Vec<String>, IndexError> {
         let mut unknown = Vec::new();
-        let root = document.body().root();
+        let root = document.body()?.root();
         let Some(listed) =
             root.get_array(REDUCE_OUTPUTS).map_err(documents::DocumentError::from)?
         else {

@@ -88,7 +88,7 @@ impl Mapper for AutoReduce {
 
     fn map<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
@@ -110,7 +110,7 @@ impl Mapper for AutoReduce {
 impl Reducer for AutoReduce {
     fn map_rows<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         _: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {

@@ -132,11 +132,11 @@ impl KeyPath {
     }
 
     /// The values of a document, each of which is a group.
-    fn groups<'d>(&self, document: &DocumentRow<'d>) -> Result<Vec<Part<'d>>, MapError> {
+    fn groups<'d>(&self, document: &'d DocumentRow<'_>) -> Result<Vec<Part<'d>>, MapError> {
         if let Some(value) = kept_metadata(document, &self.path)? {
             return Ok(vec![Part::of_kept(value)]);
         }
-        let found = self.path.find(document.body().root()).map_err(DocumentError::from)?;
+        let found = self.path.find(document.body()?.root()).map_err(DocumentError::from)?;
         match (self.arrays, found) {
             (ArrayGroups::Elements, Found::List(list)) => {
                 list.into_iter().map(|found| Ok(Part::of(found, 0)?)).collect()
@@ -150,11 +150,11 @@ impl AggregatePath {
     /// What each row adds, or all rows the same; nothing to count them.
     fn sums<'d>(
         &self,
-        document: &DocumentRow<'d>,
+        document: &'d DocumentRow<'_>,
         keys: &[Vec<Part<'_>>],
     ) -> Result<Vec<Sum<'d>>, MapError> {
         let Some(path) = &self.path else { return Ok(Vec::new()) };
-        let found = path.find(document.body().root()).map_err(DocumentError::from)?;
+        let found = path.find(document.body()?.root()).map_err(DocumentError::from)?;
         let rows = self.beside.map(|key| keys[key].len());
         Ok(match found {
             Found::List(list) if rows == Some(list.len()) => {

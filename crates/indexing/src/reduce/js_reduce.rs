@@ -106,7 +106,7 @@ impl Mapper for JsReduce {
 
     fn map<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
@@ -121,7 +121,7 @@ impl Mapper for JsReduce {
 impl Reducer for JsReduce {
     fn map_rows<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {

@@ -52,7 +52,7 @@ pub trait Reducer: Send + Sync {
     /// See [`MapError`]; rows that were given before the error are not used.
     fn map_rows<'a>(
         &'a self,
-        document: &DocumentRow<'a>,
+        document: &'a DocumentRow<'_>,
         documents: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError>;

@@ -430,7 +430,7 @@ mod tests {
     impl Reducer for Counting {
         fn map_rows<'a>(
             &'a self,
-            _: &DocumentRow<'a>,
+            _: &'a DocumentRow<'_>,
             _: &'a ReadTransaction,
             _: &mut MappedRows,
         ) -> Result<(), MapError> {

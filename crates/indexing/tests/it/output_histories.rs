@@ -181,10 +181,11 @@ impl Stage {
             if !document.flags().contains(DocumentFlags::FROM_INDEX) {
                 continue;
             }
-            let root = document.body().root();
+            let root = document.body().unwrap().root();
             match root.get_array("ReduceOutputs").unwrap() {
                 None => {
-                    let json = String::from_utf8(document.body().to_json().unwrap()).unwrap();
+                    let json =
+                        String::from_utf8(document.body().unwrap().to_json().unwrap()).unwrap();
                     outputs.insert(document.id().to_owned(), json);
                 }
                 Some(listed) => {

@@ -126,7 +126,7 @@ fn a_document_in_the_way_is_an_error_and_stays() {
         let tx = documents.environment.read();
         let id = model::DocumentId::new(id).unwrap();
         let row = documents::get(&tx, &id).unwrap()?;
-        Some(String::from_utf8(row.body().to_json().unwrap()).unwrap())
+        Some(String::from_utf8(row.body().unwrap().to_json().unwrap()).unwrap())
     };
     let zero = r#"{"K":null,"Count":1,"@metadata":{"@collection":"Sums"}}"#;
     assert_eq!(shown("Sums/0/0").as_deref(), Some(zero), "nulls alone are the key 0");

@@ -392,7 +392,8 @@ impl Insert {
         let Some(stored) = stored.filter(|stored| stored.id() == id.as_str()) else {
             return Ok(false);
         };
-        let (stored, new) = (stored.body().root(), put.body.as_view().root());
+        let stored = stored.body().map_err(|error| document_error(&error))?.root();
+        let new = put.body.as_view().root();
         let equal =
             blittable::equal(&blittable::Value::Object(stored), &blittable::Value::Object(new));
         equal.map_err(|error| document_error(&DocumentError::from(error)))

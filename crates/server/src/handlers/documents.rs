@@ -207,8 +207,9 @@ fn included_rows<'t>(
         rows.iter().flatten().map(|row| row.lower_id().to_owned()).collect();
     let mut ids = Vec::new();
     for row in rows.iter().flatten() {
+        let root = row.body().map_err(|error| document_error(&error))?.root();
         for path in paths {
-            path.ids(row.body().root(), &mut |id| ids.push(id.to_owned()))
+            path.ids(root, &mut |id| ids.push(id.to_owned()))
                 .map_err(|error| document_error(&error.into()))?;
             check_count(ids.len())?;
         }
@@ -235,7 +236,8 @@ fn revisions_of<'t>(
         return Ok(found);
     }
     for row in rows.iter().flatten() {
-        found.add(tx, wanted, Some(row.lower_id()), row.body().root()).map_err(query_error)?;
+        let root = row.body().map_err(|error| document_error(&error))?.root();
+        found.add(tx, wanted, Some(row.lower_id()), root).map_err(query_error)?;
     }
     Ok(found)
 }

@@ -287,27 +287,30 @@ pub(crate) fn difference(call: &Call) -> Result<Answer, ProtocolError> {
     let by_version =
         |version: &str| documents::revision_by_change_vector(&tx, version).map_err(failed);
     let Some(old) = by_version(&from)? else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
-    let new = match &to {
-        Some(to) => by_version(to)?.map(|new| {
+    let (revision, document);
+    let (lower_id, version, ticks, body) = match &to {
+        Some(to) => {
+            revision = by_version(to)?;
+            let Some(new) = &revision else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
-        }),
-        None => documents::get(&tx, &document_id(old.id())?).map_err(failed)?.map(|new| {
+        }
+        None => {
+            document = documents::get(&tx, &document_id(old.id())?).map_err(failed)?;
+            let Some(new) = &document else { return Ok(Answer::empty(StatusCode::NOT_FOUND)) };
             (new.lower_id(), new.change_vector(), new.last_modified_ticks(), new.body())
-        }),
-    };
-    let Some((lower_id, version, ticks, body)) = new else {
-        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+        }
     };
     if lower_id != old.lower_id() {
         let message = "The two versions are of different documents";
         return Err(ProtocolError::argument(message));
     }
+    let (before, after) = (old.body().map_err(failed)?, body.map_err(failed)?);
     let mut out = Vec::new();
     let mut object = JsonObject::begin(&mut out);
     object.text("Id", old.id());
     write_version(old.change_vector(), old.last_modified_ticks(), object.name("From"));
     write_version(version, ticks, object.name("To"));
-    documents::write_difference(old.body().root(), body.root(), object.name("Patch"))
+    documents::write_difference(before.root(), after.root(), object.name("Patch"))
         .map_err(failed)?;
     object.end();
     Ok(Answer::json(out))
