@@ -49,7 +49,9 @@ pub(crate) fn layout_of(name: &str, options: &SpatialOptions) -> Result<SpatialL
         SpatialUnits::Kilometers => Units::Kilometers,
         SpatialUnits::Miles => Units::Miles,
     };
-    Ok(SpatialLayout::new(space, kind, u32::try_from(level).unwrap_or(0), units))
+    let has_boxes_only = options.strategy == SpatialSearchStrategy::BoundingBox;
+    let layout = SpatialLayout::new(space, kind, u32::try_from(level).unwrap_or(0), units);
+    Ok(SpatialLayout { has_boxes_only, ..layout })
 }
 
 /// The name that clients know a refused shape by.

@@ -57,7 +57,8 @@ impl<'a> Asked<'a> {
             other => return Err(unknown(other)),
         };
         let SpatialField { name, layout } = field;
-        Ok(Query::Spatial { field: name, layout, relation, shape: Arc::new(shape) })
+        let shape = Arc::new(layout.shape(&shape).into_owned());
+        Ok(Query::Spatial { field: name, layout, relation, shape })
     }
 
     /// The key of `order by spatial.distance(…)`.

@@ -129,14 +129,15 @@ impl EntryBuilder {
 
     /// A shape as a value of the field: a point is a place, nowhere is nothing.
     pub fn shape(&mut self, field: &Field, shape: &Shape) {
+        let layout = field.layout();
+        let shape = layout.shape(shape);
         if let Some(at) = shape.as_point() {
             return self.place(field, at);
         }
-        let layout = field.layout();
         let Some(center) = shape.center(&layout.space) else { return };
         self.push(field, TermKind::Shape, &shape.to_bytes(), 0);
         self.push(field, TermKind::Center, &place::bytes_of(&layout.grid, center), 0);
-        for cell in place::cells_of(&layout, shape) {
+        for cell in place::cells_of(&layout, &shape) {
             self.push(field, TermKind::Cell, &place::cell_bytes(cell), 0);
         }
     }

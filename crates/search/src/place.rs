@@ -10,7 +10,7 @@
 //! what a query looks at is decided without the record of the entry. A shape is entered under the few
 //! cells that its boxes touch; the shape itself is in the record.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::{borrow::Cow, collections::BTreeSet, ops::Bound};
 
 use spatial::{Cell, Coordinate, Grid, GridKind, Shape, Space, Units, cells_around};
 use storage::Transaction;
@@ -40,12 +40,25 @@ pub struct SpatialLayout {
     pub grid: Grid,
     /// The unit of distances.
     pub units: Units,
+    /// Whether only the boxes around shapes count, of those that are kept and of those that are asked
+    /// for.
+    pub has_boxes_only: bool,
 }
 
 impl SpatialLayout {
     /// A layout whose grid lies over the whole surface.
     pub fn new(space: Space, kind: GridKind, levels: u32, units: Units) -> Self {
-        Self { space, grid: Grid::new(space.bounds(), kind, levels), units }
+        let grid = Grid::new(space.bounds(), kind, levels);
+        Self { space, grid, units, has_boxes_only: false }
+    }
+
+    /// What counts of a shape.
+    pub fn shape<'s>(&self, shape: &'s Shape) -> Cow<'s, Shape> {
+        if self.has_boxes_only {
+            Cow::Owned(shape.boxed(&self.space))
+        } else {
+            Cow::Borrowed(shape)
+        }
     }
 }
 

@@ -132,6 +132,25 @@ impl Shape {
         Some(Coordinate { x: into_the_turn(center.x, space), y: center.y })
     }
 
+    /// The least box around it, as a shape: a line or a point where it has no area.
+    pub fn boxed(&self, space: &Space) -> Shape {
+        let boxes = self.parts.iter().filter_map(|part| part.bounds(space));
+        let Some(Bounds { min_x, max_x, min_y, max_y }) = boxes.reduce(Bounds::union) else {
+            return Shape::default();
+        };
+        let corner = |x, y| Coordinate { x, y };
+        let (low, high) = (corner(min_x, min_y), corner(max_x, max_y));
+        let part = if low == high {
+            Part::Point(low)
+        } else if min_x == max_x || min_y == max_y {
+            Part::Line(vec![low, high])
+        } else {
+            let ring = vec![low, corner(max_x, min_y), high, corner(min_x, max_y), low];
+            Part::Polygon(vec![ring])
+        };
+        Shape { parts: vec![part] }
+    }
+
     /// The boxes of its parts, none of which leaves the surface.
     pub fn boxes(&self, space: &Space) -> Vec<Bounds> {
         let mut boxes = Vec::with_capacity(self.parts.len());

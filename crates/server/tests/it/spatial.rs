@@ -282,6 +282,47 @@ from index 'L' where within(Nope, spatial.circle(1, 2, 3)) => ArgumentException:
 ";
 
 #[test]
+fn bounding_boxes_are_all_that_counts_where_a_definition_says_so() {
+    let server = TestServer::with_database();
+    let shapes = [
+        ("u", "POLYGON ((0 0, 0 5, 1 5, 1 1, 5 1, 5 5, 6 5, 6 0, 0 0))"),
+        ("p", "POINT (3 3)"),
+        ("l", "LINESTRING (0 0, 10 10)"),
+    ];
+    for (id, shape) in shapes {
+        put(&server, id, json!({"Shape": shape}));
+    }
+    let map = "from d in docs.U select new { Loc = CreateSpatialField(d.Shape) }";
+    let plane = json!({
+        "Type": "Cartesian", "Strategy": "BoundingBox",
+        "MinX": -100, "MaxX": 100, "MinY": -100, "MaxY": 100
+    });
+    define(&server, "Geography", map, json!({"Type": "Geography", "Strategy": "BoundingBox"}));
+    define(&server, "Cartesian", map, plane);
+    let triangle = "POLYGON((0 0, 20 0, 3 9, 0 0))";
+    for (relation, asked, expected) in [
+        ("intersects", "2 2 4 4", "u p l"),
+        ("intersects", "CIRCLE(3 3 d=1)", "u p l"),
+        ("intersects", "POINT(3 4)", "u l"),
+        ("intersects", "LINESTRING(8 0, 9 1)", "l"),
+        ("intersects", "6 6 10 10", "l"),
+        ("within", "0 0 6 6", "u p"),
+        ("within", triangle, "u p"),
+        ("contains", "2 2 4 4", "u l"),
+        ("contains", "POLYGON((2 2, 4 2, 3 4, 2 2))", "u l"),
+        ("disjoint", "2 2 4 4", ""),
+        ("disjoint", "6 6 10 10", "u p"),
+    ] {
+        for index in ["Geography", "Cartesian"] {
+            let text = format!(
+                "from index '{index}' where spatial.{relation}(Loc, spatial.wkt('{asked}'))"
+            );
+            assert_eq!(found(&server, &text), expected, "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused_as_clients_know_it() {
     let server = with_places();
     let script = "map('U', u => ({ Loc: createSpatialField(u.Lat, u.Lng), N: u.N }))";
