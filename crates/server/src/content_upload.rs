@@ -1,11 +1,11 @@
 //! Contents of attachments on their way into the database.
 //!
 //! What is small goes with the command that puts it. What is large is staged chunk by chunk while it
-//! comes in, at most one chunk ahead of the disk. Invariants: a content that is not put after all, for
-//! whatever reason, is given up; memory holds two chunks of each upload, and what the database has not
-//! flushed.
+//! comes in, a few chunks ahead of the disk, so that one write to the journal takes several. Invariants: a
+//! content that is not put after all, for whatever reason, is given up; memory holds those chunks of each
+//! upload, and what the database has not flushed.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use commands::{Batch, Command, CommandResult, SubmitError};
 use database::DatabaseLease;
@@ -19,6 +19,8 @@ use crate::{
     submitting::{Submitted, begin, settle},
 };
 
+/// Chunks of an upload that may be on their way to the disk.
+const CHUNKS_IN_FLIGHT_MAX: usize = 3;
 /// An upload waits for the flush when the database holds more than this.
 const UNFLUSHED_BYTES_MAX: u64 = 8 << 20;
 /// How often and how long an upload waits for a busy database before it fails.
@@ -36,7 +38,8 @@ pub(crate) struct ContentUpload {
     chunk: Vec<u8>,
     next_index: u32,
     staged: Option<StagedContent>,
-    in_flight: Option<Submitted>,
+    /// Oldest first.
+    in_flight: VecDeque<Submitted>,
     flush: Option<JoinHandle<()>>,
 }
 
@@ -91,7 +94,7 @@ impl ContentUpload {
             chunk: Vec::new(),
             next_index: 0,
             staged: None,
-            in_flight: None,
+            in_flight: VecDeque::new(),
             flush: None,
         }
     }
@@ -131,16 +134,18 @@ impl ContentUpload {
         Ok((content, StagedContents(vec![staged])))
     }
 
-    /// Waits for the chunk before, then sends this one.
+    /// Sends the chunk, when not too many are on their way.
     async fn send_chunk(&mut self) -> Result<(), ProtocolError> {
-        self.wait_for_chunk().await?;
+        while self.in_flight.len() >= CHUNKS_IN_FLIGHT_MAX {
+            self.wait_for_chunk().await?;
+        }
         self.wait_for_flush().await?;
         self.wait_for_room().await?;
         let bytes = std::mem::replace(&mut self.chunk, Vec::with_capacity(CONTENT_CHUNK_BYTES));
         let number = self.staged.as_ref().map(|staged| staged.number);
         let command = Command::StageContent { number, index: self.next_index, bytes };
         let submitted = begin(&self.state, &self.database, Batch::one(command))?;
-        self.in_flight = Some(submitted);
+        self.in_flight.push_back(submitted);
         self.next_index = self.next_index.checked_add(1).ok_or_else(|| {
             ProtocolError::new(ErrorKind::RequestTooLarge, "An attachment has too many bytes")
         })?;
@@ -148,8 +153,9 @@ impl ContentUpload {
         if self.staged.is_none() { self.wait_for_chunk().await } else { Ok(()) }
     }
 
+    /// Waits for the oldest chunk on its way.
     async fn wait_for_chunk(&mut self) -> Result<(), ProtocolError> {
-        let Some(submitted) = self.in_flight.take() else { return Ok(()) };
+        let Some(submitted) = self.in_flight.pop_front() else { return Ok(()) };
         let outcome = settle(&self.state, &self.database, submitted.await)?;
         if self.staged.is_none() {
             let Some(CommandResult::ContentStaged(number)) = outcome.results.into_iter().next()
