@@ -107,11 +107,13 @@ impl Patcher {
         info: DocumentInfo,
     ) -> Result<PatchOutcome, CommandError> {
         let original = patch.is_test.then(|| body.clone());
+        // The document keeps the spelling of its id.
+        let id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
         let before = ScriptDocument::new(body, info);
         let changed = self.run(writer, &patch.script, &patch.id, &before, patch.wants_notes)?;
         let body = changed.body.unwrap_or_else(|| before.document().to_buf());
         // The script may have put or deleted this very document, so that what is there counts.
-        let stored = writer.replace(&patch.id, &body)?;
+        let stored = writer.replace(&id, &body)?;
         Ok(PatchOutcome {
             status: match stored {
                 Some(_) => PatchStatus::Patched,
@@ -197,10 +199,11 @@ impl Patcher {
             let status = PatchStatus::DocumentDoesNotExist;
             return Ok((PatchedOne { id: id.clone(), change_vector: None, status }, 0));
         };
+        let stored_id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
         let before = ScriptDocument::new(body, info);
         let changed = self.run(writer, &patch.script, id, &before, false)?;
         let body = changed.body.unwrap_or_else(|| before.document().to_buf());
-        let stored = writer.replace(id, &body)?;
+        let stored = writer.replace(&stored_id, &body)?;
         let bytes = changed.put_bytes + stored.as_ref().map_or(0, |_| body.as_bytes().len());
         let (change_vector, status) = match stored {
             Some(stored) => (Some(stored.change_vector), PatchStatus::Patched),

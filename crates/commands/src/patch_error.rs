@@ -103,6 +103,9 @@ impl fmt::Display for PatchError {
                 "The maximum number of statements executed have been reached - {max}. You can \
                  configure it by modifying the configuration option: 'Patching.MaxStepsForScript'."
             ),
+            PatchError::Exhausted(Exhausted::Recursion) => {
+                formatter.write_str("The recursion is forbidden by script host.")
+            }
             PatchError::Exhausted(bound) => write!(formatter, "The script was stopped: {bound}"),
             PatchError::TooMuch { verb, bytes_max } => {
                 write!(

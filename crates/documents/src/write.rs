@@ -203,8 +203,8 @@ impl<'w> DocumentWriter<'w> {
         Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
     }
 
-    /// Stores a document in place of the one of this id, in whose spelling it stays, unless both are equal
-    /// or there is none: `None` then.
+    /// Stores a document in place of the one of this id, unless both are equal or there is none: `None`
+    /// then.
     ///
     /// # Errors
     /// Those of [`DocumentWriter::put`].
@@ -214,14 +214,13 @@ impl<'w> DocumentWriter<'w> {
         body: &BlittableBuf,
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let Some(stored) = read::get(self.tx, id)? else { return Ok(None) };
-        let stored_id = DocumentId::new(stored.id())?;
         let (listed, now) = (metadata::attachments_in(&stored.body()?)?, self.now_ticks());
         let accepted = metadata::accept(body, listed.as_ref(), stored.id(), now)?.body;
         let stored = Value::Object(stored.body()?.root());
         if blittable::equal(&stored, &Value::Object(accepted.as_view().root()))? {
             return Ok(None);
         }
-        self.put(&RequestedId::Exactly(stored_id), &ExpectedVersion::Any, &accepted).map(Some)
+        self.put(&RequestedId::Exactly(id.clone()), &ExpectedVersion::Any, &accepted).map(Some)
     }
 
     /// A document as it is now, with the changes of this writer.

@@ -64,11 +64,10 @@ impl Naive {
         {
             return if patch.skips_other_versions { Ok(()) } else { Err(Refused) };
         }
-        let Some((_, _, Some(body))) = before else { return self.patch_missing(patch) };
+        let Some((id, _, Some(body))) = before else { return self.patch_missing(patch) };
         let after = self.run(&patch.script, &body)?;
-        let now = self.live(id).map(|row| (row.id.clone(), row.body.clone()));
-        match now {
-            Some((id, Some(now))) if *now != *after => self.put(&id, &ExpectedVersion::Any, after),
+        match self.live(&id).and_then(|row| row.body.clone()) {
+            Some(now) if *now != *after => self.put(&id, &ExpectedVersion::Any, after),
             Some(_) | None => Ok(()),
         }
     }

@@ -222,7 +222,7 @@ fn scripts_that_fail_change_nothing_and_say_why() {
         ("this.x = ", 500, "JavaScriptParseException", "Failed to parse: ".to_owned()),
         ("while (true) {}", 500, "JavaScriptException", "The maximum number of statements executed have been reached - 10000. You can configure it by modifying the configuration option: 'Patching.MaxStepsForScript'.".to_owned()),
         ("try { while (true) {} } catch { this.a = 1 }", 500, "JavaScriptException", "The maximum".to_owned()),
-        ("function f() { f() } f()", 500, "RecursionDepthOverflowException", "The script was stopped: ".to_owned()),
+        ("function f() { f() } f()", 500, "RecursionDepthOverflowException", "The recursion is forbidden by script host.".to_owned()),
         ("this.x = 'a'.repeat(2 ** 29)", 500, "JavaScriptException", "The script was stopped: ".to_owned()),
         ("var a = ['x'.repeat(1e6)]; for (;;) a.push(a[0] + a.length)", 500, "JavaScriptException", "The".to_owned()),
         ("/(a+)+b/.test('a'.repeat(40))", 500, "JavaScriptException", "The".to_owned()),
