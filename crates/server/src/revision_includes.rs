@@ -43,7 +43,7 @@ pub(crate) fn write_behind(
                 object.text("Id", revision.id());
             }
         }
-        write_revision(&revision, false, object.name("Revision"))?;
+        write_revision(revision, false, object.name("Revision"))?;
         object.end();
     }
     out.extend_from_slice(b"]}");

@@ -149,17 +149,15 @@ pub fn revision_log_of_collection<'t, T: Transaction>(
     log_in(tx, log_name(tx, name)?, after)
 }
 
-/// The bin: the revisions that say that a document is deleted, the last deletion first, beginning with
-/// the one of etag `from`.
+/// The bin: the revisions that say that a document is deleted, the last deletion first.
 ///
 /// # Errors
 /// Those of the storage; each entry may be a damaged row.
 pub fn deleted_documents<'t, T: Transaction>(
     tx: &'t T,
-    from: Etag,
 ) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
 {
-    let entries = tx.tree(&schema::bin())?.range_back(Bound::Included(&schema::bin_key(from)))?;
+    let entries = tx.tree(&schema::bin())?.range_back(Bound::Unbounded)?;
     Ok(entries.map(move |entry| {
         let (key, _) = entry?;
         let bytes = tx.table(&REVISIONS).by_fixed(&schema::log(), row::etag_of_key(&key))?;

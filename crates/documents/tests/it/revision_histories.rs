@@ -248,7 +248,7 @@ pub(crate) fn content_of(tx: &ReadTransaction) -> Content {
         let version = Version { etag, flags: row.flags(), ticks, name: name(row.body().unwrap()) };
         content.revisions.entry(row.id().to_owned()).or_default().push(version);
     }
-    for row in documents::deleted_documents(tx, Etag(u64::MAX)).unwrap() {
+    for row in documents::deleted_documents(tx).unwrap() {
         content.bin.insert(row.unwrap().id().to_owned());
     }
     content

@@ -46,7 +46,7 @@ impl Database {
 
     fn bin(&self) -> Vec<String> {
         let tx = self.read();
-        let bin = documents::deleted_documents(&tx, Etag(u64::MAX)).unwrap();
+        let bin = documents::deleted_documents(&tx).unwrap();
         bin.map(|revision| revision.unwrap().id().to_owned()).collect()
     }
 

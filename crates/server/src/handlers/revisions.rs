@@ -248,10 +248,12 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let (start, take) = page_of(&query)?;
-    let from = query.long("etag")?.map_or(u64::MAX, |etag| u64::try_from(etag).unwrap_or(0));
+    // What clients of 5.x send under this name is how many to pass over.
+    let passed_over = query.long("etag")?.map_or(0, |count| usize::try_from(count).unwrap_or(0));
+    let start = start.max(passed_over);
     let tx = call.database()?.read();
     let failed = |error: DocumentError| document_error(&error);
-    let newest = documents::deleted_documents(&tx, Etag(u64::MAX)).map_err(failed)?.next();
+    let newest = documents::deleted_documents(&tx).map_err(failed)?.next();
     let etag = match newest.transpose().map_err(failed)? {
         Some(newest) => {
             let total = documents::revisions_total(&tx).map_err(failed)?;
@@ -264,7 +266,7 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
     }
     // A revision of a deletion is a few hundred bytes.
     const SHOWN_MAX: usize = 1 << 16;
-    let rows = documents::deleted_documents(&tx, Etag(from)).map_err(failed)?;
+    let rows = documents::deleted_documents(&tx).map_err(failed)?;
     let mut body = b"{\"Results\":[".to_vec();
     for (index, row) in rows.skip(start).take(take.min(SHOWN_MAX)).enumerate() {
         if index > 0 {

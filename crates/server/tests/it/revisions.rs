@@ -167,6 +167,8 @@ fn deleted_documents_are_in_the_bin() {
     };
     assert_eq!(ids(""), ["u/3", "u/2", "u/1"]);
     assert_eq!(ids("?start=1&pageSize=1"), ["u/2"]);
+    assert_eq!(ids("?etag=0"), ["u/3", "u/2", "u/1"]);
+    assert_eq!(ids("?etag=1"), ["u/2", "u/1"], "as clients of 5.4 ask for the second");
     let shown = bin("?pageSize=1").json()["Results"][0]["@metadata"].clone();
     assert_eq!(shown["@flags"], "HasRevisions, DeleteRevision");
     assert_eq!(shown["@collection"], "Users");
