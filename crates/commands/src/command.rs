@@ -5,6 +5,7 @@ use documents::{
     DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment,
     NewContent, OutputChange, OutputWritten, PutAttachment, PutDocument, RemovedRevisions,
     Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
+    TrainedDictionary,
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -109,6 +110,8 @@ pub enum Command {
     RemoveLeftoverContents,
     /// Change a document that an index writes.
     Output(OutputChange),
+    /// Compress what is written from now on with a dictionary. The queue does this by itself.
+    AddDictionary(TrainedDictionary),
 }
 
 impl Command {
@@ -121,6 +124,7 @@ impl Command {
             Self::Patch(patch) => OVERHEAD_BYTES + patch.size_bytes(),
             Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
+            Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
             Self::PutAttachment(PutAttachment {
                 content: NewContent::Bytes { bytes, .. }, ..
             })
@@ -225,6 +229,8 @@ pub enum CommandResult {
     ContentsRemoved,
     /// Of [`Command::Output`].
     Output(OutputWritten),
+    /// Of [`Command::AddDictionary`].
+    DictionaryAdded,
 }
 
 /// What became of a batch.
@@ -238,4 +244,6 @@ pub struct BatchOutcome {
     pub collections: Vec<CollectionName>,
     /// Whether contents of attachments are left to be removed by another batch.
     pub has_leftover_contents: bool,
+    /// Collections, by their numbers, that need a new dictionary.
+    pub wanted_dictionaries: Vec<u32>,
 }

@@ -9,12 +9,16 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError, mpsc},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread::{self, JoinHandle},
 };
 
-use documents::has_leftover_contents;
-use model::RevisionsConfiguration;
+use documents::{Compression, has_leftover_contents};
+use model::{DocumentsCompression, RevisionsConfiguration};
 use platform::Platform;
 use storage::Environment;
 
@@ -24,6 +28,7 @@ use crate::{
     journal_thread,
     patch::PatchLimits,
     queue_state::{Rest, Shared, Submission},
+    trainer_thread,
     writer_thread::Writer,
 };
 
@@ -80,6 +85,8 @@ pub struct CommitQueue {
     shared: Arc<Shared>,
     options: CommitQueueOptions,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    environment: Arc<Environment>,
+    has_trainer: AtomicBool,
 }
 
 impl CommitQueue {
@@ -97,7 +104,13 @@ impl CommitQueue {
         if has_leftover_contents(&environment.read()).unwrap_or(false) {
             shared.push_own(Batch::one(Command::GiveUpAllContents));
         }
-        let queue = Self { shared: shared.clone(), options, threads: Mutex::new(Vec::new()) };
+        let queue = Self {
+            shared: shared.clone(),
+            options,
+            threads: Mutex::new(Vec::new()),
+            environment: Arc::clone(&environment),
+            has_trainer: AtomicBool::new(false),
+        };
         let rest = Rest::new(platform.memory.clone());
         let platform = platform.clone();
         let writer = Writer { environment, platform, options, shared: shared.clone() };
@@ -152,6 +165,32 @@ impl CommitQueue {
     /// it.
     pub fn set_revisions(&self, configuration: Arc<RevisionsConfiguration>) {
         self.shared.lock().revisions = configuration;
+    }
+
+    /// What is compressed. Every batch that is submitted afterwards follows it.
+    pub fn set_compression(&self, rules: DocumentsCompression) {
+        if *self.shared.lock().compression.rules() == rules {
+            return;
+        }
+        if rules.compresses_anything() {
+            self.start_trainer();
+        }
+        self.shared.lock().compression = Arc::new(Compression::new(rules));
+    }
+
+    /// Starts the thread that trains dictionaries, unless it runs. When the system gives no thread,
+    /// documents are compressed without new ones.
+    fn start_trainer(&self) {
+        if self.has_trainer.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (shared, environment) = (Arc::clone(&self.shared), Arc::clone(&self.environment));
+        let trainer = thread::Builder::new().name("commit-trainer".to_owned());
+        let trainer = trainer.spawn(move || trainer_thread::run(&shared, &environment));
+        match trainer {
+            Ok(trainer) => self.remember(trainer),
+            Err(_) => self.has_trainer.store(false, Ordering::Release),
+        }
     }
 
     /// What the queue has done and what waits in it.

@@ -52,7 +52,13 @@ fn rehearse(
     let outcome = execute(tx, batch, numbers, context, patcher);
     tx.roll_back_to(savepoint);
     let results = outcome?.results;
-    Ok(BatchOutcome { results, last_etag, collections: Vec::new(), has_leftover_contents: false })
+    Ok(BatchOutcome {
+        results,
+        last_etag,
+        collections: Vec::new(),
+        has_leftover_contents: false,
+        wanted_dictionaries: Vec::new(),
+    })
 }
 
 /// One value for each put whose id is an identity, in order.
@@ -96,8 +102,9 @@ fn execute(
     }
     let collections = writer.changed_collections();
     let has_leftover_contents = writer.has_leftover_contents();
+    let wanted_dictionaries = writer.wanted_dictionaries();
     let last_etag = writer.finish()?;
-    Ok(BatchOutcome { results, last_etag, collections, has_leftover_contents })
+    Ok(BatchOutcome { results, last_etag, collections, has_leftover_contents, wanted_dictionaries })
 }
 
 /// Documents whose attachments changed get their last version at the end of the batch.
@@ -196,6 +203,10 @@ fn execute_command(
             CommandResult::ContentsRemoved
         }
         Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
+        Command::AddDictionary(trained) => {
+            writer.add_dictionary(trained)?;
+            CommandResult::DictionaryAdded
+        }
     })
 }
 

@@ -16,6 +16,7 @@
 //! | `commit_queue` | the queue as its callers see it |
 //! | `queue_state` | what the threads of the queue share |
 //! | `writer_thread` | batches into transactions |
+//! | `trainer_thread` | dictionaries for what is compressed |
 //! | `journal_thread` | transactions onto the disk, answers to the callers |
 //! | `error`, `patch_error` | why a batch failed |
 #![forbid(unsafe_code)]
@@ -31,6 +32,7 @@ mod patch_error;
 mod patch_host;
 mod patch_scripts;
 mod queue_state;
+mod trainer_thread;
 mod writer_thread;
 
 pub use command::{Batch, BatchOutcome, Command, CommandResult};

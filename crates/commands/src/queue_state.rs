@@ -5,12 +5,13 @@
 //! thread that sleeps says so under the lock, so that nobody pays a system call to wake one that works.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use model::RevisionsConfiguration;
+use documents::Compression;
+use model::{DocumentsCompression, RevisionsConfiguration};
 use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
 
@@ -101,12 +102,17 @@ pub(crate) struct State {
     pub(crate) statistics: CommitQueueStatistics,
     /// Which older versions of documents are kept by the batches that are executed from now on.
     pub(crate) revisions: Arc<RevisionsConfiguration>,
+    /// What is compressed by them.
+    pub(crate) compression: Arc<Compression>,
+    /// Collections, by their numbers, for which a dictionary is to be trained.
+    pub(crate) trainings: BTreeSet<u32>,
 }
 
 pub(crate) struct Shared {
     state: Mutex<State>,
     writer_wakes: Condvar,
     journal_wakes: Condvar,
+    trainer_wakes: Condvar,
 }
 
 impl Shared {
@@ -123,11 +129,14 @@ impl Shared {
             writer_ended: false,
             statistics: CommitQueueStatistics::default(),
             revisions: Arc::default(),
+            compression: Arc::new(Compression::new(DocumentsCompression::nothing())),
+            trainings: BTreeSet::new(),
         };
         Self {
             state: Mutex::new(state),
             writer_wakes: Condvar::new(),
             journal_wakes: Condvar::new(),
+            trainer_wakes: Condvar::new(),
         }
     }
 
@@ -250,6 +259,24 @@ impl Shared {
         self.wake_writer(state);
     }
 
+    /// Has dictionaries trained.
+    pub(crate) fn train(&self, collections: &[u32]) {
+        self.lock().trainings.extend(collections);
+        self.trainer_wakes.notify_all();
+    }
+
+    /// Waits for a collection that needs a dictionary; `None` when the queue is closed.
+    pub(crate) fn wait_as_trainer(&self) -> Option<u32> {
+        let mut state = self.lock();
+        while !state.is_closed {
+            if let Some(collection) = state.trainings.pop_first() {
+                return Some(collection);
+            }
+            state = self.trainer_wakes.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
     /// Accepts no more batches; gives those that wait when they are not to be done any more.
     pub(crate) fn close(&self, drain: bool) -> VecDeque<Submission> {
         let mut state = self.lock();
@@ -262,6 +289,7 @@ impl Shared {
         };
         self.wake_writer(state);
         self.wake_journal(self.lock());
+        self.trainer_wakes.notify_all();
         refused
     }
 }

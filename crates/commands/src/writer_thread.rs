@@ -101,6 +101,9 @@ impl Writer {
                     if outcome.has_leftover_contents {
                         self.shared.push_own(Batch::one(Command::RemoveLeftoverContents));
                     }
+                    if !outcome.wanted_dictionaries.is_empty() {
+                        self.shared.train(&outcome.wanted_dictionaries);
+                    }
                     executed.push(Executed { submission, outcome });
                 }
                 Execution::Failed(error) => self.fail(submission, error),
@@ -146,10 +149,14 @@ impl Writer {
         patcher: &mut Patcher,
     ) -> Execution {
         let call = AssertUnwindSafe(|| {
-            let revisions = Arc::clone(&self.shared.lock().revisions);
+            let state = self.shared.lock();
+            let revisions = Arc::clone(&state.revisions);
+            let compression = Arc::clone(&state.compression);
+            drop(state);
             let now = self.platform.clock.now();
             let entropy = &*self.platform.entropy;
-            let context = WriteContext { now, entropy, revisions: &revisions };
+            let context =
+                WriteContext { now, entropy, revisions: &revisions, compression: &compression };
             execute_batch(tx, batch, context, patcher)
         });
         match catch_unwind(call) {

@@ -12,7 +12,7 @@ use std::{
 use commands::{CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
-use model::{DatabaseId, NodeTag, RevisionsConfiguration};
+use model::{DatabaseId, DocumentsCompression, NodeTag, RevisionsConfiguration};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
@@ -104,6 +104,7 @@ impl Database {
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
         queue.set_revisions(recorded_revisions(&record)?);
+        queue.set_compression(recorded_compression(&record)?);
         let queue = Arc::new(queue);
         flusher.add(&environment);
         let indexes = IndexSet::new(IndexSetContext {
@@ -246,6 +247,9 @@ impl Database {
         if let Ok(revisions) = recorded_revisions(&record) {
             self.queue.set_revisions(revisions);
         }
+        if let Ok(compression) = recorded_compression(&record) {
+            self.queue.set_compression(compression);
+        }
         let retention = recorded_retention(&record);
         *self.retention.write().unwrap_or_else(PoisonError::into_inner) = retention;
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
@@ -299,6 +303,11 @@ fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfigurat
 
 fn recorded_retention(record: &DatabaseRecord) -> [Option<RetentionConfiguration>; 2] {
     RetentionConfiguration::of_record(&record.body)
+}
+
+fn recorded_compression(record: &DatabaseRecord) -> Result<DocumentsCompression, LoadError> {
+    wire::compression_of_record(&record.body)
+        .map_err(|error| LoadError::Settings { message: error.message })
 }
 
 fn identity_of(

@@ -9,6 +9,7 @@ use storage::Transaction;
 use crate::{
     attachments::{check_attachments, check_listing},
     collections::{CollectionStatistics, collections},
+    compression,
     database_record::progress,
     due,
     error::DocumentError,
@@ -54,6 +55,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     demand(rows == in_collections, "rows belong to no collection")?;
     report.revisions = revisions::check::check(tx, progress.last_etag)?;
     demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
+    compression::dictionary::check(tx)?;
     (report.attachments, report.contents) = check_attachments(tx, progress.last_etag)?;
     Ok(report)
 }

@@ -51,7 +51,7 @@ pub fn collection(
     name: &CollectionName,
 ) -> Result<Option<CollectionStatistics>, DocumentError> {
     match number_of(tx, name)? {
-        Some(number) => by_number(tx, number).map(Some),
+        Some(number) => collection_numbered(tx, number).map(Some),
         None => Ok(None),
     }
 }
@@ -61,7 +61,11 @@ fn number_of(tx: &impl Transaction, name: &CollectionName) -> Result<Option<u32>
     tree.get(name.key())?.map(read_number).transpose()
 }
 
-fn by_number(tx: &impl Transaction, number: u32) -> Result<CollectionStatistics, DocumentError> {
+/// The collection of that number.
+pub(crate) fn collection_numbered(
+    tx: &impl Transaction,
+    number: u32,
+) -> Result<CollectionStatistics, DocumentError> {
     let tree = tx.tree(&schema::collections())?;
     let Some(record) = tree.get(&number.to_be_bytes())? else {
         return Err(DocumentError::Corrupt { detail: "a collection has a number but no record" });
@@ -186,7 +190,7 @@ impl OpenCollections {
         match self.open.entry(number) {
             Entry::Occupied(open) => Ok(open.into_mut()),
             Entry::Vacant(vacant) => {
-                let statistics = by_number(tx, number)?;
+                let statistics = collection_numbered(tx, number)?;
                 Ok(vacant.insert(OpenCollection::known(statistics)))
             }
         }

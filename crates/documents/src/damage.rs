@@ -9,6 +9,7 @@ use storage::Transaction;
 
 use crate::{
     attachments::{self, ATTACHMENTS, read_whole},
+    compression::dictionary::finder,
     database_record::DATABASE,
     error::DocumentError,
     json::{write_document_json, write_revision_json},
@@ -93,7 +94,7 @@ fn check_revision(
     let Some((_, bytes)) = tx.table(&REVISIONS).get(key)? else {
         return corrupt("a key leads to no row");
     };
-    let revision = revisions::row::read(bytes)?;
+    let revision = revisions::row::read(bytes, &finder(tx))?;
     if revision.primary_key() != key {
         return corrupt("a key leads to the row of another revision");
     }
@@ -109,7 +110,7 @@ fn check_row(tx: &impl Transaction, key: &[u8], json: &mut Vec<u8>) -> Result<()
     if row::primary_key_of(bytes) != key {
         return corrupt("a key leads to the row of another document");
     }
-    let AnyRow::Document(document) = row::read(bytes)? else { return Ok(()) };
+    let AnyRow::Document(document) = row::read(bytes, &finder(tx))? else { return Ok(()) };
     json.clear();
     write_document_json(&document, json)
 }

@@ -107,6 +107,13 @@ pub enum DocumentError {
         /// What contradicts what.
         detail: &'static str,
     },
+    /// Ours: a stored document cannot be read without a dictionary that is not there.
+    DictionaryMissing {
+        /// The number of the document's collection.
+        collection: u32,
+        /// The number of the dictionary.
+        number: u16,
+    },
     /// Ours: a stored document cannot be read.
     CorruptDocument(Corrupt),
 }
@@ -145,7 +152,10 @@ impl DocumentError {
                 ErrorKind::Caller
             }
             Self::Storage(error) if error.is_retryable() => ErrorKind::Environment,
-            Self::Storage(_) | Self::Corrupt { .. } | Self::CorruptDocument(_) => ErrorKind::Ours,
+            Self::Storage(_)
+            | Self::Corrupt { .. }
+            | Self::DictionaryMissing { .. }
+            | Self::CorruptDocument(_) => ErrorKind::Ours,
         }
     }
 }
@@ -193,6 +203,11 @@ impl fmt::Display for DocumentError {
             Self::TooLarge { reason } => reason.fmt(formatter),
             Self::Storage(error) => error.fmt(formatter),
             Self::Corrupt { detail } => write!(formatter, "stored documents are damaged: {detail}"),
+            Self::DictionaryMissing { collection, number } => write!(
+                formatter,
+                "stored documents are damaged: the dictionary {number} of the collection \
+                 {collection} is missing, and with it every document that needs it"
+            ),
             Self::CorruptDocument(error) => {
                 write!(formatter, "a stored document is damaged: {error}")
             }
@@ -220,6 +235,7 @@ impl std::error::Error for DocumentError {
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }
             | Self::ContentGone { .. }
+            | Self::DictionaryMissing { .. }
             | Self::Corrupt { .. } => None,
         }
     }

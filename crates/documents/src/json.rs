@@ -149,7 +149,10 @@ mod tests {
     use model::Etag;
 
     use super::*;
-    use crate::row::{RowFields, read_document, write_document};
+    use crate::{
+        compression::body::StoredBody,
+        row::{RowFields, read_document, write_document},
+    };
 
     fn printed(json: &str, id: &str, flags: DocumentFlags) -> (String, String) {
         let body = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
@@ -163,8 +166,8 @@ mod tests {
             last_modified_ticks: 0,
         };
         let (mut row, mut whole, mut metadata) = (Vec::new(), Vec::new(), Vec::new());
-        write_document(&mut row, &fields, body.as_bytes()).unwrap();
-        let row = read_document(&row).unwrap();
+        write_document(&mut row, &fields, StoredBody::Plain(body.as_bytes())).unwrap();
+        let row = read_document(&row, &|_| None).unwrap();
         write_document_json(&row, &mut whole).unwrap();
         write_metadata_json(&row, &mut metadata).unwrap();
         (String::from_utf8(whole).unwrap(), String::from_utf8(metadata).unwrap())

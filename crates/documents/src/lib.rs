@@ -23,6 +23,7 @@
 //! | `identities`, `hilo` | the two ways to number documents |
 //! | `json` | a document as the protocol shows it |
 //! | `field_path` | the path of a field, and what it finds in a document |
+//! | `compression/` | bodies in few bytes, and the dictionaries they need |
 //! | `attachments/` | attachments, and their contents in chunks |
 //! | `check` | whether everything that is stored agrees with itself |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
@@ -32,6 +33,7 @@ mod attachments;
 mod check;
 mod collection_record;
 mod collections;
+mod compression;
 mod damage;
 mod database_record;
 mod due;
@@ -60,6 +62,9 @@ pub use attachments::{
 };
 pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};
+pub use compression::{
+    Compression, DICTIONARIES_MAX, TrainedDictionary, dictionaries_count, train_dictionary,
+};
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{
     DatabaseIdentity, DatabaseProgress, database_identity, initialize, progress,

@@ -7,6 +7,7 @@ use storage::{Transaction, TreeName};
 
 use crate::{
     collections::collection,
+    compression::dictionary::finder,
     error::DocumentError,
     row::{self, AnyRow, DocumentRow, TombstoneRow},
     schema::{self, DOCUMENTS},
@@ -55,7 +56,7 @@ pub fn get<'t>(
     id: &DocumentId,
 ) -> Result<Option<DocumentRow<'t>>, DocumentError> {
     match tx.table(&DOCUMENTS).get(&row::document_key(id.lower_cased()))? {
-        Some((_, bytes)) => row::read_document(bytes).map(Some),
+        Some((_, bytes)) => row::read_document(bytes, &finder(tx)).map(Some),
         None => Ok(None),
     }
 }
@@ -95,6 +96,15 @@ pub fn log_of_collection<'t, T: Transaction>(
     after: Etag,
 ) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
     log_in(tx, log_name(tx, name)?, after)
+}
+
+/// The log of the collection of that number after an etag.
+pub(crate) fn log_of_number<'t, T: Transaction>(
+    tx: &'t T,
+    number: u32,
+    after: Etag,
+) -> Result<impl Iterator<Item = Result<LogEntry<'t>, DocumentError>> + use<'t, T>, DocumentError> {
+    log_in(tx, schema::log_of_collection(number), after)
 }
 
 /// How many entries the log of a collection, or of everything, has after an etag; counting ends at
@@ -169,7 +179,9 @@ pub fn by_prefix<'t, T: Transaction>(
     let mut is_done = false;
     Ok(rows.map_while(move |entry| match entry {
         _ if is_done => None,
-        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read_document(bytes)),
+        Ok((key, bytes)) => {
+            key.starts_with(&prefix).then(|| row::read_document(bytes, &finder(tx)))
+        }
         Err(error) => {
             is_done = true;
             Some(Err(error.into()))
@@ -193,7 +205,9 @@ pub fn by_prefix_descending<'t, T: Transaction>(
     let mut is_done = false;
     Ok(rows.map_while(move |entry| match entry {
         _ if is_done => None,
-        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read_document(bytes)),
+        Ok((key, bytes)) => {
+            key.starts_with(&prefix).then(|| row::read_document(bytes, &finder(tx)))
+        }
         Err(error) => {
             is_done = true;
             Some(Err(error.into()))
@@ -224,7 +238,7 @@ fn log_in<'t, T: Transaction>(
     // No change has the last of all etags, so nothing is missed behind it.
     let from = after.next().map_or(u64::MAX, |etag| etag.0);
     let rows = tx.table(&DOCUMENTS).fixed_range(&tree, from)?;
-    Ok(rows.map(|entry| read_entry(entry?.1)))
+    Ok(rows.map(move |entry| read_entry(tx, entry?.1)))
 }
 
 fn newest_first_in<'t, T: Transaction>(
@@ -233,14 +247,17 @@ fn newest_first_in<'t, T: Transaction>(
 ) -> Result<impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
 {
     let rows = tx.table(&DOCUMENTS).fixed_range_back(&tree, u64::MAX)?;
-    Ok(rows.filter_map(|entry| match entry.map_err(DocumentError::from) {
-        Ok((_, bytes)) => read_entry(bytes).map(LogEntry::document).transpose(),
+    Ok(rows.filter_map(move |entry| match entry.map_err(DocumentError::from) {
+        Ok((_, bytes)) => read_entry(tx, bytes).map(LogEntry::document).transpose(),
         Err(error) => Some(Err(error)),
     }))
 }
 
-fn read_entry(bytes: &[u8]) -> Result<LogEntry<'_>, DocumentError> {
-    Ok(match row::read(bytes)? {
+fn read_entry<'t>(
+    tx: &'t impl Transaction,
+    bytes: &'t [u8],
+) -> Result<LogEntry<'t>, DocumentError> {
+    Ok(match row::read(bytes, &finder(tx))? {
         AnyRow::Document(document) => LogEntry::Document(document),
         AnyRow::Tombstone(tombstone) => LogEntry::Tombstone(tombstone),
     })

@@ -1,7 +1,7 @@
 //! The bytes of a document and of a tombstone.
 //!
 //! ```text
-//!  0        version, 1
+//!  0        version: 1; 2 where the body is compressed
 //!  1        not used, 0
 //!  2..4     length of the lower-cased id, L
 //!  4..6     length of the id as written, I; 0 when it is the same as the lower-cased one
@@ -15,7 +15,7 @@
 //! 41..      L bytes lower-cased id
 //!           I bytes id as written
 //!           C bytes change vector
-//!           document: the body, a blittable document, up to the end of the row
+//!           document: the body, up to the end of the row; see compression::body
 //! ```
 //!
 //! All numbers are little-endian. The kind stands directly before the lower-cased id so that both
@@ -28,9 +28,13 @@ use std::borrow::Cow;
 use blittable::Document;
 use model::{DocumentFlags, EMPTY_COLLECTION, Etag};
 
-use crate::error::DocumentError;
+use crate::{
+    compression::body::{Body, FindDictionary, StoredBody},
+    error::DocumentError,
+};
 
 const VERSION: u8 = 1;
+const VERSION_COMPRESSED: u8 = 2;
 const HEADER_BYTES: usize = 41;
 const KIND_AT: usize = HEADER_BYTES - 1;
 const DOCUMENT: u8 = b'd';
@@ -50,7 +54,7 @@ pub(crate) struct RowFields<'a> {
 /// A stored document, read in place.
 pub struct DocumentRow<'a> {
     row: Row<'a>,
-    body: Document<'a>,
+    body: Body<'a>,
 }
 
 /// A stored tombstone, read in place.
@@ -78,10 +82,13 @@ pub(crate) enum AnyRow<'a> {
 pub(crate) fn write_document(
     out: &mut Vec<u8>,
     fields: &RowFields<'_>,
-    body: &[u8],
+    body: StoredBody<'_>,
 ) -> Result<(), DocumentError> {
     write_header(out, fields, DOCUMENT, Etag::ZERO)?;
-    out.extend_from_slice(body);
+    if body.is_compressed() {
+        out[0] = VERSION_COMPRESSED;
+    }
+    body.write(out);
     Ok(())
 }
 
@@ -121,11 +128,14 @@ fn write_header(
 }
 
 /// Reads a row.
-pub(crate) fn read(bytes: &[u8]) -> Result<AnyRow<'_>, DocumentError> {
+pub(crate) fn read<'a>(
+    bytes: &'a [u8],
+    find: FindDictionary<'_, 'a>,
+) -> Result<AnyRow<'a>, DocumentError> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Err(corrupt("a row is shorter than its header"));
     };
-    if header[0] != VERSION {
+    if !matches!(header[0], VERSION | VERSION_COMPRESSED) {
         return Err(corrupt("a row has an unknown version"));
     }
     let mut rest = &bytes[HEADER_BYTES..];
@@ -135,15 +145,24 @@ pub(crate) fn read(bytes: &[u8]) -> Result<AnyRow<'_>, DocumentError> {
     let id = if id.is_empty() { lower_id } else { id };
     let row = Row { bytes, lower_id, id, change_vector };
     match header[KIND_AT] {
-        DOCUMENT => Ok(AnyRow::Document(DocumentRow { row, body: Document::new(rest)? })),
+        DOCUMENT => {
+            let body = match header[0] {
+                VERSION => Body::plain(rest)?,
+                _ => Body::compressed(rest, collection_number_of(bytes), find)?,
+            };
+            Ok(AnyRow::Document(DocumentRow { row, body }))
+        }
         TOMBSTONE => Ok(AnyRow::Tombstone(TombstoneRow { row })),
         _ => Err(corrupt("a row is of an unknown kind")),
     }
 }
 
 /// Reads the row of a document.
-pub(crate) fn read_document(bytes: &[u8]) -> Result<DocumentRow<'_>, DocumentError> {
-    match read(bytes)? {
+pub(crate) fn read_document<'a>(
+    bytes: &'a [u8],
+    find: FindDictionary<'_, 'a>,
+) -> Result<DocumentRow<'a>, DocumentError> {
+    match read(bytes, find)? {
         AnyRow::Document(document) => Ok(document),
         AnyRow::Tombstone(_) => Err(corrupt("a tombstone stands where a document should")),
     }
@@ -151,7 +170,7 @@ pub(crate) fn read_document(bytes: &[u8]) -> Result<DocumentRow<'_>, DocumentErr
 
 /// Reads the row of a tombstone.
 pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<TombstoneRow<'_>, DocumentError> {
-    match read(bytes)? {
+    match read(bytes, &|_| None)? {
         AnyRow::Tombstone(tombstone) => Ok(tombstone),
         AnyRow::Document(_) => Err(corrupt("a document stands where a tombstone should")),
     }
@@ -282,16 +301,32 @@ impl<'a> DocumentRow<'a> {
     /// # Errors
     /// When the stored document is damaged.
     pub fn body(&self) -> Result<Document<'_>, DocumentError> {
-        Ok(self.body)
+        self.body.document()
     }
 
     /// Bytes of the body.
     pub fn body_bytes(&self) -> usize {
-        self.body.as_bytes().len()
+        self.body.document_bytes()
     }
 
-    pub(crate) fn bytes(&self) -> &'a [u8] {
-        self.row.bytes
+    /// Whether it is stored compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.body.is_compressed()
+    }
+
+    /// Bytes that the row would have if its body was not compressed.
+    pub fn uncompressed_bytes(&self) -> usize {
+        self.size_bytes() - self.body.stored_bytes() + self.body.document_bytes()
+    }
+
+    /// The row as it would be if its body was not compressed.
+    pub(crate) fn to_plain(&self) -> Result<Vec<u8>, DocumentError> {
+        let mut row = Vec::with_capacity(self.uncompressed_bytes());
+        let header_bytes = self.size_bytes() - self.body.stored_bytes();
+        row.extend_from_slice(&self.row.bytes[..header_bytes]);
+        row[0] = VERSION;
+        row.extend_from_slice(self.body()?.as_bytes());
+        Ok(row)
     }
 
     /// Bytes of the row.
@@ -382,8 +417,9 @@ mod tests {
         let body = parse_document(json, &ParseLimits::default()).unwrap();
         let mut bytes = Vec::new();
         for (lower_id, id) in [("users/1", "Users/1"), ("users/1", "users/1")] {
-            write_document(&mut bytes, &fields(lower_id, id), body.as_bytes()).unwrap();
-            let row = read_document(&bytes).unwrap();
+            let plain = StoredBody::Plain(body.as_bytes());
+            write_document(&mut bytes, &fields(lower_id, id), plain).unwrap();
+            let row = read_document(&bytes, &|_| None).unwrap();
             assert_eq!((row.id(), row.lower_id()), (id, lower_id));
             assert_eq!(row.change_vector(), "A:7-AAAAAAAAAAAAAAAAAAAAAA");
             assert_eq!(row.flags(), DocumentFlags::HAS_REVISIONS);
@@ -399,16 +435,17 @@ mod tests {
     fn damaged_rows_are_errors_and_never_panics() {
         let body = parse_document(br#"{"A":1}"#, &ParseLimits::default()).unwrap();
         let mut bytes = Vec::new();
-        write_document(&mut bytes, &fields("users/1", "Users/1"), body.as_bytes()).unwrap();
+        let plain = StoredBody::Plain(body.as_bytes());
+        write_document(&mut bytes, &fields("users/1", "Users/1"), plain).unwrap();
         for length in 0..bytes.len() {
             let cut = &bytes[..length];
-            assert!(read(cut).is_err(), "cut to {length}");
+            assert!(read(cut, &|_| None).is_err(), "cut to {length}");
             let _ = (primary_key_of(cut), etag_of(cut), collection_number_of(cut));
         }
         for position in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[position] ^= 0xff;
-            let _ = read(&damaged).map(|row| match row {
+            let _ = read(&damaged, &|_| None).map(|row| match row {
                 AnyRow::Document(document) => document.collection().map(|name| name.len()).ok(),
                 AnyRow::Tombstone(_) => None,
             });

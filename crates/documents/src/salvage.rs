@@ -20,6 +20,7 @@ use storage::{BulkWriter, Found, RowId, Salvage, SalvagedTree};
 use crate::{
     attachments::{GatheredAttachments, Owner, leftovers},
     collection_record::{self, CollectionRecord},
+    compression::dictionary::{self, FoundDictionaries},
     database_record::{
         self, DATABASE, DatabaseIdentity, DatabaseProgress, PROGRESS, write_progress,
     },
@@ -113,6 +114,7 @@ pub fn salvage(
     let mut report = SalvageReport { is_database: true, ..SalvageReport::default() };
     name_damaged(salvage, &gathered, &mut report);
     report.unreadable_key_pages += gathered.revisions.compare(salvage);
+    gathered.leave_out_unreadable(salvage, &mut report);
     report.lost_revisions = gathered.revisions.lost;
     Rebuilding { salvage, gathered: &gathered, report: &mut report }.run(drawn)?;
     Ok(report)
@@ -138,10 +140,14 @@ struct Gathered {
     identities: Newest<Vec<u8>, i64>,
     unreadable_identity_pages: u64,
     attachments: GatheredAttachments,
+    dictionaries: FoundDictionaries,
 }
 
 impl Gathered {
     fn row(&mut self, place: RowId, bytes: &[u8]) {
+        if self.dictionaries.add(bytes) {
+            return;
+        }
         let Some(is_document) = is_sound(bytes) else {
             self.attachments.row(place, bytes);
             return self.revisions.row(place, bytes, |revision| {
@@ -174,6 +180,23 @@ impl Gathered {
         } else if let Some(value) = identity_value(key, value) {
             keep_newest_under(&mut self.identities, key.to_vec(), transaction, value);
         }
+    }
+
+    /// Leaves out what is compressed and cannot be read, because its dictionary was not found.
+    fn leave_out_unreadable(&mut self, salvage: &Salvage, report: &mut SalvageReport) {
+        let find = |name| self.dictionaries.get(name);
+        self.rows.retain(|id, row| {
+            let Some(bytes) = salvage.row(row.place) else { return true };
+            let is_lost = match row::read(&bytes, &|name| find(name)) {
+                Ok(AnyRow::Document(document)) => document.body().is_err(),
+                Ok(AnyRow::Tombstone(_)) | Err(_) => false,
+            };
+            if is_lost {
+                report.lost.add(id);
+            }
+            !is_lost
+        });
+        self.revisions.leave_out_unreadable(salvage, &find);
     }
 
     /// Where a tree can be read whole, what it says is better than what stray pages say.
@@ -216,7 +239,7 @@ fn keep_newest_under<K: Ord, V>(known: &mut Newest<K, V>, key: K, transaction: u
 
 /// Whether the bytes are a row, and then, of a document.
 fn is_sound(bytes: &[u8]) -> Option<bool> {
-    let (id, lower_id, change_vector, is_document) = match row::read(bytes).ok()? {
+    let (id, lower_id, change_vector, is_document) = match row::read(bytes, &|_| None).ok()? {
         AnyRow::Document(row) => (row.id(), row.lower_id(), row.change_vector(), true),
         AnyRow::Tombstone(row) => (row.id(), row.lower_id(), row.change_vector(), false),
     };
@@ -296,13 +319,17 @@ impl Rebuilding<'_> {
         let mut progress = known.unwrap_or_default();
         let names = gathered.collections.iter().map(|(number, (_, name))| (*number, name.clone()));
         let mut names: BTreeMap<u32, CollectionName> = names.collect();
+        for (facts, bytes) in gathered.dictionaries.all() {
+            dictionary::store(writer.transaction()?, facts, bytes)?;
+        }
         self.attachments(&mut writer, &mut progress)?;
         let counts = self.rows(&mut writer, &mut progress, &mut names)?;
         let is_alive =
             |id: &str| gathered.rows.get(id.as_bytes()).is_some_and(|row| row.is_document);
         let revisions = &gathered.revisions;
+        let find = |name| gathered.dictionaries.get(name);
         self.report.revisions =
-            revisions.write(salvage, &mut writer, &mut progress, &mut names, is_alive)?;
+            revisions.write(salvage, &mut writer, (&mut progress, &mut names), is_alive, &find)?;
         self.collections(&mut writer, &mut progress, &counts, &names)?;
         for (key, (_, value)) in &gathered.identities {
             let mut tree = writer.transaction()?.tree_mut(&schema::identities())?;
@@ -368,6 +395,7 @@ impl Rebuilding<'_> {
         progress: &mut DatabaseProgress,
         names: &mut BTreeMap<u32, CollectionName>,
     ) -> Result<BTreeMap<u32, Counts>, DocumentError> {
+        let find = |name| self.gathered.dictionaries.get(name);
         let mut counts: BTreeMap<u32, Counts> = BTreeMap::new();
         for (id, newest) in &self.gathered.rows {
             // It was read before; the disk may have got worse since.
@@ -375,11 +403,13 @@ impl Rebuilding<'_> {
                 self.report.lost.add(id);
                 continue;
             };
-            let bytes = GatheredAttachments::corrected(writer, &bytes)?.unwrap_or(bytes);
-            writer.transaction()?.table_mut(&DOCUMENTS).insert(&bytes)?;
-            let number = row::collection_number_of(&bytes);
+            let read = row::read(&bytes, &|name| find(name))?;
+            let corrected = GatheredAttachments::corrected(writer, &read)?;
+            let bytes = corrected.as_deref().unwrap_or(&bytes);
+            writer.transaction()?.table_mut(&DOCUMENTS).insert(bytes)?;
+            let number = row::collection_number_of(bytes);
             let counts = counts.entry(number).or_default();
-            match row::read(&bytes)? {
+            match &read {
                 AnyRow::Document(document) => {
                     counts.documents += 1;
                     due::note(writer.transaction()?, document.lower_id(), &document.body()?)?;
@@ -393,7 +423,7 @@ impl Rebuilding<'_> {
             }
             progress.last_etag = progress.last_etag.max(Etag(newest.etag));
             progress.newest_collection = progress.newest_collection.max(number);
-            if let Some(change_vector) = change_vector_of(&bytes) {
+            if let Some(change_vector) = change_vector_of(bytes) {
                 progress.change_vector = progress.change_vector.merge(&change_vector);
             }
         }
@@ -438,7 +468,7 @@ impl Rebuilding<'_> {
 }
 
 fn change_vector_of(bytes: &[u8]) -> Option<ChangeVector> {
-    let text = match row::read(bytes).ok()? {
+    let text = match row::read(bytes, &|_| None).ok()? {
         AnyRow::Document(row) => row.change_vector(),
         AnyRow::Tombstone(row) => row.change_vector(),
     };

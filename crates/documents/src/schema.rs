@@ -10,6 +10,7 @@
 //! tree CollectionNumbers     lower-cased name              -> collection number
 //! tree Identities            lower-cased name with its `|` -> value, signed 64 bits little-endian
 //! table Revisions            see revisions::schema
+//! table Dictionaries         see compression::dictionary
 //! tree Due                   see due
 //! ```
 //!
@@ -24,6 +25,7 @@ use storage::{FixedIndexSchema, IndexTree, TableSchema, TreeName};
 
 use crate::{
     attachments::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS},
+    compression::dictionary::DICTIONARIES,
     revisions::schema::REVISIONS,
     row,
 };
@@ -35,8 +37,15 @@ const IDENTITIES: &str = "Identities";
 const LOG: &str = "Log";
 
 /// Every table of a database, for what copies whole environments.
-pub static TABLES: &[&TableSchema] =
-    &[&DOCUMENTS, &REVISIONS, &ATTACHMENTS, &ATTACHMENT_TOMBSTONES, &CONTENTS, &CONTENT_CHUNKS];
+pub static TABLES: &[&TableSchema] = &[
+    &DOCUMENTS,
+    &REVISIONS,
+    &ATTACHMENTS,
+    &ATTACHMENT_TOMBSTONES,
+    &CONTENTS,
+    &CONTENT_CHUNKS,
+    &DICTIONARIES,
+];
 
 pub(crate) static DOCUMENTS: TableSchema = TableSchema {
     name: "Documents",

@@ -15,6 +15,7 @@ use storage::WriteTransaction;
 use crate::{
     attachments::{Leftovers, TouchedDocuments, listing},
     collections::OpenCollections,
+    compression::{Compression, Packer, body::StoredBody},
     database_record::{
         DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
     },
@@ -47,12 +48,19 @@ pub struct WriteContext<'c> {
     pub entropy: &'c dyn Entropy,
     /// Which older versions are kept.
     pub revisions: &'c RevisionsConfiguration,
+    /// What is compressed.
+    pub compression: &'c Compression,
 }
 
 impl<'c> WriteContext<'c> {
-    /// The context of a database that keeps no older versions.
+    /// The context of a database that keeps no older versions and compresses nothing.
     pub fn new(now: Timestamp, entropy: &'c dyn Entropy) -> Self {
-        Self { now, entropy, revisions: RevisionsConfiguration::nothing() }
+        Self {
+            now,
+            entropy,
+            revisions: RevisionsConfiguration::nothing(),
+            compression: Compression::nothing(),
+        }
     }
 }
 
@@ -72,6 +80,7 @@ pub struct DocumentWriter<'w> {
     /// Documents whose attachments were changed and whose metadata does not tell yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
+    pub(crate) packer: Packer,
     /// The row under construction; kept to keep its memory.
     pub(crate) row: Vec<u8>,
 }
@@ -106,6 +115,7 @@ impl<'w> DocumentWriter<'w> {
             has_due,
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
+            packer: Packer::default(),
             row: Vec::new(),
         })
     }
@@ -351,13 +361,35 @@ impl<'w> DocumentWriter<'w> {
             last_modified_ticks: self.context.now.ticks(),
         };
         self.reschedule(new.id, Some(&new.body), new.is_new)?;
-        row::write_document(&mut self.row, &fields, new.body.as_bytes())?;
+        self.write_row(&fields, new.body.as_bytes())?;
         let mut documents = self.tx.table_mut(&DOCUMENTS);
         match new.is_new {
             true => documents.insert_new(&self.row)?,
             false => documents.insert(&self.row)?,
         };
         Ok(())
+    }
+
+    /// Makes the row of a document, compressed where the rules say so.
+    pub(crate) fn write_row(
+        &mut self,
+        fields: &RowFields<'_>,
+        body: &[u8],
+    ) -> Result<(), DocumentError> {
+        let compression = self.context.compression;
+        let mut stored = StoredBody::Plain(body);
+        if compression.rules().compresses_anything() {
+            let collection = self.collections.numbered(self.tx, fields.collection_number)?;
+            if compression.rules().compresses(&collection.name) {
+                stored = self.packer.pack(self.tx, compression, &collection.into(), body)?;
+            }
+        }
+        row::write_document(&mut self.row, fields, stored)
+    }
+
+    /// The numbers of the collections that need a dictionary.
+    pub fn wanted_dictionaries(&self) -> Vec<u32> {
+        self.packer.wanted().to_vec()
     }
 
     pub(crate) fn next_etag(&mut self) -> Result<Etag, DocumentError> {

@@ -9,6 +9,7 @@
 //! | `database_id`, `node_tag` | who made a change |
 //! | `change_vector` | the version of a document across nodes |
 //! | `attachment_name`, `content_hash` | names of attachments, and what identifies their content |
+//! | `documents_compression` | which documents are compressed |
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
 //! | `collection_name` | collections |
 //! | `document_flags` | what is known about a document beside its body |
@@ -27,6 +28,7 @@ mod database_name;
 pub mod date;
 mod document_flags;
 mod document_id;
+mod documents_compression;
 mod etag;
 mod lower_case;
 mod node_tag;
@@ -43,6 +45,7 @@ pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use document_flags::DocumentFlags;
 pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
+pub use documents_compression::DocumentsCompression;
 pub use etag::Etag;
 pub use lower_case::lower_case;
 pub use node_tag::{InvalidNodeTag, NodeTag};

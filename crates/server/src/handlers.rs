@@ -13,6 +13,7 @@ pub(crate) mod databases;
 pub(crate) mod debug;
 pub(crate) mod delete_by_query;
 pub(crate) mod documents;
+pub(crate) mod documents_compression;
 pub(crate) mod hilo;
 pub(crate) mod identities;
 pub(crate) mod index_changes;

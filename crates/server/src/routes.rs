@@ -3,11 +3,12 @@
 use crate::{
     handlers::{
         attachments, bulk_docs, bulk_insert, compaction, configuration, custom_code,
-        database_administration, databases, debug, delete_by_query, documents, hilo, identities,
-        index_changes, index_debug, index_merging, index_performance, index_progress, index_repair,
-        index_terms, index_trials, indexes, io_metrics, logs, memory, multi_get, notifications,
-        operations, patch, patch_by_query, queries, query_debug, replication, retention,
-        revision_changes, revisions, server_info, statistics, storage_report, streams,
+        database_administration, databases, debug, delete_by_query, documents,
+        documents_compression, hilo, identities, index_changes, index_debug, index_merging,
+        index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
+        io_metrics, logs, memory, multi_get, notifications, operations, patch, patch_by_query,
+        queries, query_debug, replication, retention, revision_changes, revisions, server_info,
+        statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -64,12 +65,13 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
     "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
     "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
-    "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(database_administration::compression);
-    "POST"   "/databases/*/admin/documents-compression/config" DatabaseAdmin Whole Waiting(database_administration::put_compression);
+    "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(documents_compression::configuration);
+    "POST"   "/databases/*/admin/documents-compression/config" DatabaseAdmin Whole Waiting(documents_compression::configure);
     "GET"    "/databases/*/tasks"                      Read          Ignored  Inline(database_administration::tasks);
     "GET"    "/databases/*/admin/record"               DatabaseAdmin Ignored  Inline(databases::record);
     "GET"    "/databases/*/info/tcp"                   Read          Ignored  Inline(server_info::tcp_info);
     "GET"    "/databases/*/healthcheck"                Read          Ignored  Inline(server_info::health_check);
+    "GET"    "/databases/*/debug/storage/compression-dictionaries" DatabaseAdmin Ignored Inline(documents_compression::dictionaries);
     "GET"    "/databases/*/configuration/client"       Read          Ignored  Inline(configuration::of_database);
     "PUT"    "/databases/*/admin/configuration/client" DatabaseAdmin Whole    Waiting(configuration::put_of_database);
 

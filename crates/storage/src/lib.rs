@@ -60,7 +60,7 @@ pub use crate::{
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     memory_budget::MemoryBudget,
     report::{JournalReport, StorageReport, TableReport, TreeReport},
-    rows::RowId,
+    rows::{RowId, allocated_row_bytes},
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},
     sealed::SealedTransaction,
     table::{FixedIndexSchema, IndexSchema, IndexTree, KeyOf, RowBy, Table, TableMut, TableSchema},

@@ -14,8 +14,8 @@ use crate::{
     error::StorageError,
     fixed_tree,
     format::{
-        PAGE_BYTES, PAGE_UPPER, PageKind, PageNumber, page_count, page_kind, page_lower,
-        page_upper, read_u16, to_u16, write_u16,
+        PAGE_BYTES, PAGE_HEADER_BYTES, PAGE_UPPER, PageKind, PageNumber, page_count, page_kind,
+        page_lower, page_upper, read_u16, to_u16, write_u16,
     },
     page_mut::PageMut,
     snapshot::Pages,
@@ -99,6 +99,14 @@ pub(crate) fn all_in(page: &[u8], number: PageNumber) -> Vec<(RowId, &[u8])> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// Bytes that a row of that length takes from its pages; a long one has pages of its own.
+pub fn allocated_row_bytes(row_bytes: usize) -> u64 {
+    if row_bytes <= ROW_INLINE_MAX {
+        return row_bytes as u64;
+    }
+    (PAGE_HEADER_BYTES + row_bytes).next_multiple_of(PAGE_BYTES) as u64
 }
 
 /// Stores a row. `rows` is the table's row state, `reusable` its fixed tree of reusable pages.

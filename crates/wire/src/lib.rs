@@ -12,6 +12,7 @@
 //! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`] | request bodies |
 //! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
+//! | [`read_documents_compression`] | which documents are compressed |
 //! | [`RetentionKind`] | documents that expire or are refreshed at a time |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
@@ -23,6 +24,7 @@ mod bulk_docs_body;
 mod bulk_insert_element;
 mod command_properties;
 mod csharp_class;
+mod documents_compression;
 mod error_body;
 mod error_kind;
 mod guid;
@@ -56,6 +58,9 @@ pub use crate::{
     bulk_docs_body::{BatchBody, BatchCommand, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     csharp_class::csharp_class_of,
+    documents_compression::{
+        COMPRESSION_PROPERTY, compression_of_record, read_documents_compression,
+    },
     error_body::{ConcurrencyFields, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     guid::guid_text,

@@ -15,6 +15,7 @@ use super::{
     tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, NEWEST_CONTENT},
 };
 use crate::{
+    compression::body::StoredBody,
     error::DocumentError,
     metadata,
     row::{self as document_row, AnyRow, RowFields},
@@ -167,9 +168,9 @@ impl GatheredAttachments {
     /// when they do already.
     pub(crate) fn corrected(
         writer: &mut BulkWriter<'_>,
-        bytes: &[u8],
+        row: &AnyRow<'_>,
     ) -> Result<Option<Vec<u8>>, DocumentError> {
-        let AnyRow::Document(document) = document_row::read(bytes)? else { return Ok(None) };
+        let AnyRow::Document(document) = row else { return Ok(None) };
         let list = listing(writer.transaction()?, document.lower_id())?;
         let flags = document.flags();
         if list.is_none() && !flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
@@ -190,7 +191,7 @@ impl GatheredAttachments {
             last_modified_ticks: document.last_modified_ticks(),
         };
         let mut row = Vec::new();
-        document_row::write_document(&mut row, &fields, body.as_bytes())?;
+        document_row::write_document(&mut row, &fields, StoredBody::Plain(body.as_bytes()))?;
         Ok(Some(row))
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn check(tx: &impl Transaction, last_etag: Etag) -> Result<u64, Docum
     for collection in collections(tx)? {
         let log = schema::log_of_collection(collection.number);
         for entry in table.fixed_range(&log, 0)? {
-            let number = row::read(entry?.1)?.collection_number();
+            let number = row::read(entry?.1, &|_| None)?.collection_number();
             demand(number == collection.number, "a revision is in another collection's log")?;
             in_collections += 1;
         }
@@ -39,8 +39,9 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<u64, DocumentErro
         let revision = revision?;
         demand(previous < revision.etag(), "the log of revisions is out of order")?;
         previous = revision.etag();
+        revision.body()?;
         let found = tx.table(&REVISIONS).get(revision.primary_key())?;
-        let found = found.map(|(_, bytes)| row::read(bytes)).transpose()?;
+        let found = found.map(|(_, bytes)| row::read(bytes, &|_| None)).transpose()?;
         let etag = found.map(|found| found.etag());
         demand(etag == Some(previous), "a revision's key leads elsewhere")?;
         let by_version = revision_by_change_vector(tx, revision.change_vector())?;

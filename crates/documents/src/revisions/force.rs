@@ -40,14 +40,15 @@ impl DocumentWriter<'_> {
         if revision_by_change_vector(self.tx, document.change_vector())?.is_some() {
             return Ok(None);
         }
-        let mut row = document.bytes().to_vec();
+        let mut row = document.to_plain()?;
         let flags = document.flags() | DocumentFlags::HAS_REVISIONS;
         if version == RevisedVersion::Current && flags != document.flags() {
             self.rewrite(&row, flags)?;
-            row.clear();
-            row.extend_from_slice(&self.row);
+            row = read::get(self.tx, id)?
+                .ok_or_else(|| nothing_to_revise(id, version))?
+                .to_plain()?;
         }
-        let document = row::read_document(&row)?;
+        let document = row::read_document(&row, &|_| None)?;
         let number = document.collection_number();
         let fields = RevisionFields {
             lower_id: document.lower_id(),
@@ -80,7 +81,7 @@ impl DocumentWriter<'_> {
         row: &[u8],
         flags: DocumentFlags,
     ) -> Result<(), DocumentError> {
-        let document = row::read_document(row)?;
+        let document = row::read_document(row, &|_| None)?;
         let etag = self.next_etag()?;
         let change_vector = self.next_change_vector(etag);
         let fields = RowFields {
@@ -92,9 +93,10 @@ impl DocumentWriter<'_> {
             etag,
             last_modified_ticks: self.now_ticks(),
         };
-        row::write_document(&mut self.row, &fields, document.body()?.as_bytes())?;
+        self.collections.count(self.tx, document.collection_number(), 0, 0)?;
+        self.write_row(&fields, document.body()?.as_bytes())?;
         self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
-        self.collections.count(self.tx, document.collection_number(), 0, 0)
+        Ok(())
     }
 }
 

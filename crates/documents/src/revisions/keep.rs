@@ -15,8 +15,8 @@ use super::{
     schema::REVISIONS,
 };
 use crate::{
-    error::DocumentError, metadata::METADATA, read, requests::DeletedDocument,
-    write::DocumentWriter,
+    compression::body::StoredBody, error::DocumentError, metadata::METADATA, read,
+    requests::DeletedDocument, write::DocumentWriter,
 };
 
 /// One write removes no more revisions of a document, however many are too many; the next ones go on.
@@ -103,7 +103,7 @@ impl DocumentWriter<'_> {
         if !old.flags().contains(DocumentFlags::HAS_REVISIONS)
             && revision_by_change_vector(self.tx, old.change_vector())?.is_none()
         {
-            let row = old.bytes().to_vec();
+            let row = old.to_plain()?;
             self.keep_unversioned(&row, DocumentFlags::HAS_REVISIONS)?;
         }
         Ok(true)
@@ -124,7 +124,7 @@ impl DocumentWriter<'_> {
         if !old.flags().contains(DocumentFlags::HAS_REVISIONS)
             && revision_by_change_vector(self.tx, old.change_vector())?.is_none()
         {
-            let row = old.bytes().to_vec();
+            let row = old.to_plain()?;
             self.keep_unversioned(&row, DocumentFlags::HAS_REVISIONS)?;
         }
         Ok(())
@@ -136,7 +136,7 @@ impl DocumentWriter<'_> {
         row: &[u8],
         added_flags: DocumentFlags,
     ) -> Result<(), DocumentError> {
-        let old = crate::row::read_document(row)?;
+        let old = crate::row::read_document(row, &|_| None)?;
         let fields = RevisionFields {
             lower_id: old.lower_id(),
             id: old.id(),
@@ -163,7 +163,7 @@ impl DocumentWriter<'_> {
         let rule = rule.filter(|_| !flags.contains(DocumentFlags::ARTIFICIAL));
         let is_kept = rule.is_some_and(|rule| !rule.is_disabled && !rule.purge_on_delete);
         let unversioned = if is_kept && !flags.contains(DocumentFlags::HAS_REVISIONS) {
-            Some(document.bytes().to_vec())
+            Some(document.to_plain()?)
         } else {
             None
         };
@@ -210,6 +210,15 @@ impl DocumentWriter<'_> {
         body: &[u8],
     ) -> Result<Etag, DocumentError> {
         let etag = self.next_etag()?;
+        let body = match self.context.compression.rules().revisions {
+            true => self.packer.pack(
+                self.tx,
+                self.context.compression,
+                &self.collections.numbered(self.tx, fields.collection_number)?.into(),
+                body,
+            )?,
+            false => StoredBody::Plain(body),
+        };
         row::write(&mut self.row, fields, etag, body)?;
         self.tx.table_mut(&REVISIONS).insert_new(&self.row)?;
         if fields.flags.contains(DocumentFlags::HAS_ATTACHMENTS) {

@@ -10,7 +10,7 @@ use super::{
     row::{self, RevisionRow},
     schema::{self, ChainRange, REVISIONS},
 };
-use crate::{collections::collection, error::DocumentError};
+use crate::{collections::collection, compression::dictionary::finder, error::DocumentError};
 
 /// How many revisions a document has.
 ///
@@ -51,7 +51,7 @@ pub fn revisions_newest_first<'t, T: Transaction>(
     let range = ChainRange::of(id.lower_cased());
     let rows = tx.table(&REVISIONS).range_back(range.end())?;
     Ok(rows.map_while(move |entry| match entry {
-        Ok((key, bytes)) => range.contains(&key).then(|| row::read(bytes)),
+        Ok((key, bytes)) => range.contains(&key).then(|| row::read(bytes, &finder(tx))),
         Err(error) => Some(Err(error.into())),
     }))
 }
@@ -65,7 +65,7 @@ pub(super) fn oldest_first<'t, T: Transaction>(
     let range = ChainRange::of(lower_id);
     let rows = tx.table(&REVISIONS).range(range.start())?;
     Ok(rows.map_while(move |entry| match entry {
-        Ok((key, bytes)) => range.contains(&key).then(|| row::read(bytes)),
+        Ok((key, bytes)) => range.contains(&key).then(|| row::read(bytes, &finder(tx))),
         Err(error) => Some(Err(error.into())),
     }))
 }
@@ -103,7 +103,7 @@ pub fn revision_by_change_vector<'t>(
         if !key.starts_with(&prefix) {
             break;
         }
-        let revision = row::read(bytes)?;
+        let revision = row::read(bytes, &finder(tx))?;
         if revision.change_vector() == change_vector {
             return Ok(Some(revision));
         }
@@ -133,7 +133,7 @@ pub fn revision_log_newest_first<'t, T: Transaction>(
 ) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
 {
     let rows = tx.table(&REVISIONS).fixed_range_back(&schema::log(), from.0)?;
-    Ok(rows.map(|entry| row::read(entry?.1)))
+    Ok(rows.map(move |entry| row::read(entry?.1, &finder(tx))))
 }
 
 /// The same for the documents of one collection.
@@ -162,7 +162,7 @@ pub fn deleted_documents<'t, T: Transaction>(
         let (key, _) = entry?;
         let bytes = tx.table(&REVISIONS).by_fixed(&schema::log(), row::etag_of_key(&key))?;
         match bytes {
-            Some(bytes) => row::read(bytes),
+            Some(bytes) => row::read(bytes, &finder(tx)),
             None => Err(DocumentError::Corrupt { detail: "the bin names a missing revision" }),
         }
     }))
@@ -199,5 +199,5 @@ fn log_in<'t, T: Transaction>(
 {
     let from = after.next().map_or(u64::MAX, |etag| etag.0);
     let rows = tx.table(&REVISIONS).fixed_range(&tree, from)?;
-    Ok(rows.map(|entry| row::read(entry?.1)))
+    Ok(rows.map(move |entry| row::read(entry?.1, &finder(tx))))
 }

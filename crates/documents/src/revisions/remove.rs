@@ -162,7 +162,7 @@ impl DocumentWriter<'_> {
             return Ok(());
         }
         let flags = document.flags().without(DocumentFlags::HAS_REVISIONS);
-        let row = document.bytes().to_vec();
+        let row = document.to_plain()?;
         self.rewrite(&row, flags).map(|_| ())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0        'R'
-//!  1        version, 1
+//!  1        version: 1; 2 where the body is compressed
 //!  2..4     length of the lower-cased id, L
 //!  4..6     length of the id as written, I; 0 when it is the same as the lower-cased one
 //!  6..8     length of the change vector, C
@@ -14,7 +14,7 @@
 //!           8 bytes etag, big-endian
 //!           I bytes id as written
 //!           C bytes change vector
-//!           the body, a blittable document, up to the end of the row
+//!           the body, up to the end of the row; see compression::body
 //! ```
 //!
 //! All other numbers are little-endian. Id, separator and etag stand together because they are the
@@ -25,10 +25,14 @@
 use blittable::Document;
 use model::{DocumentFlags, Etag};
 
-use crate::error::DocumentError;
+use crate::{
+    compression::body::{Body, FindDictionary, StoredBody},
+    error::DocumentError,
+};
 
 const KIND: u8 = b'R';
 const VERSION: u8 = 1;
+const VERSION_COMPRESSED: u8 = 2;
 const HEADER_BYTES: usize = 24;
 const ETAG_BYTES: usize = 8;
 /// Stands behind the id in a primary key; no UTF-8 text has it.
@@ -51,7 +55,7 @@ pub struct RevisionRow<'a> {
     lower_id: &'a str,
     id: &'a str,
     change_vector: &'a str,
-    body: Document<'a>,
+    body: Body<'a>,
 }
 
 /// Replaces `out` with the row of a revision.
@@ -59,11 +63,11 @@ pub(crate) fn write(
     out: &mut Vec<u8>,
     fields: &RevisionFields<'_>,
     etag: Etag,
-    body: &[u8],
+    body: StoredBody<'_>,
 ) -> Result<(), DocumentError> {
     let id = if fields.id == fields.lower_id { "" } else { fields.id };
     out.clear();
-    out.extend_from_slice(&[KIND, VERSION]);
+    out.extend_from_slice(&[KIND, if body.is_compressed() { VERSION_COMPRESSED } else { VERSION }]);
     for text in [fields.lower_id, id, fields.change_vector] {
         let length = u16::try_from(text.len());
         let length = length.map_err(|_| corrupt("an id or change vector of more than 64 KB"))?;
@@ -77,16 +81,19 @@ pub(crate) fn write(
     out.extend_from_slice(&etag.0.to_be_bytes());
     out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(fields.change_vector.as_bytes());
-    out.extend_from_slice(body);
+    body.write(out);
     Ok(())
 }
 
 /// Reads a row.
-pub(crate) fn read(bytes: &[u8]) -> Result<RevisionRow<'_>, DocumentError> {
+pub(crate) fn read<'a>(
+    bytes: &'a [u8],
+    find: FindDictionary<'_, 'a>,
+) -> Result<RevisionRow<'a>, DocumentError> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
         return Err(corrupt("a revision is shorter than its header"));
     };
-    if header[..2] != [KIND, VERSION] {
+    if header[0] != KIND || !matches!(header[1], VERSION | VERSION_COMPRESSED) {
         return Err(corrupt("a revision has an unknown version"));
     }
     let mut rest = &bytes[HEADER_BYTES..];
@@ -98,7 +105,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<RevisionRow<'_>, DocumentError> {
     let id = take_text(&mut rest, u16_at(bytes, 4))?;
     let change_vector = take_text(&mut rest, u16_at(bytes, 6))?;
     let id = if id.is_empty() { lower_id } else { id };
-    Ok(RevisionRow { bytes, lower_id, id, change_vector, body: Document::new(rest)? })
+    let body = match header[1] {
+        VERSION => Body::plain(rest)?,
+        _ => Body::compressed(rest, collection_number_of(bytes), find)?,
+    };
+    Ok(RevisionRow { bytes, lower_id, id, change_vector, body })
 }
 
 /// The primary key of a row. Empty for a row that is no row, which reading it will tell.
@@ -205,12 +216,22 @@ impl<'a> RevisionRow<'a> {
     /// # Errors
     /// When the stored document is damaged.
     pub fn body(&self) -> Result<Document<'_>, DocumentError> {
-        Ok(self.body)
+        self.body.document()
     }
 
     /// Bytes of the row.
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Whether it is stored compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.body.is_compressed()
+    }
+
+    /// Bytes that the row would have if its body was not compressed.
+    pub fn uncompressed_bytes(&self) -> usize {
+        self.size_bytes() - self.body.stored_bytes() + self.body.document_bytes()
     }
 
     pub(crate) fn primary_key(&self) -> &'a [u8] {
@@ -236,11 +257,12 @@ mod tests {
             last_modified_ticks: 3,
         };
         let mut bytes = Vec::new();
-        write(&mut bytes, &fields, Etag(0x0102), body.as_bytes()).unwrap();
+        let plain = StoredBody::Plain(body.as_bytes());
+        write(&mut bytes, &fields, Etag(0x0102), plain).unwrap();
         let golden = b"R\x01\x03\0\x03\0\x1a\0\x22\0\0\0\x02\x01\0\0\x03\0\0\0\0\0\0\0u/1\xff\
                        \0\0\0\0\0\0\x01\x02U/1A:7-AAAAAAAAAAAAAAAAAAAAAA";
         assert_eq!(&bytes[..golden.len()], golden);
-        let row = read(&bytes).unwrap();
+        let row = read(&bytes, &|_| None).unwrap();
         assert_eq!((row.id(), row.lower_id(), row.etag()), ("U/1", "u/1", Etag(0x0102)));
         assert_eq!((row.flags(), row.last_modified_ticks()), (fields.flags, 3));
         assert_eq!(row.change_vector(), fields.change_vector);
@@ -250,7 +272,7 @@ mod tests {
         assert_eq!(id_of_key(row.primary_key()), b"u/1");
         for length in 0..bytes.len() {
             let cut = &bytes[..length];
-            assert!(read(cut).is_err(), "{length}");
+            assert!(read(cut, &|_| None).is_err(), "{length}");
             let _ = (primary_key_of(cut), change_vector_of(cut), collection_number_of(cut));
         }
     }

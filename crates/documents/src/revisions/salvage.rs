@@ -14,7 +14,9 @@ use super::{
     row::{self, RevisionRow},
     schema::REVISIONS,
 };
-use crate::{database_record::DatabaseProgress, error::DocumentError};
+use crate::{
+    compression::body::FindDictionary, database_record::DatabaseProgress, error::DocumentError,
+};
 
 /// What was found of the revisions of a database.
 #[derive(Default)]
@@ -33,7 +35,7 @@ impl FoundRevisions {
         bytes: &[u8],
         is_possible: impl Fn(&RevisionRow<'_>) -> bool,
     ) {
-        let Ok(revision) = row::read(bytes) else { return };
+        let Ok(revision) = row::read(bytes, &|_| None) else { return };
         let is_sound = !revision.lower_id().is_empty()
             && lower_case(revision.id()) == revision.lower_id()
             && revision.etag() != Etag::ZERO
@@ -66,22 +68,33 @@ impl FoundRevisions {
         unreadable
     }
 
+    /// Leaves out what is compressed and cannot be read, because its dictionary was not found.
+    pub(crate) fn leave_out_unreadable(&mut self, salvage: &Salvage, find: FindDictionary<'_, '_>) {
+        self.rows.retain(|_, place| {
+            let Some(bytes) = salvage.row(*place) else { return true };
+            let is_lost = row::read(&bytes, &|name| find(name))
+                .is_ok_and(|revision| revision.body().is_err());
+            self.lost += u64::from(is_lost);
+            !is_lost
+        });
+    }
+
     /// Writes the rows and what hangs on them; adds what the rows know to progress and names. Gives
     /// the number of revisions. `is_alive` says whether a document lives, by its lower-cased id.
     pub(crate) fn write(
         &self,
         salvage: &Salvage,
         writer: &mut BulkWriter<'_>,
-        progress: &mut DatabaseProgress,
-        names: &mut BTreeMap<u32, CollectionName>,
+        (progress, names): (&mut DatabaseProgress, &mut BTreeMap<u32, CollectionName>),
         is_alive: impl Fn(&str) -> bool,
+        find: FindDictionary<'_, '_>,
     ) -> Result<u64, DocumentError> {
         let mut written = 0;
         let mut open: Option<(String, Chain)> = None;
         for place in self.rows.values() {
             // It was read before; the disk may have got worse since.
             let Some(bytes) = salvage.row(*place) else { continue };
-            let revision = row::read(&bytes)?;
+            let revision = row::read(&bytes, &|name| find(name))?;
             writer.transaction()?.table_mut(&REVISIONS).insert_new(&bytes)?;
             written += 1;
             learn(&revision, progress, names)?;

@@ -159,29 +159,3 @@ pub(crate) fn tasks(call: &Call) -> Result<Answer, ProtocolError> {
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
-
-/// `GET /databases/*/documents-compression/config`.
-pub(crate) fn compression(call: &Call) -> Result<Answer, ProtocolError> {
-    let body = body_of(&call.database()?.record());
-    Ok(match body.get("DocumentsCompression").filter(|stored| !stored.is_null()) {
-        Some(stored) => Answer::shape(StatusCode::OK, stored),
-        None => Answer::empty(StatusCode::NOT_FOUND),
-    })
-}
-
-/// `POST /databases/*/admin/documents-compression/config`: kept in the record.
-pub(crate) fn put_compression(call: Call) -> Answering {
-    Box::pin(async move {
-        let configuration = Value::Object(read_object(&call.body)?);
-        let name = call.database()?.record().name.as_str().to_owned();
-        let state = call.state;
-        blocking(move || {
-            let set = |body: &mut serde_json::Map<String, Value>| {
-                body.insert("DocumentsCompression".to_owned(), configuration);
-            };
-            let record = change_body(&state, &name, set)?.ok_or_else(|| missing(&name))?;
-            Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": record.etag})))
-        })
-        .await
-    })
-}

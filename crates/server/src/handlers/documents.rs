@@ -10,14 +10,14 @@ use http::StatusCode;
 use model::{DocumentId, Etag};
 use query::{IncludePath, IncludedRevisions, RevisionIncludes};
 use storage::ReadTransaction;
-use wire::{HashEtag, ProtocolError, QueryString, humane_size};
+use wire::{HashEtag, ProtocolError, QueryString};
 
 use crate::{
     answer::Answer,
     call::Call,
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
-    handlers::queries::query_error,
+    handlers::{documents_compression::RowSizes, queries::query_error},
     json_text::{JsonObject, write_row},
     piece_sender::PieceSender,
     revision_includes,
@@ -73,14 +73,14 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
     let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
-    let bytes = row.size_bytes() as u64;
+    let sizes = RowSizes {
+        actual_bytes: row.uncompressed_bytes(),
+        stored_bytes: row.size_bytes(),
+        is_compressed: row.is_compressed(),
+    };
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
-    object.number("ActualSize", bytes);
-    object.text("HumaneActualSize", &humane_size(bytes));
-    object.number("AllocatedSize", bytes);
-    object.text("HumaneAllocatedSize", &humane_size(bytes));
-    object.flag("IsCompressed", false);
+    sizes.write(&mut object);
     object.text("DocId", row.id());
     object.end();
     Ok(Answer::json(body))

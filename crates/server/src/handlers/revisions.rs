@@ -5,11 +5,12 @@ use documents::{DocumentError, RevisionRow};
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
 use storage::ReadTransaction;
-use wire::{ErrorKind, HashEtag, ProtocolError, QueryString, humane_size};
+use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
 
 use crate::{
     answer::Answer, blocking::blocking, call::Call, error_mapping::document_error,
-    json_text::JsonObject, piece_sender::PieceSender, router::Answering,
+    handlers::documents_compression::RowSizes, json_text::JsonObject, piece_sender::PieceSender,
+    router::Answering,
 };
 
 /// Answers of so many bytes are written at once; longer ones while they are sent.
@@ -231,14 +232,14 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
     let Some(row) = found.map_err(|error| document_error(&error))? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
-    let bytes = row.size_bytes() as u64;
+    let sizes = RowSizes {
+        actual_bytes: row.uncompressed_bytes(),
+        stored_bytes: row.size_bytes(),
+        is_compressed: row.is_compressed(),
+    };
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
-    object.number("ActualSize", bytes);
-    object.text("HumaneActualSize", &humane_size(bytes));
-    object.number("AllocatedSize", bytes);
-    object.text("HumaneAllocatedSize", &humane_size(bytes));
-    object.flag("IsCompressed", false);
+    sizes.write(&mut object);
     object.text("ChangeVector", row.change_vector());
     object.end();
     Ok(Answer::json(body))

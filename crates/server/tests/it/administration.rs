@@ -201,7 +201,9 @@ fn logs_tasks_and_compression_have_a_configuration() {
     let write = "/databases/db/admin/documents-compression/config";
     let stored = send(&server, "POST", write, compression);
     assert!(0 < stored.json()["RaftCommandIndex"].as_u64().unwrap());
-    let expected = json!({"Collections": ["Users"], "CompressRevisions": true});
+    let expected = json!({
+        "Collections": ["Users"], "CompressAllCollections": false, "CompressRevisions": true
+    });
     assert_eq!(server.get(read).json(), expected);
     assert_eq!(record(&server, "db")["DocumentsCompression"], expected);
 }

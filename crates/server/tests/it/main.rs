@@ -12,6 +12,7 @@ mod client_definitions;
 mod connections;
 mod databases;
 mod documents;
+mod documents_compression;
 mod filtered_queries;
 mod hostile;
 mod http_client;

@@ -1,0 +1,161 @@
+//! Making a dictionary from a sample of a collection's documents.
+//!
+//! It takes up to a second or so, so it is done from a snapshot, away from the writer, which only stores
+//! what came of it. A part of the sample is left out of the training, to see what the dictionary does for
+//! documents that it does not know; one that is no better than what there is is thrown away.
+
+use model::Etag;
+use storage::Transaction;
+use zstd::dict::from_continuous;
+
+use super::{
+    coder,
+    dictionary::{self, DICTIONARIES_MAX, Dictionary, DictionaryFacts, DictionaryName},
+};
+use crate::{
+    collections::collection_numbered,
+    error::DocumentError,
+    read::{LogEntry, log_of_number},
+    schema,
+    write::DocumentWriter,
+};
+
+/// A sample has no more bytes; a larger one makes no better dictionary of that size.
+const SAMPLE_BYTES_MAX: usize = 2 << 20;
+/// Of a document, only the beginning is taken.
+const DOCUMENT_BYTES_MAX: usize = 16 << 10;
+const SAMPLE_DOCUMENTS_MAX: usize = 16 << 10;
+/// The sample is taken from so many places of the collection's log.
+const PLACES: u64 = 32;
+const DICTIONARY_BYTES_MAX: usize = 32 << 10;
+/// One document of so many is left out of the training.
+const LEFT_OUT: usize = 8;
+/// Of 1,000 bytes that documents take with the old dictionary, a new one must save so many.
+const BETTER_PERMILLE: u64 = 50;
+/// Where the number of a trained dictionary stands. Frames repeat it unless it is zero; rows say better
+/// which dictionary they need.
+const ID_AT: std::ops::Range<usize> = 4..8;
+
+/// A dictionary that is to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrainedDictionary {
+    facts: DictionaryFacts,
+    bytes: Vec<u8>,
+}
+
+impl TrainedDictionary {
+    /// Bytes of the dictionary.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+#[derive(Default)]
+struct Sample {
+    bytes: Vec<u8>,
+    sizes: Vec<usize>,
+}
+
+impl Sample {
+    fn add(&mut self, document: &[u8]) {
+        let document = &document[..document.len().min(DOCUMENT_BYTES_MAX)];
+        self.bytes.extend_from_slice(document);
+        self.sizes.push(document.len());
+    }
+
+    fn documents(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.bytes.as_slice();
+        self.sizes.iter().map(move |size| {
+            let (document, behind) = rest.split_at(*size);
+            rest = behind;
+            document
+        })
+    }
+
+    /// What is left of 1,000 bytes with a dictionary.
+    fn left_permille(&self, dictionary: Option<Dictionary<'_>>) -> u64 {
+        let (mut frame, mut left) = (Vec::new(), 0);
+        for document in self.documents() {
+            let is_smaller = coder::compress(dictionary, document, &mut frame);
+            left += if is_smaller { frame.len().min(document.len()) } else { document.len() };
+        }
+        1000 * left as u64 / self.bytes.len().max(1) as u64
+    }
+}
+
+/// Trains the next dictionary of a collection. `None` when that would bring nothing.
+///
+/// # Errors
+/// Those of the storage; damaged rows.
+pub fn train_dictionary(
+    tx: &impl Transaction,
+    collection: u32,
+) -> Result<Option<TrainedDictionary>, DocumentError> {
+    let newest = dictionary::newest(tx, collection)?;
+    let number = newest.map_or(1, |newest| newest.name.number + 1);
+    if DICTIONARIES_MAX < number {
+        return Ok(None);
+    }
+    let (known, unknown) = samples(tx, collection)?;
+    let bytes_max = DICTIONARY_BYTES_MAX.min(known.bytes.len() / 4);
+    // Where there is nothing to learn, the library says so.
+    let Ok(mut bytes) = from_continuous(&known.bytes, &known.sizes, bytes_max) else {
+        return Ok(None);
+    };
+    let Some(id) = bytes.get_mut(ID_AT) else { return Ok(None) };
+    id.fill(0);
+    let old = newest.and_then(|newest| dictionary::find(tx, newest.name));
+    let before = unknown.left_permille(old);
+    let after = unknown.left_permille(Some(Dictionary::of(&bytes)));
+    if before * (1000 - BETTER_PERMILLE) < after * 1000 {
+        return Ok(None);
+    }
+    let documents = collection_numbered(tx, collection)?.documents;
+    let left_permille = u16::try_from(after).unwrap_or(u16::MAX);
+    let name = DictionaryName { collection, number };
+    let facts = DictionaryFacts { name, left_permille, documents };
+    Ok(Some(TrainedDictionary { facts, bytes }))
+}
+
+/// Documents to train with, and documents to try it on.
+fn samples(tx: &impl Transaction, collection: u32) -> Result<(Sample, Sample), DocumentError> {
+    let log = tx.fixed_tree(&schema::log_of_collection(collection))?;
+    let first = log.range(0)?.next().transpose()?.map_or(0, |(etag, _)| etag);
+    let last = log.last()?.map_or(0, |(etag, _)| etag);
+    let (mut known, mut unknown) = (Sample::default(), Sample::default());
+    let (mut taken, mut behind) = (0, Etag(first.saturating_sub(1)));
+    for place in 1..=PLACES {
+        let share = |all: usize| all * place as usize / PLACES as usize;
+        let start = first + (last - first) / PLACES * (place - 1);
+        for entry in log_of_number(tx, collection, behind.max(Etag(start.saturating_sub(1))))? {
+            let LogEntry::Document(document) = entry? else { continue };
+            behind = document.etag();
+            let body = document.body()?;
+            let sample = if taken % LEFT_OUT == 0 { &mut unknown } else { &mut known };
+            sample.add(body.as_bytes());
+            taken += 1;
+            let bytes = known.bytes.len() + unknown.bytes.len();
+            if share(SAMPLE_DOCUMENTS_MAX) <= taken || share(SAMPLE_BYTES_MAX) <= bytes {
+                break;
+            }
+        }
+    }
+    Ok((known, unknown))
+}
+
+impl DocumentWriter<'_> {
+    /// Stores a dictionary, unless another came before it.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn add_dictionary(&mut self, trained: &TrainedDictionary) -> Result<bool, DocumentError> {
+        let DictionaryName { collection, number } = trained.facts.name;
+        let newest = dictionary::newest(self.tx, collection)?;
+        if newest.map_or(0, |newest| newest.name.number) + 1 != number {
+            return Ok(false);
+        }
+        dictionary::store(self.tx, &trained.facts, &trained.bytes)?;
+        self.packer.forget(collection);
+        Ok(true)
+    }
+}

@@ -1,0 +1,68 @@
+//! Which documents are compressed: asking, telling, and what came of it for one document.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use wire::{COMPRESSION_PROPERTY, ProtocolError, database_shapes::NODE_TAG, humane_size};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    error_mapping::document_error,
+    handlers::revision_changes::store,
+    json_text::JsonObject,
+    router::Answering,
+    stored_record::{body_of, read_object},
+};
+
+/// `GET /documents-compression/config`.
+pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = body_of(&call.database()?.record());
+    Ok(match body.get(COMPRESSION_PROPERTY).filter(|stored| !stored.is_null()) {
+        Some(Value::Object(stored)) => {
+            Answer::shape(StatusCode::OK, &wire::read_documents_compression(stored)?)
+        }
+        Some(_) | None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+/// `POST /admin/documents-compression/config`: replaces the whole configuration.
+pub(crate) fn configure(call: Call) -> Answering {
+    Box::pin(async move {
+        let configuration = wire::read_documents_compression(&read_object(&call.body)?)?;
+        store(call, COMPRESSION_PROPERTY, configuration).await
+    })
+}
+
+/// `GET /debug/storage/compression-dictionaries`: the numbers of the dictionaries that are stored.
+pub(crate) fn dictionaries(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let count =
+        documents::dictionaries_count(&database.read()).map_err(|error| document_error(&error))?;
+    let entries: Vec<Value> = (1..=count).map(|id| json!({"Id": id})).collect();
+    let shown = json!({
+        "@metadata": {"NodeTag": NODE_TAG},
+        "DatabaseName": database.record().name.as_str(),
+        "InStorage": {"NumberOfEntries": count, "Entries": entries}
+    });
+    Ok(Answer::shape(StatusCode::OK, &shown))
+}
+
+/// The sizes of a row, as the two routes that tell them show them.
+pub(crate) struct RowSizes {
+    /// As it would be if it was not compressed.
+    pub(crate) actual_bytes: usize,
+    pub(crate) stored_bytes: usize,
+    pub(crate) is_compressed: bool,
+}
+
+impl RowSizes {
+    pub(crate) fn write(&self, object: &mut JsonObject<'_>) {
+        let actual = self.actual_bytes as u64;
+        let allocated = storage::allocated_row_bytes(self.stored_bytes);
+        object.number("ActualSize", actual);
+        object.text("HumaneActualSize", &humane_size(actual));
+        object.number("AllocatedSize", allocated);
+        object.text("HumaneAllocatedSize", &humane_size(allocated));
+        object.flag("IsCompressed", self.is_compressed);
+    }
+}
