@@ -19,6 +19,10 @@ pub(crate) fn run(shared: &Shared, mut rest: Rest) {
         settle(shared, &written, pending.len());
         // The writer goes on while the callers are answered.
         for pending in pending {
+            // Not earlier: the sample is read from what is durable.
+            if written.is_ok() && !pending.outcome.wanted_dictionaries.is_empty() {
+                shared.train(&pending.outcome.wanted_dictionaries);
+            }
             let result = match &written {
                 Ok(()) => Ok(pending.outcome),
                 Err(error) => Err(not_durable(error.clone())),

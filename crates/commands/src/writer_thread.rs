@@ -101,9 +101,6 @@ impl Writer {
                     if outcome.has_leftover_contents {
                         self.shared.push_own(Batch::one(Command::RemoveLeftoverContents));
                     }
-                    if !outcome.wanted_dictionaries.is_empty() {
-                        self.shared.train(&outcome.wanted_dictionaries);
-                    }
                     executed.push(Executed { submission, outcome });
                 }
                 Execution::Failed(error) => self.fail(submission, error),

@@ -9,10 +9,10 @@ use std::{
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
-    AttachmentLogEntry, DatabaseIdentity, DocumentWriter, ExpectedVersion, LogEntry, NewContent,
-    PutAttachment, RequestedId, SalvageReport, WriteContext,
+    AttachmentLogEntry, Compression, DatabaseIdentity, DocumentWriter, ExpectedVersion, LogEntry,
+    NewContent, PutAttachment, RequestedId, SalvageReport, WriteContext,
 };
-use model::{AttachmentName, DatabaseId, DocumentId, Etag, NodeTag};
+use model::{AttachmentName, DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag};
 use platform::{
     Platform,
     simulated::{SimulatedDisk, Simulation, Survival},
@@ -93,7 +93,11 @@ fn write(
     work: impl Fn(&mut DocumentWriter<'_>),
 ) {
     let mut tx = environment.write().unwrap();
-    let context = WriteContext::new(platform.clock.now(), &*platform.entropy);
+    let mut rules = DocumentsCompression::nothing();
+    rules.all_collections = true;
+    let compression = Compression::new(rules);
+    let plain = WriteContext::new(platform.clock.now(), &*platform.entropy);
+    let context = WriteContext { compression: &compression, ..plain };
     let mut writer = DocumentWriter::open(&mut tx, context).unwrap();
     work(&mut writer);
     writer.finish().unwrap();
@@ -141,6 +145,16 @@ impl Ward {
         }
         if flushed[0] {
             environment.flush().unwrap();
+        }
+        for collection in 1..=documents.min(3) as u32 {
+            // Few documents teach nothing.
+            if let Some(trained) =
+                documents::train_dictionary(&environment.read(), collection).unwrap()
+            {
+                write(&platform, &environment, |writer| {
+                    assert!(writer.add_dictionary(&trained).unwrap());
+                });
+            }
         }
         for number in (0..documents).step_by(4) {
             write(&platform, &environment, |writer| put(writer, number, 2));
