@@ -6,7 +6,7 @@ use blittable::Object;
 use documents::{DocumentError, DocumentRow, LogEntry};
 use model::{DocumentId, Etag};
 use rql::Query;
-use storage::Transaction;
+use storage::{Transaction, pass_over};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::QueryError;
@@ -54,7 +54,7 @@ impl<'t, T: Transaction> RowSource<'t> for CollectionRows<'t, T> {
         first: usize,
         count: usize,
     ) -> Result<Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> + 't>, QueryError> {
-        let rows = self.scope.rows(&self.plan)?.skip(first).take(count);
+        let rows = self.scope.rows(&self.plan)?.skip_while(pass_over(first)).take(count);
         Ok(Box::new(rows.map(|row| match row {
             Ok(document) => Ok(Row::of_document(document)),
             Err(error) => Err(error.into()),

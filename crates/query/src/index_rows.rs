@@ -8,7 +8,7 @@ use model::DocumentId;
 use search::{
     DistanceFrom, EntryId, FieldId, Hit, Hits, IndexReader, Scoring, SearchError, SortBy, SortKey,
 };
-use storage::Transaction;
+use storage::{Transaction, pass_over};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::entry_rows::FirstOfDocument;
@@ -114,7 +114,7 @@ impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
     fn hits(&self, first: usize, count: usize) -> Result<HitStream<'t>, QueryError> {
         if self.order.is_empty() {
             let hits = self.reader.stream(&self.condition, Scoring::On)?;
-            return Ok(Box::new(hits.skip(first).take(count).map(|hit| Ok(hit?))));
+            return Ok(Box::new(hits.skip_while(pass_over(first)).take(count).map(|hit| Ok(hit?))));
         }
         Ok(Box::new(self.find(first, count)?.rows.into_iter().map(Ok)))
     }

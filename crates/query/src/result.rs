@@ -13,7 +13,7 @@ use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};
 use search::{EntryId, SearchError};
-use storage::Transaction;
+use storage::{Transaction, pass_over};
 
 use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
@@ -237,7 +237,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let distinct = DistinctRows::new(rows, self.content_of()?, counts);
         // The beginning of a filtered page is counted in rows that the filter looks at.
         let start = if is_filtered { 0 } else { start };
-        Ok(Box::new(distinct.skip(start).take(page_size)))
+        Ok(Box::new(distinct.skip_while(pass_over(start)).take(page_size)))
     }
 
     /// The rows that the filter lets through, from the beginning of the page on.

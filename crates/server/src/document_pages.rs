@@ -14,7 +14,7 @@ use bytes::Bytes;
 use database::DatabaseLease;
 use documents::{DocumentError, DocumentRow};
 use model::{CollectionName, Etag};
-use storage::ReadTransaction;
+use storage::{ReadTransaction, pass_over};
 use wire::{ProtocolError, QueryString};
 
 use crate::{
@@ -156,7 +156,7 @@ impl Listing {
         rows: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
         each: &mut dyn FnMut(&DocumentRow<'t>) -> Result<bool, ProtocolError>,
     ) -> Result<(), ProtocolError> {
-        for row in rows.skip(self.skip).take(self.take) {
+        for row in rows.skip_while(pass_over(self.skip)).take(self.take) {
             if !each(&row.map_err(|error| document_error(&error))?)? {
                 return Ok(());
             }

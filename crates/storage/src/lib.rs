@@ -30,6 +30,7 @@ mod memory_budget;
 mod open;
 mod page_mut;
 mod page_table;
+mod pass_over;
 mod report;
 mod rows;
 mod salvage;
@@ -59,6 +60,7 @@ pub use crate::{
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     memory_budget::MemoryBudget,
+    pass_over::pass_over,
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::{RowId, allocated_row_bytes},
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},

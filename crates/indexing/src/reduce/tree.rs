@@ -8,7 +8,7 @@ use std::{
 
 use documents::DocumentError;
 use model::DocumentId;
-use storage::{ReadTransaction, Transaction};
+use storage::{ReadTransaction, StorageError, Transaction, pass_over};
 
 use super::{
     Reducer,
@@ -80,16 +80,14 @@ pub(crate) fn documents_with_rows(
     take: usize,
 ) -> Result<Vec<String>, IndexError> {
     let tree = entries.tree(&documents_tree())?;
-    let mut found = Vec::new();
-    for entry in tree.range(Bound::Included(prefix.as_bytes()))?.skip(skip).take(take) {
-        let (id, _) = entry?;
-        if !id.starts_with(prefix.as_bytes()) {
-            break;
-        }
-        let id = String::from_utf8(id.to_vec());
-        found.push(id.map_err(|_| IndexError::corrupt("the id of a document is no text"))?);
-    }
-    Ok(found)
+    let ids = tree.range(Bound::Included(prefix.as_bytes()))?.map(|entry| Ok(entry?.0));
+    let found = ids.take_while(|id: &Result<Vec<u8>, StorageError>| {
+        id.as_ref().map_or(true, |id| id.starts_with(prefix.as_bytes()))
+    });
+    let text = |id: Result<_, StorageError>| {
+        String::from_utf8(id?).map_err(|_| IndexError::corrupt("the id of a document is no text"))
+    };
+    found.skip_while(pass_over(skip)).take(take).map(text).collect()
 }
 
 /// The keys in which documents have rows, in the order in which they are met.
