@@ -49,6 +49,9 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, ProtocolE
 pub(crate) enum Handler {
     /// Answers at once, on the thread that reads the connection.
     Inline(fn(&Call) -> Result<Answer, ProtocolError>),
+    /// Answers on a thread of the blocking pool: reads so much that others on the connection's thread
+    /// would notice.
+    Blocking(fn(&Call) -> Result<Answer, ProtocolError>),
     /// Waits for something.
     Waiting(fn(Call) -> Answering),
     /// Begins a session on a WebSocket, or refuses it.

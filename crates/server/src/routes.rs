@@ -13,7 +13,7 @@ use crate::{
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
         Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
-        Handler::{Inline, Waiting, WebSocket},
+        Handler::{Blocking, Inline, Waiting, WebSocket},
         Route,
     },
 };
@@ -91,8 +91,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PUT"    "/databases/*/attachments"                Write         Streamed Waiting(attachments::put);
     "DELETE" "/databases/*/attachments"                Write         Ignored  Waiting(attachments::delete);
     "POST"   "/databases/*/attachments/bulk"           Read          Whole    Inline(attachments::many);
-    "GET"    "/databases/*/debug/attachments/hash"     Read          Ignored  Inline(attachments::hash);
-    "GET"    "/databases/*/debug/attachments/metadata" Read          Ignored  Inline(attachments::metadata);
+    "GET"    "/databases/*/debug/attachments/hash"     Read          Ignored  Blocking(attachments::hash);
+    "GET"    "/databases/*/debug/attachments/metadata" Read          Ignored  Blocking(attachments::metadata);
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
 
     "GET"    "/databases/*/queries"                    Read          Ignored  Waiting(queries::query);
@@ -122,7 +122,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/indexes/performance/live"   Read          Ignored  WebSocket(index_performance::live);
     "GET"    "/databases/*/indexes/source"             Read          Ignored  Inline(index_debug::source);
     "GET"    "/databases/*/indexes/c-sharp-index-definition" Read    Ignored  Inline(index_debug::class);
-    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Waiting(index_debug::debug);
+    "GET"    "/databases/*/indexes/debug"              Read          Ignored  Blocking(index_debug::debug);
     "GET"    "/databases/*/indexes/debug/metadata"     Read          Ignored  Inline(index_debug::metadata);
     "GET"    "/databases/*/indexes/suggest-index-merge" Read         Ignored  Inline(index_merging::suggestions);
     "POST"   "/databases/*/indexes/try"                Read          Whole    Waiting(index_trials::try_out);
@@ -155,10 +155,10 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/revisions"                  Read          Ignored  Waiting(revisions::list);
     "GET"    "/databases/*/revisions/count"            Read          Ignored  Inline(revisions::count);
     "GET"    "/databases/*/revisions/size"             Read          Ignored  Inline(revisions::size);
-    "GET"    "/databases/*/revisions/bin"              Read          Ignored  Inline(revisions::bin);
-    "GET"    "/databases/*/revisions/difference"       Read          Ignored  Inline(revisions::difference);
+    "GET"    "/databases/*/revisions/bin"              Read          Ignored  Blocking(revisions::bin);
+    "GET"    "/databases/*/revisions/difference"       Read          Ignored  Blocking(revisions::difference);
     "GET"    "/databases/*/revisions/resolved"         Read          Ignored  Inline(revisions::resolved);
-    "GET"    "/databases/*/debug/documents/get-revisions" Read       Ignored  Inline(revisions::log);
+    "GET"    "/databases/*/debug/documents/get-revisions" Read       Ignored  Blocking(revisions::log);
     "GET"    "/databases/*/revisions/config"           Read          Ignored  Inline(revision_changes::configuration);
     "POST"   "/databases/*/admin/revisions/config"     DatabaseAdmin Whole    Waiting(revision_changes::configure);
     "GET"    "/databases/*/revisions/conflicts/config" Read          Ignored  Inline(revision_changes::of_conflicts);

@@ -158,7 +158,9 @@ impl Exchange {
                 let handshake = Handshake::read(&call.headers)?;
                 web_socket::begin(&handshake, upgrade, handler(&call)?)
             }
-            Handler::Inline(_) | Handler::Waiting(_) => run(found.route, call).await,
+            Handler::Inline(_) | Handler::Blocking(_) | Handler::Waiting(_) => {
+                run(found.route, call).await
+            }
         }
     }
 
@@ -206,6 +208,16 @@ fn refresh(state: &ServerState, database: &DatabaseLease, headers: &HeaderMap) -
 async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
     let caught = match route.handler {
         Handler::Inline(handler) => catch_unwind(AssertUnwindSafe(|| handler(&call))),
+        Handler::Blocking(handler) => {
+            let work = move || catch_unwind(AssertUnwindSafe(|| handler(&call)));
+            match tokio::task::spawn_blocking(work).await {
+                Ok(caught) => caught,
+                Err(error) => {
+                    let message = format!("The handler was not run: {error}");
+                    Ok(Err(ProtocolError::new(ErrorKind::Internal, message)))
+                }
+            }
+        }
         Handler::Waiting(handler) => match catch_unwind(AssertUnwindSafe(|| handler(call))) {
             Ok(answering) => CatchUnwind(answering).await,
             Err(panic) => Err(panic),

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use blittable::write_json_string;
 use http::StatusCode;
 use indexing::{Index, IndexError, IndexKind, MapError, ReduceItems, ReduceNode, ReduceTree};
-use model::DocumentId;
+use model::{DocumentId, lower_case};
 use search::IndexReader;
 use serde_json::json;
 use wire::{ErrorKind, IndexDefinition, IndexPriority, IndexSourceType, ProtocolError};
 
 use crate::{
     answer::Answer,
-    blocking::blocking,
     call::Call,
     handlers::indexes::{known_or_all, results},
     index_choice::index_error,
     json_text::JsonObject,
-    router::Answering,
 };
 
-/// Ids of documents that are given at once when nobody says how many.
+/// Ids of documents that are given at once when nobody says how many, …
 const IDS_DEFAULT: usize = 1024;
+/// … and at most.
+const IDS_MAX: usize = 1 << 16;
 /// Documents whose reduce keys can be asked for at once.
 const DOCUMENTS_MAX: usize = 64;
 /// The version of an index that clients of the protocol are told.
@@ -39,32 +39,26 @@ fn not_found() -> Answer {
 }
 
 /// `GET /indexes/debug`: what `op` says.
-pub(crate) fn debug(call: Call) -> Answering {
-    Box::pin(async move {
-        let Some(index) = index_of(&call)? else { return Ok(not_found()) };
-        let query = call.query();
-        let Some(operation) = query.get("op") else {
-            let message = "Query string op is mandatory, but wasn't specified.";
-            return Err(ProtocolError::argument(message));
-        };
-        match operation.to_ascii_lowercase().as_str() {
-            "entries-fields" => entries_fields(&index),
-            "source-doc-ids" => source_ids(&call, &index),
-            "map-reduce-tree" => {
-                if !index.has_reduce() {
-                    let message = format!("{} is not map-reduce index", index.name());
-                    let shape = json!({"Error": message});
-                    return Ok(Answer::shape(StatusCode::BAD_REQUEST, &shape));
-                }
-                let documents = documents_of(&call)?;
-                blocking(move || trees(&index, &documents)).await
-            }
-            _ => {
-                let message = format!("{operation} is not supported");
-                Err(ProtocolError::new(ErrorKind::NotSupported, message))
-            }
+pub(crate) fn debug(call: &Call) -> Result<Answer, ProtocolError> {
+    let Some(index) = index_of(call)? else { return Ok(not_found()) };
+    let query = call.query();
+    let Some(operation) = query.get("op") else {
+        let message = "Query string op is mandatory, but wasn't specified.";
+        return Err(ProtocolError::argument(message));
+    };
+    match operation.to_ascii_lowercase().as_str() {
+        "entries-fields" => entries_fields(&index),
+        "source-doc-ids" => source_ids(call, &index),
+        "map-reduce-tree" if index.has_reduce() => trees(&index, &documents_of(call)?),
+        "map-reduce-tree" => {
+            let message = format!("{} is not map-reduce index", index.name());
+            Ok(Answer::shape(StatusCode::BAD_REQUEST, &json!({"Error": message})))
         }
-    })
+        _ => {
+            let message = format!("{operation} is not supported");
+            Err(ProtocolError::new(ErrorKind::NotSupported, message))
+        }
+    }
 }
 
 /// The fields that the definition names, and those that only documents do.
@@ -100,8 +94,9 @@ fn source_ids(call: &Call, index: &Index) -> Result<Answer, ProtocolError> {
     let number = |name: &str| -> Result<Option<usize>, ProtocolError> {
         Ok(query.int(name)?.and_then(|number| usize::try_from(number).ok()))
     };
-    let prefix = query.get("startsWith").unwrap_or_default().to_lowercase();
-    let (skip, take) = (number("start")?.unwrap_or(0), number("pageSize")?.unwrap_or(IDS_DEFAULT));
+    let prefix = lower_case(query.get("startsWith").unwrap_or_default());
+    let skip = number("start")?.unwrap_or(0);
+    let take = number("pageSize")?.unwrap_or(IDS_DEFAULT).min(IDS_MAX);
     let ids = index.reduced_documents(&prefix, skip, take).map_err(|error| index_error(&error))?;
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": ids, "Count": ids.len()})))
 }

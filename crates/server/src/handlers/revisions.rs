@@ -4,7 +4,7 @@ use bytes::Bytes;
 use documents::{DocumentError, RevisionRow};
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
-use storage::ReadTransaction;
+use storage::{ReadTransaction, pass_over};
 use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
 
 use crate::{
@@ -130,7 +130,7 @@ impl Wanted {
             }
             Wanted::Page { id, start, take } => {
                 let rows = documents::revisions_newest_first(tx, id).map_err(failed)?;
-                for row in rows.skip(*start).take(*take) {
+                for row in rows.skip_while(pass_over(*start)).take(*take) {
                     if !each(Some(row.map_err(failed)?))? {
                         break;
                     }
@@ -269,7 +269,7 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
     const SHOWN_MAX: usize = 1 << 16;
     let rows = documents::deleted_documents(&tx).map_err(failed)?;
     let mut body = b"{\"Results\":[".to_vec();
-    for (index, row) in rows.skip(start).take(take.min(SHOWN_MAX)).enumerate() {
+    for (index, row) in rows.skip_while(pass_over(start)).take(take.min(SHOWN_MAX)).enumerate() {
         if index > 0 {
             body.push(b',');
         }
@@ -350,7 +350,7 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ProtocolError> {
     let failed = |error: DocumentError| document_error(&error);
     let rows = documents::revision_log(&tx, Etag(from.saturating_sub(1))).map_err(failed)?;
     let mut body = b"{\"Revisions\":[".to_vec();
-    for (index, row) in rows.skip(start).take(take).enumerate() {
+    for (index, row) in rows.skip_while(pass_over(start)).take(take).enumerate() {
         let row = row.map_err(failed)?;
         if index > 0 {
             body.push(b',');
