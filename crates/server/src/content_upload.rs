@@ -68,6 +68,27 @@ struct StagedContent {
     is_put: bool,
 }
 
+impl StagedContent {
+    /// The content of which that is the first chunk.
+    async fn of_first_chunk(
+        state: Arc<ServerState>,
+        database: DatabaseLease,
+        submitted: Submitted,
+    ) -> Result<StagedContent, ProtocolError> {
+        let outcome = settle(&state, &database, submitted.await)?;
+        match outcome.results.first() {
+            Some(CommandResult::ContentStaged(number)) => {
+                Ok(StagedContent { number: *number, state, database, is_put: false })
+            }
+            _ => Err(lost("its first chunk was not stored")),
+        }
+    }
+}
+
+fn lost(why: &str) -> ProtocolError {
+    ProtocolError::new(ErrorKind::Internal, format!("The content of an attachment is lost: {why}"))
+}
+
 impl Drop for StagedContent {
     fn drop(&mut self) {
         if !self.is_put {
@@ -127,9 +148,7 @@ impl ContentUpload {
         if !self.chunk.is_empty() {
             self.send_chunk().await?;
         }
-        let Some(staged) = self.staged.take() else {
-            return Err(ProtocolError::new(ErrorKind::Internal, "a content was not staged"));
-        };
+        let staged = self.staged.take().ok_or_else(|| lost("it was not staged"))?;
         let content = NewContent::Staged { number: staged.number, bytes: self.bytes, hash };
         Ok((content, StagedContents(vec![staged])))
     }
@@ -145,27 +164,25 @@ impl ContentUpload {
         let number = self.staged.as_ref().map(|staged| staged.number);
         let command = Command::StageContent { number, index: self.next_index, bytes };
         let submitted = begin(&self.state, &self.database, Batch::one(command))?;
-        self.in_flight.push_back(submitted);
         self.next_index = self.next_index.checked_add(1).ok_or_else(|| {
             ProtocolError::new(ErrorKind::RequestTooLarge, "An attachment has too many bytes")
         })?;
-        // The number of the content is known when its first chunk is there.
-        if self.staged.is_none() { self.wait_for_chunk().await } else { Ok(()) }
+        if self.staged.is_some() {
+            self.in_flight.push_back(submitted);
+            return Ok(());
+        }
+        // The number of the content is known when its first chunk is there. Its own task waits for that,
+        // so that the content is given up when nobody waits for the upload any more.
+        let (state, database) = (Arc::clone(&self.state), self.database.clone());
+        let staged = tokio::spawn(StagedContent::of_first_chunk(state, database, submitted)).await;
+        self.staged = Some(staged.unwrap_or_else(|error| Err(lost(&error.to_string())))?);
+        Ok(())
     }
 
     /// Waits for the oldest chunk on its way.
     async fn wait_for_chunk(&mut self) -> Result<(), ProtocolError> {
         let Some(submitted) = self.in_flight.pop_front() else { return Ok(()) };
-        let outcome = settle(&self.state, &self.database, submitted.await)?;
-        if self.staged.is_none() {
-            let Some(CommandResult::ContentStaged(number)) = outcome.results.into_iter().next()
-            else {
-                return Err(ProtocolError::new(ErrorKind::Internal, "a chunk's fate is missing"));
-            };
-            let (state, database) = (Arc::clone(&self.state), self.database.clone());
-            self.staged = Some(StagedContent { state, database, number, is_put: false });
-        }
-        Ok(())
+        settle(&self.state, &self.database, submitted.await).map(drop)
     }
 
     /// Keeps what is in memory only small: flushes beside the upload, and waits when that is too slow.
