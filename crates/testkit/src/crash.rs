@@ -29,14 +29,6 @@ const STEPS_MAX: u64 = 60;
 /// Operations of the disk that a failure prints.
 const LOG_LINES_MAX: usize = 60;
 
-const SURVIVALS: [Survival; 5] = [
-    Survival::Nothing,
-    Survival::Everything,
-    Survival::Prefix,
-    Survival::RandomSubset,
-    Survival::Garbled,
-];
-
 /// What became of the cuts of one database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survived {
@@ -123,7 +115,7 @@ impl Life {
 
     fn schedule_a_cut(&mut self, operations_max: u64) {
         let nth = 1 + self.bench.random.below(operations_max);
-        let survival = SURVIVALS[self.bench.random.below(SURVIVALS.len() as u64) as usize];
+        let survival = Survival::ALL[self.bench.random.below(Survival::ALL.len() as u64) as usize];
         self.bench.simulation.disk.cut_power_at_operation(nth, survival);
         self.survived.cuts += 1;
     }

@@ -12,7 +12,10 @@ use documents::{
 };
 use indexing::{Index, IndexContext, IndexKind, IndexingPool, OutputError, OutputQueue};
 use model::{DatabaseId, DocumentId};
-use platform::Platform;
+use platform::{
+    Platform,
+    simulated::{Random, Simulation, Survival},
+};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
 
@@ -52,6 +55,13 @@ impl OutputQueue for Outputs {
         tx.commit().unwrap();
         Ok(written)
     }
+}
+
+/// Cuts the power at one of the next operations of the disk.
+pub(crate) fn cut_power_soon(simulation: &Simulation, random: &mut Random, operations_max: u64) {
+    let survival = Survival::ALL[(random.next_u64() % 5) as usize];
+    let operations = 1 + random.next_u64() % operations_max;
+    simulation.disk.cut_power_at_operation(operations, survival);
 }
 
 impl Documents {

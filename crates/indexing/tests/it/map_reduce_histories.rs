@@ -10,10 +10,10 @@ use indexing::{
     Aggregate, ArrayGroups, AutoFieldWays, AutoGrouping, AutoIndexDefinition, GroupKey, Index,
     IndexKind,
 };
-use platform::simulated::{Random, Survival};
+use platform::simulated::Random;
 use platform::{Platform, simulated::Simulation};
 
-use crate::fixture::Documents;
+use crate::fixture::{Documents, cut_power_soon};
 use crate::results::{definition, kept_by, sorted_results_of};
 
 const HISTORIES: u64 = 120;
@@ -112,16 +112,7 @@ fn histories_with_power_cuts_come_to_the_results_of_a_computation_from_scratch()
         let (documents, mut model) = (Documents::new(), Model::new());
         for _ in 0..CUTS {
             (0..10).for_each(|_| change(&documents, &mut model, &mut random));
-            let survivals = [
-                Survival::Nothing,
-                Survival::Everything,
-                Survival::Prefix,
-                Survival::RandomSubset,
-                Survival::Garbled,
-            ];
-            let survival = survivals[(random.next_u64() % 5) as usize];
-            let operations = 1 + random.next_u64() % OPERATIONS_MAX;
-            simulation.disk.cut_power_at_operation(operations, survival);
+            cut_power_soon(&simulation, &mut random, OPERATIONS_MAX);
             if let Some(index) = documents.open(&simulation.platform, kind) {
                 while documents.follow(&index) && !simulation.disk.is_power_lost() {
                     change(&documents, &mut model, &mut random);

@@ -14,15 +14,12 @@ use std::{
 use documents::{OutputChange, OutputWritten};
 use indexing::{Index, IndexSet, IndexSetContext, IndexingPool, OutputError, OutputQueue};
 use model::DocumentFlags;
-use platform::{
-    Platform,
-    simulated::{Random, Survival},
-};
+use platform::{Platform, simulated::Random};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
 use wire::{IndexDefinition, RecordedIndexes};
 
-use crate::fixture::{Documents, Outputs};
+use crate::fixture::{Documents, Outputs, cut_power_soon};
 
 const HISTORIES: u64 = 40;
 const CUTS: u64 = 5;
@@ -251,16 +248,7 @@ fn outputs_are_those_of_a_computation_from_scratch() {
         let simulation = Platform::simulated(seed);
         let mut stage = Stage::new();
         for _ in 0..CUTS {
-            let survivals = [
-                Survival::Nothing,
-                Survival::Everything,
-                Survival::Prefix,
-                Survival::RandomSubset,
-                Survival::Garbled,
-            ];
-            let survival = survivals[(random.next_u64() % 5) as usize];
-            let operations = 1 + random.next_u64() % OPERATIONS_MAX;
-            simulation.disk.cut_power_at_operation(operations, survival);
+            cut_power_soon(&simulation, &mut random, OPERATIONS_MAX);
             let (set, events) = stage.open(&simulation.platform, random.next_u64());
             while !simulation.disk.is_power_lost() && !random.next_u64().is_multiple_of(12) {
                 match random.next_u64() % 12 {

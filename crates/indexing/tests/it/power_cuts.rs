@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use indexing::{Index, IndexKind};
-use platform::simulated::{Random, Survival};
+use platform::simulated::Random;
 use platform::{Platform, simulated::Simulation};
 use search::{IndexReader, TermValue};
 use wire::IndexDefinition;
 
-use crate::fixture::Documents;
+use crate::fixture::{Documents, cut_power_soon};
 
 const HISTORIES: u64 = 50;
 /// Power cuts of one history.
@@ -91,16 +91,7 @@ fn indexing_that_is_interrupted_anywhere_comes_to_the_same_entries() {
         let documents = Documents::new();
         for _ in 0..CUTS {
             (0..20).for_each(|_| documents.change(&mut random));
-            let survivals = [
-                Survival::Nothing,
-                Survival::Everything,
-                Survival::Prefix,
-                Survival::RandomSubset,
-                Survival::Garbled,
-            ];
-            let survival = survivals[(random.next_u64() % 5) as usize];
-            let operations = 1 + random.next_u64() % OPERATIONS_MAX;
-            simulation.disk.cut_power_at_operation(operations, survival);
+            cut_power_soon(&simulation, &mut random, OPERATIONS_MAX);
             if let Some(index) = documents.open_index(&simulation.platform) {
                 while documents.follow(&index) && !simulation.disk.is_power_lost() {
                     documents.change(&mut random);

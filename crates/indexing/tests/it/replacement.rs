@@ -16,14 +16,14 @@ use indexing::{Index, IndexSet, IndexSetContext, IndexingPool};
 use model::{DatabaseId, DocumentId};
 use platform::{
     Platform,
-    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random, Survival},
+    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random},
 };
 use script::ScriptPool;
 use search::IndexReader;
 use storage::{Environment, EnvironmentOptions};
 use wire::{IndexDefinition, RecordedIndexes};
 
-use crate::fixture::Outputs;
+use crate::fixture::{Outputs, cut_power_soon};
 
 const HISTORIES: u64 = 25;
 const CUTS: u64 = 12;
@@ -143,16 +143,7 @@ fn a_changed_definition_survives_power_cuts_at_every_step() {
         let mut stage = Stage::new();
         let mut complete = 0;
         for _ in 0..CUTS {
-            let survivals = [
-                Survival::Nothing,
-                Survival::Everything,
-                Survival::Prefix,
-                Survival::RandomSubset,
-                Survival::Garbled,
-            ];
-            let survival = survivals[(random.next_u64() % 5) as usize];
-            let operations = 1 + random.next_u64() % OPERATIONS_MAX;
-            simulation.disk.cut_power_at_operation(operations, survival);
+            cut_power_soon(&simulation, &mut random, OPERATIONS_MAX);
             let (set, swaps) = stage.open(&simulation.platform);
             while !simulation.disk.is_power_lost() {
                 if random.next_u64().is_multiple_of(2) {

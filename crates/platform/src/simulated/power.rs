@@ -22,6 +22,12 @@ pub enum Survival {
     Random,
 }
 
+impl Survival {
+    /// Every way in which a cut can end.
+    pub const ALL: [Self; 5] =
+        [Self::Nothing, Self::Everything, Self::Prefix, Self::RandomSubset, Self::Garbled];
+}
+
 /// What becomes of one unsynced change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {

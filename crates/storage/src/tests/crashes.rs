@@ -59,13 +59,7 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
         let mut acknowledged = 0;
         for _cut in 0..10 {
             let operations = 1 + random.next_u64() % 120;
-            let survival = [
-                Survival::Nothing,
-                Survival::Everything,
-                Survival::Prefix,
-                Survival::RandomSubset,
-                Survival::Garbled,
-            ][(random.next_u64() % 5) as usize];
+            let survival = Survival::ALL[(random.next_u64() % 5) as usize];
             let disk = &bench.simulation.disk;
             disk.cut_power_at_operation(operations, survival);
             if let Ok(environment) = bench.try_open() {
