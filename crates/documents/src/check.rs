@@ -7,12 +7,13 @@ use model::{DocumentId, Etag};
 use storage::Transaction;
 
 use crate::{
-    attachments::{check_attachments, check_listing},
+    attachments::check_attachments,
     collections::{CollectionStatistics, collections},
     compression,
     database_record::progress,
     due,
     error::DocumentError,
+    listed::check_lists,
     read::{LogEntry, get, get_tombstone, log, log_of_collection},
     revisions,
     schema::DOCUMENTS,
@@ -70,7 +71,7 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
         let (document, tombstone) = by_id(tx, &entry)?;
         match entry {
             LogEntry::Document(row) => {
-                check_listing(tx, &row)?;
+                check_lists(tx, &row)?;
                 demand(tombstone.is_none(), "a live document has a tombstone")?;
                 demand(document == Some(previous), "a document's id leads elsewhere")?;
                 times += due::check_document(tx, row.lower_id(), &row.body()?)?;

@@ -17,6 +17,7 @@
 //! | `write`, `requests` | putting and deleting |
 //! | `output` | documents that indexes write |
 //! | `metadata` | what of a client's metadata is kept |
+//! | `listed` | what the metadata lists: attachments and the like |
 //! | `collections` | names, numbers and counts of collections |
 //! | `revisions` | older versions of documents |
 //! | `due` | documents that expire or are refreshed at a time |
@@ -42,6 +43,7 @@ mod field_path;
 mod hilo;
 mod identities;
 mod json;
+mod listed;
 mod metadata;
 mod output;
 mod pending;

@@ -16,6 +16,8 @@ use crate::error::DocumentError;
 
 pub(crate) const METADATA: &str = "@metadata";
 pub(crate) const ATTACHMENTS: &str = "@attachments";
+pub(crate) const COUNTERS: &str = "@counters";
+pub(crate) const TIME_SERIES: &str = "@timeseries";
 pub(crate) const COLLECTION: &str = "@collection";
 pub(crate) const EXPIRES: &str = "@expires";
 pub(crate) const REFRESH: &str = "@refresh";
@@ -29,8 +31,8 @@ pub(crate) struct AcceptedDocument<'a> {
 /// What happens to one property of the metadata.
 enum Fate {
     Keep,
-    /// Becomes the list of the attachments that the document has.
-    Attachments,
+    /// Becomes the list of what the document has.
+    Listed,
     Rename(&'static str),
     Drop,
     /// Dropped, but it must be a string.
@@ -41,8 +43,8 @@ enum Fate {
 
 fn fate_of(name: &str) -> Fate {
     match name {
-        "@etag" | "@index-score" | "Last-Modified" | "@counters" | "@timeseries" => Fate::Drop,
-        ATTACHMENTS => Fate::Attachments,
+        "@etag" | "@index-score" | "Last-Modified" => Fate::Drop,
+        ATTACHMENTS | COUNTERS | TIME_SERIES => Fate::Listed,
         "@id" | "@change-vector" | "@flags" => Fate::DropString,
         "@last-modified" | "Raven-Last-Modified" => Fate::DropDate,
         "Raven-Entity-Name" => Fate::Rename(COLLECTION),
@@ -51,11 +53,12 @@ fn fate_of(name: &str) -> Fate {
     }
 }
 
-/// Checks and cleans the metadata of `body`. `attachments` is the list of the attachments that the
-/// document has, whatever the client says. `id` and `now_ticks` serve the texts of errors.
+/// Checks and cleans the metadata of `body`. `listed` are the lists of what else the document has,
+/// whatever the client says: an object with nothing but them, by rising names. `id` and `now_ticks`
+/// serve the texts of errors.
 pub(crate) fn accept<'a>(
     body: &'a BlittableBuf,
-    attachments: Option<&BlittableBuf>,
+    listed: Option<&BlittableBuf>,
     id: &str,
     now_ticks: i64,
 ) -> Result<AcceptedDocument<'a>, DocumentError> {
@@ -65,23 +68,23 @@ pub(crate) fn accept<'a>(
         Some(Value::Object(metadata)) => Some(metadata),
         Some(other) => return Err(not_an_object(&other)),
     };
-    let attachments = attachments.map(|list| list.as_view());
-    let attachments = list_in(attachments.as_ref())?;
+    let listed = listed.map(|lists| lists.as_view());
+    let listed = listed.as_ref().map(Document::root);
     let Some(metadata) = metadata else {
         let collection = CollectionName::empty();
-        let body = match attachments {
+        let body = match listed {
             None => Cow::Borrowed(body),
-            Some(list) => Cow::Owned(with_metadata(&document, &[(ATTACHMENTS, list)])?),
+            Some(lists) => Cow::Owned(with_metadata(&document, &properties_of(&lists)?)?),
         };
         return Ok(AcceptedDocument { body, collection });
     };
-    let survey = survey(&metadata, attachments.as_ref())?;
+    let survey = survey(&metadata, listed.as_ref())?;
     if survey.is_clean {
         check_dates(&survey.special, id, now_ticks)?;
         let collection = collection_of(survey.special.collection)?;
         return Ok(AcceptedDocument { body: Cow::Borrowed(body), collection });
     }
-    let kept = kept_properties(&metadata, attachments)?;
+    let kept = kept_properties(&metadata, listed.as_ref())?;
     let mut special = Special::default();
     kept.iter().for_each(|(name, value)| special.note(name, value));
     check_dates(&special, id, now_ticks)?;
@@ -90,37 +93,38 @@ pub(crate) fn accept<'a>(
     Ok(AcceptedDocument { body: Cow::Owned(body), collection })
 }
 
-/// The document with another list of attachments; `None` takes the list away.
-pub(crate) fn with_attachments(
+/// The document with other lists of what else it has; `None` takes them away.
+pub(crate) fn with_listed(
     document: &Document<'_>,
-    attachments: Option<&BlittableBuf>,
+    listed: Option<&BlittableBuf>,
 ) -> Result<BlittableBuf, DocumentError> {
-    let attachments = attachments.map(|list| list.as_view());
-    let list = list_in(attachments.as_ref())?;
-    let kept = match document.root().get_object(METADATA)? {
-        Some(metadata) => kept_properties(&metadata, list)?,
-        None => list.map(|list| (ATTACHMENTS, list)).into_iter().collect(),
+    let listed = listed.map(|lists| lists.as_view());
+    let listed = listed.as_ref().map(Document::root);
+    let kept = match (document.root().get_object(METADATA)?, &listed) {
+        (Some(metadata), listed) => kept_properties(&metadata, listed.as_ref())?,
+        (None, Some(lists)) => properties_of(lists)?,
+        (None, None) => Vec::new(),
     };
     with_metadata(document, &kept)
 }
 
-/// The list of attachments of a stored document.
-pub(crate) fn attachments_in(
-    document: &Document<'_>,
-) -> Result<Option<BlittableBuf>, DocumentError> {
+/// The lists in the metadata of a stored document, as [`accept`] takes them.
+pub(crate) fn listed_in(document: &Document<'_>) -> Result<Option<BlittableBuf>, DocumentError> {
     let Some(metadata) = document.root().get_object(METADATA)? else { return Ok(None) };
-    let Some(list) = metadata.get(ATTACHMENTS)? else { return Ok(None) };
-    let mut carrier = ObjectBuilder::new();
-    carrier.put(ATTACHMENTS, Item::Copy(list));
-    Ok(Some(carrier.finish()?))
+    let mut lists = ObjectBuilder::new();
+    let mut is_empty = true;
+    for property in metadata.iter() {
+        let (name, list) = property?;
+        if matches!(fate_of(name), Fate::Listed) {
+            lists.put(name, Item::Copy(list));
+            is_empty = false;
+        }
+    }
+    Ok(if is_empty { None } else { Some(lists.finish()?) })
 }
 
-/// The list inside the object that carries it.
-fn list_in<'a>(carrier: Option<&Document<'a>>) -> Result<Option<Value<'a>>, DocumentError> {
-    match carrier {
-        Some(carrier) => Ok(carrier.root().get(ATTACHMENTS)?),
-        None => Ok(None),
-    }
+fn properties_of<'a>(object: &Object<'a>) -> Result<Vec<(&'a str, Value<'a>)>, DocumentError> {
+    Ok(object.iter().collect::<Result<_, _>>()?)
 }
 
 /// The properties that mean something to a put.
@@ -153,11 +157,11 @@ struct Survey<'a> {
 
 fn survey<'a>(
     metadata: &Object<'a>,
-    attachments: Option<&Value<'_>>,
+    listed: Option<&Object<'_>>,
 ) -> Result<Survey<'a>, DocumentError> {
     let mut previous = "";
     let mut is_clean = true;
-    let mut are_attachments_listed = attachments.is_none();
+    let mut not_listed = listed.map_or(0, Object::len);
     let mut special = Special::default();
     for (position, property) in metadata.iter().enumerate() {
         let (name, value) = property?;
@@ -165,25 +169,26 @@ fn survey<'a>(
             Fate::Keep => is_clean &= position == 0 || previous < name,
             Fate::DropString => string_of(name, &value).map(|_| is_clean = false)?,
             Fate::DropDate => check_date(name, &value).map(|()| is_clean = false)?,
-            Fate::Attachments => {
+            Fate::Listed => {
                 is_clean &= position == 0 || previous < name;
-                are_attachments_listed = match attachments {
-                    Some(list) => blittable::equal(list, &value)?,
-                    None => false,
-                };
+                let list = listed.map(|lists| lists.get(name)).transpose()?.flatten();
+                match list {
+                    Some(list) if blittable::equal(&list, &value)? => not_listed -= 1,
+                    Some(_) | None => is_clean = false,
+                }
             }
             Fate::Drop | Fate::Rename(_) => is_clean = false,
         }
         special.note(name, &value);
         previous = name;
     }
-    Ok(Survey { is_clean: is_clean && are_attachments_listed, special })
+    Ok(Survey { is_clean: is_clean && not_listed == 0, special })
 }
 
 /// The properties to store, sorted by name.
 fn kept_properties<'a>(
     metadata: &Object<'a>,
-    attachments: Option<Value<'a>>,
+    listed: Option<&Object<'a>>,
 ) -> Result<Vec<(&'a str, Value<'a>)>, DocumentError> {
     let mut kept: Vec<(&str, Value<'_>)> = Vec::with_capacity(metadata.len());
     for property in metadata.iter() {
@@ -191,13 +196,15 @@ fn kept_properties<'a>(
         let name = match fate_of(name) {
             Fate::Keep => name,
             Fate::Rename(new_name) => new_name,
-            Fate::Attachments | Fate::Drop | Fate::DropString | Fate::DropDate => continue,
+            Fate::Listed | Fate::Drop | Fate::DropString | Fate::DropDate => continue,
         };
         // An old and a new name side by side are one property: the later one counts.
         kept.retain(|(known, _)| *known != name);
         kept.push((name, value));
     }
-    kept.extend(attachments.map(|list| (ATTACHMENTS, list)));
+    if let Some(lists) = listed {
+        kept.extend(properties_of(lists)?);
+    }
     kept.sort_unstable_by_key(|(name, _)| *name);
     Ok(kept)
 }

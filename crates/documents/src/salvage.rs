@@ -26,6 +26,7 @@ use crate::{
     },
     due,
     error::DocumentError,
+    listed::corrected,
     revisions::{self, salvage::FoundRevisions},
     row::{self, AnyRow},
     schema::{self, DOCUMENTS},
@@ -404,7 +405,7 @@ impl Rebuilding<'_> {
                 continue;
             };
             let read = row::read(&bytes, &|name| find(name))?;
-            let corrected = GatheredAttachments::corrected(writer, &read)?;
+            let corrected = corrected(writer, &read)?;
             let bytes = corrected.as_deref().unwrap_or(&bytes);
             writer.transaction()?.table_mut(&DOCUMENTS).insert(bytes)?;
             let number = row::collection_number_of(bytes);

@@ -13,7 +13,7 @@ use platform::{Entropy, Timestamp};
 use storage::WriteTransaction;
 
 use crate::{
-    attachments::{Leftovers, TouchedDocuments, listing},
+    attachments::Leftovers,
     collections::OpenCollections,
     compression::{Compression, Packer, body::StoredBody},
     database_record::{
@@ -21,7 +21,9 @@ use crate::{
     },
     due,
     error::DocumentError,
-    identities, metadata, read,
+    identities,
+    listed::{LISTING_FLAGS, TouchedDocuments, listed},
+    metadata, read,
     requests::{DeletedDocument, ExpectedVersion, RequestedId, StoredDocument},
     revisions::keep::{NewVersion, has_revisions},
     row::{self, DocumentRow, RowFields},
@@ -77,7 +79,7 @@ pub struct DocumentWriter<'w> {
     pub(crate) has_revisions: bool,
     /// Whether documents have times at which something is due.
     pub(crate) has_due: bool,
-    /// Documents whose attachments were changed and whose metadata does not tell yet.
+    /// Documents whose lists were changed and whose metadata does not tell yet.
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
     pub(crate) packer: Packer,
@@ -120,13 +122,13 @@ impl<'w> DocumentWriter<'w> {
         })
     }
 
-    /// Does what changes of attachments have left to the end of the batch: the metadata of their
-    /// documents, and contents that nobody needs any more.
+    /// Does what was left to the end of the batch: the lists in the metadata of touched documents, and
+    /// contents of attachments that nobody needs any more.
     ///
     /// # Errors
     /// A document that becomes too large; those of the storage.
     pub fn settle(&mut self) -> Result<(), DocumentError> {
-        self.list_attachments_in_documents()?;
+        self.list_in_touched_documents()?;
         self.remove_dropped()
     }
 
@@ -175,11 +177,9 @@ impl<'w> DocumentWriter<'w> {
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
         let known = replaced.as_ref().map_or(DocumentFlags::NONE, |replaced| replaced.flags);
-        let attachments = match self.may_have_attachments(&id, known) {
-            true => listing(self.tx, id.lower_cased())?,
-            false => None,
-        };
-        let accepted = metadata::accept(body, attachments.as_ref(), id.as_str(), self.now_ticks())?;
+        let listed = listed(self.tx, id.lower_cased(), self.kinds_to_list(&id, known))?;
+        let lists = listed.lists.as_ref();
+        let accepted = metadata::accept(body, lists, id.as_str(), self.now_ticks())?;
         let collection =
             self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
         let (number, collection) = (collection.number, collection.name.clone());
@@ -191,11 +191,7 @@ impl<'w> DocumentWriter<'w> {
             Some(replaced) => self.count_replaced(number, &replaced)?,
             None => self.count_new(&id, number)?,
         };
-        let listed = match &attachments {
-            Some(_) => DocumentFlags::HAS_ATTACHMENTS,
-            None => DocumentFlags::NONE,
-        };
-        let flags = flags.without(DocumentFlags::HAS_ATTACHMENTS) | listed | marks;
+        let flags = flags.without(LISTING_FLAGS) | listed.flags | marks;
         let change_vector = self.next_change_vector(etag);
         let new = NewVersion {
             id: &id,
@@ -224,7 +220,7 @@ impl<'w> DocumentWriter<'w> {
         body: &BlittableBuf,
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let Some(stored) = read::get(self.tx, id)? else { return Ok(None) };
-        let (listed, now) = (metadata::attachments_in(&stored.body()?)?, self.now_ticks());
+        let (listed, now) = (metadata::listed_in(&stored.body()?)?, self.now_ticks());
         let accepted = metadata::accept(body, listed.as_ref(), stored.id(), now)?.body;
         let stored = Value::Object(stored.body()?.root());
         if blittable::equal(&stored, &Value::Object(accepted.as_view().root()))? {
@@ -279,7 +275,7 @@ impl<'w> DocumentWriter<'w> {
         let old = self.before_delete(&id)?;
         let deleted = self.bury(id, number, flags, deleted)?;
         self.revise_delete(&deleted, &old, marks)?;
-        if self.may_have_attachments(&deleted.id, flags) {
+        if self.kinds_to_list(&deleted.id, flags).contains(DocumentFlags::HAS_ATTACHMENTS) {
             self.delete_attachments_of(&deleted.id)?;
         }
         Ok(Some(deleted))
@@ -338,10 +334,6 @@ impl<'w> DocumentWriter<'w> {
 
     pub(crate) fn node_tag(&self) -> NodeTag {
         self.identity.node_tag
-    }
-
-    fn may_have_attachments(&self, id: &DocumentId, flags: DocumentFlags) -> bool {
-        flags.contains(DocumentFlags::HAS_ATTACHMENTS) || self.touched.contains(id)
     }
 
     /// Stores a version of a document, whose revision, if there is to be one, is made.

@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use blittable::Value;
-use model::{DocumentFlags, DocumentId, Etag};
+use model::{DocumentId, Etag};
 use storage::Transaction;
 
 use super::{
     content::content,
     content_hasher::ContentHasher,
     content_row::{self, ContentNumber},
-    listing::listing,
     read::{AttachmentLogEntry, attachment_log, by_key, is_referenced},
     row::{AttachmentRow, Owner},
     staging::newest_content,
@@ -19,9 +17,8 @@ use super::{
 use crate::{
     check::demand,
     error::DocumentError,
-    metadata, read,
+    read,
     revisions::{self, schema::REVISIONS},
-    row::DocumentRow,
 };
 
 /// Compares everything that is stored about attachments; gives the number of attachments and that of
@@ -83,32 +80,6 @@ pub(crate) fn document_of_key(key: &[u8]) -> String {
         }
         None => String::new(),
     }
-}
-
-/// Whether a document's metadata and flags say what attachments it has.
-pub(crate) fn check_listing(
-    tx: &impl Transaction,
-    document: &DocumentRow<'_>,
-) -> Result<(), DocumentError> {
-    let list = listing(tx, document.lower_id())?;
-    let is_flagged = document.flags().contains(DocumentFlags::HAS_ATTACHMENTS);
-    demand(is_flagged == list.is_some(), "a document's flags are wrong about its attachments")?;
-    let metadata = document.body()?.root().get_object(metadata::METADATA)?;
-    let listed = match metadata {
-        Some(metadata) => metadata.get(metadata::ATTACHMENTS)?,
-        None => None,
-    };
-    let expected = list.as_ref().map(|list| list.as_view());
-    let expected = match &expected {
-        Some(list) => list.root().get(metadata::ATTACHMENTS)?,
-        None => None,
-    };
-    let agrees = match (listed, expected) {
-        (None, None) => true,
-        (Some(listed), Some(expected)) => blittable::equal(&listed, &expected)?,
-        (Some(Value::Null), None) | (Some(_), None) | (None, Some(_)) => false,
-    };
-    demand(agrees, "a document's metadata is wrong about its attachments")
 }
 
 fn check_attachment(tx: &impl Transaction, row: &AttachmentRow<'_>) -> Result<(), DocumentError> {

@@ -1,21 +1,21 @@
 //! `@attachments`: the list of a document's attachments as its metadata shows it.
 
-use blittable::{BlittableBuf, ObjectBuilder};
+use blittable::ObjectBuilder;
 use storage::Transaction;
 
 use super::{read::of_owner, row::Owner};
 use crate::{error::DocumentError, metadata::ATTACHMENTS};
 
-/// An object with nothing but the list, under its name in metadata; `None` when there is no attachment.
-pub(crate) fn listing(
+/// Adds the list under its name in metadata; `false` when there is no attachment.
+pub(crate) fn add_listing(
     tx: &impl Transaction,
     lower_id: &str,
-) -> Result<Option<BlittableBuf>, DocumentError> {
+    builder: &mut ObjectBuilder,
+) -> Result<bool, DocumentError> {
     let mut rows = of_owner(tx, Owner::Document(lower_id))?.peekable();
     if rows.peek().is_none() {
-        return Ok(None);
+        return Ok(false);
     }
-    let mut builder = ObjectBuilder::new();
     builder.begin_array(ATTACHMENTS);
     for row in rows {
         let row = row?;
@@ -29,5 +29,5 @@ pub(crate) fn listing(
             .end();
     }
     builder.end();
-    Ok(Some(builder.finish()?))
+    Ok(true)
 }

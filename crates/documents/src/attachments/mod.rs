@@ -49,10 +49,9 @@ pub use requests::{
 pub use row::{AttachmentRow, AttachmentTombstoneRow};
 pub use staging::has_leftover_contents;
 
-pub(crate) use check::{check_attachments, check_listing, document_of_key, read_whole};
-pub(crate) use listing::listing;
+pub(crate) use check::{check_attachments, document_of_key, read_whole};
+pub(crate) use listing::add_listing;
 pub(crate) use row::Owner;
 pub(crate) use salvage::GatheredAttachments;
 pub(crate) use staging::Leftovers;
 pub(crate) use tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, leftovers};
-pub(crate) use write::TouchedDocuments;

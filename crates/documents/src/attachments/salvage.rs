@@ -1,26 +1,19 @@
 //! Attachments of a damaged database: which can be rebuilt whole.
 //!
 //! An attachment survives when its row, the row of its content and every chunk were found. Contents that
-//! nobody refers to are left behind, staged ones too. The metadata of documents is made to agree.
+//! nobody refers to are left behind, staged ones too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{ChangeVector, ContentHash, DocumentFlags, Etag};
+use model::{ChangeVector, ContentHash, Etag};
 use storage::{BulkWriter, RowId, Salvage};
 
 use super::{
     content_row::{self, ContentNumber, ContentRecord, chunk_key},
-    listing::listing,
     row::{self, Owner},
     tables::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS, NEWEST_CONTENT},
 };
-use crate::{
-    compression::body::StoredBody,
-    error::DocumentError,
-    metadata,
-    row::{self as document_row, AnyRow, RowFields},
-    schema::meta,
-};
+use crate::{error::DocumentError, schema::meta};
 
 struct NewestRow {
     etag: u64,
@@ -162,37 +155,6 @@ impl GatheredAttachments {
         }
         writer.transaction()?.table_mut(&CONTENTS).insert(&content)?;
         Ok(true)
-    }
-
-    /// The row of a document whose metadata and flags name the attachments that were rebuilt; `None`
-    /// when they do already.
-    pub(crate) fn corrected(
-        writer: &mut BulkWriter<'_>,
-        row: &AnyRow<'_>,
-    ) -> Result<Option<Vec<u8>>, DocumentError> {
-        let AnyRow::Document(document) = row else { return Ok(None) };
-        let list = listing(writer.transaction()?, document.lower_id())?;
-        let flags = document.flags();
-        if list.is_none() && !flags.contains(DocumentFlags::HAS_ATTACHMENTS) {
-            return Ok(None);
-        }
-        let body = metadata::with_attachments(&document.body()?, list.as_ref())?;
-        let flags = match list {
-            Some(_) => flags | DocumentFlags::HAS_ATTACHMENTS,
-            None => flags.without(DocumentFlags::HAS_ATTACHMENTS),
-        };
-        let fields = RowFields {
-            lower_id: document.lower_id(),
-            id: document.id(),
-            change_vector: document.change_vector(),
-            flags,
-            collection_number: document.collection_number(),
-            etag: document.etag(),
-            last_modified_ticks: document.last_modified_ticks(),
-        };
-        let mut row = Vec::new();
-        document_row::write_document(&mut row, &fields, StoredBody::Plain(body.as_bytes()))?;
-        Ok(Some(row))
     }
 }
 

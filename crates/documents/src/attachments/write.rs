@@ -1,14 +1,10 @@
 //! Putting, deleting, copying and moving attachments.
 //!
-//! Every change of an attachment touches its document: at the end of the batch each touched document is
-//! stored anew, once, with the list of what it has then.
+//! Every change of an attachment touches its document, see `listed`.
 
-use std::collections::HashSet;
-
-use model::{AttachmentName, ChangeVector, ContentHash, DocumentFlags, DocumentId, Etag};
+use model::{AttachmentName, ContentHash, DocumentId, Etag};
 
 use super::{
-    listing::listing,
     read::{attachment, of_owner},
     requests::{
         AttachmentTransfer, CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment,
@@ -20,40 +16,13 @@ use super::{
 use crate::{
     DocumentWriter,
     error::DocumentError,
-    metadata, read,
+    read,
     requests::ExpectedVersion,
-    revisions::keep::NewVersion,
     write::{VIOLATION, corrupt},
 };
 
 /// The longest type of a content, in bytes.
 const CONTENT_TYPE_BYTES_MAX: usize = 4096;
-
-/// The documents whose attachments a batch has changed so far, in the order of their first change.
-#[derive(Default)]
-pub(crate) struct TouchedDocuments {
-    in_order: Vec<DocumentId>,
-    known: HashSet<DocumentId>,
-}
-
-impl TouchedDocuments {
-    pub(super) fn add(&mut self, id: &DocumentId) {
-        if self.known.insert(id.clone()) {
-            self.in_order.push(id.clone());
-        }
-    }
-
-    pub(crate) fn contains(&self, id: &DocumentId) -> bool {
-        !self.known.is_empty() && self.known.contains(id)
-    }
-
-    /// The document tells of its attachments again.
-    pub(crate) fn remove(&mut self, id: &DocumentId) {
-        if self.known.remove(id) {
-            self.in_order.retain(|touched| touched != id);
-        }
-    }
-}
 
 /// What the row of a new attachment says beside whose it is.
 pub(super) struct NewAttachment<'a> {
@@ -164,50 +133,6 @@ impl DocumentWriter<'_> {
             self.remove_attachment(id.lower_cased(), &lower_name, etag, &hash)?;
         }
         Ok(())
-    }
-
-    /// Stores every touched document anew, with the attachments it has now.
-    pub(crate) fn list_attachments_in_documents(&mut self) -> Result<(), DocumentError> {
-        for id in std::mem::take(&mut self.touched).in_order {
-            self.list_attachments_in(&id)?;
-        }
-        Ok(())
-    }
-
-    fn list_attachments_in(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
-        let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
-        let list = listing(self.transaction(), id.lower_cased())?;
-        let body = metadata::with_attachments(&document.body()?, list.as_ref())?;
-        let flags = match list {
-            Some(_) => document.flags() | DocumentFlags::HAS_ATTACHMENTS,
-            None => document.flags().without(DocumentFlags::HAS_ATTACHMENTS),
-        };
-        let (id, number) = (DocumentId::new(document.id())?, document.collection_number());
-        self.collections.count(self.tx, number, 0, 0)?;
-        let collection = self.collections.numbered(self.tx, number)?.name.clone();
-        let etag = self.next_etag()?;
-        let change_vector = self.next_change_vector(etag);
-        let new = NewVersion {
-            id: &id,
-            change_vector: change_vector.as_str(),
-            collection: &collection,
-            collection_number: number,
-            flags,
-            body: body.as_view(),
-            is_new: false,
-        };
-        let flags = self.revise_put(&new)?;
-        self.store_version(&new, flags, etag)
-    }
-
-    /// The version of a document as it is now.
-    ///
-    /// # Errors
-    /// Those of the storage; a damaged row.
-    pub fn version_of(&self, id: &DocumentId) -> Result<Option<ChangeVector>, DocumentError> {
-        let Some(document) = read::get(self.transaction(), id)? else { return Ok(None) };
-        let version = document.change_vector().parse();
-        version.map(Some).map_err(|_| corrupt("a document has an impossible change vector"))
     }
 
     fn store_attachment(

@@ -32,8 +32,8 @@ impl DocumentWriter<'_> {
         id: &DocumentId,
         version: RevisedVersion,
     ) -> Result<Option<StoredDocument>, DocumentError> {
-        // The version with the attachments that the batch has changed so far.
-        self.list_attachments_in_documents()?;
+        // The version with the lists of what the batch has changed so far.
+        self.list_in_touched_documents()?;
         let Some(document) = read::get(self.tx, id)? else {
             return Err(nothing_to_revise(id, version));
         };

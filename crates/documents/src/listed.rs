@@ -1,0 +1,179 @@
+//! What the metadata of a document lists of what else is stored for it, `@attachments` and its like,
+//! and the flags that say so.
+//!
+//! Every change that a list shows touches the document: at the end of the batch each touched document is
+//! stored anew, once, with the lists of what it has then.
+
+use std::collections::HashSet;
+
+use blittable::{BlittableBuf, ObjectBuilder, Value};
+use model::{ChangeVector, DocumentFlags, DocumentId};
+use storage::{BulkWriter, Transaction};
+
+use crate::{
+    DocumentWriter, attachments,
+    check::demand,
+    compression::body::StoredBody,
+    error::DocumentError,
+    metadata, read,
+    revisions::keep::NewVersion,
+    row::{self, AnyRow, DocumentRow, RowFields},
+    write::corrupt,
+};
+
+/// The flags that go with the lists.
+pub(crate) const LISTING_FLAGS: DocumentFlags = DocumentFlags::HAS_ATTACHMENTS;
+
+/// The lists of a document, and the flags that go with them.
+#[derive(Default)]
+pub(crate) struct Listed {
+    pub(crate) flags: DocumentFlags,
+    /// An object with nothing but the lists, under their names in metadata, by rising names; `None` when
+    /// there is nothing to list.
+    pub(crate) lists: Option<BlittableBuf>,
+}
+
+/// What there is to list of a document. `kinds` are the flags of what it may have.
+pub(crate) fn listed(
+    tx: &impl Transaction,
+    lower_id: &str,
+    kinds: DocumentFlags,
+) -> Result<Listed, DocumentError> {
+    if kinds.is_empty() {
+        return Ok(Listed::default());
+    }
+    let mut builder = ObjectBuilder::new();
+    let mut flags = DocumentFlags::NONE;
+    if kinds.contains(DocumentFlags::HAS_ATTACHMENTS)
+        && attachments::add_listing(tx, lower_id, &mut builder)?
+    {
+        flags |= DocumentFlags::HAS_ATTACHMENTS;
+    }
+    let lists = if flags.is_empty() { None } else { Some(builder.finish()?) };
+    Ok(Listed { flags, lists })
+}
+
+/// The documents whose lists a batch has changed so far, in the order of their first change.
+#[derive(Default)]
+pub(crate) struct TouchedDocuments {
+    in_order: Vec<DocumentId>,
+    known: HashSet<DocumentId>,
+}
+
+impl TouchedDocuments {
+    pub(crate) fn add(&mut self, id: &DocumentId) {
+        if self.known.insert(id.clone()) {
+            self.in_order.push(id.clone());
+        }
+    }
+
+    pub(crate) fn contains(&self, id: &DocumentId) -> bool {
+        !self.known.is_empty() && self.known.contains(id)
+    }
+
+    /// The document lists what it has again.
+    pub(crate) fn remove(&mut self, id: &DocumentId) {
+        if self.known.remove(id) {
+            self.in_order.retain(|touched| touched != id);
+        }
+    }
+}
+
+impl DocumentWriter<'_> {
+    /// The flags of what a document with these flags may have: all where the batch has changed some of
+    /// it.
+    pub(crate) fn kinds_to_list(&self, id: &DocumentId, flags: DocumentFlags) -> DocumentFlags {
+        if self.touched.contains(id) {
+            return LISTING_FLAGS;
+        }
+        flags.without(flags.without(LISTING_FLAGS))
+    }
+
+    /// Stores every touched document anew, with the lists of what it has now.
+    pub(crate) fn list_in_touched_documents(&mut self) -> Result<(), DocumentError> {
+        for id in std::mem::take(&mut self.touched).in_order {
+            self.list_in(&id)?;
+        }
+        Ok(())
+    }
+
+    fn list_in(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
+        let listed = listed(self.transaction(), id.lower_cased(), LISTING_FLAGS)?;
+        let body = metadata::with_listed(&document.body()?, listed.lists.as_ref())?;
+        let flags = document.flags().without(LISTING_FLAGS) | listed.flags;
+        let (id, number) = (DocumentId::new(document.id())?, document.collection_number());
+        self.collections.count(self.tx, number, 0, 0)?;
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let new = NewVersion {
+            id: &id,
+            change_vector: change_vector.as_str(),
+            collection: &collection,
+            collection_number: number,
+            flags,
+            body: body.as_view(),
+            is_new: false,
+        };
+        let flags = self.revise_put(&new)?;
+        self.store_version(&new, flags, etag)
+    }
+
+    /// The version of a document as it is now.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn version_of(&self, id: &DocumentId) -> Result<Option<ChangeVector>, DocumentError> {
+        let Some(document) = read::get(self.transaction(), id)? else { return Ok(None) };
+        let version = document.change_vector().parse();
+        version.map(Some).map_err(|_| corrupt("a document has an impossible change vector"))
+    }
+}
+
+/// Whether a document's metadata and flags say what it has.
+pub(crate) fn check_lists(
+    tx: &impl Transaction,
+    document: &DocumentRow<'_>,
+) -> Result<(), DocumentError> {
+    let Listed { flags, lists } = listed(tx, document.lower_id(), LISTING_FLAGS)?;
+    let others = document.flags().without(LISTING_FLAGS);
+    demand(document.flags() == others | flags, "a document's flags are wrong about what it has")?;
+    let found = metadata::listed_in(&document.body()?)?;
+    let agrees = match (&found, &lists) {
+        (None, None) => true,
+        (Some(found), Some(lists)) => {
+            let (found, lists) = (found.as_view().root(), lists.as_view().root());
+            blittable::equal(&Value::Object(found), &Value::Object(lists))?
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    demand(agrees, "a document's metadata is wrong about what it has")
+}
+
+/// The row of a document whose metadata and flags list what was rebuilt for it; `None` when they do
+/// already.
+pub(crate) fn corrected(
+    writer: &mut BulkWriter<'_>,
+    row: &AnyRow<'_>,
+) -> Result<Option<Vec<u8>>, DocumentError> {
+    let AnyRow::Document(document) = row else { return Ok(None) };
+    let listed = listed(writer.transaction()?, document.lower_id(), LISTING_FLAGS)?;
+    let others = document.flags().without(LISTING_FLAGS);
+    if listed.flags.is_empty() && others == document.flags() {
+        return Ok(None);
+    }
+    let body = metadata::with_listed(&document.body()?, listed.lists.as_ref())?;
+    let fields = RowFields {
+        lower_id: document.lower_id(),
+        id: document.id(),
+        change_vector: document.change_vector(),
+        flags: others | listed.flags,
+        collection_number: document.collection_number(),
+        etag: document.etag(),
+        last_modified_ticks: document.last_modified_ticks(),
+    };
+    let mut row = Vec::new();
+    row::write_document(&mut row, &fields, StoredBody::Plain(body.as_bytes()))?;
+    Ok(Some(row))
+}
