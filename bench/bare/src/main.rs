@@ -1,18 +1,33 @@
 //! bare: axum answering every GET with the bytes of one file and every PUT, once its body is read,
-//! with those of another. The driver compares Corvus with it, to see what a database adds to its HTTP
-//! framework, and what of a figure is the machine's limit.
+//! with those of another. What is PUT as an attachment it keeps in a plain file, synced, and gives it
+//! back. The driver compares Corvus with it, to see what a database adds to its HTTP framework, and what
+//! of a figure is the machine's limit.
 
 #![forbid(unsafe_code)]
 
-use std::{env, fs, io};
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
 
 use axum::{
     Router,
-    body::Bytes,
+    body::{Body, Bytes},
+    extract,
     http::{HeaderName, StatusCode, header},
     routing::get,
+    serve::ListenerExt,
 };
-use tokio::net::TcpListener;
+use futures_util::stream;
+use http_body_util::BodyExt;
+use tokio::{
+    fs::File,
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+/// How large the pieces are in which a file is sent.
+const PIECE_BYTES: usize = 256 << 10;
 
 const CONTENT_TYPE: (HeaderName, &str) = (header::CONTENT_TYPE, "application/json; charset=utf-8");
 const ETAG: (HeaderName, &str) = (header::ETAG, "\"A:100000-0000000000000000000000\"");
@@ -20,8 +35,10 @@ const ETAG: (HeaderName, &str) = (header::ETAG, "\"A:100000-00000000000000000000
 #[tokio::main]
 async fn main() -> io::Result<()> {
     let mut paths = env::args_os().skip(1);
-    let (Some(document), Some(stored)) = (paths.next(), paths.next()) else {
-        eprintln!("usage: bare FILE_FOR_GET FILE_FOR_PUT");
+    let (Some(document), Some(stored), Some(directory)) =
+        (paths.next(), paths.next(), paths.next())
+    else {
+        eprintln!("usage: bare FILE_FOR_GET FILE_FOR_PUT DIRECTORY");
         std::process::exit(2);
     };
     let document = Bytes::from(fs::read(document)?);
@@ -34,8 +51,55 @@ async fn main() -> io::Result<()> {
         let body = stored.clone();
         async move { (StatusCode::CREATED, [CONTENT_TYPE], body) }
     };
-    let app = Router::new().fallback(get(on_get).put(on_put));
+    let directory = PathBuf::from(directory);
+    fs::create_dir_all(&directory)?;
+    let (to, from) = (directory.clone(), directory);
+    let on_file_put = move |query: extract::RawQuery, body: Body| async move {
+        match store(&to.join(file_name(query)), body).await {
+            Ok(()) => StatusCode::CREATED,
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    };
+    let on_file_get = move |query: extract::RawQuery| async move {
+        File::open(from.join(file_name(query))).await.map(send).map_err(|_| StatusCode::NOT_FOUND)
+    };
+    let files = get(on_file_get).put(on_file_put).layer(extract::DefaultBodyLimit::disable());
+    let app = Router::new()
+        .route("/databases/{database}/attachments", files)
+        .fallback(get(on_get).put(on_put));
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("Server available on: http://{}", listener.local_addr()?);
+    // Otherwise what is left of a file waits for the acknowledgement of what came before.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, app).await
+}
+
+/// Of an attachment, from the query string that names it.
+fn file_name(extract::RawQuery(query): extract::RawQuery) -> String {
+    let query = query.unwrap_or_default();
+    query.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '_' }).collect()
+}
+
+/// Writes a body to a file as it comes; it is on the disk then.
+async fn store(path: &Path, mut body: Body) -> io::Result<()> {
+    let mut file = File::create(path).await?;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(io::Error::other)?;
+        if let Some(piece) = frame.data_ref() {
+            file.write_all(piece).await?;
+        }
+    }
+    file.flush().await?;
+    file.sync_data().await
+}
+
+fn send(file: File) -> Body {
+    Body::from_stream(stream::unfold(file, |mut file| async move {
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        match (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece).await {
+            Ok(0) => None,
+            Ok(_) => Some((Ok(Bytes::from(piece)), file)),
+            Err(error) => Some((Err(error), file)),
+        }
+    }))
 }

@@ -146,6 +146,15 @@ pub(crate) fn write_with_text(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(b"\",\"@metadata\":{\"@collection\":\"Notes\"}}");
 }
 
+/// Bytes that do not compress.
+pub(crate) fn incompressible(length: usize) -> Vec<u8> {
+    /// Of [`mixed`]: its highest bits are zero.
+    const RANDOM_BYTES: usize = 5;
+    let words = 0..length.div_ceil(RANDOM_BYTES) as u64;
+    let bytes = words.flat_map(|number| mixed(number).to_le_bytes().into_iter().take(RANDOM_BYTES));
+    bytes.take(length).collect()
+}
+
 /// A document of about 1 KB that hardly compresses.
 pub(crate) fn write_noise(out: &mut Vec<u8>, number: u64) {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -17,6 +17,7 @@ mod error;
 mod generated;
 mod limits;
 mod load;
+mod memory_watch;
 mod node_client;
 mod options;
 mod outcome;

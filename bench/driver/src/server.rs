@@ -44,7 +44,7 @@ pub(crate) enum Program {
         home: PathBuf,
         version: String,
     },
-    /// Answers with the bytes of the [`BARE_FILES`] in a directory.
+    /// Answers with the bytes of the [`BARE_FILES`] in a directory; keeps attachments in files.
     Bare {
         binary: PathBuf,
         bodies: PathBuf,
@@ -103,7 +103,7 @@ impl Program {
             }
             Self::Bare { binary, bodies } => {
                 let mut command = Command::new(binary);
-                command.args(BARE_FILES.map(|name| bodies.join(name)));
+                command.args(BARE_FILES.map(|name| bodies.join(name))).arg(data);
                 Ok((command, None))
             }
         }

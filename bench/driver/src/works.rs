@@ -3,6 +3,7 @@
 //! Invariant: a round adds to what earlier rounds left, or works in a database of its own which is
 //! deleted afterwards; only the work itself is inside of the measured time.
 
+mod attachments;
 mod indexes;
 mod patches;
 
@@ -47,6 +48,8 @@ pub(crate) enum Work {
     BulkDocs,
     PatchMany,
     PatchQuery,
+    AttachmentUp,
+    AttachmentDown,
     GetOne,
     GetRandom,
     /// On indexes and queries.
@@ -82,6 +85,14 @@ const REQUESTS_WITH_LATENCY: &[Figure] = &[
     Figure::DriverTimeEach,
 ];
 
+const CONTENTS_WITH_MEMORY: &[Figure] = &[
+    Figure::Rate("contents"),
+    Figure::LatencyPercentile(50),
+    Figure::LatencyPercentile(99),
+    Figure::ServerTimeEach,
+    Figure::MemoryGrowth,
+];
+
 /// All works on documents, in the order in which they are run.
 pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::NewDatabase, "new-database", &[Figure::MillisecondsEach, Figure::ServerTimeEach]),
@@ -92,6 +103,8 @@ pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::BulkDocs, "bulk-docs", DOCUMENTS_WITH_LATENCY),
     facts(Work::PatchMany, "patch-64", REQUESTS_WITH_LATENCY),
     facts(Work::PatchQuery, "patch-query", DOCUMENTS),
+    facts(Work::AttachmentUp, "attachment-up", CONTENTS_WITH_MEMORY),
+    facts(Work::AttachmentDown, "attachment-down", CONTENTS_WITH_MEMORY),
     facts(Work::GetOne, "get-one", REQUESTS_WITH_LATENCY),
     facts(Work::GetRandom, "get-random", REQUESTS_WITH_LATENCY),
     // The last one, because it leaves the servers with the most to tidy up.
@@ -109,6 +122,8 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
         Work::BulkDocs => "bulk_docs, 100 documents of 300 bytes each, 4 connections",
         Work::PatchMany => "PATCH one of 100k documents by a script, 64 connections",
         Work::PatchQuery => "patch by query of 100k documents",
+        Work::AttachmentUp => "PUT an attachment of 10 MB, 1 connection",
+        Work::AttachmentDown => "GET an attachment of 10 MB, 1 connection",
         Work::GetOne => "GET one document, 64 connections",
         Work::GetRandom => "GET random of 100k documents, 64 connections",
         Work::Index(_) => panic!("works on indexes have a table of their own"),
@@ -159,10 +174,15 @@ const fn is_same(left: &[u8], right: &[u8]) -> bool {
 
 impl Work {
     /// Whether a server can do it that answers every GET with one document, and every PUT as if it had
-    /// stored something.
+    /// stored something; attachments it does keep.
     pub(crate) fn needs_no_database(self) -> bool {
         match self {
-            Self::PutMany | Self::PutOne | Self::GetOne | Self::GetRandom => true,
+            Self::PutMany
+            | Self::PutOne
+            | Self::AttachmentUp
+            | Self::AttachmentDown
+            | Self::GetOne
+            | Self::GetRandom => true,
             Self::NewDatabase
             | Self::BulkInsertSmall
             | Self::BulkInsertNode
@@ -185,6 +205,8 @@ impl Work {
             | Self::BulkDocs
             | Self::PatchMany
             | Self::PatchQuery
+            | Self::AttachmentUp
+            | Self::AttachmentDown
             | Self::GetOne
             | Self::GetRandom
             | Self::Index(_) => size.rounds,
@@ -232,6 +254,7 @@ impl Target {
     pub(crate) async fn prepare(&self, work: Work) -> Result<(), DriverError> {
         match work {
             Work::Index(work) => self.prepare_index_work(work).await,
+            Work::AttachmentUp | Work::AttachmentDown => self.prepare_attachments().await,
             _ => Ok(()),
         }
     }
@@ -299,6 +322,8 @@ impl Target {
             }
             Work::PatchMany => self.load(MANY_CONNECTIONS, duration, 1, &mut patches::next_patch()),
             Work::PatchQuery => self.patch_by_query().await,
+            Work::AttachmentUp => self.put_attachments(duration),
+            Work::AttachmentDown => self.get_attachments(duration),
             Work::GetOne => {
                 let mut next = |out: &mut Vec<u8>| write_get(out, FILLED_DOCUMENTS / 2);
                 self.load(MANY_CONNECTIONS, duration, 1, &mut next)
