@@ -1,5 +1,7 @@
 //! Commands, batches of them, and their results.
 
+use std::sync::Arc;
+
 use documents::{
     AttachmentTransfer, ContentNumber, CopiedAttachment, DeleteAttachment, DeletedAttachment,
     DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment,
@@ -99,8 +101,8 @@ pub enum Command {
         number: Option<ContentNumber>,
         /// Which of its chunks, from 0 on.
         index: u32,
-        /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`.
-        bytes: Vec<u8>,
+        /// The chunk; all but the last have `CONTENT_CHUNK_BYTES`. Shared with whoever computes the hash.
+        bytes: Arc<Vec<u8>>,
     },
     /// Give up a content that no attachment is to have after all.
     GiveUpContent(ContentNumber),
@@ -127,8 +129,8 @@ impl Command {
             Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
             Self::PutAttachment(PutAttachment {
                 content: NewContent::Bytes { bytes, .. }, ..
-            })
-            | Self::StageContent { bytes, .. } => OVERHEAD_BYTES + bytes.len(),
+            }) => OVERHEAD_BYTES + bytes.len(),
+            Self::StageContent { bytes, .. } => OVERHEAD_BYTES + bytes.len(),
             Self::PutAttachment(_)
             | Self::DeleteAttachment(_)
             | Self::CopyAttachment(_)

@@ -1,15 +1,16 @@
 //! Contents of attachments on their way into the database.
 //!
 //! What is small goes with the command that puts it. What is large is staged chunk by chunk while it
-//! comes in, a few chunks ahead of the disk, so that one write to the journal takes several. Invariants: a
-//! content that is not put after all, for whatever reason, is given up; memory holds those chunks of each
-//! upload, and what the database has not flushed.
+//! comes in, a few chunks ahead of the disk, so that one write to the journal takes several; meanwhile a
+//! thread of the blocking pool computes its hash. Invariants: a content that is not put after all, for
+//! whatever reason, is given up; memory holds those chunks of each upload, and what the database has not
+//! flushed.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use commands::{Batch, Command, CommandResult, SubmitError};
 use database::DatabaseLease;
-use documents::{CONTENT_CHUNK_BYTES, ContentHasher, ContentNumber, NewContent};
+use documents::{CONTENT_CHUNK_BYTES, ContentHasher, ContentNumber, NewContent, hash_of};
 use tokio::task::JoinHandle;
 use wire::{ErrorKind, ProtocolError};
 
@@ -31,7 +32,7 @@ const FULL_QUEUE_PAUSE: std::time::Duration = std::time::Duration::from_millis(5
 pub(crate) struct ContentUpload {
     state: Arc<ServerState>,
     database: DatabaseLease,
-    hasher: ContentHasher,
+    hashing: Hashing,
     bytes: u64,
     /// Contents up to this length are not staged.
     small_bytes_max: usize,
@@ -41,6 +42,33 @@ pub(crate) struct ContentUpload {
     /// Oldest first.
     in_flight: VecDeque<Submitted>,
     flush: Option<JoinHandle<()>>,
+}
+
+/// The hash of what has come in, chunk by chunk.
+enum Hashing {
+    Idle(ContentHasher),
+    /// Of the newest chunk.
+    Running(JoinHandle<ContentHasher>),
+}
+
+impl Hashing {
+    /// When the chunks that were given are done.
+    async fn done(&mut self) -> Result<ContentHasher, ProtocolError> {
+        match std::mem::replace(self, Self::Idle(ContentHasher::default())) {
+            Self::Idle(hasher) => Ok(hasher),
+            Self::Running(task) => task.await.map_err(|error| lost(&error.to_string())),
+        }
+    }
+
+    /// Begins with the next chunk, once the one before is done.
+    async fn begin(&mut self, chunk: Arc<Vec<u8>>) -> Result<(), ProtocolError> {
+        let mut hasher = self.done().await?;
+        *self = Self::Running(tokio::task::spawn_blocking(move || {
+            hasher.update(&chunk);
+            hasher
+        }));
+        Ok(())
+    }
 }
 
 /// Staged contents. Dropping this gives them up, unless they are put.
@@ -109,7 +137,7 @@ impl ContentUpload {
         ContentUpload {
             state: Arc::clone(state),
             database: database.clone(),
-            hasher: ContentHasher::default(),
+            hashing: Hashing::Idle(ContentHasher::default()),
             bytes: 0,
             small_bytes_max: small_bytes_max.min(CONTENT_CHUNK_BYTES),
             chunk: Vec::new(),
@@ -122,7 +150,6 @@ impl ContentUpload {
 
     /// Takes the next piece.
     pub(crate) async fn push(&mut self, piece: &[u8]) -> Result<(), ProtocolError> {
-        self.hasher.update(piece);
         self.bytes += piece.len() as u64;
         let mut rest = piece;
         while !rest.is_empty() {
@@ -140,14 +167,15 @@ impl ContentUpload {
     /// Ends the content. What is staged need not be durable yet: the command that puts it comes behind,
     /// and finds out whether all of it is there.
     pub(crate) async fn finish(mut self) -> Result<(NewContent, StagedContents), ProtocolError> {
-        let hash = self.hasher.finish();
         if self.staged.is_none() && self.chunk.len() <= self.small_bytes_max {
             let bytes = std::mem::take(&mut self.chunk);
+            let hash = hash_of(&bytes);
             return Ok((NewContent::Bytes { bytes, hash }, StagedContents::default()));
         }
         if !self.chunk.is_empty() {
             self.send_chunk().await?;
         }
+        let hash = self.hashing.done().await?.finish();
         let staged = self.staged.take().ok_or_else(|| lost("it was not staged"))?;
         let content = NewContent::Staged { number: staged.number, bytes: self.bytes, hash };
         Ok((content, StagedContents(vec![staged])))
@@ -160,7 +188,9 @@ impl ContentUpload {
         }
         self.wait_for_flush().await?;
         self.wait_for_room().await?;
-        let bytes = std::mem::replace(&mut self.chunk, Vec::with_capacity(CONTENT_CHUNK_BYTES));
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CONTENT_CHUNK_BYTES));
+        let bytes = Arc::new(chunk);
+        self.hashing.begin(Arc::clone(&bytes)).await?;
         let number = self.staged.as_ref().map(|staged| staged.number);
         let command = Command::StageContent { number, index: self.next_index, bytes };
         let submitted = begin(&self.state, &self.database, Batch::one(command))?;

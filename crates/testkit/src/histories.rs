@@ -95,7 +95,7 @@ fn random_attachment_command(random: &mut Random, naive: &Naive, id: &str) -> Co
         14 => Command::StageContent {
             number: None,
             index: 0,
-            bytes: noise(random, 5_000).into_bytes(),
+            bytes: Arc::new(noise(random, 5_000).into_bytes()),
         },
         _ => match random.below(4) {
             0 => Command::GiveUpAllContents,

@@ -211,7 +211,7 @@ fn contents_that_nobody_put_are_given_up_when_the_queue_starts() {
     let simulation = Platform::simulated(8);
     let (environment, queue) = start(&simulation.platform);
     for index in 0..2 {
-        let bytes = vec![index; 5000];
+        let bytes = Arc::new(vec![index; 5000]);
         let stage = Command::StageContent { number: None, index: 0, bytes };
         queue.submit_and_wait(Batch::one(stage)).unwrap().unwrap();
     }
@@ -232,10 +232,10 @@ fn a_large_content_is_removed_after_the_batch_that_dropped_it() {
     let (environment, queue) = start(&simulation.platform);
     queue.submit_and_wait(one("a")).unwrap().unwrap();
     let (mut number, mut hasher) = (None, documents::ContentHasher::default());
-    let chunk = vec![7; documents::CONTENT_CHUNK_BYTES];
+    let chunk = Arc::new(vec![7; documents::CONTENT_CHUNK_BYTES]);
     for index in 0..20 {
         hasher.update(&chunk);
-        let stage = Command::StageContent { number, index, bytes: chunk.clone() };
+        let stage = Command::StageContent { number, index, bytes: Arc::clone(&chunk) };
         let outcome = queue.submit_and_wait(Batch::one(stage)).unwrap().unwrap();
         let CommandResult::ContentStaged(given) = outcome.results[0] else { panic!("another") };
         number = Some(given);
