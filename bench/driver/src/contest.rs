@@ -85,8 +85,8 @@ async fn run_mode(options: &Options, mode: Mode) -> Result<Report, DriverError> 
     let mut contestants = start_all(options, &mut house).await;
     if !options.works.is_empty() {
         fill_all(options.set, &mut contestants, house.notes).await;
+        add_bare(options, &mut contestants, &mut house).await;
     }
-    add_bare(options, &mut contestants, &mut house).await;
 
     let mut work_rows = Vec::new();
     for facts in &options.works {
@@ -331,6 +331,7 @@ async fn trial_rows(
         measured.push(match program {
             None => Err("not there".to_owned()),
             Some(Program::Bare { .. }) => Err("–".to_owned()),
+            Some(Program::Raven { .. }) if facts.needs_licence => Err("licence".to_owned()),
             Some(program) => {
                 progress(format_args!("{} {name}", facts.key));
                 facts.trial.run(program, parent).await.map_err(|error| {

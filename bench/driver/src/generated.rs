@@ -12,7 +12,8 @@ const WORDS: u64 = 1_500;
 const SYLLABLES: [&str; 12] =
     ["ka", "lo", "mira", "ten", "vos", "bury", "san", "do", "port", "el", "gra", "heim"];
 
-fn write_person(out: &mut Vec<u8>, number: u64) {
+/// A document of about 300 bytes.
+pub(crate) fn write_person(out: &mut Vec<u8>, number: u64) {
     write!(
         out,
         "{{\"Name\":\"{}\",\"Email\":\"person.{number}@example.com\",\"Age\":{},\"Active\":{},\

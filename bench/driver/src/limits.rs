@@ -4,7 +4,7 @@ use report::{Bound, Limit};
 
 use crate::{
     trials::{
-        INDEX_SIZE, PACKAGES, REDUCE_CHANGE, REDUCE_DAYS, REDUCE_REPLACE, START_EMPTY,
+        COMPRESSION, INDEX_SIZE, PACKAGES, REDUCE_CHANGE, REDUCE_DAYS, REDUCE_REPLACE, START_EMPTY,
         START_KILLED, START_LARGE,
     },
     works::{index_title, title},
@@ -18,6 +18,8 @@ pub(crate) const MEMORY: &str = "resident memory";
 
 pub(crate) static LIMITS: &[Limit] = &[
     wanted(START_EMPTY, "s to ready", Bound::AtMost(0.1)),
+    wanted(COMPRESSION, "of the plain rate", Bound::AtLeast(0.7)),
+    wanted(COMPRESSION, "MB compressed", Bound::AtMostTimes(1.0, RAVEN)),
     wanted(START_LARGE, "GB on disk", Bound::AtLeast(5.0)),
     wanted(START_LARGE, "s to first document", Bound::AtMost(0.5)),
     wanted(START_KILLED, "MB in journals", Bound::AtLeast(256.0)),

@@ -29,8 +29,8 @@ driver: load on Corvus and on RavenDB in one run, side by side
 
 Works: new-database, bulk-insert-small, bulk-insert-node, bulk-insert-sustained, put-64, put-1,
 bulk-docs, patch-64, patch-query, attachment-up, attachment-down, get-one, get-random.
-Trials, each with a server of its own: start-empty; long ones: start-killed, many-databases,
-start-large.
+Trials, each with a server of its own: start-empty, compression; long ones: start-killed,
+many-databases, start-large.
 
 With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
 query-text, query-prefix, query-collection, query-facet, query-nearest, stream-collection,
@@ -272,7 +272,7 @@ mod tests {
         let keys = |arguments: &[&str]| -> Vec<_> {
             parse(arguments).unwrap().trials.iter().map(|facts| facts.key).collect()
         };
-        assert_eq!(keys(&["--quick"]), ["start-empty"]);
+        assert_eq!(keys(&["--quick"]), ["start-empty", "compression"]);
         assert_eq!(keys(&["--only=start-large", "--quick"]), ["start-large"]);
         assert_eq!(keys(&[]).len(), TRIALS.len());
     }

@@ -1,6 +1,7 @@
 //! The trials: what a server is put through that needs one of its own, started, stopped or killed on
 //! the way. Not here: works on a running server, see `works`.
 
+mod compression;
 mod database;
 mod many_databases;
 mod map_reduce;
@@ -23,6 +24,7 @@ pub(crate) enum Trial {
     StartLarge,
     StartKilled,
     ManyDatabases,
+    Compression,
     IndexSize,
     Packages,
     ReduceDays,
@@ -40,6 +42,8 @@ pub(crate) struct TrialFacts {
     pub(crate) figures: &'static [(&'static str, Better)],
     /// Takes minutes: left out of quick runs that do not name it.
     pub(crate) is_long: bool,
+    /// RavenDB without a licence refuses what it needs.
+    pub(crate) needs_licence: bool,
 }
 
 /// The trials of databases, in the order in which they are run.
@@ -50,6 +54,15 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         title: START_EMPTY,
         figures: &[("s to ready", Better::Less)],
         is_long: false,
+        needs_licence: false,
+    },
+    TrialFacts {
+        trial: Trial::Compression,
+        key: "compression",
+        title: COMPRESSION,
+        figures: compression::FIGURES,
+        is_long: false,
+        needs_licence: true,
     },
     TrialFacts {
         trial: Trial::StartKilled,
@@ -57,6 +70,7 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         title: START_KILLED,
         figures: restart::KILLED_FIGURES,
         is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::ManyDatabases,
@@ -64,6 +78,7 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         title: MANY_DATABASES,
         figures: many_databases::FIGURES,
         is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::StartLarge,
@@ -71,6 +86,7 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         title: START_LARGE,
         figures: restart::LARGE_FIGURES,
         is_long: true,
+        needs_licence: false,
     },
 ];
 
@@ -82,6 +98,7 @@ pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
         title: INDEX_SIZE,
         figures: packages::SIZE_FIGURES,
         is_long: false,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::Packages,
@@ -89,6 +106,7 @@ pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
         title: PACKAGES,
         figures: packages::FIGURES,
         is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::ReduceDays,
@@ -96,6 +114,7 @@ pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
         title: REDUCE_DAYS,
         figures: map_reduce::DAYS_FIGURES,
         is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::ReduceChange,
@@ -103,6 +122,7 @@ pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
         title: REDUCE_CHANGE,
         figures: map_reduce::CHANGE_FIGURES,
         is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::ReduceReplace,
@@ -110,6 +130,7 @@ pub(crate) static INDEX_TRIALS: &[TrialFacts] = &[
         title: REDUCE_REPLACE,
         figures: map_reduce::REPLACE_FIGURES,
         is_long: true,
+        needs_licence: false,
     },
 ];
 
@@ -117,6 +138,7 @@ pub(crate) const START_EMPTY: &str = "start, empty data";
 pub(crate) const START_LARGE: &str = "start, database of 5 GB cleanly closed";
 pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
 pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
+pub(crate) const COMPRESSION: &str = "100k similar documents of 300 bytes, compressed";
 pub(crate) const INDEX_SIZE: &str = "an index over 100k small documents, cleanly closed";
 pub(crate) const PACKAGES: &str = "package search, 1,000,000 names";
 pub(crate) const REDUCE_DAYS: &str = "map-reduce of 1,600,000 events into 1,000 days";
@@ -133,6 +155,7 @@ impl Trial {
     ) -> Result<Vec<Figures>, DriverError> {
         match self {
             Self::StartEmpty => restart::start_empty(program, parent).await,
+            Self::Compression => compression::run(program, parent).await,
             Self::StartLarge => restart::start_large(program, parent).await,
             Self::StartKilled => restart::start_killed(program, parent).await,
             Self::IndexSize => packages::index_size(program, parent).await.map(|one| vec![one]),

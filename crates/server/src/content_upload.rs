@@ -46,15 +46,15 @@ pub(crate) struct ContentUpload {
 
 /// The hash of what has come in, chunk by chunk.
 enum Hashing {
-    Idle(ContentHasher),
+    Idle(Box<ContentHasher>),
     /// Of the newest chunk.
-    Running(JoinHandle<ContentHasher>),
+    Running(JoinHandle<Box<ContentHasher>>),
 }
 
 impl Hashing {
     /// When the chunks that were given are done.
-    async fn done(&mut self) -> Result<ContentHasher, ProtocolError> {
-        match std::mem::replace(self, Self::Idle(ContentHasher::default())) {
+    async fn done(&mut self) -> Result<Box<ContentHasher>, ProtocolError> {
+        match std::mem::replace(self, Self::Idle(Box::default())) {
             Self::Idle(hasher) => Ok(hasher),
             Self::Running(task) => task.await.map_err(|error| lost(&error.to_string())),
         }
@@ -137,7 +137,7 @@ impl ContentUpload {
         ContentUpload {
             state: Arc::clone(state),
             database: database.clone(),
-            hashing: Hashing::Idle(ContentHasher::default()),
+            hashing: Hashing::Idle(Box::default()),
             bytes: 0,
             small_bytes_max: small_bytes_max.min(CONTENT_CHUNK_BYTES),
             chunk: Vec::new(),
