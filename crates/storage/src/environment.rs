@@ -10,7 +10,7 @@ use std::{
     collections::VecDeque,
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -130,7 +130,7 @@ pub struct Environment {
     flush_wanted: AtomicBool,
     was_disk_full: AtomicBool,
     on_flush_wanted: OnceLock<Notice>,
-    on_published: OnceLock<Notice>,
+    on_published: RwLock<Vec<Notice>>,
     /// Taken by closing.
     directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
@@ -174,7 +174,7 @@ impl Environment {
             flush_wanted: AtomicBool::new(false),
             was_disk_full: AtomicBool::new(false),
             on_flush_wanted: OnceLock::new(),
-            on_published: OnceLock::new(),
+            on_published: RwLock::default(),
             directory_lock: Mutex::new(Some(opened.lock)),
         })
     }
@@ -270,9 +270,7 @@ impl Environment {
                 drop(sealed.changed);
                 self.publish(&sealed.snapshot);
                 drop(turn);
-                if let Some(notice) = self.on_published.get() {
-                    notice();
-                }
+                self.tell_published();
                 self.ask_for_flush_if_due();
                 Ok(())
             }
@@ -410,10 +408,17 @@ impl Environment {
         drop(self.on_flush_wanted.set(Box::new(notice)));
     }
 
-    /// Registers who is told, once, of every transaction that has become durable and visible. It is
-    /// called on the thread that made it so, before that thread answers anybody: it must be quick.
+    /// Registers one more who is told of every transaction that has become durable and visible, for as
+    /// long as the environment is open. It is called on the thread that made it so, before that thread
+    /// answers anybody: it must be quick, and must not register anybody.
     pub fn on_published(&self, notice: impl Fn() + Send + Sync + 'static) {
-        drop(self.on_published.set(Box::new(notice)));
+        let mut notices = self.on_published.write().unwrap_or_else(PoisonError::into_inner);
+        notices.push(Box::new(notice));
+    }
+
+    fn tell_published(&self) {
+        let notices = self.on_published.read().unwrap_or_else(PoisonError::into_inner);
+        notices.iter().for_each(|notice| notice());
     }
 
     /// Whether [`Environment::keep_up`] has something to do.
