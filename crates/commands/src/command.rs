@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use documents::{
-    AttachmentTransfer, ContentNumber, CopiedAttachment, DeleteAttachment, DeletedAttachment,
-    DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment,
-    NewContent, OutputChange, OutputWritten, PutAttachment, PutDocument, RemovedRevisions,
-    Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument,
-    TrainedDictionary,
+    AttachmentTransfer, Change, ContentNumber, CopiedAttachment, DeleteAttachment,
+    DeletedAttachment, DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest,
+    MovedAttachment, NewContent, OutputChange, OutputWritten, PutAttachment, PutDocument,
+    RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment,
+    StoredDocument, TrainedDictionary,
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -248,4 +248,6 @@ pub struct BatchOutcome {
     pub has_leftover_contents: bool,
     /// Collections, by their numbers, that need a new dictionary.
     pub wanted_dictionaries: Vec<u32>,
+    /// Every change, in order, if somebody watched when the batch was executed.
+    pub changes: Vec<Change>,
 }

@@ -23,6 +23,7 @@ use platform::Platform;
 use storage::Environment;
 
 use crate::{
+    change_listener::ChangeListener,
     command::{Batch, BatchOutcome, Command},
     error::{CommandError, LowDiskSpace, SubmitError},
     journal_thread,
@@ -159,6 +160,17 @@ impl CommitQueue {
     /// that wait already are not concerned.
     pub fn refuse(&self, reason: Option<Arc<LowDiskSpace>>) {
         self.shared.lock().refusal = reason;
+    }
+
+    /// Who is told of the changes of batches. Only the first call counts.
+    pub fn tell_changes_to(&self, listener: Arc<dyn ChangeListener>) {
+        self.shared.listener.get_or_init(|| listener);
+    }
+
+    /// Has `done` called when every batch that was submitted before is durable or has failed, on a
+    /// thread of the queue; at once when the queue is closed.
+    pub fn after_all_before(&self, done: Box<dyn FnOnce() + Send>) {
+        self.shared.push_mark(Box::new(move |_| done()));
     }
 
     /// Which older versions of documents are kept. Every batch that is submitted afterwards follows

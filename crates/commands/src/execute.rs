@@ -58,6 +58,7 @@ fn rehearse(
         collections: Vec::new(),
         has_leftover_contents: false,
         wanted_dictionaries: Vec::new(),
+        changes: Vec::new(),
     })
 }
 
@@ -103,8 +104,16 @@ fn execute(
     let collections = writer.changed_collections();
     let has_leftover_contents = writer.has_leftover_contents();
     let wanted_dictionaries = writer.wanted_dictionaries();
+    let changes = writer.take_changes();
     let last_etag = writer.finish()?;
-    Ok(BatchOutcome { results, last_etag, collections, has_leftover_contents, wanted_dictionaries })
+    Ok(BatchOutcome {
+        results,
+        last_etag,
+        collections,
+        has_leftover_contents,
+        wanted_dictionaries,
+        changes,
+    })
 }
 
 /// Documents whose attachments changed get their last version at the end of the batch.

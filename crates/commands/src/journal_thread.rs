@@ -8,15 +8,18 @@ use storage::{SealedTransaction, StorageError};
 
 use crate::{
     error::CommandError,
-    queue_state::{Handover, Journal, Rest, Shared, answer},
+    queue_state::{Handover, Journal, Pending, Rest, Shared, answer},
 };
 
 /// Runs until the writer has ended and its last transaction is on the disk.
 pub(crate) fn run(shared: &Shared, mut rest: Rest) {
-    while let Some(Handover { sealed, pending }) = next_handover(shared, &mut rest) {
+    while let Some(Handover { sealed, mut pending }) = next_handover(shared, &mut rest) {
         rest.worked();
         let written = write(sealed);
         settle(shared, &written, pending.len());
+        if written.is_ok() {
+            tell_changes(shared, &mut pending);
+        }
         // The writer goes on while the callers are answered.
         for pending in pending {
             // Not earlier: the sample is read from what is durable.
@@ -43,6 +46,17 @@ fn next_handover(shared: &Shared, rest: &mut Rest) -> Option<Handover> {
             Journal::Idle if state.writer_ended => return None,
             Journal::Idle | Journal::Writing => state = shared.rest_as_journal(state, rest),
         }
+    }
+}
+
+/// Tells of what is durable now. Whoever is told cannot harm the queue.
+fn tell_changes(shared: &Shared, pending: &mut [Pending]) {
+    let Some(listener) = shared.listener.get() else { return };
+    let changes = pending.iter_mut().flat_map(|one| std::mem::take(&mut one.outcome.changes));
+    let changes: Vec<_> = changes.collect();
+    if !changes.is_empty() {
+        let call = std::panic::AssertUnwindSafe(|| listener.tell(changes));
+        drop(std::panic::catch_unwind(call));
     }
 }
 

@@ -9,6 +9,7 @@
 //! | file | what |
 //! |---|---|
 //! | `command` | commands, batches and their results |
+//! | `change_listener` | who is told what batches changed |
 //! | `execute` | one batch inside a write transaction |
 //! | `patch_command` | patches as they are asked for, and what became of them |
 //! | `patch`, `patch_host`, `patch_scripts` | running their scripts over the open transaction |
@@ -21,6 +22,7 @@
 //! | `error`, `patch_error` | why a batch failed |
 #![forbid(unsafe_code)]
 
+mod change_listener;
 mod command;
 mod commit_queue;
 mod error;
@@ -35,6 +37,7 @@ mod queue_state;
 mod trainer_thread;
 mod writer_thread;
 
+pub use change_listener::ChangeListener;
 pub use command::{Batch, BatchOutcome, Command, CommandResult};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
 pub use error::{CommandError, LowDiskSpace, SubmitError};

@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
 
 use crate::{
+    change_listener::ChangeListener,
     command::{Batch, BatchOutcome},
     commit_queue::{CommitQueueStatistics, Reply},
     error::{CommandError, LowDiskSpace, SubmitError},
@@ -113,6 +114,8 @@ pub(crate) struct Shared {
     writer_wakes: Condvar,
     journal_wakes: Condvar,
     trainer_wakes: Condvar,
+    /// Who is told of changes.
+    pub(crate) listener: OnceLock<Arc<dyn ChangeListener>>,
 }
 
 impl Shared {
@@ -137,6 +140,7 @@ impl Shared {
             writer_wakes: Condvar::new(),
             journal_wakes: Condvar::new(),
             trainer_wakes: Condvar::new(),
+            listener: OnceLock::new(),
         }
     }
 
@@ -243,6 +247,22 @@ impl Shared {
         state.queue.push_back(submission);
         self.wake_writer(state);
         Ok(())
+    }
+
+    /// Whether somebody wants to be told of changes.
+    pub(crate) fn has_listener(&self) -> bool {
+        self.listener.get().is_some_and(|listener| listener.is_listening())
+    }
+
+    /// Has `reply` called when everything that was submitted before is durable or has failed.
+    pub(crate) fn push_mark(&self, reply: Reply) {
+        let mut state = self.lock();
+        if state.is_closed {
+            drop(state);
+            return answer(reply, Err(CommandError::Closed));
+        }
+        state.queue.push_back(Submission { batch: Batch::default(), size_bytes: 0, reply });
+        self.wake_writer(state);
     }
 
     /// Puts a batch that the queue itself wants done behind all others, unless it is closed. Nobody

@@ -152,8 +152,13 @@ impl Writer {
             drop(state);
             let now = self.platform.clock.now();
             let entropy = &*self.platform.entropy;
-            let context =
-                WriteContext { now, entropy, revisions: &revisions, compression: &compression };
+            let context = WriteContext {
+                now,
+                entropy,
+                revisions: &revisions,
+                compression: &compression,
+                notes_changes: self.shared.has_listener(),
+            };
             execute_batch(tx, batch, context, patcher)
         });
         match catch_unwind(call) {

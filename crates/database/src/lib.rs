@@ -7,6 +7,8 @@
 //! | `catalog`, `record_format` | [`ServerCatalog`]: the records of all databases, and how they lie on disk |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
+//! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
+//! | `log_follower` | [`LogFollowers`]: who reads on when the document log has grown |
 //! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
@@ -19,10 +21,12 @@
 #![forbid(unsafe_code)]
 
 mod catalog;
+mod changes;
 mod disk_space;
 mod error;
 mod flusher;
 mod index_outputs;
+mod log_follower;
 mod memory_pressure;
 mod open_database;
 mod operations;
@@ -35,9 +39,14 @@ mod usage_gate;
 
 pub use crate::{
     catalog::{NewRecord, PutRecord, ServerCatalog, ServerValue},
+    changes::{
+        ChangesHub, Dispatcher, Event, HubClosed, IndexChangeKind, Listener, ListenerEnd,
+        ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,
+    },
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,
+    log_follower::{LogFollower, LogFollowers},
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
     open_database::{
         Database, DatabaseLease, DatabaseOptions, IndexingOptions, OnDatabaseIndexEvent,

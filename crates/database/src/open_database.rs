@@ -9,20 +9,22 @@ use std::{
     time::Duration,
 };
 
-use commands::{CommitQueue, CommitQueueOptions};
+use commands::{ChangeListener, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
 use model::{DatabaseId, DocumentsCompression, NodeTag, RevisionsConfiguration};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
-use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind};
+use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, changes::Watch};
 
 use crate::{
+    changes::{ChangesHub, Listener, TooManyWatches, WatchBegins},
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
     index_outputs::IndexOutputs,
+    log_follower::LogFollowers,
     operations::Operations,
     record_format::DatabaseRecord,
     usage_gate::UsageGate,
@@ -72,6 +74,8 @@ pub struct Database {
     queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
     operations: Operations,
+    changes: Arc<ChangesHub>,
+    followers: Arc<LogFollowers>,
     record: RwLock<Arc<DatabaseRecord>>,
     /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
     retention: RwLock<[Option<RetentionConfiguration>; 2]>,
@@ -105,7 +109,12 @@ impl Database {
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
         queue.set_revisions(recorded_revisions(&record)?);
         queue.set_compression(recorded_compression(&record)?);
+        let (changes, followers) =
+            (Arc::new(ChangesHub::default()), Arc::<LogFollowers>::default());
+        queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
         let queue = Arc::new(queue);
+        let woken = Arc::clone(&followers);
+        environment.on_published(move || woken.wake());
         flusher.add(&environment);
         let indexes = IndexSet::new(IndexSetContext {
             platform: platform.clone(),
@@ -131,7 +140,9 @@ impl Database {
             queue,
             queue_options: options.queue,
             identity,
-            operations: Operations::default(),
+            operations: Operations::announced_in(&changes),
+            changes,
+            followers,
             retention: RwLock::new(recorded_retention(&record)),
             record: RwLock::new(record),
             opened: platform.clock.now(),
@@ -203,6 +214,40 @@ impl Database {
         &self.operations
     }
 
+    /// Those who watch it.
+    pub fn changes(&self) -> &Arc<ChangesHub> {
+        &self.changes
+    }
+
+    /// Those who read its log whenever it grows.
+    pub fn followers(&self) -> &Arc<LogFollowers> {
+        &self.followers
+    }
+
+    /// A listener begins to watch something. `begun` is called when it hears of everything that
+    /// becomes durable from then on: at once, or on a thread of the queue of changes.
+    ///
+    /// # Errors
+    /// When it watches as much as it may.
+    pub fn watch(
+        &self,
+        listener: &Listener,
+        watch: Watch,
+        begun: impl FnOnce() + Send + 'static,
+    ) -> Result<(), TooManyWatches> {
+        match self.changes.watch(listener, watch)? {
+            WatchBegins::Now => begun(),
+            WatchBegins::WhenSettled(beginning) => {
+                let changes = Arc::clone(&self.changes);
+                self.queue.after_all_before(Box::new(move || {
+                    changes.settled(beginning);
+                    begun();
+                }));
+            }
+        }
+        Ok(())
+    }
+
     /// Its record as it is now.
     pub fn record(&self) -> Arc<DatabaseRecord> {
         Arc::clone(&self.record.read().unwrap_or_else(PoisonError::into_inner))
@@ -272,6 +317,8 @@ impl Database {
     /// still uses it then reads on from its snapshots and can write no more.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.gate.close();
+        self.changes.close();
+        self.followers.wake();
         let emptied = self.gate.wait_until_empty(timeout);
         self.indexes.close();
         self.queue.close();

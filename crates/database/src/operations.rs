@@ -13,6 +13,8 @@ use std::{
 use platform::Timestamp;
 use wire::operation_state::{BulkInsertProgress, OperationProgress, OperationStatus};
 
+use crate::changes::{ChangesHub, Event, Family};
+
 /// Operations kept, running ones included; the oldest finished ones go first.
 const OPERATIONS_MAX: usize = 1024;
 
@@ -26,6 +28,9 @@ pub struct Operation {
     pub query: Option<String>,
     /// When it began.
     pub started: Timestamp,
+    id: i64,
+    /// Who is told how far it is.
+    watched_in: Option<Arc<ChangesHub>>,
     state: Mutex<OperationState>,
     stop: AtomicBool,
 }
@@ -46,6 +51,7 @@ pub struct OperationState {
 pub struct Operations {
     last_id: AtomicI64,
     operations: Mutex<BTreeMap<i64, Arc<Operation>>>,
+    watched_in: Option<Arc<ChangesHub>>,
 }
 
 /// As many operations run as may.
@@ -53,6 +59,11 @@ pub struct Operations {
 pub struct TooManyOperations;
 
 impl Operations {
+    /// No operation yet. Whoever listens there is told how far those to come are.
+    pub(crate) fn announced_in(hub: &Arc<ChangesHub>) -> Self {
+        Self { watched_in: Some(Arc::clone(hub)), ..Self::default() }
+    }
+
     /// An id that no operation of this database has had since it was opened.
     pub fn next_id(&self) -> i64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
@@ -99,6 +110,8 @@ impl Operations {
             task_type,
             query,
             started: now,
+            id,
+            watched_in: self.watched_in.clone(),
             state: Mutex::new(state),
             stop: AtomicBool::new(false),
         });
@@ -152,7 +165,9 @@ impl Operation {
 
     /// Tells how far it came.
     pub fn set_progress(&self, progress: impl Into<OperationProgress>) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).progress = progress.into();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.progress = progress.into();
+        self.announce(&state);
     }
 
     /// Ends it.
@@ -160,6 +175,17 @@ impl Operation {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.status = status;
         state.ended = Some(now);
+        self.announce(&state);
+    }
+
+    /// Called while the state is held, so that nobody hears of an earlier one later.
+    fn announce(&self, state: &OperationState) {
+        if let Some(hub) = &self.watched_in {
+            hub.announce(Family::Operation, || Event::Operation {
+                id: self.id,
+                state: state.clone(),
+            });
+        }
     }
 }
 

@@ -168,7 +168,7 @@ impl DatabaseRegistry {
         let now = self.shared.idle_checks.fetch_add(1, Ordering::Relaxed) + 1;
         for (key, database) in self.shared.open_databases() {
             let idle = now.saturating_sub(database.last_use()) > checks_max;
-            let unused = database.gate.users() == 0;
+            let unused = database.gate.users() == 0 && !database.changes().has_listeners();
             drop(database);
             if idle && unused {
                 self.with_closed(&key, || ());

@@ -16,6 +16,7 @@
 //! | `pending` | how much of the log lies behind an etag |
 //! | `write`, `requests` | putting and deleting |
 //! | `output` | documents that indexes write |
+//! | `change` | what a batch changed, for those who watch |
 //! | `metadata` | what of a client's metadata is kept |
 //! | `listed` | what the metadata lists: attachments and the like |
 //! | `collections` | names, numbers and counts of collections |
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod attachments;
+mod change;
 mod check;
 mod collection_record;
 mod collections;
@@ -61,6 +63,10 @@ pub use attachments::{
     CopiedAttachment, DeleteAttachment, DeletedAttachment, MovedAttachment, NewContent,
     PutAttachment, StoredAttachment, attachment, attachment_counts, attachment_log, attachments_of,
     attachments_of_revision, content, has_leftover_contents, hash_of, references_of,
+};
+pub use change::{
+    Change, CounterChange, CounterChangeKind, DocumentChange, DocumentChangeKind, TimeSeriesChange,
+    TimeSeriesChangeKind,
 };
 pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};

@@ -14,6 +14,7 @@ use storage::WriteTransaction;
 
 use crate::{
     attachments::Leftovers,
+    change::{Change, DocumentChange, DocumentChangeKind, NotedChanges},
     collections::OpenCollections,
     compression::{Compression, Packer, body::StoredBody},
     database_record::{
@@ -52,6 +53,8 @@ pub struct WriteContext<'c> {
     pub revisions: &'c RevisionsConfiguration,
     /// What is compressed.
     pub compression: &'c Compression,
+    /// Whether somebody wants to be told of every change.
+    pub notes_changes: bool,
 }
 
 impl<'c> WriteContext<'c> {
@@ -62,6 +65,7 @@ impl<'c> WriteContext<'c> {
             entropy,
             revisions: RevisionsConfiguration::nothing(),
             compression: Compression::nothing(),
+            notes_changes: false,
         }
     }
 }
@@ -83,6 +87,8 @@ pub struct DocumentWriter<'w> {
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
     pub(crate) packer: Packer,
+    /// What was changed, for those who watch.
+    pub(crate) changes: NotedChanges,
     /// The row under construction; kept to keep its memory.
     pub(crate) row: Vec<u8>,
 }
@@ -118,6 +124,7 @@ impl<'w> DocumentWriter<'w> {
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
             packer: Packer::default(),
+            changes: NotedChanges::new(context.notes_changes),
             row: Vec::new(),
         })
     }
@@ -260,7 +267,7 @@ impl<'w> DocumentWriter<'w> {
     ) -> Result<Option<DeletedDocument>, DocumentError> {
         let Some(document) = read::get(self.tx, id)? else {
             return match expected.as_text() {
-                None => Ok(None),
+                None => self.note_deleted_before(id).map(|()| None),
                 Some(expected) => Err(missing_to_delete(id, expected)),
             };
         };
@@ -271,9 +278,11 @@ impl<'w> DocumentWriter<'w> {
         }
         let deleted = document.etag();
         let (number, flags) = (document.collection_number(), document.flags());
-        let id = DocumentId::new(document.id())?;
-        let old = self.before_delete(&id)?;
-        let deleted = self.bury(id, number, flags, deleted)?;
+        let (stored_id, requested_id) = (DocumentId::new(document.id())?, id);
+        let old = self.before_delete(&stored_id)?;
+        let deleted = self.bury(stored_id, number, flags, deleted)?;
+        let change_vector = Some(deleted.change_vector.as_str());
+        self.note_delete(requested_id, &deleted.collection, change_vector);
         self.revise_delete(&deleted, &old, marks)?;
         if self.kinds_to_list(&deleted.id, flags).contains(DocumentFlags::HAS_ATTACHMENTS) {
             self.delete_attachments_of(&deleted.id)?;
@@ -290,7 +299,7 @@ impl<'w> DocumentWriter<'w> {
         let mut deleted = 0;
         loop {
             let found = read::by_prefix(self.tx, prefix.lower_cased(), None)?;
-            let ids = found.take(PREFIX_CHUNK).map(|row| Ok(DocumentId::new(row?.lower_id())?));
+            let ids = found.take(PREFIX_CHUNK).map(|row| Ok(DocumentId::new(row?.id())?));
             let ids = ids.collect::<Result<Vec<_>, DocumentError>>()?;
             for id in &ids {
                 let gone = self.delete(id, &ExpectedVersion::Any)?;
@@ -359,6 +368,7 @@ impl<'w> DocumentWriter<'w> {
             true => documents.insert_new(&self.row)?,
             false => documents.insert(&self.row)?,
         };
+        self.note_put(new.id, new.collection, new.change_vector);
         Ok(())
     }
 
@@ -482,6 +492,57 @@ impl<'w> DocumentWriter<'w> {
             self.progress.tombstones -= 1;
         }
         Ok(DocumentFlags::NONE)
+    }
+
+    /// Whoever watches is told of the deletion of a document that was deleted before, too.
+    fn note_deleted_before(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        if !self.changes.are_wanted() {
+            return Ok(());
+        }
+        let Some(tombstone) = read::get_tombstone(self.tx, id)? else { return Ok(()) };
+        let number = tombstone.collection_number();
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        self.note_delete(id, &collection, None);
+        Ok(())
+    }
+
+    fn note_delete(
+        &mut self,
+        id: &DocumentId,
+        collection: &CollectionName,
+        change_vector: Option<&str>,
+    ) {
+        self.changes.note(|| {
+            Change::Document(DocumentChange {
+                kind: DocumentChangeKind::Delete,
+                id: id.clone(),
+                collection: collection.clone(),
+                change_vector: change_vector.map(str::to_owned),
+            })
+        });
+    }
+
+    /// Tells whoever watches that a document has a new version.
+    pub(crate) fn note_put(
+        &mut self,
+        id: &DocumentId,
+        collection: &CollectionName,
+        change_vector: &str,
+    ) {
+        self.changes.note(|| {
+            Change::Document(DocumentChange {
+                kind: DocumentChangeKind::Put,
+                id: id.clone(),
+                collection: collection.clone(),
+                change_vector: Some(change_vector.to_owned()),
+            })
+        });
+    }
+
+    /// What was changed so far, in order, if the context says that somebody wants to know; nothing
+    /// of it is told twice.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.take()
     }
 
     /// Replaces a live document by its tombstone.

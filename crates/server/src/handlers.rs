@@ -5,6 +5,7 @@ pub(crate) mod aggregated_queries;
 pub(crate) mod attachments;
 pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
+pub(crate) mod changes;
 pub(crate) mod compaction;
 pub(crate) mod configuration;
 pub(crate) mod custom_code;

@@ -17,6 +17,7 @@ mod body_share;
 mod bulk_operation;
 mod byte_range;
 mod call;
+mod change_session;
 mod chosen_documents;
 mod client_configuration;
 mod connection_watch;

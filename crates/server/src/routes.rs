@@ -2,7 +2,7 @@
 
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, compaction, configuration, custom_code,
+        attachments, bulk_docs, bulk_insert, changes, compaction, configuration, custom_code,
         database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
         index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
@@ -94,6 +94,10 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/debug/attachments/hash"     Read          Ignored  Blocking(attachments::hash);
     "GET"    "/databases/*/debug/attachments/metadata" Read          Ignored  Blocking(attachments::metadata);
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
+
+    "GET"    "/databases/*/changes"                    Read          Ignored  WebSocket(changes::connect);
+    "DELETE" "/databases/*/changes"                    Read          Ignored  Inline(changes::disconnect);
+    "GET"    "/databases/*/changes/debug"              Read          Ignored  Inline(changes::connections);
 
     "GET"    "/databases/*/queries"                    Read          Ignored  Waiting(queries::query);
     "POST"   "/databases/*/queries"                    Read          Whole    Waiting(queries::query);
@@ -206,7 +210,6 @@ pub(crate) const ROUTES: &[Route] = routes! {
 /// does not have yet.
 const MISSING_PARTS: &[&str] = &[
     "attachments",
-    "changes",
     "cmpxchg",
     "counters",
     "documents-compression",

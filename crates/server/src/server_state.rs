@@ -11,7 +11,7 @@ use std::{
 };
 
 use blittable::{Builder, ParseLimits};
-use database::{DatabaseRegistry, MemoryLevel, Operations, ServerCatalog};
+use database::{DatabaseRegistry, MemoryLevel, Operations, QueueBudget, ServerCatalog};
 use flate2::Compression;
 use http::{HeaderMap, HeaderValue};
 use platform::Platform;
@@ -55,6 +55,8 @@ pub(crate) struct ServerState {
     /// Long operations that belong to no open database.
     pub(crate) operations: Operations,
     pub(crate) running_queries: RunningQueries,
+    /// What may wait for those who watch databases.
+    pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
     public_address: Option<String>,
     address: OnceLock<String>,
@@ -83,6 +85,7 @@ impl ServerState {
         let public = settings.public_server_url.as_ref().map(ToString::to_string);
         let public_address = public.map(|url| url.trim_end_matches('/').to_owned());
         let logs = LogsConfiguration::starting(&settings);
+        let change_budget = QueueBudget::new(settings.changes.all_queued_bytes_max);
         let started = platform.clock.monotonic();
         ServerState {
             settings,
@@ -99,6 +102,7 @@ impl ServerState {
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
             operations: Operations::default(),
             running_queries: RunningQueries::default(),
+            change_budget,
             logs: Mutex::new(logs),
             public_address,
             address: OnceLock::new(),

@@ -31,6 +31,8 @@ use crate::answer::{Answer, AnswerBody};
 
 /// The largest message that a client may send.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
+/// What is set aside for what a client sends; what it says is short.
+const READ_BUFFER_BYTES: usize = 1 << 10;
 /// What may wait to be written before sending waits.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
 /// How long a client may take to make room for what is sent to it.
@@ -144,6 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let config = WebSocketConfig::default()
             .max_message_size(Some(RECEIVED_BYTES_MAX))
             .max_frame_size(Some(RECEIVED_BYTES_MAX))
+            .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(WRITE_BUFFER_BYTES);
         let stream = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
         Socket { stream, send_time_max, place }
@@ -173,6 +176,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             match received {
                 Err(_) => return Ok(Wake::Time),
                 Ok(Some(Ok(Message::Text(text)))) => return Ok(Wake::Text(text.to_string())),
+                // Some clients say in bytes what they mean as text.
+                Ok(Some(Ok(Message::Binary(bytes)))) => {
+                    return Ok(Wake::Text(String::from_utf8_lossy(&bytes).into_owned()));
+                }
                 Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return Err(Gone),
                 Ok(Some(Ok(_))) => {}
             }

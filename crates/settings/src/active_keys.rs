@@ -269,6 +269,22 @@ pub(crate) static ACTIVE: &[Key] = &[
         "How hard to compress responses with gzip.",
     ),
     Key::active(
+        "Changes.MaxQueuedSizePerConnectionInKb",
+        ValueType::Size { unit: SizeUnit::Kilobytes, min: 16, max: 1_048_576 },
+        Some("16384"),
+        "What may wait for one client of the Changes API. A client that does not keep up is \
+         disconnected; it connects again by itself.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Changes.MaxQueuedSizeInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 4_095 },
+        Some("256"),
+        "What may wait for all clients of the Changes API together. Beyond it, those for whom much \
+         waits are disconnected.",
+    )
+    .added_by_corvus(),
+    Key::active(
         "Documents.MaxDocumentSizeInMb",
         ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1_024 },
         Some("64"),

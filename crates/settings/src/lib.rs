@@ -42,8 +42,8 @@ pub use crate::problem::{
     AddressProblem, ArgumentProblem, FileProblem, Problem, SettingsError, Warning,
 };
 pub use crate::settings::{
-    DatabaseLoadSettings, DatabaseSettings, DocumentLimits, HttpSettings, MemorySettings,
-    ServerLimits, Settings,
+    ChangesSettings, DatabaseLoadSettings, DatabaseSettings, DocumentLimits, HttpSettings,
+    MemorySettings, ServerLimits, Settings,
 };
 pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;

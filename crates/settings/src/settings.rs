@@ -40,6 +40,8 @@ pub struct Settings {
     pub parent_process_ids: Vec<u32>,
     /// How HTTP is spoken.
     pub http: HttpSettings,
+    /// Limits of the clients that watch.
+    pub changes: ChangesSettings,
     /// How much memory is used.
     pub memory: MemorySettings,
     /// How databases are opened and closed.
@@ -80,6 +82,15 @@ pub struct HttpSettings {
     pub use_response_compression: bool,
     /// How hard to compress with gzip.
     pub gzip_level: GzipLevel,
+}
+
+/// Limits of the clients that watch databases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangesSettings {
+    /// What may wait for one client.
+    pub queued_bytes_max: usize,
+    /// What may wait for all clients together.
+    pub all_queued_bytes_max: usize,
 }
 
 /// How much memory is used.
@@ -177,6 +188,7 @@ impl Settings {
             server: ServerLimits::pick(values),
             parent_process_ids: parent_process_ids(values),
             http: HttpSettings::pick(values),
+            changes: ChangesSettings::pick(values),
             memory: MemorySettings::pick(values),
             databases: DatabaseLoadSettings::pick(values),
             documents: DocumentLimits::pick(values),
@@ -209,6 +221,15 @@ impl HttpSettings {
             use_response_compression: values.bool("Http.UseResponseCompression"),
             gzip_level: GzipLevel::from_name(values.choice("Http.GzipResponseCompressionLevel"))
                 .expect("the row lists exactly the levels: every_gzip_level_in_the_table_exists"),
+        }
+    }
+}
+
+impl ChangesSettings {
+    fn pick(values: &mut Picker) -> ChangesSettings {
+        ChangesSettings {
+            queued_bytes_max: values.small_bytes("Changes.MaxQueuedSizePerConnectionInKb"),
+            all_queued_bytes_max: values.small_bytes("Changes.MaxQueuedSizeInMb"),
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
 //! | [`read_documents_compression`] | which documents are compressed |
 //! | [`RetentionKind`] | documents that expire or are refreshed at a time |
+//! | [`changes`] | the messages of the Changes API |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ mod revisions_configuration;
 mod size_text;
 mod spatial_options;
 
+pub mod changes;
 pub mod database_shapes;
 pub mod header_names;
 pub mod index_performance;

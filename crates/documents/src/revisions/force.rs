@@ -96,6 +96,12 @@ impl DocumentWriter<'_> {
         self.collections.count(self.tx, document.collection_number(), 0, 0)?;
         self.write_row(&fields, document.body()?.as_bytes())?;
         self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
+        if self.changes.are_wanted() {
+            let number = document.collection_number();
+            let collection = self.collections.numbered(self.tx, number)?.name.clone();
+            let id = DocumentId::new(document.id())?;
+            self.note_put(&id, &collection, change_vector.as_str());
+        }
         Ok(())
     }
 }

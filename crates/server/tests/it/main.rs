@@ -8,6 +8,8 @@ mod aggregated_queries;
 mod attachments;
 mod batches;
 mod bulk_insert;
+mod change_listener;
+mod changes;
 mod client_definitions;
 mod connections;
 mod databases;

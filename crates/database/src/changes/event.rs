@@ -1,0 +1,249 @@
+//! What may happen in a database that somebody watches, who is told of it, and what they are told.
+
+use documents::{
+    Change, CounterChange, CounterChangeKind, DocumentChange, DocumentChangeKind, TimeSeriesChange,
+    TimeSeriesChangeKind,
+};
+use model::{date, lower_case};
+use wire::{
+    changes::{
+        CounterChangeShape, DocumentChangeShape, IndexChangeShape, Notification,
+        TimeSeriesChangeShape, Watch, operation_change,
+    },
+    operation_state::operation_state,
+};
+
+use crate::operations::OperationState;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Documents, or what belongs to them, were changed, and that is durable.
+    Data(Change),
+    /// Something happened to an index.
+    Index {
+        /// Its name.
+        name: String,
+        /// What.
+        kind: IndexChangeKind,
+    },
+    /// An operation came further or ended.
+    Operation {
+        /// Its id.
+        id: i64,
+        /// How far it is.
+        state: OperationState,
+    },
+}
+
+/// What may happen to an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IndexChangeKind {
+    /// It is there.
+    Added,
+    /// It is gone.
+    Removed,
+    /// A batch of documents is indexed.
+    BatchCompleted,
+    /// It failed.
+    MarkedAsErrored,
+    /// It is not run any more.
+    DemotedToDisabled,
+    /// Nobody asks it.
+    DemotedToIdle,
+    /// Somebody asks it again.
+    PromotedFromIdle,
+    /// It rests.
+    Paused,
+    /// It took the place of the one before.
+    SideBySideReplace,
+    /// Who may change it has changed.
+    LockModeChanged,
+    /// How urgent it is has changed.
+    PriorityChanged,
+}
+
+impl IndexChangeKind {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            IndexChangeKind::Added => "IndexAdded",
+            IndexChangeKind::Removed => "IndexRemoved",
+            IndexChangeKind::BatchCompleted => "BatchCompleted",
+            IndexChangeKind::MarkedAsErrored => "IndexMarkedAsErrored",
+            IndexChangeKind::DemotedToDisabled => "IndexDemotedToDisabled",
+            IndexChangeKind::DemotedToIdle => "IndexDemotedToIdle",
+            IndexChangeKind::PromotedFromIdle => "IndexPromotedFromIdle",
+            IndexChangeKind::Paused => "IndexPaused",
+            IndexChangeKind::SideBySideReplace => "SideBySideReplace",
+            IndexChangeKind::LockModeChanged => "LockModeChanged",
+            IndexChangeKind::PriorityChanged => "PriorityChanged",
+        }
+    }
+}
+
+/// Kinds of events that are wanted together or not at all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Family {
+    Data,
+    Index,
+    Operation,
+}
+
+impl Family {
+    pub(crate) const ALL: [Family; 3] = [Family::Data, Family::Index, Family::Operation];
+
+    /// Whether such a watch is told of some of its events.
+    pub(crate) fn concerns(self, watch: &Watch) -> bool {
+        match watch {
+            Watch::Documents
+            | Watch::Document(_)
+            | Watch::Prefix(_)
+            | Watch::Collection(_)
+            | Watch::Counters
+            | Watch::Counter(_)
+            | Watch::CountersOf(_)
+            | Watch::CounterOf(..)
+            | Watch::TimeSeries
+            | Watch::TimeSeriesNamed(_)
+            | Watch::TimeSeriesOf(_)
+            | Watch::OneTimeSeriesOf(..) => self == Family::Data,
+            Watch::Indexes | Watch::Index(_) => self == Family::Index,
+            Watch::Operations | Watch::Operation(_) => self == Family::Operation,
+            Watch::AggressiveCaching => self != Family::Operation,
+            Watch::Topology => false,
+        }
+    }
+}
+
+impl Event {
+    pub(crate) fn family(&self) -> Family {
+        match self {
+            Event::Data(_) => Family::Data,
+            Event::Index { .. } => Family::Index,
+            Event::Operation { .. } => Family::Operation,
+        }
+    }
+
+    /// The watches that are told of it, but for prefixes of ids.
+    pub(crate) fn watches(&self) -> Vec<Watch> {
+        match self {
+            Event::Data(Change::Document(change)) => vec![
+                Watch::Documents,
+                Watch::Document(change.id.lower_cased().to_owned()),
+                Watch::Collection(lower_case(change.collection.as_str()).into_owned()),
+            ],
+            Event::Data(Change::Counter(change)) => {
+                let (document, name) = of_document(change.document_id.lower_cased(), &change.name);
+                vec![
+                    Watch::Counters,
+                    Watch::Counter(name.clone()),
+                    Watch::CountersOf(document.clone()),
+                    Watch::CounterOf(document, name),
+                ]
+            }
+            Event::Data(Change::TimeSeries(change)) => {
+                let (document, name) = of_document(change.document_id.lower_cased(), &change.name);
+                vec![
+                    Watch::TimeSeries,
+                    Watch::TimeSeriesNamed(name.clone()),
+                    Watch::TimeSeriesOf(document.clone()),
+                    Watch::OneTimeSeriesOf(document, name),
+                ]
+            }
+            Event::Index { name, .. } => {
+                vec![Watch::Indexes, Watch::Index(lower_case(name).into_owned())]
+            }
+            Event::Operation { id, .. } => vec![Watch::Operations, Watch::Operation(*id)],
+        }
+    }
+
+    /// The id whose prefixes are told of it.
+    pub(crate) fn prefixed(&self) -> Option<&str> {
+        match self {
+            Event::Data(Change::Document(change)) => Some(change.id.lower_cased()),
+            _ => None,
+        }
+    }
+
+    /// Whether answers that a client keeps may be out of date after it.
+    pub(crate) fn outdates_answers(&self) -> bool {
+        match self {
+            Event::Data(Change::Document(_)) => true,
+            Event::Index { kind, .. } => matches!(
+                kind,
+                IndexChangeKind::BatchCompleted
+                    | IndexChangeKind::Removed
+                    | IndexChangeKind::SideBySideReplace
+            ),
+            Event::Data(_) | Event::Operation { .. } => false,
+        }
+    }
+
+    /// The notification of it.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Event::Data(Change::Document(change)) => document_text(change),
+            Event::Data(Change::Counter(change)) => counter_text(change),
+            Event::Data(Change::TimeSeries(change)) => time_series_text(change),
+            Event::Index { name, kind } => {
+                Notification::IndexChange(IndexChangeShape { name, kind: kind.word() }).text()
+            }
+            Event::Operation { id, state } => {
+                operation_change(*id, operation_state(&state.status, Some(&state.progress)))
+            }
+        }
+    }
+}
+
+fn of_document(document: &str, name: &str) -> (String, String) {
+    (document.to_owned(), lower_case(name).into_owned())
+}
+
+fn document_text(change: &DocumentChange) -> String {
+    let kind = match change.kind {
+        DocumentChangeKind::Put => "Put",
+        DocumentChangeKind::Delete => "Delete",
+    };
+    let shape = DocumentChangeShape {
+        kind,
+        id: change.id.as_str(),
+        collection_name: change.collection.as_str(),
+        change_vector: change.change_vector.as_deref(),
+    };
+    Notification::DocumentChange(shape).text()
+}
+
+fn counter_text(change: &CounterChange) -> String {
+    let kind = match change.kind {
+        CounterChangeKind::Put => "Put",
+        CounterChangeKind::Increment => "Increment",
+        CounterChangeKind::Delete => "Delete",
+    };
+    let shape = CounterChangeShape {
+        name: &change.name,
+        value: change.value,
+        document_id: change.document_id.as_str(),
+        collection_name: change.collection.as_str(),
+        change_vector: &change.change_vector,
+        kind,
+    };
+    Notification::CounterChange(shape).text()
+}
+
+fn time_series_text(change: &TimeSeriesChange) -> String {
+    let kind = match change.kind {
+        TimeSeriesChangeKind::Put => "Put",
+        TimeSeriesChangeKind::Delete => "Delete",
+    };
+    let shape = TimeSeriesChangeShape {
+        name: &change.name,
+        from: change.from.map(date::format),
+        to: change.to.map(date::format),
+        document_id: change.document_id.as_str(),
+        change_vector: &change.change_vector,
+        kind,
+        collection_name: change.collection.as_str(),
+    };
+    Notification::TimeSeriesChange(shape).text()
+}
