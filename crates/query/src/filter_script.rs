@@ -7,9 +7,7 @@
 use std::fmt::Write;
 
 use blittable::write_json_string;
-use rql::{
-    Comparison, DeclarationKind, Expression, FieldPath, Literal, MethodCall, NumberValue, PathStep,
-};
+use rql::{Comparison, Expression, FieldPath, Literal, MethodCall, NumberValue, PathStep};
 
 use crate::condition::is_id;
 use crate::error::{QueryError, unknown_method};
@@ -225,9 +223,10 @@ impl<'a> FilterText<'_, 'a> {
     }
 
     fn call(&mut self, call: &'a MethodCall) -> Result<(), QueryError> {
-        let declared = self.asked.query.declarations.iter().any(|declaration| {
-            declaration.kind == DeclarationKind::Function && declaration.name == call.name
-        });
+        let declared =
+            self.asked.query.declarations.iter().any(|declaration| {
+                declaration.function().is_some() && declaration.name == call.name
+            });
         if declared {
             self.out.push_str(&call.name);
             return self.arguments(call);

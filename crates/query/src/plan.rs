@@ -3,8 +3,8 @@
 use blittable::Object;
 use model::CollectionName;
 use rql::{
-    Declaration, DeclarationKind, Expression, OrderByItem, Ordering, ParseError, ParseErrorKind,
-    PathStep, Query, Select, SelectItem, Selection, SourceKind,
+    Expression, OrderByItem, Ordering, ParseError, ParseErrorKind, PathStep, Query, Select,
+    SelectItem, Selection, SourceKind,
 };
 
 use crate::asked_notes::AskedNotes;
@@ -254,9 +254,7 @@ impl<'a> Asked<'a> {
     pub(crate) fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
         let query = self.query;
         self.refuse_group_by_on_index()?;
-        if let Some(Declaration { kind: DeclarationKind::TimeSeries, .. }) =
-            query.declarations.first()
-        {
+        if query.declarations.iter().any(|declared| declared.time_series().is_some()) {
             return Err(self.not_yet("'declare timeseries'", None));
         }
         if query.update.is_some() {

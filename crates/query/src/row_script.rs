@@ -9,7 +9,7 @@ use std::rc::Rc;
 use blittable::{BlittableBuf, Edit, Item, Object, Value};
 use documents::{DocumentRow, FieldPath, Found};
 use model::DocumentId;
-use rql::{Declaration, DeclarationKind, Expression, Query, Select, SelectItem, Selection};
+use rql::{Expression, Query, Select, SelectItem, Selection};
 use script::{
     Argument, BoundProjection, Budget, DocumentInfo, Engine, Host, HostError, ScriptDocument,
     ScriptPool, ScriptValue,
@@ -131,10 +131,9 @@ fn names_of(query: &Query) -> impl Iterator<Item = &str> {
 
 /// The functions that the query declares, as JavaScript.
 pub(crate) fn functions_of(query: &Query) -> impl Iterator<Item = String> {
-    let is_function = |declaration: &&Declaration| declaration.kind == DeclarationKind::Function;
-    query.declarations.iter().filter(is_function).map(|function| {
-        let parameters = function.parameters.join(", ");
-        format!("function {}({parameters}) {{{}\n}}", function.name, function.body)
+    query.declarations.iter().filter_map(|declared| {
+        let (parameters, body) = (declared.parameters.join(", "), declared.function()?);
+        Some(format!("function {}({parameters}) {{{body}\n}}", declared.name))
     })
 }
 
@@ -156,9 +155,10 @@ pub(crate) fn script_text(query: &Query) -> Option<String> {
 }
 
 fn is_declared(query: &Query, name: &str) -> bool {
-    query.declarations.iter().any(|declaration| {
-        declaration.kind == DeclarationKind::Function && declaration.name == name
-    })
+    query
+        .declarations
+        .iter()
+        .any(|declaration| declaration.function().is_some() && declaration.name == name)
 }
 
 /// Whether a script makes the rows of this `select`.

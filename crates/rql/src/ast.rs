@@ -1,11 +1,12 @@
 //! The abstract syntax tree of a query: what its author wrote, without white space, comments and
 //! keyword case.
 //!
-//! Scripts (function bodies, object literals, time series texts) are kept as raw text; the crates
-//! that run them parse them. Names keep their spelling and whether they were quoted, because the
+//! Scripts (function bodies, object literals) are kept as raw text; the crates that run them parse
+//! them. Names keep their spelling and whether they were quoted, because the
 //! names of automatic indexes show it.
 
 use crate::position::Offset;
+use crate::time_series::TimeSeriesQuery;
 
 /// A whole query.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,25 +63,41 @@ impl PartialEq for QueryText {
 }
 
 /// A function or time series definition in front of `from`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// Which language the body is in.
-    pub kind: DeclarationKind,
     /// The name that `select` calls.
     pub name: String,
     /// Names of the parameters.
     pub parameters: Vec<String>,
-    /// The raw text between the braces.
-    pub body: String,
+    /// What stands between the braces.
+    pub body: DeclarationBody,
 }
 
-/// The language of a declaration's body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeclarationKind {
-    /// JavaScript.
-    Function,
+impl Declaration {
+    /// The text of a function; `None` for a time series query.
+    pub fn function(&self) -> Option<&str> {
+        match &self.body {
+            DeclarationBody::Function(script) => Some(script),
+            DeclarationBody::TimeSeries(_) => None,
+        }
+    }
+
+    /// The time series query; `None` for a function.
+    pub fn time_series(&self) -> Option<&TimeSeriesQuery> {
+        match &self.body {
+            DeclarationBody::Function(_) => None,
+            DeclarationBody::TimeSeries(query) => Some(query),
+        }
+    }
+}
+
+/// The body of a declaration.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DeclarationBody {
+    /// The raw text of JavaScript.
+    Function(String),
     /// A time series query.
-    TimeSeries,
+    TimeSeries(Box<TimeSeriesQuery>),
 }
 
 /// The `from` clause.
@@ -228,8 +245,8 @@ pub enum Expression {
     Field(FieldPath),
     /// A literal or a parameter.
     Literal(Literal),
-    /// The raw text of a time series query, the sole argument of `timeseries(from …)`.
-    TimeSeries(String),
+    /// A time series query, the sole argument of `timeseries(from …)`.
+    TimeSeries(Box<TimeSeriesQuery>),
 }
 
 /// A comparison of two values.

@@ -17,9 +17,10 @@ mod parser;
 mod position;
 mod printer;
 pub mod script_text;
+mod time_series;
 
 pub use ast::{
-    Comparison, Declaration, DeclarationKind, Expression, FieldPath, GroupByItem, Literal,
+    Comparison, Declaration, DeclarationBody, Expression, FieldPath, GroupByItem, Literal,
     LoadItem, MethodCall, Number, NumberValue, OrderByItem, Ordering, PathStep, Query, QueryText,
     Select, SelectItem, Selection, Source, SourceKind,
 };
@@ -27,3 +28,4 @@ pub use error::{Found, ParseError, ParseErrorKind};
 pub use keyword::nearest;
 pub use parser::{NESTING_DEPTH_MAX, QUERY_BYTES_MAX, parse, parse_condition, parse_update};
 pub use position::{Offset, Position};
+pub use time_series::{TimeSeriesGrouping, TimeSeriesQuery, TimeSeriesRange, TimeSeriesSource};

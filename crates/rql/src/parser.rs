@@ -6,6 +6,7 @@
 mod clauses;
 mod expressions;
 mod items;
+mod time_series;
 
 use crate::ast::{Expression, Query, QueryText};
 use crate::error::{Found, ParseError, ParseErrorKind};

@@ -4,11 +4,12 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use crate::ast::{
-    Comparison, Declaration, DeclarationKind, Expression, FieldPath, Literal, MethodCall,
+    Comparison, Declaration, DeclarationBody, Expression, FieldPath, Literal, MethodCall,
     OrderByItem, Ordering, PathStep, Query, Select, SelectItem, Selection, Source, SourceKind,
 };
 use crate::keyword::is_reserved;
 use crate::lexer::{TokenKind, token_at};
+use crate::time_series::{TimeSeriesQuery, TimeSeriesRange, TimeSeriesSource};
 
 impl Display for Query {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -100,12 +101,15 @@ fn write_quoted(out: &mut Formatter<'_>, text: &str) -> fmt::Result {
 
 impl Display for Declaration {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            DeclarationKind::Function => "function",
-            DeclarationKind::TimeSeries => "timeseries",
+        let kind = match self.body {
+            DeclarationBody::Function(_) => "function",
+            DeclarationBody::TimeSeries(_) => "timeseries",
         };
         write!(out, "declare {kind} {}({})", self.name, self.parameters.join(", "))?;
-        write_script(out, " ", &self.body)
+        match &self.body {
+            DeclarationBody::Function(script) => write_script(out, " ", script),
+            DeclarationBody::TimeSeries(query) => write!(out, " {{ {query} }}"),
+        }
     }
 }
 
@@ -188,9 +192,36 @@ impl Display for Expression {
             Expression::Method(call) => write!(out, "{call}"),
             Expression::Field(path) => write!(out, "{path}"),
             Expression::Literal(literal) => write!(out, "{literal}"),
-            // The line break ends a line comment that the text may end with.
-            Expression::TimeSeries(text) => writeln!(out, "{text}"),
+            Expression::TimeSeries(query) => write!(out, "{query}"),
         }
+    }
+}
+
+impl Display for TimeSeriesQuery {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            TimeSeriesSource::Path(path) => write!(out, "from {path}")?,
+            TimeSeriesSource::Literal(literal) => write!(out, "from {literal}")?,
+        }
+        match &self.range {
+            TimeSeriesRange::Everything => {}
+            TimeSeriesRange::Between { from, to } => write!(out, " between {from} and {to}")?,
+            TimeSeriesRange::First(period) => write!(out, " first {period}")?,
+            TimeSeriesRange::Last(period) => write!(out, " last {period}")?,
+        }
+        if let Some(alias) = &self.load_alias {
+            out.write_str(" load Tag")?;
+            write_alias(out, Some(alias))?;
+        }
+        write_after(out, " where ", self.condition.as_ref())?;
+        if let Some(grouping) = &self.grouping {
+            write!(out, " group by {}", grouping.period)?;
+            write_after(out, ", ", grouping.key.as_ref())?;
+            write_after(out, " with ", grouping.interpolation.as_ref())?;
+        }
+        write_list(out, " select ", &self.select, |out, item| write!(out, "{item}"))?;
+        write_after(out, " scale ", self.scale.as_ref())?;
+        write_after(out, " offset ", self.offset.as_ref())
     }
 }
 

@@ -1,12 +1,13 @@
 //! The clauses of a query, in the order in which they may stand.
 
 use super::{Parsed, Parser, Purpose};
-use crate::ast::{Declaration, DeclarationKind, Literal, Query, QueryText, Source, SourceKind};
+use crate::ast::{Declaration, DeclarationBody, Literal, Query, QueryText, Source, SourceKind};
 use crate::error::ParseError;
 use crate::keyword::{CLAUSES, is_reserved, nearest};
 use crate::lexer::TokenKind;
 use crate::position::Offset;
 use crate::script_text;
+use crate::time_series::TimeSeriesQuery;
 
 /// Words that may stand first in a query.
 const OPENERS: [&str; 3] = ["from", "declare", "select"];
@@ -75,7 +76,7 @@ impl Parser<'_> {
     }
 
     /// Consumes the keyword of a clause, with its `by` where it has one.
-    fn take_clause(&mut self, keyword: &str, clause: &'static str) -> Parsed<bool> {
+    pub(super) fn take_clause(&mut self, keyword: &str, clause: &'static str) -> Parsed<bool> {
         if !self.take_word(keyword) {
             return Ok(false);
         }
@@ -102,22 +103,34 @@ impl Parser<'_> {
     }
 
     fn declaration(&mut self) -> Parsed<Declaration> {
-        let kind = if self.take_word("function") {
-            DeclarationKind::Function
-        } else if self.take_word("timeseries") {
-            DeclarationKind::TimeSeries
-        } else {
+        let is_function = self.take_word("function");
+        if !is_function && !self.take_word("timeseries") {
             let expected = "DECLARE clause found but missing 'function' keyword";
             return Err(self.error_with_suggestion(expected, &["function", "timeseries"]));
-        };
+        }
         if self.token.kind != TokenKind::Word {
             let expected = "DECLARE functions require a name and cannot be anonymous";
             return Err(self.error(expected));
         }
         let name = self.advance().text.to_owned();
         let parameters = self.declared_parameters(&name)?;
-        let body = self.braced(&format!("Unable to get body for {name}"))?;
-        Ok(Declaration { kind, name, parameters, body })
+        let expected = format!("Unable to get body for {name}");
+        let body = match is_function {
+            true => DeclarationBody::Function(self.braced(&expected)?),
+            false => DeclarationBody::TimeSeries(Box::new(self.braced_time_series(&expected)?)),
+        };
+        Ok(Declaration { name, parameters, body })
+    }
+
+    fn braced_time_series(&mut self, expected: &str) -> Parsed<TimeSeriesQuery> {
+        if !self.take_sign("{") {
+            return Err(self.error(expected));
+        }
+        let query = self.time_series()?;
+        match self.take_sign("}") {
+            true => Ok(query),
+            false => Err(self.error("Expected the end of the time series function")),
+        }
     }
 
     fn declared_parameters(&mut self, name: &str) -> Parsed<Vec<String>> {

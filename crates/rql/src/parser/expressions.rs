@@ -8,7 +8,6 @@ use crate::ast::{Comparison, Expression, FieldPath, Literal, MethodCall, Number,
 use crate::error::ParseError;
 use crate::keyword::{OPERATORS, nearest};
 use crate::lexer::{Token, TokenKind, path_step_at, token_at};
-use crate::script_text;
 
 const VALID_OPERATORS: &str = "'in', 'between', =, <, >, <=, >=, !=";
 
@@ -173,7 +172,7 @@ impl Parser<'_> {
     }
 
     /// The right side of an operator: a literal, a parameter, a method or a field.
-    fn value(&mut self) -> Parsed<Option<Expression>> {
+    pub(super) fn value(&mut self) -> Parsed<Option<Expression>> {
         if let Some(literal) = self.literal()? {
             return Ok(Some(Expression::Literal(literal)));
         }
@@ -243,9 +242,15 @@ impl Parser<'_> {
     }
 
     fn arguments(&mut self, method: &str) -> Parsed<Vec<Expression>> {
-        let open = self.advance();
+        self.advance();
         if method.eq_ignore_ascii_case("timeseries") && self.token.is_word("from") {
-            return Ok(vec![self.time_series(open)?]);
+            let query = self.time_series()?;
+            if !self.take_sign(")") {
+                let expected =
+                    "Failed to find closing parentheses ) for time series select function";
+                return Err(self.error(expected));
+            }
+            return Ok(vec![Expression::TimeSeries(Box::new(query))]);
         }
         let mut arguments = Vec::new();
         if self.take_sign(")") {
@@ -274,16 +279,6 @@ impl Parser<'_> {
             call.alias = self.alias()?;
         }
         Ok(argument)
-    }
-
-    /// The raw text of a time series query up to the parenthesis that closes `open`.
-    fn time_series(&mut self, open: Token<'_>) -> Parsed<Expression> {
-        let Some(close) = script_text::closing(self.text, open.offset) else {
-            return Err(self.error_at(open.offset, "Unable to find the end of the time series"));
-        };
-        self.token = token_at(self.text, close);
-        let text = self.text[open.end()..close - 1].trim();
-        Ok(Expression::TimeSeries(text.to_owned()))
     }
 
     /// A path; the caller has seen that a name comes next.

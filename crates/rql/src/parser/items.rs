@@ -9,7 +9,7 @@ use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// One or more items with commas between.
-    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    pub(super) fn list<T>(&mut self, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = vec![item(self)?];
         while self.take_sign(",") {
             items.push(item(self)?);
@@ -117,7 +117,7 @@ impl Parser<'_> {
         Ok(Select { distinct, selection })
     }
 
-    fn select_item(&mut self) -> Parsed<SelectItem> {
+    pub(super) fn select_item(&mut self) -> Parsed<SelectItem> {
         let Some(value) = self.operand()? else { return Err(self.no_field()) };
         Ok(SelectItem { value, alias: self.alias()? })
     }

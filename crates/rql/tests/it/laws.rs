@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rql::{parse, parse_update};
 
 /// Pieces of the language; glued together they reach far more of the parser than random letters.
-const PIECES: [&str; 74] = [
+const PIECES: [&str; 82] = [
     "from",
     "from C",
     "from index 'I'",
@@ -47,6 +47,14 @@ const PIECES: [&str; 74] = [
     "id()",
     "f(",
     "timeseries(from x",
+    "timeseries(from c.'x y'",
+    "first 1h",
+    "last '2 days'",
+    "load Tag as w",
+    "group by 1 h, tag",
+    "with interpolation(linear)",
+    "scale 2",
+    "offset '01:00'",
     "group by",
     "order by",
     "desc",

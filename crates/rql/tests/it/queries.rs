@@ -1,8 +1,8 @@
 //! Queries and their printed form, which shows how they were understood.
 
 use rql::{
-    DeclarationKind, Expression, Literal, NumberValue, PathStep, Selection, SourceKind, parse,
-    parse_condition, parse_update,
+    Expression, Literal, NumberValue, PathStep, Selection, SourceKind, parse, parse_condition,
+    parse_update,
 };
 
 /// Asserts that `text` parses and prints as `printed`, and that the printed form is stable.
@@ -119,26 +119,57 @@ fn scripts_are_kept_as_they_were_written() {
     )
     .unwrap();
     assert_eq!(query.declarations[0].parameters, ["o", "x"]);
-    assert_eq!(query.declarations[0].body, "return `${o.a}}` + /}/;");
-    assert_eq!(query.declarations[1].kind, DeclarationKind::TimeSeries);
+    assert_eq!(query.declarations[0].function(), Some("return `${o.a}}` + /}/;"));
+    let beats = query.declarations[1].time_series().unwrap();
+    assert_eq!(beats.to_string(), "from u.Beats select max()");
     let select = query.select.clone().unwrap();
     assert_eq!(select.selection, Selection::Script("A: label(b), B: '}' // }".to_owned()));
     assert_eq!(parse(&query.to_string()).unwrap(), query);
 }
 
 #[test]
-fn time_series_and_graphs_are_kept_as_text() {
-    let query = parse("from P select timeseries(from Beats between $a and $b select max()) as t");
-    let query = query.unwrap();
-    let Some(Selection::Items(items)) = query.select.as_ref().map(|select| &select.selection)
-    else {
-        panic!("a list is selected");
-    };
-    let Expression::Method(call) = &items[0].value else { panic!("a call is selected") };
-    let text = "from Beats between $a and $b select max()".to_owned();
-    assert_eq!(call.arguments, [Expression::TimeSeries(text)]);
-    assert_eq!(parse(&query.to_string()).unwrap(), query);
+fn every_clause_of_a_time_series_query_is_understood() {
+    for (text, printed) in [
+        ("FROM Beats", "from Beats"),
+        ("from u.'INC: Beats' SELECT max()", "from u.'INC: Beats' select max()"),
+        ("from 'Beats per minute'", "from 'Beats per minute'"),
+        ("from $name between $a and b.End", "from $name between $a and b.End"),
+        ("from B between '2020' and 2021", "from B between '2020' and 2021"),
+        ("from B first 1h", "from B first '1 h'"),
+        ("from B last 12 months", "from B last '12 months'"),
+        ("from B last $long", "from B last $long"),
+        (
+            "from B load tag sensor where Value > 1 and sensor.Kind = 'x' or Values[2] in (1, $p)",
+            "from B load Tag as sensor where (Value > 1 and sensor.Kind = 'x') or Values[2] in (1, $p)",
+        ),
+        ("from B group by 1hour", "from B group by '1 hour'"),
+        (
+            "from B group by '7 days', tag with interpolation(linear)",
+            "from B group by '7 days', tag with interpolation(linear)",
+        ),
+        (
+            "from B load Tag as s group by $p, s.Kind select min(), percentile(99.9) as p",
+            "from B load Tag as s group by $p, s.Kind select min(), percentile(99.9) as p",
+        ),
+        (
+            "from B group by 1 q select avg() scale -0.5 offset '02:00'",
+            "from B group by '1 q' select avg() scale -0.5 offset '02:00'",
+        ),
+        ("from first scale $s", "from first scale $s"),
+    ] {
+        let query = parse(&format!("from P as u select timeseries( {text} ) as t, Name")).unwrap();
+        let expected = format!("from P as u select timeseries({printed}) as t, Name");
+        assert_eq!(query.to_string(), expected);
+        assert_eq!(parse(&query.to_string()).unwrap(), query, "{text}");
+        let declared = format!("declare timeseries f(u){{{text}}} from P as u select f(u)");
+        let declared = parse(&declared).unwrap();
+        assert_eq!(declared.declarations[0].time_series().unwrap().to_string(), printed);
+        assert_eq!(parse(&declared.to_string()).unwrap(), declared, "{text}");
+    }
+}
 
+#[test]
+fn graphs_are_kept_as_text() {
     let graph = parse("match (Boats as b)-[Crew]->(People as p) select p.Name ").unwrap();
     let text = "match (Boats as b)-[Crew]->(People as p) select p.Name".to_owned();
     assert_eq!(graph.source.kind, SourceKind::Graph(text));

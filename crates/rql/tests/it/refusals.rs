@@ -175,3 +175,47 @@ fn a_chain_may_be_long_because_it_is_not_deep() {
     let chain = vec!["id() = 'crews/1'"; 10_000].join(" or ");
     assert!(parse(&format!("from C where {chain}")).is_ok());
 }
+
+#[test]
+fn a_text_that_is_no_time_series_query_is_refused_at_its_place() {
+    for (text, message) in [
+        ("", "1:31 Expected the name of a time series after FROM but got: )"),
+        (" 5", "1:32 Expected the name of a time series after FROM but got: 5)"),
+        (
+            " B as b",
+            "1:34 Failed to find closing parentheses ) for time series select function but got: as",
+        ),
+        (" B between 1", "1:43 parsing Between, expected AND but got: )"),
+        (
+            " B last 1",
+            "1:40 Could not parse the argument of LAST: expected a time period but got: )",
+        ),
+        (
+            " B group by tag",
+            "1:43 Could not parse the argument of GROUP BY: expected a time period but got: tag)",
+        ),
+        (
+            " B group by 1h with linear",
+            "1:57 Unable to parse WITH clause in time series function but got: )",
+        ),
+        (" B select *", "1:41 Unable to get field for SELECT but got: *)"),
+    ] {
+        check(&format!("from C select timeseries( from{text})"), message);
+    }
+    for (text, message) in [
+        ("first 1h between 1 and 2", "A time series query has one range: BETWEEN, FIRST or LAST"),
+        ("load Tag as a, Tag as b", "Cannot have multiple LOAD fields in time series functions"),
+        ("scale x", "Failed to parse a value expression after SCALE in time series function"),
+        (
+            "where Value",
+            "Expected operator after 'Value' field, but found ')'. Valid operators are: 'in', \
+             'between', =, <, >, <=, >=, !=",
+        ),
+    ] {
+        check_invalid(&format!("from C select timeseries(from B {text})"), message);
+    }
+    check(
+        "declare timeseries f() { from B from C select f()",
+        "1:33 Expected the end of the time series function but got: from",
+    );
+}
