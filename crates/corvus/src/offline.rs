@@ -218,6 +218,7 @@ impl Offline<'_> {
                 RowKind::Tombstone => "tombstone of",
                 RowKind::Revision => "revision of",
                 RowKind::Attachment => "attachment of",
+                RowKind::TimeSeries => "segment of a time series of",
             };
             self.say(format_args!("  {kind} '{}' cannot be read: {}", row.id, row.error));
         }
@@ -380,11 +381,17 @@ impl Offline<'_> {
         if report.attachments != 0 {
             self.say(format_args!("  Recovered {} attachments.", report.attachments));
         }
+        if report.time_series_segments != 0 {
+            let segments = report.time_series_segments;
+            self.say(format_args!("  Recovered {segments} segments of time series."));
+        }
         self.say_ids("documents lost", &report.lost);
         let older = "documents recovered in another version, most likely an older one";
         self.say_ids(older, &report.older);
         self.say_ids("documents deleted before, and back", &report.returned);
         self.say_ids("attachments lost", &report.lost_attachments);
+        let segments = &report.lost_time_series_segments;
+        self.say_ids("segments of time series lost", segments);
         if report.unreadable_key_pages != 0 {
             self.say(format_args!(
                 "  {} pages of keys could not be read: more may be lost than is named.",
@@ -428,6 +435,7 @@ fn is_anything_lost(report: &SalvageReport) -> bool {
         || report.older.count != 0
         || report.returned.count != 0
         || report.lost_attachments.count != 0
+        || report.lost_time_series_segments.count != 0
         || report.unreadable_key_pages != 0
         || report.trees.iter().any(|tree| tree.unreadable_pages != 0)
 }

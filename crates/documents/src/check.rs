@@ -17,6 +17,7 @@ use crate::{
     read::{LogEntry, get, get_tombstone, log, log_of_collection},
     revisions,
     schema::DOCUMENTS,
+    time_series::check_time_series,
 };
 
 /// What a database holds, counted row by row.
@@ -34,6 +35,8 @@ pub struct DocumentsReport {
     pub attachments: u64,
     /// Different contents of attachments.
     pub contents: u64,
+    /// Segments of time series.
+    pub time_series_segments: u64,
 }
 
 /// Compares all that is stored twice.
@@ -58,6 +61,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
     compression::dictionary::check(tx)?;
     (report.attachments, report.contents) = check_attachments(tx, progress.last_etag)?;
+    report.time_series_segments = check_time_series(tx, progress.last_etag)?;
     Ok(report)
 }
 

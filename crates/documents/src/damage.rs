@@ -16,6 +16,7 @@ use crate::{
     revisions::{self, schema::REVISIONS},
     row::{self, AnyRow},
     schema::{self, DOCUMENTS},
+    time_series::{self, SEGMENTS},
 };
 
 /// A row that cannot be read.
@@ -40,6 +41,8 @@ pub enum RowKind {
     Revision,
     /// An attachment, with its content.
     Attachment,
+    /// A segment of a time series.
+    TimeSeries,
 }
 
 /// Whether the environment is that of a database.
@@ -80,6 +83,13 @@ pub fn damaged_rows(
         if let Err(error) = read_whole(tx, &key) {
             let id = attachments::document_of_key(&key);
             visit(DamagedRow { id, kind: RowKind::Attachment, error });
+        }
+    }
+    for entry in tx.tree(&SEGMENTS.primary_tree())?.range(Bound::Unbounded)? {
+        let (key, _) = entry?;
+        if let Err(error) = time_series::read_whole(tx, &key) {
+            let (id, _) = time_series::document_of_key(&key);
+            visit(DamagedRow { id, kind: RowKind::TimeSeries, error });
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use blittable::{BuildError, Corrupt};
 use model::{DocumentIdTooLong, date};
 use storage::StorageError;
 
-use crate::attachments::ContentNumber;
+use crate::{attachments::ContentNumber, time_series::InvalidTimeSeries};
 
 /// An error of reading or writing documents. The texts of the caller's errors are part of the
 /// protocol.
@@ -90,6 +90,8 @@ pub enum DocumentError {
         /// What is wrong with it.
         message: String,
     },
+    /// The caller's: a change of a time series that cannot be done.
+    InvalidTimeSeries(InvalidTimeSeries),
     /// The caller's: nothing is staged under the number; it was given up, or put already.
     ContentGone {
         /// The number.
@@ -146,6 +148,7 @@ impl DocumentError {
             | Self::DocumentMissing { .. }
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }
+            | Self::InvalidTimeSeries(_)
             | Self::ContentGone { .. }
             | Self::TooLarge { .. } => ErrorKind::Caller,
             Self::Storage(StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. }) => {
@@ -196,6 +199,7 @@ impl fmt::Display for DocumentError {
                 formatter,
                 "Could not convert Sparrow.Json.LazyStringValue ('{text}') to System.Int64"
             ),
+            Self::InvalidTimeSeries(error) => error.fmt(formatter),
             Self::ContentGone { number } => write!(
                 formatter,
                 "The content {number} of an attachment is not staged any more; send it again"
@@ -234,6 +238,7 @@ impl std::error::Error for DocumentError {
             | Self::DocumentMissing { .. }
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }
+            | Self::InvalidTimeSeries(_)
             | Self::ContentGone { .. }
             | Self::DictionaryMissing { .. }
             | Self::Corrupt { .. } => None,
@@ -244,6 +249,18 @@ impl std::error::Error for DocumentError {
 impl From<StorageError> for DocumentError {
     fn from(error: StorageError) -> Self {
         Self::Storage(error)
+    }
+}
+
+impl From<InvalidTimeSeries> for DocumentError {
+    fn from(error: InvalidTimeSeries) -> Self {
+        Self::InvalidTimeSeries(error)
+    }
+}
+
+impl From<timeseries::Damaged> for DocumentError {
+    fn from(error: timeseries::Damaged) -> Self {
+        Self::Corrupt { detail: error.detail }
     }
 }
 

@@ -27,6 +27,7 @@
 //! | `field_path` | the path of a field, and what it finds in a document |
 //! | `compression/` | bodies in few bytes, and the dictionaries they need |
 //! | `attachments/` | attachments, and their contents in chunks |
+//! | `time_series/` | time series, their segments and deleted ranges |
 //! | `check` | whether everything that is stored agrees with itself |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
 #![forbid(unsafe_code)]
@@ -55,6 +56,7 @@ mod revisions;
 mod row;
 mod salvage;
 mod schema;
+pub mod time_series;
 mod write;
 
 pub use attachments::{

@@ -18,11 +18,13 @@ use crate::{
     metadata, read,
     revisions::keep::NewVersion,
     row::{self, AnyRow, DocumentRow, RowFields},
+    time_series,
     write::corrupt,
 };
 
 /// The flags that go with the lists.
-pub(crate) const LISTING_FLAGS: DocumentFlags = DocumentFlags::HAS_ATTACHMENTS;
+pub(crate) const LISTING_FLAGS: DocumentFlags =
+    DocumentFlags::HAS_ATTACHMENTS.with(DocumentFlags::HAS_TIME_SERIES);
 
 /// The lists of a document, and the flags that go with them.
 #[derive(Default)]
@@ -48,6 +50,11 @@ pub(crate) fn listed(
         && attachments::add_listing(tx, lower_id, &mut builder)?
     {
         flags |= DocumentFlags::HAS_ATTACHMENTS;
+    }
+    if kinds.contains(DocumentFlags::HAS_TIME_SERIES)
+        && time_series::add_listing(tx, lower_id, &mut builder)?
+    {
+        flags |= DocumentFlags::HAS_TIME_SERIES;
     }
     let lists = if flags.is_empty() { None } else { Some(builder.finish()?) };
     Ok(Listed { flags, lists })

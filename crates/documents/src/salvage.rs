@@ -30,6 +30,7 @@ use crate::{
     revisions::{self, salvage::FoundRevisions},
     row::{self, AnyRow},
     schema::{self, DOCUMENTS},
+    time_series::{self, GatheredTimeSeries},
 };
 
 /// So many ids are named in each list of the report; all are counted.
@@ -81,6 +82,11 @@ pub struct SalvageReport {
     /// Attachments of which something is missing: their row, a part of their content, their document.
     /// Each is named by its document's id, a line break and its own name.
     pub lost_attachments: NamedIds,
+    /// Segments of time series recovered.
+    pub time_series_segments: u64,
+    /// Segments of time series of which nothing is left but their key. Each is named by its document's
+    /// id, a line break and the lower-cased name of its series.
+    pub lost_time_series_segments: NamedIds,
     /// Pages of keys that could not be read: documents that they name may be lost without being named.
     pub unreadable_key_pages: u64,
     /// Whether the database's id was not found and a new one was drawn.
@@ -141,6 +147,7 @@ struct Gathered {
     identities: Newest<Vec<u8>, i64>,
     unreadable_identity_pages: u64,
     attachments: GatheredAttachments,
+    time_series: GatheredTimeSeries,
     dictionaries: FoundDictionaries,
 }
 
@@ -150,6 +157,9 @@ impl Gathered {
             return;
         }
         let Some(is_document) = is_sound(bytes) else {
+            if self.time_series.row(place, bytes) {
+                return;
+            }
             self.attachments.row(place, bytes);
             return self.revisions.row(place, bytes, |revision| {
                 (1..=COLLECTION_NUMBER_MAX).contains(&revision.collection_number())
@@ -305,6 +315,7 @@ impl Rebuilding<'_> {
             revisions::schema::chains(),
             revisions::schema::bin(),
             leftovers(),
+            time_series::series_tree(),
             due::tree(),
         ];
         self.report.trees = salvage.copy_trees(&rebuilt)?;
@@ -324,6 +335,7 @@ impl Rebuilding<'_> {
             dictionary::store(writer.transaction()?, facts, bytes)?;
         }
         self.attachments(&mut writer, &mut progress)?;
+        self.time_series(&mut writer, &mut progress)?;
         let counts = self.rows(&mut writer, &mut progress, &mut names)?;
         let is_alive =
             |id: &str| gathered.rows.get(id.as_bytes()).is_some_and(|row| row.is_document);
@@ -383,6 +395,32 @@ impl Rebuilding<'_> {
             let name: Vec<u8> =
                 key[1..].iter().map(|byte| if *byte == 0xff { b'\n' } else { *byte }).collect();
             self.report.lost_attachments.add(&name);
+        }
+        progress.last_etag = progress.last_etag.max(salvaged.last_etag);
+        progress.change_vector = progress.change_vector.merge(&salvaged.change_vector);
+        Ok(())
+    }
+
+    /// Copies the time series of documents that are there.
+    fn time_series(
+        &mut self,
+        writer: &mut BulkWriter<'_>,
+        progress: &mut DatabaseProgress,
+    ) -> Result<(), DocumentError> {
+        let newest = self.gathered.rows.values().map(|row| Etag(row.etag)).max();
+        let last_etag = progress.last_etag.max(newest.unwrap_or(Etag::ZERO));
+        let (documents, salvage) = (&self.gathered.rows, self.salvage);
+        let collection_of = |lower_id: &str| {
+            let row = documents.get(lower_id.as_bytes()).filter(|row| row.is_document)?;
+            salvage.row(row.place).map(|bytes| row::collection_number_of(&bytes))
+        };
+        let salvaged =
+            self.gathered.time_series.rebuild(salvage, writer, last_etag, &collection_of)?;
+        self.report.time_series_segments = salvaged.segments;
+        self.report.unreadable_key_pages += salvaged.unreadable_key_pages;
+        for key in &salvaged.lost {
+            let (id, name) = time_series::document_of_key(key);
+            self.report.lost_time_series_segments.add(format!("{id}\n{name}").as_bytes());
         }
         progress.last_etag = progress.last_etag.max(salvaged.last_etag);
         progress.change_vector = progress.change_vector.merge(&salvaged.change_vector);

@@ -14,7 +14,8 @@
 //! tree Due                   see due
 //! ```
 //!
-//! The tables of attachments are drawn in attachments/tables.
+//! The tables of attachments are drawn in attachments/tables, those of time series in
+//! time_series/tables.
 //!
 //! Every write moves its row to a new etag, so the log holds each document once, at its last change,
 //! and deletions where they happened.
@@ -28,6 +29,7 @@ use crate::{
     compression::dictionary::DICTIONARIES,
     revisions::schema::REVISIONS,
     row,
+    time_series::{DELETED_RANGES, SEGMENTS},
 };
 
 const META: &str = "Meta";
@@ -45,6 +47,8 @@ pub static TABLES: &[&TableSchema] = &[
     &CONTENTS,
     &CONTENT_CHUNKS,
     &DICTIONARIES,
+    &SEGMENTS,
+    &DELETED_RANGES,
 ];
 
 pub(crate) static DOCUMENTS: TableSchema = TableSchema {

@@ -6,8 +6,8 @@
 
 use blittable::{BlittableBuf, Value};
 use model::{
-    ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag, NodeTag,
-    RevisionsConfiguration,
+    ChangeVector, ChangeVectorEntry, CollectionName, DatabaseId, DocumentFlags, DocumentId, Etag,
+    NodeTag, RevisionsConfiguration,
 };
 use platform::{Entropy, Timestamp};
 use storage::WriteTransaction;
@@ -287,6 +287,9 @@ impl<'w> DocumentWriter<'w> {
         if self.kinds_to_list(&deleted.id, flags).contains(DocumentFlags::HAS_ATTACHMENTS) {
             self.delete_attachments_of(&deleted.id)?;
         }
+        if self.kinds_to_list(&deleted.id, flags).contains(DocumentFlags::HAS_TIME_SERIES) {
+            self.delete_time_series_of(&deleted.id, number)?;
+        }
         Ok(Some(deleted))
     }
 
@@ -343,6 +346,15 @@ impl<'w> DocumentWriter<'w> {
 
     pub(crate) fn node_tag(&self) -> NodeTag {
         self.identity.node_tag
+    }
+
+    pub(crate) fn database_id(&self) -> DatabaseId {
+        self.identity.database_id
+    }
+
+    /// The etag of the last change, and what the database contains with it.
+    pub(crate) fn last_change(&self) -> (Etag, &ChangeVector) {
+        (self.progress.last_etag, &self.progress.change_vector)
     }
 
     /// Stores a version of a document, whose revision, if there is to be one, is made.

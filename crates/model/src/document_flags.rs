@@ -62,6 +62,11 @@ impl DocumentFlags {
         self.0 & other.0 == other.0
     }
 
+    /// These marks and those of `other`.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// These marks but those of `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -86,7 +91,7 @@ impl DocumentFlags {
 impl BitOr for DocumentFlags {
     type Output = Self;
     fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        self.with(other)
     }
 }
 

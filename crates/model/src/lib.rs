@@ -14,6 +14,7 @@
 //! | `collection_name` | collections |
 //! | `document_flags` | what is known about a document beside its body |
 //! | `revisions_configuration` | which older versions of documents are kept |
+//! | `time_series_name` | names of time series, and what they say about them |
 //! | `database_name` | the rules for names of databases |
 //! | `date`, `time_span` | texts of moments and durations |
 #![forbid(unsafe_code)]
@@ -33,6 +34,7 @@ mod etag;
 mod lower_case;
 mod node_tag;
 mod revisions_configuration;
+mod time_series_name;
 mod time_span;
 
 pub use attachment_name::{AttachmentName, InvalidAttachmentName};
@@ -50,4 +52,5 @@ pub use etag::Etag;
 pub use lower_case::lower_case;
 pub use node_tag::{InvalidNodeTag, NodeTag};
 pub use revisions_configuration::{RevisionsConfiguration, RevisionsRule};
+pub use time_series_name::TimeSeriesName;
 pub use time_span::{InvalidTimeSpan, TimeSpan};

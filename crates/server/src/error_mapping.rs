@@ -2,7 +2,7 @@
 
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
-use documents::{DocumentError, ErrorKind as Origin};
+use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
 use script::{Exhausted, Refusal};
 use storage::StorageError;
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
@@ -19,6 +19,18 @@ pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
         DocumentError::CollectionMismatch { .. } => ErrorKind::CollectionMismatch,
         DocumentError::DocumentMissing { .. } => ErrorKind::DocumentDoesNotExist,
         DocumentError::AttachmentMissing { .. } => ErrorKind::AttachmentDoesNotExist,
+        DocumentError::InvalidTimeSeries(error) => match error {
+            InvalidTimeSeries::NotANumber { .. } => ErrorKind::NanValue,
+            InvalidTimeSeries::NoValues { .. } => ErrorKind::InvalidData,
+            InvalidTimeSeries::TooManyValues { .. }
+            | InvalidTimeSeries::TagTooLong { .. }
+            | InvalidTimeSeries::OutsideTheCalendar => ErrorKind::ArgumentOutOfRange,
+            InvalidTimeSeries::NameTooLong(_) => ErrorKind::Argument,
+            InvalidTimeSeries::ReservedName { .. }
+            | InvalidTimeSeries::AppendToIncremental
+            | InvalidTimeSeries::IncrementOfOrdinary
+            | InvalidTimeSeries::TooManyAtOneMoment => ErrorKind::InvalidOperation,
+        },
         DocumentError::IdTooLong(_) | DocumentError::InvalidAttachment { .. } => {
             ErrorKind::Argument
         }

@@ -1,5 +1,7 @@
 //! Entries in memory, in columns.
 
+use std::ops::Range;
+
 use crate::{Summary, VALUES_MAX};
 
 /// One entry of a time series.
@@ -89,11 +91,11 @@ impl Entries {
         .then_some((first, self.values.as_slice()))
     }
 
-    /// What is known of the values, by position.
-    pub fn summaries(&self) -> Vec<Summary> {
+    /// What is known of the values of the entries in the range, by position.
+    pub fn summaries(&self, range: Range<usize>) -> Vec<Summary> {
         let mut summaries: Vec<Summary> = Vec::new();
-        for entry in self.iter() {
-            for (position, value) in entry.values.iter().enumerate() {
+        for entry in range {
+            for (position, value) in self.values_of(entry).iter().enumerate() {
                 match summaries.get_mut(position) {
                     Some(summary) => summary.add(*value),
                     None => summaries.push(Summary::of(*value)),
@@ -173,12 +175,12 @@ mod tests {
         assert_eq!(entries.get(1), Some(all[1]));
         assert_eq!(entries.get(6), None);
         assert_eq!(entries.values_of_equal_number(), None);
-        let [first, second] = entries.summaries()[..] else { panic!("two positions") };
+        let [first, second] = entries.summaries(0..6)[..] else { panic!("two positions") };
         let expected = Summary { count: 6, first: 1.0, last: 7.0, min: 1.0, max: 7.0, sum: 25.0 };
         assert_eq!(first, expected);
         assert_eq!(second, Summary::of(3.0));
         entries.clear();
-        assert!(entries.is_empty() && entries.summaries().is_empty());
+        assert!(entries.is_empty() && entries.summaries(0..0).is_empty());
         entries.push(all[0]);
         entries.push(all[0]);
         assert_eq!(entries.values_of_equal_number(), Some((1, [1.0, 1.0].as_slice())));

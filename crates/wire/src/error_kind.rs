@@ -66,6 +66,8 @@ kinds! {
     /// An attachment that is to be copied or moved is not there.
     AttachmentDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.AttachmentDoesNotExistException";
+    /// A value of a time series that is no number.
+    NanValue = 500 "Raven.Server.Documents.TimeSeries.NanValueException";
     /// A body that must be an object is something else.
     InvalidStartOfObject = 500 "Sparrow.Exceptions.InvalidStartOfObjectException";
     /// A command whose `Type` nobody knows.

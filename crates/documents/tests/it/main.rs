@@ -15,3 +15,4 @@ mod revision_histories;
 mod revision_survival;
 mod revisions;
 mod salvage;
+mod time_series;

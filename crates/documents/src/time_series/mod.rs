@@ -1,0 +1,51 @@
+//! Time series: entries of documents, each a moment, values and a tag.
+//!
+//! The entries of a series lie in segments, see the crate `timeseries`; each is a row, with what is known
+//! of its values together, so that much can be added up without reading entries. A change writes the
+//! segments that it touches anew.
+//!
+//! Invariants: the segments of a series are in order and do not overlap; entries of the same moment, which
+//! only incremental series have, lie in one segment; a series that is recorded has entries, and the
+//! metadata of its document names it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tables` | the tables and trees, drawn |
+//! | `segment_row`, `deleted_range`, `series` | what is on disk, byte by byte |
+//! | `read` | the segments and entries of a series, statistics |
+//! | `requests` | what a caller asks, and what it is told |
+//! | `write` | changes of a series |
+//! | `rewrite` | the segments of a part of a series |
+//! | `check`, `salvage` | whether all of this agrees; rebuilding it |
+
+mod check;
+mod deleted_range;
+mod read;
+mod requests;
+mod rewrite;
+mod salvage;
+mod segment_row;
+mod series;
+mod tables;
+mod write;
+
+pub use deleted_range::DeletedRangeRow;
+pub use read::{
+    Series, SeriesReader, TimeSeriesEntry, TimeSeriesLogEntry, segments, segments_count, series,
+    series_of, time_series_log, time_series_log_of_collection,
+};
+pub use requests::{
+    CopyTimeSeries, InvalidTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten,
+};
+pub use segment_row::SegmentRow;
+pub use timeseries::{Entries, Entry, Summary, TAG_BYTES_MAX, VALUES_MAX};
+
+pub(crate) use check::{check_time_series, read_whole};
+pub(crate) use read::add_listing;
+pub(crate) use salvage::GatheredTimeSeries;
+pub(crate) use tables::{DELETED_RANGES, SEGMENTS, document_of_key, series_tree};
+
+/// Ticks of 100 ns in the milliseconds that moments are counted in.
+pub const TICKS_PER_MILLISECOND: i64 = 10_000;
+/// The last moment, the end of the year 9999.
+pub const MOMENT_MAX: i64 = model::date::TICKS_MAX / TICKS_PER_MILLISECOND;

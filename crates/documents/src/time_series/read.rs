@@ -1,0 +1,448 @@
+//! Reading time series: their segments, their entries, what there is of a document, the log.
+
+use std::ops::{Bound, Range};
+
+use blittable::ObjectBuilder;
+use model::{CollectionName, DocumentId, Etag, TimeSeriesName};
+use storage::{Transaction, TreeName};
+use timeseries::Entries;
+
+use super::{
+    deleted_range::{self, DeletedRangeRow},
+    requests::MomentRange,
+    segment_row::{self, SegmentRow},
+    series::{self, SeriesRecord},
+    tables::{
+        self, DELETED_RANGES, SEGMENTS, document_prefix, is_of_series, segment_key, series_key,
+    },
+};
+use crate::{collections::collection, error::DocumentError, metadata::TIME_SERIES};
+
+/// What is known of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// Its name, as its first entry was written.
+    pub name: String,
+    /// The number of the document's collection.
+    pub collection_number: u32,
+    /// How many entries it has; at least one.
+    pub entries: u64,
+    /// The moment of the first, in milliseconds since the year 1.
+    pub start_ms: i64,
+    /// The moment of the last.
+    pub end_ms: i64,
+}
+
+/// One entry of the log of time series.
+#[derive(Clone, Copy)]
+pub enum TimeSeriesLogEntry<'t> {
+    /// A segment, where it was last written.
+    Segment(SegmentRow<'t>),
+    /// A deletion.
+    Deleted(DeletedRangeRow<'t>),
+}
+
+impl TimeSeriesLogEntry<'_> {
+    /// The position in the log.
+    pub fn etag(&self) -> Etag {
+        match self {
+            Self::Segment(row) => row.etag(),
+            Self::Deleted(row) => row.etag(),
+        }
+    }
+}
+
+/// How many segments the database has.
+///
+/// # Errors
+/// Those of the storage.
+pub fn segments_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    Ok(tx.table(&SEGMENTS).len()?)
+}
+
+/// A series of a document, if it has entries.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn series(
+    tx: &impl Transaction,
+    id: &DocumentId,
+    name: &TimeSeriesName,
+) -> Result<Option<Series>, DocumentError> {
+    let key = series_key(id, name);
+    let record = tx.tree(&tables::series_tree())?.get(&key)?;
+    record.map(|record| completed(tx, &key, &series::read(record)?)).transpose()
+}
+
+/// The series of a document in the order of their lower-cased names.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn series_of<'t, T: Transaction>(
+    tx: &'t T,
+    id: &DocumentId,
+) -> Result<impl Iterator<Item = Result<Series, DocumentError>> + use<'t, T>, DocumentError> {
+    let records = records_of(tx, id.lower_cased())?;
+    Ok(records.map(move |entry| {
+        let (key, record) = entry?;
+        completed(tx, &key, &series::read(record)?)
+    }))
+}
+
+/// The records of the series of a document, by their keys.
+pub(super) fn records_of<'t, T: Transaction>(
+    tx: &'t T,
+    lower_id: &str,
+) -> Result<
+    impl Iterator<Item = Result<(Vec<u8>, &'t [u8]), DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    let prefix = document_prefix(lower_id);
+    let entries = tx.tree(&tables::series_tree())?.range(Bound::Included(&prefix))?;
+    let entries = entries.map(|entry| entry.map_err(DocumentError::from));
+    Ok(entries.take_while(move |entry| match entry {
+        Ok((key, _)) => key.starts_with(&prefix),
+        Err(_) => true,
+    }))
+}
+
+fn completed(
+    tx: &impl Transaction,
+    key: &[u8],
+    record: &SeriesRecord<'_>,
+) -> Result<Series, DocumentError> {
+    let missing = DocumentError::Corrupt { detail: "a time series has no entries" };
+    let first = next_segment(tx, key, Bound::Included(0))?;
+    let last = last_segment_to(tx, key, i64::MAX)?;
+    let (Some(first), Some(last)) = (first, last) else { return Err(missing) };
+    Ok(Series {
+        name: record.name.to_owned(),
+        collection_number: record.collection_number,
+        entries: record.entries,
+        start_ms: first.start_ms(),
+        end_ms: last.end_ms(),
+    })
+}
+
+/// The first segment of a series that begins at or behind a moment.
+pub(super) fn next_segment<'t>(
+    tx: &'t impl Transaction,
+    series: &[u8],
+    from: Bound<i64>,
+) -> Result<Option<SegmentRow<'t>>, DocumentError> {
+    let key = from.map(|moment| segment_key(series, moment));
+    let bound = match &key {
+        Bound::Included(key) => Bound::Included(key.as_slice()),
+        Bound::Excluded(key) => Bound::Excluded(key.as_slice()),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    let found = tx.table(&SEGMENTS).range(bound)?.next().transpose()?;
+    let found = found.filter(|(key, _)| is_of_series(key, series));
+    found.map(|(_, row)| segment_row::read(row)).transpose()
+}
+
+/// The last segment of a series that begins at or before a moment.
+pub(super) fn last_segment_to<'t>(
+    tx: &'t impl Transaction,
+    series: &[u8],
+    moment: i64,
+) -> Result<Option<SegmentRow<'t>>, DocumentError> {
+    let key = segment_key(series, moment);
+    let found = tx.table(&SEGMENTS).range_back(Bound::Included(&key))?.next().transpose()?;
+    let found = found.filter(|(key, _)| is_of_series(key, series));
+    found.map(|(_, row)| segment_row::read(row)).transpose()
+}
+
+/// The segments of a series that may have entries in the range, in order. They reach over its ends.
+///
+/// # Errors
+/// Those of the storage; each segment may be a damaged row.
+pub fn segments<'t, T: Transaction>(
+    tx: &'t T,
+    id: &DocumentId,
+    name: &TimeSeriesName,
+    range: MomentRange,
+) -> Result<impl Iterator<Item = Result<SegmentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    segments_of(tx, series_key(id, name), range)
+}
+
+pub(super) fn segments_of<'t, T: Transaction>(
+    tx: &'t T,
+    series: Vec<u8>,
+    range: MomentRange,
+) -> Result<impl Iterator<Item = Result<SegmentRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let before = last_segment_to(tx, &series, range.from)?;
+    let first = before.filter(|row| range.from <= row.end_ms());
+    let first = first.map_or(range.from, |row| row.start_ms());
+    let rows = tx.table(&SEGMENTS).range(Bound::Included(&segment_key(&series, first)))?;
+    let mut is_done = range.is_empty();
+    Ok(rows.map_while(move |entry| match entry {
+        _ if is_done => None,
+        Ok((key, row)) => {
+            let row = is_of_series(&key, &series).then(|| segment_row::read(row))?;
+            match &row {
+                Ok(row) if range.to < row.start_ms() => return None,
+                Ok(_) => {}
+                Err(_) => is_done = true,
+            }
+            Some(row)
+        }
+        Err(error) => {
+            is_done = true;
+            Some(Err(error.into()))
+        }
+    }))
+}
+
+/// An entry of a series as a reader sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeSeriesEntry<'a> {
+    /// The moment, in milliseconds since 0001-01-01T00:00:00Z.
+    pub timestamp_ms: i64,
+    /// The values; of an incremental series, those of all nodes added.
+    pub values: &'a [f64],
+    /// The tag; of an incremental series, none where several entries are one.
+    pub tag: Option<&'a str>,
+    /// Whether it was made of others by a policy.
+    pub is_rollup: bool,
+}
+
+/// The entries of a series in a range, in order, of a snapshot. One segment is in memory at a time.
+pub struct SeriesReader<'t> {
+    segments: Box<dyn Iterator<Item = Result<SegmentRow<'t>, DocumentError>> + Send + 't>,
+    range: MomentRange,
+    is_rollup: bool,
+    is_incremental: bool,
+    /// The entries of the segment that was decoded last.
+    entries: Entries,
+    /// Those of them that are in the range and were not given yet.
+    waiting: Range<usize>,
+    /// Entries as they are stored, where several are one.
+    stored: Entries,
+}
+
+impl<'t> SeriesReader<'t> {
+    /// A reader of a series, which need not be there.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn new<T: Transaction>(
+        tx: &'t T,
+        id: &DocumentId,
+        name: &TimeSeriesName,
+        range: MomentRange,
+    ) -> Result<Self, DocumentError> {
+        let segments = segments(tx, id, name, range)?;
+        Ok(Self {
+            segments: Box::new(segments),
+            range,
+            is_rollup: name.is_rollup(),
+            is_incremental: name.is_incremental(),
+            entries: Entries::default(),
+            waiting: 0..0,
+            stored: Entries::default(),
+        })
+    }
+
+    /// The next segment, whose entries are left out by [`SeriesReader::next_entry`] unless
+    /// [`SeriesReader::open`] takes it. It may reach over the ends of the range.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn next_segment(&mut self) -> Result<Option<SegmentRow<'t>>, DocumentError> {
+        self.waiting = 0..0;
+        self.segments.next().transpose()
+    }
+
+    /// Decodes a segment: the next entries are those of it that lie in the range.
+    ///
+    /// # Errors
+    /// A damaged segment.
+    pub fn open(&mut self, segment: &SegmentRow<'t>) -> Result<(), DocumentError> {
+        self.entries.clear();
+        if self.is_incremental {
+            self.stored.clear();
+            segment.decode(&mut self.stored)?;
+            add_up(&self.stored, &mut self.entries);
+        } else {
+            segment.decode(&mut self.entries)?;
+        }
+        let timestamps = self.entries.timestamps();
+        let from = timestamps.partition_point(|moment| *moment < self.range.from);
+        let to = timestamps.partition_point(|moment| *moment <= self.range.to);
+        self.waiting = from..to.max(from);
+        Ok(())
+    }
+
+    /// The next entry.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn next_entry(&mut self) -> Result<Option<TimeSeriesEntry<'_>>, DocumentError> {
+        while self.waiting.is_empty() {
+            let Some(segment) = self.next_segment()? else { return Ok(None) };
+            self.open(&segment)?;
+        }
+        let position = self.waiting.start;
+        self.waiting.start += 1;
+        Ok(self.entries.get(position).map(|entry| TimeSeriesEntry {
+            timestamp_ms: entry.timestamp_ms,
+            values: entry.values,
+            tag: entry.tag,
+            is_rollup: self.is_rollup,
+        }))
+    }
+
+    /// Passes over so many entries, whole segments without decoding them; gives over how many.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn pass(&mut self, count: u64) -> Result<u64, DocumentError> {
+        let mut left = count;
+        while left != 0 {
+            if !self.waiting.is_empty() {
+                let passed = left.min(self.waiting.len() as u64);
+                self.waiting.start += passed as usize;
+                left -= passed;
+                continue;
+            }
+            let Some(segment) = self.next_segment()? else { break };
+            if segment.is_inside(&self.range) && segment.moments() <= left {
+                left -= segment.moments();
+            } else {
+                self.open(&segment)?;
+            }
+        }
+        Ok(count - left)
+    }
+
+    /// How many entries are left; the reader is at its end then.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn count(mut self) -> Result<u64, DocumentError> {
+        self.pass(u64::MAX)
+    }
+
+    /// The entries of the last one as the nodes have made them: an incremental series has one for each
+    /// node, and for counting up and counting down.
+    pub fn stored_entries(&self) -> impl Iterator<Item = timeseries::Entry<'_>> {
+        let last = self.waiting.start.checked_sub(1).and_then(|last| self.entries.get(last));
+        let moment = last.map(|entry| entry.timestamp_ms);
+        self.stored.iter().filter(move |entry| Some(entry.timestamp_ms) == moment)
+    }
+}
+
+/// Makes one entry of all of the same moment.
+pub(super) fn add_up(stored: &Entries, into: &mut Entries) {
+    let mut values = Vec::new();
+    let mut at = 0;
+    while let Some(first) = stored.get(at) {
+        let moment = first.timestamp_ms;
+        let same = stored.timestamps()[at..].iter().take_while(|other| **other == moment).count();
+        if same == 1 {
+            into.push(first);
+        } else {
+            values.clear();
+            for entry in (at..at + same).filter_map(|position| stored.get(position)) {
+                add_values(&mut values, entry.values);
+            }
+            into.push(timeseries::Entry { timestamp_ms: moment, values: &values, tag: None });
+        }
+        at += same;
+    }
+}
+
+/// Adds values to others, position by position.
+pub(super) fn add_values(to: &mut Vec<f64>, values: &[f64]) {
+    if to.len() < values.len() {
+        to.resize(values.len(), 0.0);
+    }
+    to.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+}
+
+/// Adds the names of the series of a document, under their name in metadata; `false` when there is none.
+pub(crate) fn add_listing(
+    tx: &impl Transaction,
+    lower_id: &str,
+    builder: &mut ObjectBuilder,
+) -> Result<bool, DocumentError> {
+    let mut records = records_of(tx, lower_id)?.peekable();
+    if records.peek().is_none() {
+        return Ok(false);
+    }
+    builder.begin_array(TIME_SERIES);
+    for record in records {
+        builder.push(series::read(record?.1)?.name);
+    }
+    builder.end();
+    Ok(true)
+}
+
+/// The log of time series after an etag: segments and deleted ranges, in one order.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn time_series_log<'t, T: Transaction>(
+    tx: &'t T,
+    after: Etag,
+) -> Result<
+    impl Iterator<Item = Result<TimeSeriesLogEntry<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    merged_log(tx, tables::log(), tables::deleted_log(), after)
+}
+
+/// The same of the documents of one collection.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn time_series_log_of_collection<'t, T: Transaction>(
+    tx: &'t T,
+    name: &CollectionName,
+    after: Etag,
+) -> Result<
+    impl Iterator<Item = Result<TimeSeriesLogEntry<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    // No collection has the number 0.
+    let number = collection(tx, name)?.map_or(0, |found| found.number);
+    let deleted = tables::deleted_log_of_collection(number);
+    merged_log(tx, tables::log_of_collection(number), deleted, after)
+}
+
+fn merged_log<'t, T: Transaction>(
+    tx: &'t T,
+    written: TreeName,
+    deleted: TreeName,
+    after: Etag,
+) -> Result<
+    impl Iterator<Item = Result<TimeSeriesLogEntry<'t>, DocumentError>> + use<'t, T>,
+    DocumentError,
+> {
+    // No change has the last of all etags, so nothing is missed behind it.
+    let from = after.next().map_or(u64::MAX, |etag| etag.0);
+    let mut written = tx.table(&SEGMENTS).fixed_range(&written, from)?.peekable();
+    let mut deleted = tx.table(&DELETED_RANGES).fixed_range(&deleted, from)?.peekable();
+    Ok(std::iter::from_fn(move || {
+        let position = |entry: Option<&storage::RowBy<'t, u64>>| match entry {
+            Some(Ok((etag, _))) => Some(*etag),
+            Some(Err(_)) => Some(0),
+            None => None,
+        };
+        let is_written = match (position(written.peek()), position(deleted.peek())) {
+            (Some(written), Some(deleted)) => written < deleted,
+            (written, _) => written.is_some(),
+        };
+        let next = if is_written { written.next() } else { deleted.next() };
+        next.map(|entry| {
+            let (_, bytes) = entry?;
+            Ok(match is_written {
+                true => TimeSeriesLogEntry::Segment(segment_row::read(bytes)?),
+                false => TimeSeriesLogEntry::Deleted(deleted_range::read(bytes)?),
+            })
+        })
+    }))
+}

@@ -1,0 +1,242 @@
+//! What a caller asks of time series, and what it is told.
+
+use std::fmt;
+
+use model::{ChangeVector, DocumentId, DocumentIdTooLong, TimeSeriesName, date};
+use timeseries::{Entries, VALUES_MAX};
+
+use super::{MOMENT_MAX, TICKS_PER_MILLISECOND};
+
+/// The longest tag that is accepted, in bytes.
+const TAG_BYTES_ACCEPTED: usize = timeseries::TAG_BYTES_MAX - 1;
+
+/// Moments from one to another, both included, in milliseconds since 0001-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MomentRange {
+    /// The first.
+    pub from: i64,
+    /// The last.
+    pub to: i64,
+}
+
+impl MomentRange {
+    /// All moments.
+    pub const ALL: Self = Self { from: 0, to: MOMENT_MAX };
+
+    /// Whether it has no moment.
+    pub fn is_empty(&self) -> bool {
+        self.to < self.from
+    }
+
+    /// Whether it has the moment.
+    pub fn contains(&self, moment: i64) -> bool {
+        self.from <= moment && moment <= self.to
+    }
+
+    /// Whether it has every moment of the other.
+    pub fn includes(&self, other: &Self) -> bool {
+        self.from <= other.from && other.to <= self.to
+    }
+}
+
+/// A change of one series; deletions come first.
+#[derive(Clone, Debug)]
+pub struct TimeSeriesChange {
+    /// The document, which must be there.
+    pub id: DocumentId,
+    /// The series.
+    pub name: TimeSeriesName,
+    /// Ranges to delete.
+    pub deletes: Vec<MomentRange>,
+    /// Entries to write, in any order; one replaces that of the same moment, and of several of the same
+    /// moment the last counts.
+    pub appends: Entries,
+    /// Values to add to those of an incremental series.
+    pub increments: Entries,
+    /// Whether the series is a rollup, which only the server itself writes.
+    pub is_of_policy: bool,
+}
+
+impl TimeSeriesChange {
+    /// A change that does nothing yet.
+    pub fn new(id: DocumentId, name: TimeSeriesName) -> Self {
+        Self {
+            id,
+            name,
+            deletes: Vec::new(),
+            appends: Entries::default(),
+            increments: Entries::default(),
+            is_of_policy: false,
+        }
+    }
+
+    /// About how many bytes it brings to a transaction.
+    pub fn size_bytes(&self) -> usize {
+        /// A moment, one value, a part of a tag; much of it is compressed away.
+        const ENTRY_BYTES: usize = 16;
+        (self.appends.len() + self.increments.len() + self.deletes.len()) * ENTRY_BYTES
+    }
+
+    /// Whether it can be done.
+    pub(super) fn check(&self) -> Result<(), InvalidTimeSeries> {
+        if self.name.is_rollup() && !self.is_of_policy {
+            return Err(InvalidTimeSeries::ReservedName { name: self.name.to_string() });
+        }
+        if !self.appends.is_empty() && self.name.is_incremental() {
+            return Err(InvalidTimeSeries::AppendToIncremental);
+        }
+        if !self.increments.is_empty() && !self.name.is_incremental() {
+            return Err(InvalidTimeSeries::IncrementOfOrdinary);
+        }
+        for entry in self.appends.iter().chain(self.increments.iter()) {
+            if entry.values.is_empty() {
+                let (id, name) = (self.id.to_string(), self.name.to_string());
+                return Err(InvalidTimeSeries::NoValues { id, name });
+            }
+            if VALUES_MAX < entry.values.len() {
+                return Err(InvalidTimeSeries::TooManyValues { count: entry.values.len() });
+            }
+            if entry.values.iter().any(|value| value.is_nan()) {
+                let (timestamp_ms, values) = (entry.timestamp_ms, entry.values.to_vec());
+                return Err(InvalidTimeSeries::NotANumber { timestamp_ms, values });
+            }
+            if let Some(tag) = entry.tag
+                && TAG_BYTES_ACCEPTED < tag.len()
+            {
+                let (id, name) = (self.id.to_string(), self.name.to_string());
+                return Err(InvalidTimeSeries::TagTooLong { tag: tag.to_owned(), id, name });
+            }
+            if !MomentRange::ALL.contains(entry.timestamp_ms) {
+                return Err(InvalidTimeSeries::OutsideTheCalendar);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Entries to copy from one series to another.
+#[derive(Clone, Debug)]
+pub struct CopyTimeSeries {
+    /// The document that has them.
+    pub id: DocumentId,
+    /// The series there.
+    pub name: TimeSeriesName,
+    /// The document that gets them, which must be there.
+    pub destination_id: DocumentId,
+    /// The series there.
+    pub destination_name: TimeSeriesName,
+    /// Which of them.
+    pub range: MomentRange,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeSeriesWritten {
+    /// The document, as the request writes its id.
+    pub id: DocumentId,
+    /// The version of the last change; absent when nothing was changed.
+    pub change_vector: Option<ChangeVector>,
+    /// Whether the document has a series more or less: its own version is the last one then.
+    pub is_document_touched: bool,
+}
+
+/// Why a change cannot be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InvalidTimeSeries {
+    /// The name is one of rollups.
+    ReservedName {
+        /// The name.
+        name: String,
+    },
+    /// The name is too long.
+    NameTooLong(DocumentIdTooLong),
+    /// An incremental series can only be counted up and down.
+    AppendToIncremental,
+    /// Another one cannot.
+    IncrementOfOrdinary,
+    /// An entry without values.
+    NoValues {
+        /// The document.
+        id: String,
+        /// The series.
+        name: String,
+    },
+    /// An entry with more values than there may be.
+    TooManyValues {
+        /// How many it has.
+        count: usize,
+    },
+    /// A value that is no number.
+    NotANumber {
+        /// The moment of the entry.
+        timestamp_ms: i64,
+        /// Its values.
+        values: Vec<f64>,
+    },
+    /// A tag that is too long.
+    TagTooLong {
+        /// The tag.
+        tag: String,
+        /// The document.
+        id: String,
+        /// The series.
+        name: String,
+    },
+    /// A moment before the year 1 or behind the year 9999.
+    OutsideTheCalendar,
+    /// So many nodes have counted at one moment that their entries do not fit into a segment.
+    TooManyAtOneMoment,
+}
+
+impl fmt::Display for InvalidTimeSeries {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReservedName { name } => write!(
+                formatter,
+                "Illegal time series name : '{name}'. Time series names cannot contain '@' \
+                 character, since this character is reserved for time series rollups."
+            ),
+            Self::NameTooLong(DocumentIdTooLong { .. }) => write!(
+                formatter,
+                "The name of a time series cannot have more than {} bytes",
+                model::DOCUMENT_ID_BYTES_MAX
+            ),
+            Self::AppendToIncremental => {
+                formatter.write_str("Cannot perform append operations on Incremental Time Series")
+            }
+            Self::IncrementOfOrdinary => formatter
+                .write_str("Cannot perform increment operations on Non Incremental Time Series"),
+            Self::NoValues { id, name } => write!(
+                formatter,
+                "The entries of '{name}' time-series for document '{id}' must contain at least one \
+                 value"
+            ),
+            Self::TooManyValues { count } => write!(
+                formatter,
+                "Specified argument was out of the range of valid values. (Parameter \
+                 'TimeSeriesValuesSegment can handle up to {VALUES_MAX} values, but had: {count}')"
+            ),
+            Self::NotANumber { timestamp_ms, values } => {
+                let moment = date::format(timestamp_ms.saturating_mul(TICKS_PER_MILLISECOND));
+                let values: Vec<String> = values.iter().map(|value| value.to_string()).collect();
+                write!(
+                    formatter,
+                    "Failed to append TimeSeries entry. TimeSeries entries cannot have \
+                     'double.NaN' as one of their values. Failed on Timestamp : '{moment}', \
+                     Values : [{}]. ",
+                    values.join(", ")
+                )
+            }
+            Self::TagTooLong { tag, id, name } => write!(
+                formatter,
+                "Tag '{tag}' is too big (max {} bytes) for document '{id}' in time series: {name} \
+                 (Parameter 'tag')",
+                timeseries::TAG_BYTES_MAX
+            ),
+            Self::OutsideTheCalendar => formatter
+                .write_str("The moment of a time series entry lies outside of the years 1 to 9999"),
+            Self::TooManyAtOneMoment => formatter
+                .write_str("Too many nodes have incremented a time series at the same moment"),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The record of a series in the tree `TimeSeries`.
+//!
+//! ```text
+//!  0       version, 1
+//!  1..4    not used, 0
+//!  4..8    number of the collection
+//!  8..16   entries
+//! 16..     name, as the first entry of the series was written
+//! ```
+
+use crate::error::DocumentError;
+
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 16;
+
+/// What is recorded of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SeriesRecord<'a> {
+    pub(super) name: &'a str,
+    pub(super) collection_number: u32,
+    /// How many entries a reader sees.
+    pub(super) entries: u64,
+}
+
+pub(super) fn write(record: &SeriesRecord<'_>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + record.name.len());
+    bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
+    bytes.extend_from_slice(&record.collection_number.to_le_bytes());
+    bytes.extend_from_slice(&record.entries.to_le_bytes());
+    bytes.extend_from_slice(record.name.as_bytes());
+    bytes
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<SeriesRecord<'_>, DocumentError> {
+    let corrupt = |detail| DocumentError::Corrupt { detail };
+    let Some((header, name)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(corrupt("the record of a time series is too short"));
+    };
+    if header[0] != VERSION {
+        return Err(corrupt("the record of a time series has an unknown version"));
+    }
+    let name = std::str::from_utf8(name);
+    Ok(SeriesRecord {
+        name: name.map_err(|_| corrupt("the name of a time series is not UTF-8"))?,
+        collection_number: u32::from_le_bytes([header[4], header[5], header[6], header[7]]),
+        entries: u64::from_le_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|at| header[at])),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_lies_as_it_is_drawn() {
+        let record = SeriesRecord { name: "HR", collection_number: 3, entries: 258 };
+        let bytes = write(&record);
+        assert_eq!(bytes, b"\x01\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0HR");
+        assert_eq!(read(&bytes).unwrap(), record);
+        assert!(
+            read(&bytes[..15]).is_err()
+                && read(b"\x02\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0").is_err()
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! Changes of series.
+
+use std::ops::{Bound, Range};
+
+use model::{DocumentId, TimeSeriesName};
+use storage::Transaction;
+use timeseries::{Entries, Entry};
+
+use super::{
+    deleted_range::{self, DeletedRangeFields},
+    read::{self, SeriesReader, records_of, segments_of},
+    requests::{CopyTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten},
+    rewrite::{self, Meeting},
+    segment_row::{self, SegmentFields, SegmentRow},
+    series::{self, SeriesRecord},
+    tables::{self, DELETED_RANGES, SEGMENTS, segment_key, series_key},
+};
+use crate::{DocumentWriter, error::DocumentError, write::corrupt};
+
+/// So many segments are looked up before they are removed.
+const REMOVED_CHUNK: usize = 256;
+
+/// A series that is being changed.
+struct OpenSeries {
+    key: Vec<u8>,
+    lower_id: String,
+    lower_name: String,
+    /// As its first entry was written.
+    name: String,
+    collection_number: u32,
+    /// Entries that a reader sees.
+    entries: u64,
+    /// Whether it was there before.
+    was_there: bool,
+}
+
+/// What is known of a segment before it is written anew.
+struct OldSegment {
+    key: Vec<u8>,
+    start_ms: i64,
+    end_ms: i64,
+    moments: u64,
+    is_full: bool,
+}
+
+impl OldSegment {
+    fn of(row: &SegmentRow<'_>) -> Self {
+        let stored = row.moments() as usize;
+        Self {
+            key: row.primary_key().to_vec(),
+            start_ms: row.start_ms(),
+            end_ms: row.end_ms(),
+            moments: row.moments(),
+            is_full: rewrite::is_full(stored, row.segment_bytes()),
+        }
+    }
+}
+
+impl DocumentWriter<'_> {
+    /// Changes a series of a document that is there.
+    ///
+    /// # Errors
+    /// [`DocumentError::DocumentMissing`], [`DocumentError::InvalidTimeSeries`]; those of the storage. The
+    /// transaction has to be rolled back then.
+    pub fn change_time_series(
+        &mut self,
+        change: &TimeSeriesChange,
+    ) -> Result<TimeSeriesWritten, DocumentError> {
+        change.check()?;
+        let (before, _) = self.last_change();
+        let mut series = self.open_series(&change.id, &change.name)?;
+        for range in &change.deletes {
+            self.delete_range(&mut series, *range)?;
+        }
+        if !change.appends.is_empty() {
+            let new = rewrite::in_order(&change.appends, Meeting::Replace);
+            self.write_entries(&mut series, &new, Meeting::Replace)?;
+        }
+        if !change.increments.is_empty() {
+            let new = rewrite::in_order(&self.tagged(&change.increments), Meeting::Add);
+            self.write_entries(&mut series, &new, Meeting::Add)?;
+        }
+        let is_document_touched = self.close_series(&change.id, &series)?;
+        let (after, change_vector) = self.last_change();
+        let change_vector = (before != after).then(|| change_vector.clone());
+        Ok(TimeSeriesWritten { id: change.id.clone(), change_vector, is_document_touched })
+    }
+
+    /// Copies entries from one series to another, whose entries of the same moments are replaced.
+    ///
+    /// # Errors
+    /// As of a change.
+    pub fn copy_time_series(
+        &mut self,
+        copy: &CopyTimeSeries,
+    ) -> Result<TimeSeriesWritten, DocumentError> {
+        let mut change =
+            TimeSeriesChange::new(copy.destination_id.clone(), copy.destination_name.clone());
+        let mut reader = SeriesReader::new(self.transaction(), &copy.id, &copy.name, copy.range)?;
+        let into = match copy.destination_name.is_incremental() {
+            true => &mut change.increments,
+            false => &mut change.appends,
+        };
+        while let Some(entry) = reader.next_entry()? {
+            let (timestamp_ms, values) = (entry.timestamp_ms, entry.values);
+            into.push(Entry { timestamp_ms, values, tag: entry.tag });
+        }
+        drop(reader);
+        self.change_time_series(&change)
+    }
+
+    /// Deletes all series of a document that is being deleted.
+    pub(crate) fn delete_time_series_of(
+        &mut self,
+        id: &DocumentId,
+        collection_number: u32,
+    ) -> Result<(), DocumentError> {
+        let records = records_of(self.transaction(), id.lower_cased())?;
+        let names = records.map(|entry| Ok(series::read(entry?.1)?.name.to_owned()));
+        for name in names.collect::<Result<Vec<String>, DocumentError>>()? {
+            let name = TimeSeriesName::new(name)?;
+            let mut series = self.series_in(id, &name, collection_number)?;
+            self.delete_range(&mut series, MomentRange::ALL)?;
+            self.tx.tree_mut(&tables::series_tree())?.delete(&series.key)?;
+        }
+        Ok(())
+    }
+
+    fn open_series(
+        &mut self,
+        id: &DocumentId,
+        name: &TimeSeriesName,
+    ) -> Result<OpenSeries, DocumentError> {
+        let Some(document) = crate::read::get(self.transaction(), id)? else {
+            return Err(DocumentError::DocumentMissing {
+                message: format!(
+                    "Document '{id}' does not exist. Cannot operate on time series of a missing \
+                     document"
+                ),
+            });
+        };
+        self.series_in(id, name, document.collection_number())
+    }
+
+    fn series_in(
+        &self,
+        id: &DocumentId,
+        name: &TimeSeriesName,
+        collection_number: u32,
+    ) -> Result<OpenSeries, DocumentError> {
+        let key = series_key(id, name);
+        let tree = self.transaction().tree(&tables::series_tree())?;
+        let record = tree.get(&key)?.map(series::read).transpose()?;
+        let (entries, was_there) =
+            (record.as_ref().map_or(0, |record| record.entries), record.is_some());
+        let name_text = record.map_or(name.as_str(), |record| record.name).to_owned();
+        Ok(OpenSeries {
+            key,
+            lower_id: id.lower_cased().to_owned(),
+            lower_name: name.lower_cased().to_owned(),
+            name: name_text,
+            collection_number,
+            entries,
+            was_there,
+        })
+    }
+
+    /// Records what the series is now; gives whether its document lists something else than before.
+    fn close_series(
+        &mut self,
+        id: &DocumentId,
+        series: &OpenSeries,
+    ) -> Result<bool, DocumentError> {
+        let is_there = series.entries != 0;
+        if is_there {
+            let OpenSeries { name, collection_number, entries, .. } = series;
+            let (collection_number, entries) = (*collection_number, *entries);
+            let record = series::write(&SeriesRecord { name, collection_number, entries });
+            self.tx.tree_mut(&tables::series_tree())?.put(&series.key, &record)?;
+        } else if series.was_there {
+            self.tx.tree_mut(&tables::series_tree())?.delete(&series.key)?;
+        }
+        let is_touched = is_there != series.was_there;
+        if is_touched {
+            self.keep_before_change(id)?;
+            self.touched.add(id);
+        }
+        Ok(is_touched)
+    }
+
+    /// The tag of what this node counts up and down.
+    fn tagged(&self, increments: &Entries) -> Entries {
+        let node = self.database_id();
+        let (up, down) = (format!("TC:INC-{node}"), format!("TC:DEC-{node}"));
+        let mut tagged = Entries::default();
+        for entry in increments.iter() {
+            let is_down = entry.values.first().is_some_and(|value| value.is_sign_negative());
+            tagged.push(Entry { tag: Some(if is_down { &down } else { &up }), ..entry });
+        }
+        tagged
+    }
+
+    /// Writes entries that are in order.
+    fn write_entries(
+        &mut self,
+        series: &mut OpenSeries,
+        new: &Entries,
+        meeting: Meeting,
+    ) -> Result<(), DocumentError> {
+        let mut at = 0;
+        while let Some(&moment) = new.timestamps().get(at) {
+            let (old, next_start) = self.segment_for(series, moment)?;
+            let behind = &new.timestamps()[at..];
+            let count = next_start
+                .map_or(behind.len(), |next| behind.partition_point(|moment| *moment < next));
+            let range = at..at + count;
+            let is_at_end = next_start.is_none();
+            match old {
+                Some(old) if !(old.is_full && old.end_ms < moment) => {
+                    let entries = self.decoded(&old)?;
+                    let all = rewrite::merged(&entries, new, range, meeting);
+                    self.replace_segment(series, &old, &all, is_at_end)?;
+                }
+                Some(_) | None => self.store_segments(series, new, range, is_at_end)?,
+            }
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// The segment to which a moment belongs: the last that begins at it or before, or else the first.
+    /// And where the one behind it begins.
+    fn segment_for(
+        &self,
+        series: &OpenSeries,
+        moment: i64,
+    ) -> Result<(Option<OldSegment>, Option<i64>), DocumentError> {
+        let tx = self.transaction();
+        let found = match read::last_segment_to(tx, &series.key, moment)? {
+            Some(found) => Some(found),
+            None => read::next_segment(tx, &series.key, Bound::Excluded(moment))?,
+        };
+        let Some(found) = found else { return Ok((None, None)) };
+        let next = read::next_segment(tx, &series.key, Bound::Excluded(found.start_ms()))?;
+        Ok((Some(OldSegment::of(&found)), next.map(|next| next.start_ms())))
+    }
+
+    /// The entries of a segment as they are stored.
+    fn decoded(&self, old: &OldSegment) -> Result<Entries, DocumentError> {
+        let found = self.transaction().table(&SEGMENTS).get(&old.key)?;
+        let (_, row) = found.ok_or(corrupt("a segment that was read is not found"))?;
+        let mut entries = Entries::default();
+        segment_row::read(row)?.decode(&mut entries)?;
+        Ok(entries)
+    }
+
+    /// Writes entries in the place of a segment.
+    fn replace_segment(
+        &mut self,
+        series: &mut OpenSeries,
+        old: &OldSegment,
+        entries: &Entries,
+        is_at_end: bool,
+    ) -> Result<(), DocumentError> {
+        // A row of the same key replaces the old one by itself.
+        if entries.timestamps().first() != Some(&old.start_ms) {
+            self.remove_segment(&old.key)?;
+        }
+        series.entries = series.entries.saturating_sub(old.moments);
+        self.store_segments(series, entries, 0..entries.len(), is_at_end)
+    }
+
+    fn remove_segment(&mut self, key: &[u8]) -> Result<(), DocumentError> {
+        match self.tx.table_mut(&SEGMENTS).delete(key)? {
+            true => Ok(()),
+            false => Err(corrupt("a segment that was read cannot be removed")),
+        }
+    }
+
+    /// Writes segments of the entries in the range.
+    fn store_segments(
+        &mut self,
+        series: &mut OpenSeries,
+        entries: &Entries,
+        range: Range<usize>,
+        is_at_end: bool,
+    ) -> Result<(), DocumentError> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let pieces = rewrite::cut(entries, range, is_at_end)?;
+        for (range, segment) in pieces {
+            let etag = self.next_etag()?;
+            let change_vector = self.next_change_vector(etag);
+            let fields = SegmentFields {
+                series: &series.key,
+                lower_id: &series.lower_id,
+                name: &series.name,
+                lower_name: &series.lower_name,
+                collection_number: series.collection_number,
+                change_vector: change_vector.as_str(),
+                etag,
+            };
+            let row = segment_row::write(&fields, entries, range, &segment)?;
+            series.entries += segment_row::read(&row)?.moments();
+            self.tx.table_mut(&SEGMENTS).insert(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the entries in a range, and keeps that they were.
+    fn delete_range(
+        &mut self,
+        series: &mut OpenSeries,
+        range: MomentRange,
+    ) -> Result<(), DocumentError> {
+        let mut is_anything_gone = false;
+        let mut from = range.from;
+        loop {
+            let rest = MomentRange { from, ..range };
+            let found = segments_of(self.transaction(), series.key.clone(), rest)?;
+            let found = found.take(REMOVED_CHUNK).map(|row| Ok(OldSegment::of(&row?)));
+            let found = found.collect::<Result<Vec<_>, DocumentError>>()?;
+            for old in &found {
+                is_anything_gone |= self.delete_in_segment(series, old, &range)?;
+            }
+            match found.last() {
+                Some(last) if found.len() == REMOVED_CHUNK => from = last.end_ms + 1,
+                Some(_) | None => break,
+            }
+        }
+        if is_anything_gone {
+            self.keep_deleted_range(series, range)?;
+        }
+        Ok(())
+    }
+
+    /// Whether anything of the segment was in the range.
+    fn delete_in_segment(
+        &mut self,
+        series: &mut OpenSeries,
+        old: &OldSegment,
+        range: &MomentRange,
+    ) -> Result<bool, DocumentError> {
+        if range.from <= old.start_ms && old.end_ms <= range.to {
+            self.remove_segment(&old.key)?;
+            series.entries = series.entries.saturating_sub(old.moments);
+            return Ok(true);
+        }
+        let entries = self.decoded(old)?;
+        let mut kept = Entries::default();
+        entries
+            .iter()
+            .filter(|entry| !range.contains(entry.timestamp_ms))
+            .for_each(|entry| kept.push(entry));
+        if kept.len() == entries.len() {
+            return Ok(false);
+        }
+        self.replace_segment(series, old, &kept, false)?;
+        Ok(true)
+    }
+
+    fn keep_deleted_range(
+        &mut self,
+        series: &OpenSeries,
+        range: MomentRange,
+    ) -> Result<(), DocumentError> {
+        let from = segment_key(&series.key, range.from);
+        let rows = self.transaction().table(&DELETED_RANGES).range(Bound::Included(&from))?;
+        let mut replaced = Vec::new();
+        for entry in rows {
+            let (key, row) = entry?;
+            let older = deleted_range::read(row)?.range();
+            if !tables::is_of_series(&key, &series.key) || range.to < older.from {
+                break;
+            }
+            if range.includes(&older) {
+                replaced.push(key);
+            }
+        }
+        for key in replaced {
+            self.tx.table_mut(&DELETED_RANGES).delete(&key)?;
+        }
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let row = deleted_range::write(&DeletedRangeFields {
+            series: &series.key,
+            id_bytes: series.lower_id.len(),
+            collection_number: series.collection_number,
+            change_vector: change_vector.as_str(),
+            etag,
+            range,
+            now_ticks: self.now_ticks(),
+        })?;
+        self.tx.table_mut(&DELETED_RANGES).insert(&row)?;
+        Ok(())
+    }
+}
