@@ -95,10 +95,12 @@ fn serve(loaded: Loaded) -> ExitCode {
 }
 
 fn begin_logging() {
+    let asked = std::env::var("CORVUS_LOG").ok().filter(|asked| !asked.trim().is_empty());
+    // openraft tells at length of what is normal; what is asked for comes later and so wins.
+    let directives = format!("openraft=warn,{}", asked.as_deref().unwrap_or("info"));
     let filter = EnvFilter::builder()
-        .with_env_var("CORVUS_LOG")
         .with_default_directive(LevelFilter::INFO.into())
-        .from_env_lossy();
+        .parse_lossy(directives);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
 }
 

@@ -1,7 +1,7 @@
 //! The server's own small environment: which databases there are, and what the server keeps beside.
 //!
-//! Every change takes the next index of one counter that never goes back; clients know it as the
-//! raft index and as the etags of records and topologies. Records are also held in memory, because
+//! Every change takes the next index of one counter that never goes back, shared with the cluster's
+//! state; clients know it as the raft index and as the etags of records and topologies. Records are also held in memory, because
 //! every request asks for one. Invariant: memory changes only after the change is durable.
 
 use std::{
@@ -11,9 +11,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
+use cluster::take_index;
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
-use storage::{Environment, EnvironmentOptions, Transaction, TreeName, WriteTransaction};
+use storage::{Environment, EnvironmentOptions, Transaction, TreeName};
 
 use crate::{
     error::CatalogError,
@@ -22,8 +23,6 @@ use crate::{
 
 const DATABASES: &[u8] = b"Databases";
 const VALUES: &[u8] = b"Values";
-const COUNTERS: &[u8] = b"Counters";
-const LAST_INDEX: &[u8] = b"LastIndex";
 const SERVER_ID: &str = "Server/Id";
 const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 
@@ -175,7 +174,7 @@ impl ServerCatalog {
         let Some(existing) = self.record(name) else { return Ok(None) };
         let key = existing.name.lower_cased();
         let mut tx = self.environment.write()?;
-        let index = next_index(&mut tx)?;
+        let index = take_index(&mut tx)?;
         tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
         tx.commit()?;
         self.records.write().unwrap_or_else(PoisonError::into_inner).remove(key);
@@ -193,7 +192,7 @@ impl ServerCatalog {
     pub fn put_value(&self, name: &str, bytes: &[u8]) -> Result<u64, CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tx = self.environment.write()?;
-        let index = next_index(&mut tx)?;
+        let index = take_index(&mut tx)?;
         tx.tree_mut(&tree(VALUES))?.put(name.as_bytes(), &write_value(index, bytes))?;
         tx.commit()?;
         Ok(index)
@@ -204,7 +203,7 @@ impl ServerCatalog {
         make: impl FnOnce(u64, &Platform) -> DatabaseRecord,
     ) -> Result<Arc<DatabaseRecord>, CatalogError> {
         let mut tx = self.environment.write()?;
-        let index = next_index(&mut tx)?;
+        let index = take_index(&mut tx)?;
         let record = Arc::new(make(index, &self.platform));
         let key = record.name.lower_cased().to_owned();
         tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
@@ -262,7 +261,7 @@ fn stored_id(
     }
     let id = random_id(platform).0;
     let mut tx = environment.write()?;
-    let index = next_index(&mut tx)?;
+    let index = take_index(&mut tx)?;
     tx.tree_mut(&tree(VALUES))?.put(name.as_bytes(), &write_value(index, &id))?;
     tx.commit()?;
     Ok(id)
@@ -272,14 +271,6 @@ fn random_id(platform: &Platform) -> DatabaseId {
     let mut id = [0; 16];
     platform.entropy.fill(&mut id);
     DatabaseId(id)
-}
-
-fn next_index(tx: &mut WriteTransaction) -> Result<u64, CatalogError> {
-    let mut counters = tx.tree_mut(&tree(COUNTERS))?;
-    let last = counters.get(LAST_INDEX)?.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-    let next = last.map_or(0, u64::from_le_bytes) + 1;
-    counters.put(LAST_INDEX, &next.to_le_bytes())?;
-    Ok(next)
 }
 
 fn tree(name: &[u8]) -> TreeName {

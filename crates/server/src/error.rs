@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io, net::SocketAddr};
 
+use cluster::ClusterError;
 use database::CatalogError;
 use storage::StorageError;
 
@@ -38,6 +39,13 @@ pub enum StartError {
         /// What went wrong.
         source: CatalogError,
     },
+    /// The cluster's state could not be used.
+    Cluster {
+        /// The data directory.
+        directory: String,
+        /// What went wrong.
+        source: ClusterError,
+    },
     /// A thread could not be started.
     Thread {
         /// What the system said.
@@ -53,6 +61,9 @@ impl StartError {
             StartError::Catalog { source: CatalogError::Storage(error), .. } => {
                 matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
                     || is_permission_problem(error)
+            }
+            StartError::Cluster { source, .. } => {
+                matches!(source, ClusterError::UnknownVersion { .. })
             }
             StartError::Bind { .. } | StartError::Catalog { .. } | StartError::Thread { .. } => {
                 false
@@ -82,6 +93,9 @@ impl fmt::Display for StartError {
                 write!(f, "cannot listen on {address}: {source}")
             }
             StartError::Catalog { directory, source } => write_catalog(f, directory, source),
+            StartError::Cluster { directory, source } => {
+                write!(f, "cannot use the cluster's state in {directory}: {source}")
+            }
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
     }
@@ -111,6 +125,7 @@ impl Error for StartError {
             | StartError::Bind { source, .. }
             | StartError::Thread { source } => Some(source),
             StartError::Catalog { source, .. } => Some(source),
+            StartError::Cluster { source, .. } => Some(source),
             StartError::AccessNotAllowed { .. } => None,
         }
     }

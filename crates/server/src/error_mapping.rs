@@ -1,5 +1,6 @@
 //! The engine's errors as the protocol shows them.
 
+use cluster::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
@@ -136,6 +137,21 @@ pub(crate) fn access_error(error: &AccessError, name: &str) -> ProtocolError {
             format!("Failed to start database {name}: {cause}"),
         ),
     }
+}
+
+/// An error of the cluster's state.
+pub(crate) fn cluster_error(error: &ClusterError) -> ProtocolError {
+    let kind = match error {
+        ClusterError::CommandTooLarge { .. } => ErrorKind::RequestTooLarge,
+        ClusterError::KeyTooLong { .. } => ErrorKind::CompareExchangeKeyTooBig,
+        ClusterError::Busy => ErrorKind::Overloaded,
+        ClusterError::Storage(error) => return storage_error(error),
+        ClusterError::Closed | ClusterError::Unfinished { .. } => ErrorKind::StorageFailed,
+        ClusterError::Corrupt { .. }
+        | ClusterError::UnknownVersion { .. }
+        | ClusterError::Start { .. } => ErrorKind::Internal,
+    };
+    ProtocolError::new(kind, error.to_string())
 }
 
 /// An error of the server's catalog.

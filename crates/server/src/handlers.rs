@@ -7,6 +7,7 @@ pub(crate) mod bulk_docs;
 pub(crate) mod bulk_insert;
 pub(crate) mod changes;
 pub(crate) mod compaction;
+pub(crate) mod compare_exchange;
 pub(crate) mod configuration;
 pub(crate) mod custom_code;
 pub(crate) mod database_administration;

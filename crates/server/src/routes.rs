@@ -2,8 +2,8 @@
 
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, changes, compaction, configuration, custom_code,
-        database_administration, databases, debug, delete_by_query, documents,
+        attachments, bulk_docs, bulk_insert, changes, compaction, compare_exchange, configuration,
+        custom_code, database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
         index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
         io_metrics, logs, memory, multi_get, notifications, operations, patch, patch_by_query,
@@ -181,6 +181,10 @@ pub(crate) const ROUTES: &[Route] = routes! {
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
+    "GET"    "/databases/*/cmpxchg"                    Read          Ignored  Inline(compare_exchange::get);
+    "PUT"    "/databases/*/cmpxchg"                    Write         Whole    Waiting(compare_exchange::put);
+    "DELETE" "/databases/*/cmpxchg"                    Write         Ignored  Waiting(compare_exchange::delete);
+
     "POST"   "/databases/*/identity/next"              Write         Ignored  Waiting(identities::next);
     "POST"   "/databases/*/identity/seed"              Write         Ignored  Waiting(identities::seed);
     "GET"    "/databases/*/debug/identities"           Read          Ignored  Inline(identities::list);
@@ -210,7 +214,6 @@ pub(crate) const ROUTES: &[Route] = routes! {
 /// does not have yet.
 const MISSING_PARTS: &[&str] = &[
     "attachments",
-    "cmpxchg",
     "counters",
     "documents-compression",
     "etl",

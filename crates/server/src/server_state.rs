@@ -11,6 +11,7 @@ use std::{
 };
 
 use blittable::{Builder, ParseLimits};
+use cluster::Cluster;
 use database::{DatabaseRegistry, MemoryLevel, Operations, QueueBudget, ServerCatalog};
 use flate2::Compression;
 use http::{HeaderMap, HeaderValue};
@@ -40,6 +41,7 @@ pub(crate) struct ServerState {
     pub(crate) settings: Settings,
     pub(crate) platform: Platform,
     pub(crate) catalog: Arc<ServerCatalog>,
+    pub(crate) cluster: Arc<Cluster>,
     pub(crate) registry: DatabaseRegistry,
     pub(crate) files: Arc<DatabaseFiles>,
     pub(crate) memory: Arc<MemoryPlan>,
@@ -73,6 +75,7 @@ impl ServerState {
         settings: Settings,
         platform: Platform,
         catalog: Arc<ServerCatalog>,
+        cluster: Arc<Cluster>,
         registry: DatabaseRegistry,
         files: Arc<DatabaseFiles>,
         memory: Arc<MemoryPlan>,
@@ -91,6 +94,7 @@ impl ServerState {
             settings,
             platform,
             catalog,
+            cluster,
             registry,
             files,
             memory,

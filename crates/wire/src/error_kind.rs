@@ -68,6 +68,10 @@ kinds! {
         "Raven.Client.Exceptions.Documents.Indexes.AttachmentDoesNotExistException";
     /// A value of a time series that is no number.
     NanValue = 500 "Raven.Server.Documents.TimeSeries.NanValueException";
+    /// A key of compare exchange that is too long.
+    CompareExchangeKeyTooBig = 500 "Raven.Client.Exceptions.CompareExchangeKeyTooBigException";
+    /// A command to the cluster that cannot be applied.
+    RachisApply = 500 "Raven.Server.Rachis.RachisApplyException";
     /// A body that must be an object is something else.
     InvalidStartOfObject = 500 "Sparrow.Exceptions.InvalidStartOfObjectException";
     /// A command whose `Type` nobody knows.

@@ -35,6 +35,17 @@ pub struct DatabaseStatistics {
     pub indexes: Vec<IndexSummary>,
 }
 
+/// What the cluster keeps for a database.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClusterStatistics {
+    /// Identities.
+    pub identities_count: u64,
+    /// Values of compare exchange.
+    pub compare_exchange_count: u64,
+    /// Marks of deleted ones.
+    pub deleted_compare_exchange_count: u64,
+}
+
 impl DatabaseStatistics {
     /// `/stats`; with the marker of diagnostic answers in front.
     pub fn to_json(&self, metadata: &DebugMetadata) -> Value {
@@ -45,10 +56,12 @@ impl DatabaseStatistics {
     }
 
     /// `/stats/detailed`.
-    pub fn to_detailed_json(&self, identities_count: u64) -> Value {
+    pub fn to_detailed_json(&self, cluster: &ClusterStatistics) -> Value {
         let Value::Object(mut answer) = json!({
-            "CountOfIdentities": identities_count, "CountOfCompareExchange": 0,
-            "CountOfCompareExchangeTombstones": 0, "CountOfTimeSeriesDeletedRanges": 0
+            "CountOfIdentities": cluster.identities_count,
+            "CountOfCompareExchange": cluster.compare_exchange_count,
+            "CountOfCompareExchangeTombstones": cluster.deleted_compare_exchange_count,
+            "CountOfTimeSeriesDeletedRanges": 0
         }) else {
             return Value::Null;
         };

@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use cluster::{Command, Outcome};
 use database::{DatabaseRecord, NewRecord};
 use http::StatusCode;
-use model::DatabaseName;
+use model::{DatabaseId, DatabaseName};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, ProtocolError,
@@ -20,7 +21,7 @@ use crate::{
     blocking::blocking,
     call::Call,
     database_files::{check_settings, delete_files},
-    error_mapping::catalog_error,
+    error_mapping::{catalog_error, cluster_error},
     handlers::statistics::size_on_disk,
     router::Answering,
     server_state::ServerState,
@@ -239,11 +240,25 @@ fn delete_one(
     let Some(record) = state.catalog.record(name) else { return Ok(None) };
     state.registry.with_closed(name, || {
         let index = state.catalog.remove(name).map_err(|error| catalog_error(&error))?;
+        forget_in_cluster(state, record.topology_id)?;
         if hard {
             delete_files(state, &record)?;
         }
         Ok(index)
     })
+}
+
+/// Removes what the cluster keeps for a database that is gone. What a crash leaves of it is never seen:
+/// a database of the same name has another id.
+fn forget_in_cluster(state: &ServerState, database: DatabaseId) -> Result<(), ProtocolError> {
+    loop {
+        let command = Command::RemoveDatabase { database };
+        let applied =
+            state.cluster.submit_and_wait(&command).map_err(|error| cluster_error(&error))?;
+        if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
+            return Ok(());
+        }
+    }
 }
 
 /// `POST /admin/databases/disable`.

@@ -9,7 +9,8 @@ use wire::{
     ProtocolError,
     database_shapes::ListedConfigurations,
     statistics_shapes::{
-        CollectionStatistics, DatabaseStatistics, collections_answer, detailed_collections_answer,
+        ClusterStatistics, CollectionStatistics, DatabaseStatistics, collections_answer,
+        detailed_collections_answer,
     },
 };
 
@@ -17,7 +18,7 @@ use crate::{
     answer::Answer,
     call::Call,
     document_pages::{Listing, list_documents},
-    error_mapping::document_error,
+    error_mapping::{cluster_error, document_error},
     handlers::indexes::summary_of,
     stored_record::body_of,
 };
@@ -34,8 +35,16 @@ pub(crate) fn database(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /stats/detailed`.
 pub(crate) fn detailed(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
-    let identities = documents::identities(&database.read()).map_err(failed)?.len() as u64;
-    Ok(Answer::shape(StatusCode::OK, &of_database(database)?.to_detailed_json(identities)))
+    let (state, id) = (call.state.cluster.read(), database.record().topology_id);
+    let failed_there = |error| cluster_error(&error);
+    let cluster = ClusterStatistics {
+        identities_count: documents::identities(&database.read()).map_err(failed)?.len() as u64,
+        compare_exchange_count: state.compare_exchange_count(id).map_err(failed_there)?,
+        deleted_compare_exchange_count: state
+            .deleted_compare_exchange_count(id)
+            .map_err(failed_there)?,
+    };
+    Ok(Answer::shape(StatusCode::OK, &of_database(database)?.to_detailed_json(&cluster)))
 }
 
 /// `GET /stats/essential`.

@@ -11,6 +11,7 @@ mod bulk_insert;
 mod change_listener;
 mod changes;
 mod client_definitions;
+mod compare_exchange;
 mod connections;
 mod databases;
 mod documents;

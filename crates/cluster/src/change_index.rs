@@ -1,0 +1,34 @@
+//! The counter that numbers every change of the server-wide state; clients call it the raft index.
+//!
+//! It is not the index of an entry of the log: an entry carries many commands, and each of them needs
+//! a number of its own, by which a value's writer says which version he has seen.
+
+use storage::{StorageError, Transaction, WriteTransaction};
+
+use crate::schema;
+
+/// The number of the newest change; 0 before the first.
+///
+/// # Errors
+/// Those of the storage.
+pub fn last_index(tx: &impl Transaction) -> Result<u64, StorageError> {
+    let tree = tx.tree(&schema::counters())?;
+    let last = tree.get(schema::LAST_INDEX)?.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+    Ok(last.map_or(0, u64::from_le_bytes))
+}
+
+/// Takes the next number, for a change in the same transaction.
+///
+/// # Errors
+/// Those of the storage.
+pub fn take_index(tx: &mut WriteTransaction) -> Result<u64, StorageError> {
+    let next = last_index(tx)? + 1;
+    store(tx, next)?;
+    Ok(next)
+}
+
+/// Makes `index` the number of the newest change.
+pub(crate) fn store(tx: &mut WriteTransaction, index: u64) -> Result<(), StorageError> {
+    tx.tree_mut(&schema::counters())?.put(schema::LAST_INDEX, &index.to_le_bytes())?;
+    Ok(())
+}

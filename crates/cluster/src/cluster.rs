@@ -1,0 +1,154 @@
+//! The way in: submitting commands and reading the state.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::Ordering},
+    task::{Context, Poll},
+    thread::JoinHandle,
+};
+
+use platform::Clock;
+use storage::{Environment, Transaction};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    command::{Applied, COMMAND_BYTES_MAX, Command},
+    driver::{self, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
+    error::ClusterError,
+    schema,
+    state::ClusterState,
+};
+
+/// The server-wide state of a running server. Dropping it without [`Cluster::close`] is like a crash:
+/// nothing whose outcome was told is lost.
+pub struct Cluster {
+    environment: Arc<Environment>,
+    /// `None` when closed.
+    queue: RwLock<Option<mpsc::Sender<Queued>>>,
+    queued_bytes: QueueBytes,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A command that was submitted. It is done whether somebody waits for its outcome or not.
+pub struct Submission {
+    receiver: oneshot::Receiver<Result<Applied, ClusterError>>,
+}
+
+impl Cluster {
+    /// Starts the machine over what is stored in the environment. What the log has beyond the state is
+    /// applied before this returns. Blocks.
+    ///
+    /// # Errors
+    /// Those of the storage; a newer format; no thread.
+    pub fn start(
+        environment: Arc<Environment>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Cluster, ClusterError> {
+        check_version(&environment)?;
+        let (sender, receiver) = mpsc::channel(QUEUE_LENGTH_MAX);
+        let queued_bytes = QueueBytes::default();
+        let machine = Machine::new(Arc::clone(&environment), clock, Arc::clone(&queued_bytes));
+        let (started, wait) = std::sync::mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("cluster".into())
+            .spawn(move || driver::run(machine, receiver, &started))
+            .map_err(|source| ClusterError::Start { source: Arc::new(source) })?;
+        wait.recv().unwrap_or(Err(ClusterError::Closed))?;
+        Ok(Cluster {
+            environment,
+            queue: RwLock::new(Some(sender)),
+            queued_bytes,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Submits a command. Never blocks. A request that is remembered by its id is not done again.
+    ///
+    /// # Errors
+    /// When it is too large, too many wait, or the server stops. Nothing is done then.
+    pub fn submit(
+        &self,
+        command: &Command,
+        request_id: Option<&str>,
+    ) -> Result<Submission, ClusterError> {
+        command.check()?;
+        let bytes = command.encode(request_id);
+        if COMMAND_BYTES_MAX < bytes.len() {
+            return Err(ClusterError::CommandTooLarge { bytes: bytes.len() });
+        }
+        let queue = self.queue.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(queue) = queue.as_ref() else { return Err(ClusterError::Closed) };
+        let size = bytes.len();
+        if QUEUE_BYTES_MAX < self.queued_bytes.fetch_add(size, Ordering::AcqRel) + size {
+            self.queued_bytes.fetch_sub(size, Ordering::AcqRel);
+            return Err(ClusterError::Busy);
+        }
+        let (reply, receiver) = oneshot::channel();
+        queue.try_send(Queued { command: bytes, reply }).map_err(|error| {
+            self.queued_bytes.fetch_sub(size, Ordering::AcqRel);
+            match error {
+                mpsc::error::TrySendError::Full(_) => ClusterError::Busy,
+                mpsc::error::TrySendError::Closed(_) => ClusterError::Closed,
+            }
+        })?;
+        Ok(Submission { receiver })
+    }
+
+    /// Submits a command and waits for its outcome. Blocks, so not on an asynchronous worker.
+    ///
+    /// # Errors
+    /// Those of [`Cluster::submit`] and of the command's way through the machine.
+    pub fn submit_and_wait(&self, command: &Command) -> Result<Applied, ClusterError> {
+        let submission = self.submit(command, None)?;
+        submission.receiver.blocking_recv().unwrap_or(Err(ended()))
+    }
+
+    /// The state now. Cheap, and never blocks.
+    pub fn read(&self) -> ClusterState {
+        ClusterState::new(self.environment.read())
+    }
+
+    /// Takes no commands any more, ends those that wait, and stops the machine. Blocks.
+    pub fn close(&self) {
+        self.queue.write().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic there was told to those whose commands it cut off.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Future for Submission {
+    type Output = Result<Applied, ClusterError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let receiver = Pin::new(&mut self.receiver);
+        receiver.poll(context).map(|outcome| outcome.unwrap_or(Err(ended())))
+    }
+}
+
+fn ended() -> ClusterError {
+    ClusterError::Unfinished { reason: "the machine has stopped".to_owned(), source: None }
+}
+
+/// Demands a version that this build knows, and notes it where there is none yet.
+fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
+    let found = {
+        let tx = environment.read();
+        let tree = tx.tree(&schema::raft())?;
+        tree.get(schema::VERSION)?.map(|bytes| <[u8; 4]>::try_from(bytes).map(u32::from_le_bytes))
+    };
+    match found {
+        Some(Ok(schema::FORMAT_VERSION)) => Ok(()),
+        Some(Ok(found)) => Err(ClusterError::UnknownVersion { found }),
+        Some(Err(_)) => Err(ClusterError::Corrupt { detail: "the version is no number" }),
+        None => {
+            let mut tx = environment.write()?;
+            let version = schema::FORMAT_VERSION.to_le_bytes();
+            tx.tree_mut(&schema::raft())?.put(schema::VERSION, &version)?;
+            Ok(tx.commit()?)
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Commands, their outcomes, and the bytes of commands.
+//!
+//! ```text
+//! a batch     number of commands 4, then each behind its length 4
+//! a command   whether the request has an id 1, the id behind its length 4,
+//!             kind 1, then the fields of that kind
+//! ```
+//!
+//! Each kind of command has a file of its own that says what its fields are and what it does. Kinds are
+//! never given to something else, since they stand in logs.
+
+use model::DatabaseId;
+use storage::WriteTransaction;
+
+use crate::{
+    compare_exchange::{CompareExchangeCommand, CompareExchangeOutcome},
+    encoding::{Decoder, Encoder, Malformed},
+    error::ClusterError,
+    removed_database, requests,
+};
+
+/// A command is no larger than this.
+pub const COMMAND_BYTES_MAX: usize = 128 << 20;
+
+const COMPARE_EXCHANGE: u8 = 1;
+const REMOVE_DATABASE: u8 = 2;
+
+/// A change of the server-wide state.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Change values of compare exchange.
+    CompareExchange(CompareExchangeCommand),
+    /// Remove a part of what a deleted database has here.
+    RemoveDatabase {
+        /// Its id here: that of its group of nodes, never used again.
+        database: DatabaseId,
+    },
+}
+
+/// What became of a command.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Of [`Command::CompareExchange`].
+    CompareExchange(CompareExchangeOutcome),
+    /// Of [`Command::RemoveDatabase`].
+    DatabaseRemoved {
+        /// Whether nothing is left.
+        is_done: bool,
+    },
+}
+
+/// A command that was applied.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The number of the change; every command takes one, also one that was refused.
+    pub index: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// The state while a command is applied, and the number of the change that it makes.
+pub(crate) struct Applying<'t> {
+    pub(crate) tx: &'t mut WriteTransaction,
+    pub(crate) index: u64,
+}
+
+impl Command {
+    /// The database that it is about; `None` when it is about all.
+    fn database(&self) -> Option<DatabaseId> {
+        match self {
+            Self::CompareExchange(command) => command.database(),
+            Self::RemoveDatabase { database } => Some(*database),
+        }
+    }
+
+    /// Refuses what could not be applied: an entry of the log that cannot be applied stops the machine.
+    pub(crate) fn check(&self) -> Result<(), ClusterError> {
+        match self {
+            Self::CompareExchange(command) => command.check(),
+            Self::RemoveDatabase { .. } => Ok(()),
+        }
+    }
+
+    /// The bytes as they stand in the log, with the id of the request.
+    pub(crate) fn encode(&self, request_id: Option<&str>) -> Vec<u8> {
+        let mut encoder = Encoder::default();
+        encoder.optional(request_id, Encoder::text);
+        match self {
+            Self::CompareExchange(command) => {
+                encoder.byte(COMPARE_EXCHANGE);
+                command.encode(&mut encoder);
+            }
+            Self::RemoveDatabase { database } => {
+                encoder.byte(REMOVE_DATABASE);
+                encoder.raw(&database.0);
+            }
+        }
+        encoder.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<(Option<&str>, Self), Malformed> {
+        let mut decoder = Decoder::new(bytes);
+        let request_id = decoder.optional(Decoder::text)?;
+        let command = match decoder.byte()? {
+            COMPARE_EXCHANGE => {
+                Self::CompareExchange(CompareExchangeCommand::decode(&mut decoder)?)
+            }
+            REMOVE_DATABASE => Self::RemoveDatabase { database: DatabaseId(decoder.fixed()?) },
+            _ => return Err(Malformed("a command of the log is of an unknown kind")),
+        };
+        decoder.end()?;
+        Ok((request_id, command))
+    }
+
+    fn apply(self, applying: &mut Applying<'_>) -> Result<Outcome, ClusterError> {
+        match self {
+            Self::CompareExchange(command) => command.apply(applying).map(Outcome::CompareExchange),
+            Self::RemoveDatabase { database } => {
+                let is_done = removed_database::remove_some(applying.tx, database)?;
+                Ok(Outcome::DatabaseRemoved { is_done })
+            }
+        }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) {
+        match self {
+            Self::CompareExchange(outcome) => {
+                encoder.byte(COMPARE_EXCHANGE);
+                outcome.encode(encoder);
+            }
+            Self::DatabaseRemoved { is_done } => {
+                encoder.byte(REMOVE_DATABASE);
+                encoder.flag(*is_done);
+            }
+        }
+    }
+
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        Ok(match decoder.byte()? {
+            COMPARE_EXCHANGE => Self::CompareExchange(CompareExchangeOutcome::decode(decoder)?),
+            REMOVE_DATABASE => Self::DatabaseRemoved { is_done: decoder.flag()? },
+            _ => return Err(Malformed("an outcome is of an unknown kind")),
+        })
+    }
+}
+
+/// Applies a command as it stands in the log; the next change has the number `index`.
+pub(crate) fn apply_encoded(
+    tx: &mut WriteTransaction,
+    index: u64,
+    bytes: &[u8],
+) -> Result<Applied, ClusterError> {
+    let (request_id, command) = Command::decode(bytes)?;
+    let database = command.database().unwrap_or(DatabaseId([0; 16]));
+    let request = request_id.and_then(|id| requests::key(database, id));
+    if let Some(request) = &request
+        && let Some((index, outcome)) = requests::find(tx, request)?
+    {
+        return Ok(Applied { index, outcome });
+    }
+    let outcome = command.apply(&mut Applying { tx, index })?;
+    if let Some(request) = &request {
+        requests::remember(tx, request, index, &outcome)?;
+    }
+    Ok(Applied { index, outcome })
+}
+
+/// Commands that stand in one entry of the log, as bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EncodedBatch(pub(crate) Vec<u8>);
+
+impl EncodedBatch {
+    pub(crate) fn of<'c>(commands: impl ExactSizeIterator<Item = &'c [u8]>) -> Self {
+        let mut encoder = Encoder::default();
+        encoder.u32(u32::try_from(commands.len()).expect("a batch has few commands"));
+        commands.for_each(|command| encoder.bytes(command));
+        Self(encoder.finish())
+    }
+
+    /// Calls `visit` with each command in turn.
+    pub(crate) fn each(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> Result<(), ClusterError>,
+    ) -> Result<(), ClusterError> {
+        let mut decoder = Decoder::new(&self.0);
+        for _ in 0..decoder.u32()? {
+            visit(decoder.bytes()?)?;
+        }
+        Ok(decoder.end()?)
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a command could not be done, or the state not be read.
+
+use std::{fmt, io, sync::Arc};
+
+use storage::StorageError;
+
+use crate::encoding::Malformed;
+
+/// An error of the server-wide state.
+#[derive(Clone, Debug)]
+pub enum ClusterError {
+    /// The caller's: the command is larger than [`crate::COMMAND_BYTES_MAX`].
+    CommandTooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// The caller's: a key of compare exchange is longer than
+    /// [`crate::COMPARE_EXCHANGE_KEY_BYTES_MAX`].
+    KeyTooLong {
+        /// The key.
+        key: String,
+        /// Its length in lower case.
+        bytes: usize,
+    },
+    /// The environment's, may be retried: too many commands wait already.
+    Busy,
+    /// The environment's: the server stops.
+    Closed,
+    /// The environment's: nobody knows whether the command was or will be done.
+    Unfinished {
+        /// What went wrong.
+        reason: String,
+        /// The error of the storage below, if it was one.
+        source: Option<StorageError>,
+    },
+    /// Reading or writing failed; nothing was done.
+    Storage(StorageError),
+    /// Ours, or the disk's: what is stored is not what was written.
+    Corrupt {
+        /// What is wrong.
+        detail: &'static str,
+    },
+    /// The files were written by a newer build.
+    UnknownVersion {
+        /// The version that they carry.
+        found: u32,
+    },
+    /// The machine could not be started.
+    Start {
+        /// Why.
+        source: Arc<io::Error>,
+    },
+}
+
+impl fmt::Display for ClusterError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandTooLarge { bytes } => {
+                let limit = crate::COMMAND_BYTES_MAX;
+                write!(formatter, "a command of {bytes} bytes is larger than {limit}")
+            }
+            Self::KeyTooLong { key, bytes } => {
+                let limit = crate::COMPARE_EXCHANGE_KEY_BYTES_MAX;
+                write!(
+                    formatter,
+                    "Compare Exchange key cannot exceed {limit} bytes, but the key was {bytes} \
+                     bytes. The invalid key is '{key}'."
+                )
+            }
+            Self::Busy => formatter.write_str("too many commands to the cluster wait"),
+            Self::Closed => formatter.write_str("the server stops"),
+            Self::Unfinished { reason, .. } => write!(
+                formatter,
+                "a command to the cluster ended without an outcome; it is unknown whether it was \
+                 done: {reason}"
+            ),
+            Self::Storage(error) => error.fmt(formatter),
+            Self::Corrupt { detail } => {
+                write!(formatter, "the cluster's state is damaged: {detail}")
+            }
+            Self::UnknownVersion { found } => write!(
+                formatter,
+                "the cluster's state has version {found}, which this build does not know"
+            ),
+            Self::Start { source } => write!(formatter, "the cluster cannot be started: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for ClusterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unfinished { source: Some(source), .. } | Self::Storage(source) => Some(source),
+            Self::Start { source } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<StorageError> for ClusterError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<Malformed> for ClusterError {
+    fn from(Malformed(detail): Malformed) -> Self {
+        Self::Corrupt { detail }
+    }
+}
+
+impl From<blittable::Corrupt> for ClusterError {
+    fn from(_: blittable::Corrupt) -> Self {
+        Self::Corrupt { detail: "a value cannot be read" }
+    }
+}

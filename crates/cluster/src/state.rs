@@ -1,0 +1,75 @@
+//! Reading the server-wide state.
+
+use model::{DatabaseId, lower_case};
+use storage::ReadTransaction;
+
+use crate::{
+    change_index,
+    compare_exchange::{self, CompareExchangeEntry},
+    error::ClusterError,
+    schema::Counted,
+};
+
+/// The state at one moment, which never changes. Everything whose outcome was told before is in it.
+pub struct ClusterState {
+    tx: ReadTransaction,
+}
+
+impl ClusterState {
+    pub(crate) fn new(tx: ReadTransaction) -> Self {
+        Self { tx }
+    }
+
+    /// The index of the newest change.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn last_index(&self) -> Result<u64, ClusterError> {
+        Ok(change_index::last_index(&self.tx)?)
+    }
+
+    /// The value of compare exchange under a key, in any case.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged value.
+    pub fn compare_exchange(
+        &self,
+        database: DatabaseId,
+        key: &str,
+    ) -> Result<Option<CompareExchangeEntry<'_>>, ClusterError> {
+        compare_exchange::present(&self.tx, database, &lower_case(key))
+    }
+
+    /// The values of compare exchange whose keys start with a text, in any case, in the order of the
+    /// bytes of their keys.
+    ///
+    /// # Errors
+    /// Those of the storage; each entry may be damaged.
+    pub fn compare_exchange_with_prefix(
+        &self,
+        database: DatabaseId,
+        prefix: &str,
+    ) -> Result<impl Iterator<Item = Result<CompareExchangeEntry<'_>, ClusterError>>, ClusterError>
+    {
+        compare_exchange::with_prefix(&self.tx, database, &lower_case(prefix))
+    }
+
+    /// How many values of compare exchange a database has.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged count.
+    pub fn compare_exchange_count(&self, database: DatabaseId) -> Result<u64, ClusterError> {
+        compare_exchange::counted_so_far(&self.tx, database, Counted::CompareExchange)
+    }
+
+    /// How many values of compare exchange were deleted and have not been put again since.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged count.
+    pub fn deleted_compare_exchange_count(
+        &self,
+        database: DatabaseId,
+    ) -> Result<u64, ClusterError> {
+        compare_exchange::counted_so_far(&self.tx, database, Counted::CompareExchangeDeleted)
+    }
+}

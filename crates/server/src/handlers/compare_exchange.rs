@@ -1,0 +1,189 @@
+//! `/cmpxchg`: values that change only if their writer has seen their newest version.
+
+use blittable::{BlittableBuf, Document};
+use cluster::{
+    Applied, ClusterError, ClusterState, Command, CompareExchangeCommand, CompareExchangeOutcome,
+    Outcome, expiry_ticks,
+};
+use http::StatusCode;
+use model::DatabaseId;
+use wire::{ErrorKind, ProtocolError, QueryString};
+
+use crate::{
+    answer::Answer, call::Call, error_mapping::cluster_error, json_text::JsonObject,
+    router::Answering,
+};
+
+/// What stands for the version of a value that is not there.
+const MISSING_INDEX: i64 = -1;
+
+/// `GET /cmpxchg`: the values of some keys, or a listing.
+pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let keys: Vec<&str> = query.all("key").collect();
+    let state = call.state.cluster.read();
+    let database = call.database()?.record().topology_id;
+    let mut entries = Entries::begin();
+    match keys.as_slice() {
+        [] => {
+            let (start, page_size) = (query.start()?, query.page_size()?);
+            let prefix = query.get("startsWith").unwrap_or_default();
+            list(&state, database, prefix, (start, page_size), &mut entries)?;
+        }
+        keys => {
+            for key in keys {
+                let entry = state.compare_exchange(database, key).map_err(failed)?;
+                match entry {
+                    None if keys.len() == 1 => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+                    None => entries.add(key, None)?,
+                    Some(entry) => entries.add(key, Some((entry.index, &entry.value)))?,
+                }
+            }
+        }
+    }
+    Ok(Answer::json(entries.end()))
+}
+
+fn list(
+    state: &ClusterState,
+    database: DatabaseId,
+    prefix: &str,
+    (start, page_size): (i32, i32),
+    entries: &mut Entries,
+) -> Result<(), ProtocolError> {
+    // No page starts before the first value, and one without a size holds all.
+    let Ok(start) = usize::try_from(start) else { return Ok(()) };
+    let at_most = usize::try_from(page_size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX);
+    let found = state.compare_exchange_with_prefix(database, prefix).map_err(failed)?;
+    for entry in found.skip(start).take(at_most) {
+        let entry = entry.map_err(failed)?;
+        entries.add(&entry.key, Some((entry.index, &entry.value)))?;
+    }
+    Ok(())
+}
+
+/// `PUT /cmpxchg`.
+pub(crate) fn put(call: Call) -> Answering {
+    Box::pin(async move {
+        let (key, expected) = target_of(&call.query())?;
+        let value =
+            call.state.with_builder(|builder| wire::read_document_body(&call.body, builder))?;
+        let database = call.database()?.record();
+        check_expiry(&key, database.name.as_str(), &value)?;
+        let database = database.topology_id;
+        change(&call, CompareExchangeCommand::Put { database, key, expected, value }).await
+    })
+}
+
+/// `DELETE /cmpxchg`.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        let (key, expected) = target_of(&call.query())?;
+        let database = call.database()?.record().topology_id;
+        change(&call, CompareExchangeCommand::Delete { database, key, expected }).await
+    })
+}
+
+async fn change(call: &Call, command: CompareExchangeCommand) -> Result<Answer, ProtocolError> {
+    let command = Command::CompareExchange(command);
+    let request_id = call.query().get("raft-request-id").map(str::to_owned);
+    let submission = call.state.cluster.submit(&command, request_id.as_deref()).map_err(failed)?;
+    let Applied { outcome, .. } = submission.await.map_err(failed)?;
+    let Outcome::CompareExchange(outcome) = outcome else {
+        return Err(ProtocolError::invalid_operation("the value's fate is missing"));
+    };
+    changed(&outcome)
+}
+
+fn changed(outcome: &CompareExchangeOutcome) -> Result<Answer, ProtocolError> {
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    object.number("Index", outcome.index);
+    let value = outcome.value.as_ref().map(BlittableBuf::as_view);
+    write_value(value.as_ref(), object.name("Value"))?;
+    object.flag("Successful", outcome.is_successful);
+    object.end();
+    Ok(Answer::json(body))
+}
+
+/// The key and the version that the client has seen.
+fn target_of(query: &QueryString<'_>) -> Result<(String, u64), ProtocolError> {
+    let key = query.get("key").filter(|key| !key.is_empty());
+    let key = key.ok_or_else(missing_key)?;
+    let index = query.required_long("index")?;
+    let expected = u64::try_from(index).map_err(|_| {
+        ProtocolError::new(ErrorKind::InvalidData, "Index must be a non-negative number")
+    })?;
+    Ok((key.to_owned(), expected))
+}
+
+fn missing_key() -> ProtocolError {
+    ProtocolError::argument("Query string key is mandatory, but wasn't specified.")
+}
+
+fn check_expiry(key: &str, database: &str, value: &BlittableBuf) -> Result<(), ProtocolError> {
+    let checked = expiry_ticks(&value.as_view());
+    checked.map(drop).map_err(|error| {
+        ProtocolError::new(
+            ErrorKind::RachisApply,
+            format!(
+                "Could not apply command AddOrUpdateCompareExchangeCommand - failed to get \
+                 `Expires` for compare exchange key:{key} database:{database}. {error}"
+            ),
+        )
+    })
+}
+
+/// The values of an answer, under construction.
+struct Entries {
+    body: Vec<u8>,
+    is_empty: bool,
+}
+
+impl Entries {
+    fn begin() -> Self {
+        Self { body: b"{\"Results\":[".to_vec(), is_empty: true }
+    }
+
+    fn add(&mut self, key: &str, value: Option<(u64, &Document<'_>)>) -> Result<(), ProtocolError> {
+        if !self.is_empty {
+            self.body.push(b',');
+        }
+        self.is_empty = false;
+        write_entry(key, value, &mut self.body)
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.body.extend_from_slice(b"]}");
+        self.body
+    }
+}
+
+/// One value with its key and version; a missing one, too, is told.
+pub(crate) fn write_entry(
+    key: &str,
+    value: Option<(u64, &Document<'_>)>,
+    body: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let mut object = JsonObject::begin(body);
+    object.text("Key", key);
+    write_value(value.map(|(_, value)| value), object.name("Value"))?;
+    let index = value.map_or(MISSING_INDEX, |(index, _)| index.cast_signed());
+    object.number("Index", index);
+    object.end();
+    Ok(())
+}
+
+fn write_value(value: Option<&Document<'_>>, body: &mut Vec<u8>) -> Result<(), ProtocolError> {
+    match value {
+        Some(value) => value.write_json(body).map_err(|error| failed(ClusterError::from(error))),
+        None => {
+            body.extend_from_slice(b"null");
+            Ok(())
+        }
+    }
+}
+
+fn failed(error: ClusterError) -> ProtocolError {
+    cluster_error(&error)
+}

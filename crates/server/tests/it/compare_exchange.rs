@@ -1,0 +1,146 @@
+//! `/cmpxchg`, as the real server answers it.
+
+use platform::Platform;
+use serde_json::{Value, json};
+
+use crate::test_server::TestServer;
+
+fn put(server: &TestServer, query: &str, body: &str) -> Value {
+    let target = format!("/databases/db/cmpxchg?{query}");
+    let reply = server.send("PUT", &target, body.as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+fn get(server: &TestServer, query: &str) -> Value {
+    let reply = server.get(&format!("/databases/db/cmpxchg?{query}"));
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()["Results"].clone()
+}
+
+fn delete(server: &TestServer, query: &str) -> Value {
+    let reply = server.send("DELETE", &format!("/databases/db/cmpxchg?{query}"), b"");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json()
+}
+
+#[test]
+fn a_value_is_put_read_changed_and_deleted() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    server.create("db");
+    let first = put(&server, "key=K1&index=0", r#"{"Object":{"A":1},"Extra":1}"#);
+    let index = first["Index"].as_u64().unwrap();
+    let value = json!({"Object": {"A": 1}, "Extra": 1});
+    assert_eq!(first, json!({"Index": index, "Value": value, "Successful": true}));
+    let refused = put(&server, "key=k1&index=0", r#"{"Object":2}"#);
+    assert_eq!(refused, json!({"Index": index, "Value": value, "Successful": false}));
+    assert_eq!(get(&server, "key=K1"), json!([{"Key": "K1", "Value": value, "Index": index}]));
+    server.stop();
+
+    let server = TestServer::start(platform, &[]);
+    assert_eq!(get(&server, ""), json!([{"Key": "k1", "Value": value, "Index": index}]));
+    let second = put(&server, &format!("key=K1&index={index}"), r#"{"Object":null}"#);
+    assert_eq!(second["Successful"], true);
+    assert!(index < second["Index"].as_u64().unwrap());
+    assert_eq!(delete(&server, &format!("key=K1&index={index}"))["Successful"], false);
+    let deleted = delete(&server, &format!("key=K1&index={}", second["Index"]));
+    assert_eq!(deleted["Value"], json!({"Object": null}));
+    assert_eq!(delete(&server, "key=K1&index=3")["Value"], Value::Null);
+    assert_eq!(server.get("/databases/db/cmpxchg?key=k1").status, 404);
+}
+
+#[test]
+fn pages_and_missing_keys_are_answered_as_asked() {
+    let server = TestServer::with_database();
+    for key in ["b", "A2", "a1"] {
+        put(&server, &format!("key={key}&index=0"), r#"{"Object":1}"#);
+    }
+    let keys = |query: &str| -> Vec<Value> {
+        let listed = get(&server, query);
+        listed.as_array().unwrap().iter().map(|entry| entry["Key"].clone()).collect()
+    };
+    for (query, expected) in [
+        ("", vec!["a1", "a2", "b"]),
+        ("pageSize=0", vec!["a1", "a2", "b"]),
+        ("pageSize=-1", vec!["a1", "a2", "b"]),
+        ("start=1&pageSize=1", vec!["a2"]),
+        ("start=-1", vec![]),
+        ("startsWith=A", vec!["a1", "a2"]),
+        ("startsWith=A&start=1", vec!["a2"]),
+        ("key=B&key=zz&key=b", vec!["B", "zz", "b"]),
+    ] {
+        assert_eq!(keys(query), expected, "{query}");
+    }
+    let missing = json!({"Key": "zz", "Value": null, "Index": -1});
+    assert_eq!(get(&server, "key=zz&key=b")[0], missing);
+    let reply = server.get("/databases/db/cmpxchg?key=");
+    assert_eq!((reply.status, reply.text().as_str()), (404, ""));
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_in_the_words_of_the_protocol() {
+    let server = TestServer::with_database();
+    let long = "k".repeat(600);
+    let long_target = format!("key={long}&index=0");
+    let expires = |at: &str| format!(r#"{{"@metadata":{{"@expires":{at}}}}}"#);
+    let text = expires("\"soon\"");
+    for (query, body, kind, message) in [
+        ("index=0", "{}", "System.ArgumentException", "Query string key is mandatory"),
+        ("key=&index=0", "{}", "System.ArgumentException", "Query string key is mandatory"),
+        ("key=a", "{}", "System.ArgumentException", "Query string index is mandatory"),
+        ("key=a&index=x", "{}", "System.ArgumentException", "as long, value was: x"),
+        ("key=a&index=-1", "{}", "System.IO.InvalidDataException", "a non-negative number"),
+        ("key=a&index=0", "", "System.IO.EndOfStreamException", "Stream ended"),
+        ("key=a&index=0", "[1]", "Sparrow.Exceptions.InvalidStartOfObjectException", "StartArray"),
+        ("key=a&index=0", &text, "Raven.Server.Rachis.RachisApplyException", "key:a database:db."),
+        ("key=a&index=0", &expires("5"), "Raven.Server.Rachis.RachisApplyException", "`Expires`"),
+        ("key=a&index=0", &expires("null"), "Raven.Server.Rachis.RachisApplyException", ""),
+        (
+            &long_target,
+            "{}",
+            "Raven.Client.Exceptions.CompareExchangeKeyTooBigException",
+            "cannot exceed 512 bytes, but the key was 600 bytes",
+        ),
+    ] {
+        let target = format!("/databases/db/cmpxchg?{query}");
+        let reply = server.send("PUT", &target, body.as_bytes());
+        assert_eq!(reply.status, 500, "{query}: {}", reply.text());
+        let error = reply.json();
+        assert_eq!(error["Type"], kind, "{query} {body}: {error}");
+        assert!(error["Message"].as_str().unwrap().contains(message), "{error}");
+    }
+    assert_eq!(get(&server, ""), json!([]));
+    assert_eq!(server.get(&format!("/databases/db/cmpxchg?key={long}")).status, 404);
+    assert_eq!(delete(&server, &long_target)["Successful"], true);
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_answered_again() {
+    let server = TestServer::with_database();
+    let first = put(&server, "key=a&index=0&raft-request-id=one", r#"{"Object":1}"#);
+    assert_eq!(put(&server, "key=a&index=0&raft-request-id=one", r#"{"Object":1}"#), first);
+    let other = put(&server, "key=a&index=0&raft-request-id=two", r#"{"Object":1}"#);
+    assert_eq!(other["Successful"], false);
+}
+
+#[test]
+fn values_are_counted_and_go_with_their_database() {
+    let server = TestServer::with_database();
+    let counts = || {
+        let stats = server.get("/databases/db/stats/detailed").json();
+        let count = |name: &str| stats[name].as_u64().unwrap();
+        (count("CountOfCompareExchange"), count("CountOfCompareExchangeTombstones"))
+    };
+    for key in ["a", "b", "c"] {
+        put(&server, &format!("key={key}&index=0"), "{}");
+    }
+    let index = get(&server, "key=a")[0]["Index"].clone();
+    delete(&server, &format!("key=a&index={index}"));
+    assert_eq!(counts(), (2, 1));
+    let body = br#"{"DatabaseNames":["db"],"HardDelete":true}"#;
+    assert_eq!(server.send("DELETE", "/admin/databases", body).status, 200);
+    server.create("db");
+    assert_eq!(counts(), (0, 0));
+    assert_eq!(get(&server, ""), json!([]));
+}
