@@ -218,6 +218,7 @@ impl Author {
             collections: collections.collect(),
             identities: self.identities.clone().into_iter().collect(),
             attachments: Vec::new(),
+            counters: Vec::new(),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use documents::{
-    AttachmentTransfer, Change, ContentNumber, CopiedAttachment, DeleteAttachment,
-    DeletedAttachment, DeletedDocument, DueAction, ExpectedVersion, HiLoRange, HiLoRequest,
-    MovedAttachment, NewContent, OutputChange, OutputWritten, PutAttachment, PutDocument,
-    RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment,
+    AttachmentTransfer, Change, ChangeCounters, ContentNumber, CopiedAttachment, CountersChanged,
+    DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction, ExpectedVersion, HiLoRange,
+    HiLoRequest, MovedAttachment, NewContent, OutputChange, OutputWritten, PutAttachment,
+    PutDocument, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment,
     StoredDocument, TrainedDictionary,
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -95,6 +95,8 @@ pub enum Command {
     CopyAttachment(AttachmentTransfer),
     /// Give an attachment to another document, or another name.
     MoveAttachment(AttachmentTransfer),
+    /// Change or look at counters of a document.
+    ChangeCounters(ChangeCounters),
     /// Store a chunk of a content that an attachment is to have.
     StageContent {
         /// Which content; a new one when `None`.
@@ -126,6 +128,7 @@ impl Command {
             Self::Patch(patch) => OVERHEAD_BYTES + patch.size_bytes(),
             Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
+            Self::ChangeCounters(request) => OVERHEAD_BYTES * (1 + request.steps.len()),
             Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
             Self::PutAttachment(PutAttachment {
                 content: NewContent::Bytes { bytes, .. }, ..
@@ -225,6 +228,8 @@ pub enum CommandResult {
     AttachmentCopied(CopiedAttachment),
     /// Of [`Command::MoveAttachment`].
     AttachmentMoved(MovedAttachment),
+    /// Of [`Command::ChangeCounters`].
+    CountersChanged(CountersChanged),
     /// Of [`Command::StageContent`]: which content it belongs to.
     ContentStaged(ContentNumber),
     /// Of the commands that remove contents.

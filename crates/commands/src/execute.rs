@@ -116,7 +116,7 @@ fn execute(
     })
 }
 
-/// Documents whose attachments changed get their last version at the end of the batch.
+/// Documents whose attachments or counters changed get their last version at the end of the batch.
 fn tell_document_versions(
     writer: &DocumentWriter<'_>,
     result: &mut CommandResult,
@@ -128,6 +128,12 @@ fn tell_document_versions(
             (Some(&mut moved.stored), Some(&mut moved.deleted))
         }
         CommandResult::AttachmentDeleted(deleted) => (None, Some(deleted)),
+        CommandResult::CountersChanged(changed) => {
+            if changed.touches_document {
+                changed.document_change_vector = writer.version_of(&changed.id)?;
+            }
+            return Ok(());
+        }
         _ => return Ok(()),
     };
     if let Some(stored) = stored {
@@ -195,6 +201,9 @@ fn execute_command(
         }
         Command::MoveAttachment(transfer) => {
             CommandResult::AttachmentMoved(writer.move_attachment(transfer)?)
+        }
+        Command::ChangeCounters(request) => {
+            CommandResult::CountersChanged(writer.change_counters(request)?)
         }
         Command::StageContent { number, index, bytes } => {
             CommandResult::ContentStaged(writer.stage_content(*number, *index, bytes)?)

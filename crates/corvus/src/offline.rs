@@ -218,6 +218,7 @@ impl Offline<'_> {
                 RowKind::Tombstone => "tombstone of",
                 RowKind::Revision => "revision of",
                 RowKind::Attachment => "attachment of",
+                RowKind::Counter => "counter of",
                 RowKind::TimeSeries => "segment of a time series of",
             };
             self.say(format_args!("  {kind} '{}' cannot be read: {}", row.id, row.error));
@@ -381,6 +382,9 @@ impl Offline<'_> {
         if report.attachments != 0 {
             self.say(format_args!("  Recovered {} attachments.", report.attachments));
         }
+        if report.counters != 0 {
+            self.say(format_args!("  Recovered {} counters.", report.counters));
+        }
         if report.time_series_segments != 0 {
             let segments = report.time_series_segments;
             self.say(format_args!("  Recovered {segments} segments of time series."));
@@ -390,6 +394,7 @@ impl Offline<'_> {
         self.say_ids(older, &report.older);
         self.say_ids("documents deleted before, and back", &report.returned);
         self.say_ids("attachments lost", &report.lost_attachments);
+        self.say_ids("counters lost", &report.lost_counters);
         let segments = &report.lost_time_series_segments;
         self.say_ids("segments of time series lost", segments);
         if report.unreadable_key_pages != 0 {
@@ -435,6 +440,7 @@ fn is_anything_lost(report: &SalvageReport) -> bool {
         || report.older.count != 0
         || report.returned.count != 0
         || report.lost_attachments.count != 0
+        || report.lost_counters.count != 0
         || report.lost_time_series_segments.count != 0
         || report.unreadable_key_pages != 0
         || report.trees.iter().any(|tree| tree.unreadable_pages != 0)

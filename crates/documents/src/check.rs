@@ -10,6 +10,7 @@ use crate::{
     attachments::check_attachments,
     collections::{CollectionStatistics, collections},
     compression,
+    counters::check_counters,
     database_record::progress,
     due,
     error::DocumentError,
@@ -35,6 +36,8 @@ pub struct DocumentsReport {
     pub attachments: u64,
     /// Different contents of attachments.
     pub contents: u64,
+    /// Counters.
+    pub counters: u64,
     /// Segments of time series.
     pub time_series_segments: u64,
 }
@@ -51,8 +54,9 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     let rows = tx.table(&DOCUMENTS).len()?;
     demand(rows == report.documents + report.tombstones, "the log lacks rows of the table")?;
     let mut in_collections = 0;
-    for collection in collections(tx)? {
-        check_collection(tx, &collection)?;
+    let collections = collections(tx)?;
+    for collection in &collections {
+        check_collection(tx, collection)?;
         in_collections += collection.documents + collection.tombstones;
         report.collections += 1;
     }
@@ -61,6 +65,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
     compression::dictionary::check(tx)?;
     (report.attachments, report.contents) = check_attachments(tx, progress.last_etag)?;
+    report.counters = check_counters(tx, &collections, progress.last_etag)?;
     report.time_series_segments = check_time_series(tx, progress.last_etag)?;
     Ok(report)
 }

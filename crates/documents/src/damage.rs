@@ -10,6 +10,7 @@ use storage::Transaction;
 use crate::{
     attachments::{self, ATTACHMENTS, read_whole},
     compression::dictionary::finder,
+    counters::{self, COUNTERS},
     database_record::DATABASE,
     error::DocumentError,
     json::{write_document_json, write_revision_json},
@@ -41,6 +42,8 @@ pub enum RowKind {
     Revision,
     /// An attachment, with its content.
     Attachment,
+    /// A counter, or the tombstone of one.
+    Counter,
     /// A segment of a time series.
     TimeSeries,
 }
@@ -83,6 +86,13 @@ pub fn damaged_rows(
         if let Err(error) = read_whole(tx, &key) {
             let id = attachments::document_of_key(&key);
             visit(DamagedRow { id, kind: RowKind::Attachment, error });
+        }
+    }
+    for entry in tx.tree(&COUNTERS.primary_tree())?.range(Bound::Unbounded)? {
+        let (key, _) = entry?;
+        if let Err(error) = counters::check_row(tx, &key) {
+            let id = counters::owner_of_key(&key);
+            visit(DamagedRow { id, kind: RowKind::Counter, error });
         }
     }
     for entry in tx.tree(&SEGMENTS.primary_tree())?.range(Bound::Unbounded)? {

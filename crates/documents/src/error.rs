@@ -75,7 +75,7 @@ pub enum DocumentError {
         /// The text found instead.
         text: String,
     },
-    /// The caller's: an attachment for a document that is not there.
+    /// The caller's: an attachment or counter for a document that is not there.
     DocumentMissing {
         /// What the protocol says about it.
         message: String,
@@ -89,6 +89,16 @@ pub enum DocumentError {
     InvalidAttachment {
         /// What is wrong with it.
         message: String,
+    },
+    /// The caller's: a counter cannot count that far.
+    CounterOverflow {
+        /// What the protocol says about it.
+        message: String,
+    },
+    /// The caller's: a counter for a document that an index writes.
+    ArtificialDocument {
+        /// The document.
+        id: String,
     },
     /// The caller's: a change of a time series that cannot be done.
     InvalidTimeSeries(InvalidTimeSeries),
@@ -148,6 +158,8 @@ impl DocumentError {
             | Self::DocumentMissing { .. }
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }
+            | Self::CounterOverflow { .. }
+            | Self::ArtificialDocument { .. }
             | Self::InvalidTimeSeries(_)
             | Self::ContentGone { .. }
             | Self::TooLarge { .. } => ErrorKind::Caller,
@@ -171,6 +183,7 @@ impl fmt::Display for DocumentError {
             | Self::DocumentMissing { message }
             | Self::AttachmentMissing { message }
             | Self::InvalidAttachment { message }
+            | Self::CounterOverflow { message }
             | Self::InvalidMetadata { message }
             | Self::NothingToRevise { message } => formatter.write_str(message),
             Self::CollectionMismatch { id, stored, requested } => write!(
@@ -198,6 +211,11 @@ impl fmt::Display for DocumentError {
             Self::NotANumber { text } => write!(
                 formatter,
                 "Could not convert Sparrow.Json.LazyStringValue ('{text}') to System.Int64"
+            ),
+            Self::ArtificialDocument { id } => write!(
+                formatter,
+                "Document '{id}' has 'Artificial' flag set. Cannot put Counters on artificial \
+                 documents."
             ),
             Self::InvalidTimeSeries(error) => error.fmt(formatter),
             Self::ContentGone { number } => write!(
@@ -238,6 +256,8 @@ impl std::error::Error for DocumentError {
             | Self::DocumentMissing { .. }
             | Self::AttachmentMissing { .. }
             | Self::InvalidAttachment { .. }
+            | Self::CounterOverflow { .. }
+            | Self::ArtificialDocument { .. }
             | Self::InvalidTimeSeries(_)
             | Self::ContentGone { .. }
             | Self::DictionaryMissing { .. }

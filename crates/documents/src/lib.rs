@@ -27,6 +27,7 @@
 //! | `field_path` | the path of a field, and what it finds in a document |
 //! | `compression/` | bodies in few bytes, and the dictionaries they need |
 //! | `attachments/` | attachments, and their contents in chunks |
+//! | `counters/` | named numbers of documents that are counted up and down |
 //! | `time_series/` | time series, their segments and deleted ranges |
 //! | `check` | whether everything that is stored agrees with itself |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
@@ -38,6 +39,7 @@ mod check;
 mod collection_record;
 mod collections;
 mod compression;
+mod counters;
 mod damage;
 mod database_record;
 mod due;
@@ -74,6 +76,11 @@ pub use check::{DocumentsReport, check};
 pub use collections::{CollectionStatistics, collection, collections};
 pub use compression::{
     Compression, DICTIONARIES_MAX, TrainedDictionary, dictionaries_count, train_dictionary,
+};
+pub use counters::{
+    ChangeCounters, CounterDetail, CounterLogEntry, CounterRow, CounterStep, CounterTombstoneRow,
+    CounterValue, CountersChanged, counter, counter_log, counter_log_of_collection,
+    counters_changed_after, counters_count, counters_of, last_counter_etag_of_collection,
 };
 pub use damage::{DamagedRow, RowKind, damaged_rows, is_database};
 pub use database_record::{

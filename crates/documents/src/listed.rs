@@ -14,6 +14,7 @@ use crate::{
     DocumentWriter, attachments,
     check::demand,
     compression::body::StoredBody,
+    counters,
     error::DocumentError,
     metadata, read,
     revisions::keep::NewVersion,
@@ -23,8 +24,9 @@ use crate::{
 };
 
 /// The flags that go with the lists.
-pub(crate) const LISTING_FLAGS: DocumentFlags =
-    DocumentFlags::HAS_ATTACHMENTS.with(DocumentFlags::HAS_TIME_SERIES);
+pub(crate) const LISTING_FLAGS: DocumentFlags = DocumentFlags::HAS_ATTACHMENTS
+    .with(DocumentFlags::HAS_COUNTERS)
+    .with(DocumentFlags::HAS_TIME_SERIES);
 
 /// The lists of a document, and the flags that go with them.
 #[derive(Default)]
@@ -50,6 +52,11 @@ pub(crate) fn listed(
         && attachments::add_listing(tx, lower_id, &mut builder)?
     {
         flags |= DocumentFlags::HAS_ATTACHMENTS;
+    }
+    if kinds.contains(DocumentFlags::HAS_COUNTERS)
+        && counters::add_listing(tx, lower_id, &mut builder)?
+    {
+        flags |= DocumentFlags::HAS_COUNTERS;
     }
     if kinds.contains(DocumentFlags::HAS_TIME_SERIES)
         && time_series::add_listing(tx, lower_id, &mut builder)?

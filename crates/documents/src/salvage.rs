@@ -21,6 +21,7 @@ use crate::{
     attachments::{GatheredAttachments, Owner, leftovers},
     collection_record::{self, CollectionRecord},
     compression::dictionary::{self, FoundDictionaries},
+    counters::GatheredCounters,
     database_record::{
         self, DATABASE, DatabaseIdentity, DatabaseProgress, PROGRESS, write_progress,
     },
@@ -56,6 +57,13 @@ impl NamedIds {
             self.named.push(String::from_utf8_lossy(id).into_owned());
         }
     }
+
+    /// Adds what belongs to a document, by its primary key: kind, id, 0xff, name.
+    fn add_key(&mut self, key: &[u8]) {
+        let name: Vec<u8> =
+            key[1..].iter().map(|byte| if *byte == 0xff { b'\n' } else { *byte }).collect();
+        self.add(&name);
+    }
 }
 
 /// What was rebuilt.
@@ -82,6 +90,11 @@ pub struct SalvageReport {
     /// Attachments of which something is missing: their row, a part of their content, their document.
     /// Each is named by its document's id, a line break and its own name.
     pub lost_attachments: NamedIds,
+    /// Counters recovered.
+    pub counters: u64,
+    /// Counters of which nothing is left but their key, or whose document is gone; named as attachments
+    /// are.
+    pub lost_counters: NamedIds,
     /// Segments of time series recovered.
     pub time_series_segments: u64,
     /// Segments of time series of which nothing is left but their key. Each is named by its document's
@@ -147,13 +160,14 @@ struct Gathered {
     identities: Newest<Vec<u8>, i64>,
     unreadable_identity_pages: u64,
     attachments: GatheredAttachments,
+    counters: GatheredCounters,
     time_series: GatheredTimeSeries,
     dictionaries: FoundDictionaries,
 }
 
 impl Gathered {
     fn row(&mut self, place: RowId, bytes: &[u8]) {
-        if self.dictionaries.add(bytes) {
+        if self.dictionaries.add(bytes) || self.counters.add(place, bytes) {
             return;
         }
         let Some(is_document) = is_sound(bytes) else {
@@ -335,6 +349,7 @@ impl Rebuilding<'_> {
             dictionary::store(writer.transaction()?, facts, bytes)?;
         }
         self.attachments(&mut writer, &mut progress)?;
+        self.counters(&mut writer, &mut progress)?;
         self.time_series(&mut writer, &mut progress)?;
         let counts = self.rows(&mut writer, &mut progress, &mut names)?;
         let is_alive =
@@ -391,11 +406,26 @@ impl Rebuilding<'_> {
         let salvaged = self.gathered.attachments.rebuild(self.salvage, writer, &is_there)?;
         self.report.attachments = salvaged.attachments;
         self.report.unreadable_key_pages += salvaged.unreadable_key_pages;
-        for key in &salvaged.lost {
-            let name: Vec<u8> =
-                key[1..].iter().map(|byte| if *byte == 0xff { b'\n' } else { *byte }).collect();
-            self.report.lost_attachments.add(&name);
-        }
+        salvaged.lost.iter().for_each(|key| self.report.lost_attachments.add_key(key));
+        progress.last_etag = progress.last_etag.max(salvaged.last_etag);
+        progress.change_vector = progress.change_vector.merge(&salvaged.change_vector);
+        Ok(())
+    }
+
+    /// Copies the counters that have a document.
+    fn counters(
+        &mut self,
+        writer: &mut BulkWriter<'_>,
+        progress: &mut DatabaseProgress,
+    ) -> Result<(), DocumentError> {
+        let collection_of = |lower_id: &[u8]| {
+            let document = self.gathered.rows.get(lower_id).filter(|row| row.is_document)?;
+            Some(row::collection_number_of(&self.salvage.row(document.place)?))
+        };
+        let salvaged = self.gathered.counters.rebuild(self.salvage, writer, &collection_of)?;
+        self.report.counters = salvaged.counters;
+        self.report.unreadable_key_pages += salvaged.unreadable_key_pages;
+        salvaged.lost.iter().for_each(|key| self.report.lost_counters.add_key(key));
         progress.last_etag = progress.last_etag.max(salvaged.last_etag);
         progress.change_vector = progress.change_vector.merge(&salvaged.change_vector);
         Ok(())

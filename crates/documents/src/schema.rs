@@ -14,8 +14,8 @@
 //! tree Due                   see due
 //! ```
 //!
-//! The tables of attachments are drawn in attachments/tables, those of time series in
-//! time_series/tables.
+//! The tables of attachments are drawn in attachments/tables, that of counters in counters/tables,
+//! those of time series in time_series/tables.
 //!
 //! Every write moves its row to a new etag, so the log holds each document once, at its last change,
 //! and deletions where they happened.
@@ -27,6 +27,7 @@ use storage::{FixedIndexSchema, IndexTree, TableSchema, TreeName};
 use crate::{
     attachments::{ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENT_CHUNKS, CONTENTS},
     compression::dictionary::DICTIONARIES,
+    counters::COUNTERS,
     revisions::schema::REVISIONS,
     row,
     time_series::{DELETED_RANGES, SEGMENTS},
@@ -46,6 +47,7 @@ pub static TABLES: &[&TableSchema] = &[
     &ATTACHMENT_TOMBSTONES,
     &CONTENTS,
     &CONTENT_CHUNKS,
+    &COUNTERS,
     &DICTIONARIES,
     &SEGMENTS,
     &DELETED_RANGES,

@@ -284,10 +284,14 @@ impl<'w> DocumentWriter<'w> {
         let change_vector = Some(deleted.change_vector.as_str());
         self.note_delete(requested_id, &deleted.collection, change_vector);
         self.revise_delete(&deleted, &old, marks)?;
-        if self.kinds_to_list(&deleted.id, flags).contains(DocumentFlags::HAS_ATTACHMENTS) {
+        let kinds = self.kinds_to_list(&deleted.id, flags);
+        if kinds.contains(DocumentFlags::HAS_ATTACHMENTS) {
             self.delete_attachments_of(&deleted.id)?;
         }
-        if self.kinds_to_list(&deleted.id, flags).contains(DocumentFlags::HAS_TIME_SERIES) {
+        if kinds.contains(DocumentFlags::HAS_COUNTERS) {
+            self.delete_counters_of(&deleted.id, number)?;
+        }
+        if kinds.contains(DocumentFlags::HAS_TIME_SERIES) {
             self.delete_time_series_of(&deleted.id, number)?;
         }
         Ok(Some(deleted))

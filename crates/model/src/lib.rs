@@ -9,6 +9,7 @@
 //! | `database_id`, `node_tag` | who made a change |
 //! | `change_vector` | the version of a document across nodes |
 //! | `attachment_name`, `content_hash` | names of attachments, and what identifies their content |
+//! | `counter_name` | names of counters |
 //! | `documents_compression` | which documents are compressed |
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
 //! | `collection_name` | collections |
@@ -24,6 +25,7 @@ mod base64;
 mod change_vector;
 mod collection_name;
 mod content_hash;
+mod counter_name;
 mod database_id;
 mod database_name;
 pub mod date;
@@ -43,6 +45,7 @@ pub use collection_name::{
     ALL_DOCUMENTS_COLLECTION, CollectionName, EMPTY_COLLECTION, HILO_COLLECTION,
 };
 pub use content_hash::{CONTENT_HASH_TEXT_BYTES, ContentHash};
+pub use counter_name::{CounterName, InvalidCounterName};
 pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use document_flags::DocumentFlags;

@@ -131,6 +131,7 @@ impl BulkOperation {
                 total: self.processed,
                 documents_processed: 0,
                 attachments_processed: 0,
+                counters_processed: 0,
                 details: std::mem::take(&mut self.details),
             }),
             Err(error) if error.kind == ErrorKind::OperationCanceled => OperationStatus::Canceled,

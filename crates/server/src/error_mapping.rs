@@ -20,6 +20,7 @@ pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
         DocumentError::CollectionMismatch { .. } => ErrorKind::CollectionMismatch,
         DocumentError::DocumentMissing { .. } => ErrorKind::DocumentDoesNotExist,
         DocumentError::AttachmentMissing { .. } => ErrorKind::AttachmentDoesNotExist,
+        DocumentError::CounterOverflow { .. } => ErrorKind::CounterOverflow,
         DocumentError::InvalidTimeSeries(error) => match error {
             InvalidTimeSeries::NotANumber { .. } => ErrorKind::NanValue,
             InvalidTimeSeries::NoValues { .. } => ErrorKind::InvalidData,

@@ -9,6 +9,7 @@ pub(crate) mod changes;
 pub(crate) mod compaction;
 pub(crate) mod compare_exchange;
 pub(crate) mod configuration;
+pub(crate) mod counters;
 pub(crate) mod custom_code;
 pub(crate) mod database_administration;
 pub(crate) mod databases;

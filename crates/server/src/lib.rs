@@ -24,6 +24,7 @@ mod connection_watch;
 mod content_coding;
 mod content_download;
 mod content_upload;
+mod counter_answer;
 mod csv_rows;
 mod database_access;
 mod database_files;

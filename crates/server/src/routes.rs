@@ -3,12 +3,12 @@
 use crate::{
     handlers::{
         attachments, bulk_docs, bulk_insert, changes, compaction, compare_exchange, configuration,
-        custom_code, database_administration, databases, debug, delete_by_query, documents,
-        documents_compression, hilo, identities, index_changes, index_debug, index_merging,
-        index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
-        io_metrics, logs, memory, multi_get, notifications, operations, patch, patch_by_query,
-        queries, query_debug, replication, retention, revision_changes, revisions, server_info,
-        statistics, storage_report, streams,
+        counters, custom_code, database_administration, databases, debug, delete_by_query,
+        documents, documents_compression, hilo, identities, index_changes, index_debug,
+        index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
+        indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch,
+        patch_by_query, queries, query_debug, replication, retention, revision_changes, revisions,
+        server_info, statistics, storage_report, streams,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -179,6 +179,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
     "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(revision_changes::delete);
 
+    "GET"    "/databases/*/counters"                   Read          Ignored  Inline(counters::get);
+    "POST"   "/databases/*/counters"                   Write         Whole    Waiting(counters::post);
+
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
     "GET"    "/databases/*/cmpxchg"                    Read          Ignored  Inline(compare_exchange::get);
@@ -214,7 +217,6 @@ pub(crate) const ROUTES: &[Route] = routes! {
 /// does not have yet.
 const MISSING_PARTS: &[&str] = &[
     "attachments",
-    "counters",
     "documents-compression",
     "etl",
     "indexes",

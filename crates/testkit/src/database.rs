@@ -5,8 +5,8 @@ use std::sync::Arc;
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use commands::{Batch, BatchOutcome, Command, CommandError, PatchLimits, Patcher, execute_batch};
 use documents::{
-    AttachmentLogEntry, Compression, DatabaseIdentity, DocumentError, ExpectedVersion, LogEntry,
-    PutDocument, RequestedId, WriteContext,
+    AttachmentLogEntry, Compression, CounterLogEntry, DatabaseIdentity, DocumentError,
+    ExpectedVersion, LogEntry, PutDocument, RequestedId, WriteContext,
 };
 use model::{DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag};
 use platform::Platform;
@@ -30,11 +30,17 @@ pub struct Content {
     pub identities: Vec<(String, i64)>,
     /// The log of attachments.
     pub attachments: Vec<AttachmentEntry>,
+    /// The log of counters.
+    pub counters: Vec<CounterEntry>,
 }
 
 /// An entry of the log of attachments: etag, document and name, both lower-cased, and the rest in one
 /// text, absent for a tombstone.
 pub type AttachmentEntry = (u64, String, String, Option<String>);
+
+/// An entry of the log of counters: etag, document and name, both lower-cased, and the name as written
+/// with what the counter says, absent for a tombstone.
+pub type CounterEntry = (u64, String, String, Option<(String, i64)>);
 
 impl Content {
     /// Where this differs from what was expected, in a line for a person.
@@ -60,7 +66,10 @@ impl Content {
         if self.identities != expected.identities {
             return format!("identities {:?}, not {:?}", self.identities, expected.identities);
         }
-        format!("attachments {:?}, not {:?}", self.attachments, expected.attachments)
+        if self.attachments != expected.attachments {
+            return format!("attachments {:?}, not {:?}", self.attachments, expected.attachments);
+        }
+        format!("counters {:?}, not {:?}", self.counters, expected.counters)
     }
 }
 
@@ -165,7 +174,22 @@ pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
             .collect(),
         identities: documents::identities(tx)?,
         attachments: attachments_of(tx)?,
+        counters: counters_of(tx)?,
     })
+}
+
+fn counters_of(tx: &ReadTransaction) -> Result<Vec<CounterEntry>, Fault> {
+    let mut log = Vec::new();
+    for entry in documents::counter_log(tx, Etag::ZERO)? {
+        let entry = entry?;
+        let what = match &entry {
+            CounterLogEntry::Counter(row) => Some((row.name().to_owned(), row.total())),
+            CounterLogEntry::Tombstone(_) => None,
+        };
+        let (owner, name) = (entry.lower_document_id(), entry.lower_name());
+        log.push((entry.etag().0, owner.to_owned(), name.to_owned(), what));
+    }
+    Ok(log)
 }
 
 fn attachments_of(tx: &ReadTransaction) -> Result<Vec<AttachmentEntry>, Fault> {

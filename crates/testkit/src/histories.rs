@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use commands::{Batch, Command, PatchCommand, WhenMissing};
 use documents::{
-    AttachmentTransfer, DeleteAttachment, ExpectedVersion, HiLoRequest, NewContent, PutAttachment,
+    AttachmentTransfer, ChangeCounters, CounterStep, DeleteAttachment, ExpectedVersion,
+    HiLoRequest, NewContent, PutAttachment,
 };
-use model::{AttachmentName, DocumentId};
+use model::{AttachmentName, CounterName, DocumentId};
 use platform::simulated::Random;
 
 use crate::{
@@ -30,7 +31,8 @@ fn random_command(random: &mut Random, naive: &Naive) -> Command {
     let id = spelled(random, number);
     let body = json(collection(random, number), &value(random));
     match random.below(64) {
-        40..56 => random_attachment_command(random, naive, &id),
+        40..50 => random_attachment_command(random, naive, &id),
+        50..56 => random_counters_command(random, &id),
         56.. => random_patch(random, naive, &id),
         0..16 => put(&id, &body),
         16 => put_expecting(&id, Some(""), &body),
@@ -102,6 +104,23 @@ fn random_attachment_command(random: &mut Random, naive: &Naive, id: &str) -> Co
             _ => Command::RemoveLeftoverContents,
         },
     }
+}
+
+/// Few names, so that counters are counted on, deleted and made again; some count too far.
+fn random_counters_command(random: &mut Random, id: &str) -> Command {
+    let step = |random: &mut Random| {
+        let name = ["likes", "LIKES", "_x", "é"][random.below(4) as usize];
+        let name = CounterName::new(name).expect("a history's names are short");
+        match random.below(8) {
+            0 | 1 => CounterStep::Delete { name },
+            2 => CounterStep::Get { name },
+            3 => CounterStep::Increment { name, by: i64::MAX / 4 },
+            _ => CounterStep::Increment { name, by: random.below(9).cast_signed() - 4 },
+        }
+    };
+    let steps = (0..random.below(4)).map(|_| step(random)).collect();
+    let id = DocumentId::new(id).expect("a history's ids are short");
+    Command::ChangeCounters(ChangeCounters { id, steps })
 }
 
 fn spelled_any(random: &mut Random) -> String {

@@ -8,6 +8,7 @@ use documents::{ExpectedVersion, RequestedId};
 use crate::{
     database::{Content, version},
     naive_attachments::NaiveAttachments,
+    naive_counters::NaiveCounters,
 };
 
 const RANGE: i64 = 32;
@@ -28,6 +29,9 @@ pub struct Naive {
     collections: Vec<String>,
     identities: BTreeMap<String, i64>,
     pub(crate) attachments: NaiveAttachments,
+    pub(crate) counters: NaiveCounters,
+    /// Documents whose lists were changed by the batch, lower-cased.
+    touched: Vec<String>,
 }
 
 /// The batch fails and changes nothing.
@@ -48,7 +52,7 @@ impl Naive {
                 return Err(Refused);
             }
         }
-        for id in self.attachments.take_touched() {
+        for id in std::mem::take(&mut self.touched) {
             if let Some(row) = self.rows.get_mut(&id).filter(|row| row.body.is_some()) {
                 self.last_etag += 1;
                 row.etag = self.last_etag;
@@ -137,9 +141,16 @@ impl Naive {
             | Command::GiveUpContent(_)
             | Command::GiveUpAllContents
             | Command::RemoveLeftoverContents => self.apply_to_attachments(command),
+            Command::ChangeCounters(request) => self.change_counters(request),
             Command::Output(_) => unreachable!("histories have no outputs of indexes"),
             // How documents are stored is nobody's business.
             Command::AddDictionary(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn touch(&mut self, lower_id: &str) {
+        if !self.touched.iter().any(|touched| touched == lower_id) {
+            self.touched.push(lower_id.to_owned());
         }
     }
 
@@ -179,7 +190,8 @@ impl Naive {
         let row =
             Row { etag: self.last_etag, id: id.to_owned(), collection, body: Some(json.into()) };
         self.rows.insert(id.to_lowercase(), row);
-        self.attachments.untouch(&id.to_lowercase());
+        // A put lists what the document has itself.
+        self.touched.retain(|touched| *touched != id.to_lowercase());
         Ok(())
     }
 
@@ -195,6 +207,7 @@ impl Naive {
         let key = id.to_lowercase();
         let row = Row { etag: self.last_etag, id, collection, body: None };
         self.attachments.delete_all_of(&key, &mut self.last_etag);
+        self.counters.delete_all_of(&key, &mut self.last_etag);
         self.rows.insert(key, row);
         Ok(())
     }
@@ -219,7 +232,8 @@ impl Naive {
     pub fn content(&self) -> Content {
         let body = |row: &Row| {
             let body = row.body.as_ref()?;
-            Some(self.attachments.listed_in(&row.id.to_lowercase(), body))
+            let key = row.id.to_lowercase();
+            Some(self.counters.listed_in(&key, &self.attachments.listed_in(&key, body)))
         };
         let mut log: Vec<_> =
             self.rows.values().map(|row| (row.etag, row.id.clone(), body(row))).collect();
@@ -241,6 +255,7 @@ impl Naive {
                 .map(|(name, value)| (name.clone(), *value))
                 .collect(),
             attachments: self.attachments.log(),
+            counters: self.counters.log(),
         }
     }
 }

@@ -23,25 +23,9 @@ struct Attachment {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NaiveAttachments {
     rows: BTreeMap<(String, String), Attachment>,
-    touched: Vec<String>,
 }
 
 impl NaiveAttachments {
-    pub(crate) fn take_touched(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.touched)
-    }
-
-    fn touch(&mut self, lower_id: &str) {
-        if !self.touched.iter().any(|touched| touched == lower_id) {
-            self.touched.push(lower_id.to_owned());
-        }
-    }
-
-    /// A put lists the attachments itself.
-    pub(crate) fn untouch(&mut self, lower_id: &str) {
-        self.touched.retain(|touched| touched != lower_id);
-    }
-
     fn live(&self, id: &str, name: &str) -> Option<&Attachment> {
         let found = self.rows.get(&(id.to_lowercase(), name.to_lowercase()));
         found.filter(|attachment| attachment.what.is_some())
@@ -112,7 +96,7 @@ impl Naive {
                 let (_, kind, hash, bytes) = source.what.clone().ok_or(Refused)?;
                 let moves = matches!(command, Command::MoveAttachment(_));
                 if moves {
-                    self.attachments.touch(&id.to_lowercase());
+                    self.touch(&id.to_lowercase());
                 }
                 let to = (transfer.destination_id.as_str(), transfer.destination_name.as_str());
                 let what = (kind, hash, bytes);
@@ -141,7 +125,7 @@ impl Naive {
         let what = Some((name.to_owned(), kind, hash, bytes));
         let row = Attachment { etag: self.last_etag, what };
         self.attachments.rows.insert((id.to_lowercase(), name.to_lowercase()), row);
-        self.attachments.touch(&id.to_lowercase());
+        self.touch(&id.to_lowercase());
         Ok(())
     }
 
@@ -159,7 +143,7 @@ impl Naive {
             self.last_etag += 1;
             let row = Attachment { etag: self.last_etag, what: None };
             self.attachments.rows.insert((id.to_lowercase(), name.to_lowercase()), row);
-            self.attachments.touch(&id.to_lowercase());
+            self.touch(&id.to_lowercase());
         }
         Ok(())
     }

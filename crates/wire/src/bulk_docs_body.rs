@@ -8,6 +8,7 @@ use blittable::{BlittableBuf, Builder, JsonKind, JsonReader};
 use crate::command_properties::{
     CommandKind, CommandProperties, expect, read_command, stream_error, unexpected,
 };
+use crate::counters_body::DocumentCounters;
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::token_name;
@@ -97,6 +98,13 @@ pub enum BatchCommand {
         content_type: String,
         /// As for a put.
         change_vector: Option<String>,
+    },
+    /// Change or look at counters of a document.
+    Counters {
+        /// What the answer repeats.
+        id: Option<String>,
+        /// The document, and what to do.
+        counters: DocumentCounters,
     },
     /// Remove an attachment.
     AttachmentDelete {
@@ -218,6 +226,10 @@ fn to_batch_command(
             id: properties.id.unwrap_or_default(),
             change_vector: properties.change_vector,
         }),
+        CommandKind::Counters => Some(BatchCommand::Counters {
+            counters: properties.required_counters()?,
+            id: properties.id,
+        }),
         CommandKind::AttachmentMove => Some(transfer(properties, true)?),
         CommandKind::AttachmentCopy => Some(transfer(properties, false)?),
     })
@@ -280,6 +292,7 @@ mod tests {
                 {"Type":"BatchPATCH","Ids":[{"Id":"u/4"}],"Patch":{"Script":"y"}},
                 {"Type":"AttachmentPUT","Id":"u/1","Name":"a","ContentType":"t/x","ChangeVector":"v"},
                 {"Type":"AttachmentDELETE","Id":"u/1","Name":"a"},
+                {"Type":"Counters","Id":"u/1","Counters":{"DocumentId":"u/2","Operations":[]}},
                 {"Type":"AttachmentCOPY","Id":"u/1","Name":"a","DestinationId":"u/2","DestinationName":"b"}
             ],"TransactionMode":"SingleNode","Else":5} trailing"#,
         )
@@ -302,6 +315,9 @@ mod tests {
                 BatchCommand::AttachmentPut { id, name, content_type, change_vector } => {
                     format!("{id} {name} {content_type} {change_vector:?}")
                 }
+                BatchCommand::Counters { id, counters } => {
+                    format!("{id:?} {}", counters.document_id)
+                }
                 BatchCommand::AttachmentDelete { id, name, .. } => format!("-{id} {name}"),
                 BatchCommand::AttachmentTransfer {
                     id,
@@ -322,6 +338,7 @@ mod tests {
             "~[PatchTarget { id: \"u/4\", change_vector: None }] y",
             "u/1 a t/x Some(\"v\")",
             "-u/1 a",
+            "Some(\"u/1\") u/2",
             "u/1 a u/2 b false",
         ];
         assert_eq!(shape, expected);
@@ -360,7 +377,11 @@ mod tests {
             ),
             (
                 "{\"Commands\":[{\"Type\":\"Counters\"}]}",
-                "Commands of type 'Counters' are not supported by this server yet",
+                "Counters command must have a 'Counters' property",
+            ),
+            (
+                "{\"Commands\":[{\"Type\":\"TimeSeriesCopy\"}]}",
+                "Commands of type 'TimeSeriesCopy' are not supported by this server yet",
             ),
             ("{\"Commands\":[{\"Type\":\"PATCH\"}]}", "PUT command must have a 'Patch' property"),
             (

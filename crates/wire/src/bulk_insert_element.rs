@@ -3,6 +3,7 @@
 use blittable::{BlittableBuf, Builder, JsonReader};
 
 use crate::command_properties::{CommandKind, read_command};
+use crate::counters_body::DocumentCounters;
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 
@@ -27,6 +28,8 @@ pub enum BulkInsertCommand {
         /// How many bytes follow.
         content_bytes: u64,
     },
+    /// Change counters of a document.
+    Counters(DocumentCounters),
     /// Nothing: the client shows that it is alive.
     HeartBeat,
 }
@@ -44,6 +47,7 @@ pub fn read_bulk_insert_element(
             id: properties.id,
         }),
         CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
+        CommandKind::Counters => Ok(BulkInsertCommand::Counters(properties.required_counters()?)),
         CommandKind::AttachmentPut => Ok(BulkInsertCommand::AttachmentPut {
             name: properties.attachment_name("PUT")?,
             content_bytes: properties.content_bytes.ok_or_else(|| {
@@ -92,9 +96,7 @@ mod tests {
 
     #[test]
     fn other_commands_are_refused_by_name() {
-        for kind in
-            ["DELETE", "PATCH", "BatchPATCH", "Counters", "TimeSeriesBulkInsert", "AttachmentCOPY"]
-        {
+        for kind in ["DELETE", "PATCH", "BatchPATCH", "TimeSeriesBulkInsert", "AttachmentCOPY"] {
             let error = read(&format!("{{\"Type\":\"{kind}\"}}")).unwrap_err();
             assert_eq!(error.kind, ErrorKind::NotSupported);
             assert!(error.message.contains(kind));

@@ -5,6 +5,7 @@
 
 use blittable::{BlittableBuf, Builder, JsonKind, JsonReader, ParseError};
 
+use crate::counters_body::{DocumentCounters, read_command_counters};
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{json_error, not_an_object, token_name};
@@ -17,7 +18,6 @@ const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 const KNOWN_BUT_MISSING: &[&str] = &[
     "CompareExchangePUT",
     "CompareExchangeDELETE",
-    "Counters",
     "TimeSeries",
     "TimeSeriesWithIncrements",
     "TimeSeriesBulkInsert",
@@ -43,6 +43,7 @@ pub(crate) struct CommandProperties {
     pub(crate) content_bytes: Option<u64>,
     pub(crate) destination_id: Option<String>,
     pub(crate) destination_name: Option<String>,
+    pub(crate) counters: Option<BlittableBuf>,
 }
 
 /// The supported kinds.
@@ -59,6 +60,7 @@ pub(crate) enum CommandKind {
     AttachmentDelete,
     AttachmentMove,
     AttachmentCopy,
+    Counters,
 }
 
 impl CommandKind {
@@ -76,6 +78,7 @@ impl CommandKind {
             CommandKind::AttachmentDelete => "AttachmentDELETE",
             CommandKind::AttachmentMove => "AttachmentMOVE",
             CommandKind::AttachmentCopy => "AttachmentCOPY",
+            CommandKind::Counters => "Counters",
         }
     }
 }
@@ -106,6 +109,7 @@ pub(crate) fn read_command(
             "ContentType" => properties.content_type = read_optional_string(reader)?,
             "ContentLength" => properties.content_bytes = Some(read_length(reader)?),
             "DestinationId" => properties.destination_id = read_optional_string(reader)?,
+            "Counters" => properties.counters = read_document(reader, builder)?,
             "DestinationName" => properties.destination_name = read_optional_string(reader)?,
             _ => reader.skip_value().map_err(stream_error)?,
         }
@@ -142,6 +146,14 @@ impl CommandProperties {
                 "Attachment {command} command must have a 'Name' property"
             ))
         })
+    }
+
+    /// The operations, which a command for counters must have.
+    pub(crate) fn required_counters(&mut self) -> Result<DocumentCounters, ProtocolError> {
+        let counters = self.counters.take().ok_or_else(|| {
+            ProtocolError::invalid_operation("Counters command must have a 'Counters' property")
+        })?;
+        read_command_counters(&counters.as_view().root())
     }
 
     /// The document, which a PUT must have.
@@ -190,6 +202,7 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
         "AttachmentDELETE" => Ok(CommandKind::AttachmentDelete),
         "AttachmentMOVE" => Ok(CommandKind::AttachmentMove),
         "AttachmentCOPY" => Ok(CommandKind::AttachmentCopy),
+        "Counters" => Ok(CommandKind::Counters),
         known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
             ErrorKind::NotSupported,
             format!("Commands of type '{known}' are not supported by this server yet"),

@@ -66,6 +66,8 @@ kinds! {
     /// An attachment that is to be copied or moved is not there.
     AttachmentDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.Indexes.AttachmentDoesNotExistException";
+    /// A counter cannot count that far.
+    CounterOverflow = 500 "Raven.Client.Exceptions.Documents.Counters.CounterOverflowException";
     /// A value of a time series that is no number.
     NanValue = 500 "Raven.Server.Documents.TimeSeries.NanValueException";
     /// A key of compare exchange that is too long.

@@ -9,7 +9,7 @@
 //! | [`QueryString`] | the clients' sloppy query strings and .NET values |
 //! | [`header_names`] | the protocol's headers |
 //! | [`server_shapes`], [`database_shapes`], [`statistics_shapes`], [`index_shapes`], [`index_performance`], [`operation_state`] | answers |
-//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`] | request bodies |
+//! | [`read_bulk_docs`], [`read_bulk_insert_element`], [`read_multi_get`], [`read_patch`], [`read_query`], [`read_attachments_request`], [`read_counters`] | request bodies |
 //! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
 //! | [`read_documents_compression`] | which documents are compressed |
@@ -24,6 +24,7 @@ mod auto_index_definition;
 mod bulk_docs_body;
 mod bulk_insert_element;
 mod command_properties;
+mod counters_body;
 mod csharp_class;
 mod documents_compression;
 mod error_body;
@@ -59,6 +60,9 @@ pub use crate::{
     },
     bulk_docs_body::{BatchBody, BatchCommand, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
+    counters_body::{
+        CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
+    },
     csharp_class::csharp_class_of,
     documents_compression::{
         COMPRESSION_PROPERTY, compression_of_record, read_documents_compression,

@@ -35,6 +35,8 @@ pub struct BulkOperationResult {
     pub documents_processed: u64,
     /// Attachments among them.
     pub attachments_processed: u64,
+    /// Commands among them that change counters.
+    pub counters_processed: u64,
     /// What became of single documents, when that was asked for.
     pub details: Vec<BulkDetail>,
 }
@@ -160,6 +162,8 @@ pub struct BulkInsertProgress {
     pub processed: u64,
     /// Attachments among them.
     pub attachments_processed: u64,
+    /// Commands among them that change counters.
+    pub counters_processed: u64,
     /// Transactions committed.
     pub batch_count: u64,
     /// The id of the last document committed.
@@ -212,7 +216,8 @@ fn bulk_operation_result(result: &BulkOperationResult) -> Value {
         "$type": "Raven.Client.Documents.Operations.BulkOperationResult, Raven.Client",
         "Total": result.total, "Message": format!("Processed {} items.", group_digits(result.total)),
         "Details": details, "Query": null, "DocumentsProcessed": result.documents_processed,
-        "AttachmentsProcessed": result.attachments_processed, "CountersProcessed": 0, "TimeSeriesProcessed": 0
+        "AttachmentsProcessed": result.attachments_processed,
+        "CountersProcessed": result.counters_processed, "TimeSeriesProcessed": 0
     })
 }
 
@@ -300,8 +305,10 @@ fn bulk_insert_progress(progress: &BulkInsertProgress) -> Value {
         "$type": "Raven.Client.Documents.Operations.BulkInsertProgress, Raven.Client",
         "Processed": progress.processed, "BatchCount": progress.batch_count,
         "LastProcessedId": progress.last_processed_id,
-        "DocumentsProcessed": progress.processed - progress.attachments_processed,
-        "AttachmentsProcessed": progress.attachments_processed, "CountersProcessed": 0, "TimeSeriesProcessed": 0
+        "DocumentsProcessed": progress.processed - progress.attachments_processed
+            - progress.counters_processed,
+        "AttachmentsProcessed": progress.attachments_processed,
+        "CountersProcessed": progress.counters_processed, "TimeSeriesProcessed": 0
     })
 }
 

@@ -19,6 +19,8 @@ pub struct DatabaseStatistics {
     pub attachments_count: u64,
     /// Different contents of attachments.
     pub contents_count: u64,
+    /// Counters of all documents.
+    pub counters_count: u64,
     /// The database's change vector; empty before the first write.
     pub change_vector: String,
     /// 22 characters of base64.
@@ -77,7 +79,7 @@ impl DatabaseStatistics {
             "CountOfTombstones": self.tombstones_count,
             "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0,
             "CountOfAttachments": self.attachments_count,
-            "CountOfCounterEntries": 0, "CountOfTimeSeriesSegments": 0,
+            "CountOfCounterEntries": self.counters_count, "CountOfTimeSeriesSegments": 0,
             "Indexes": self.summaries()
         })
     }
@@ -99,7 +101,8 @@ impl DatabaseStatistics {
         }
         let Value::Object(numbers) = json!({
             "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
-            "CountOfConflicts": 0, "CountOfAttachments": self.attachments_count, "CountOfCounterEntries": 0,
+            "CountOfConflicts": 0, "CountOfAttachments": self.attachments_count,
+            "CountOfCounterEntries": self.counters_count,
             "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": self.contents_count,
             "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
             "NumberOfTransactionMergerQueueOperations": self.queued_commands, "Is64Bit": true,

@@ -15,8 +15,8 @@ use super::{
     schema::REVISIONS,
 };
 use crate::{
-    compression::body::StoredBody, error::DocumentError, metadata::METADATA, read,
-    requests::DeletedDocument, write::DocumentWriter,
+    compression::body::StoredBody, counters::with_snapshot, error::DocumentError,
+    metadata::METADATA, read, requests::DeletedDocument, write::DocumentWriter,
 };
 
 /// One write removes no more revisions of a document, however many are too many; the next ones go on.
@@ -210,6 +210,14 @@ impl DocumentWriter<'_> {
         body: &[u8],
     ) -> Result<Etag, DocumentError> {
         let etag = self.next_etag()?;
+        let snapshot;
+        let body = match fields.flags.contains(DocumentFlags::HAS_COUNTERS) {
+            true => {
+                snapshot = with_snapshot(self.tx, fields.lower_id, &Document::new(body)?)?;
+                snapshot.as_bytes()
+            }
+            false => body,
+        };
         let body = match self.context.compression.rules().revisions {
             true => self.packer.pack(
                 self.tx,

@@ -1,5 +1,6 @@
 //! Setting a document back to what it was at a time.
 
+use blittable::BlittableBuf;
 use model::{DocumentFlags, DocumentId, Etag};
 
 use super::{
@@ -8,6 +9,7 @@ use super::{
     row::RevisionRow,
 };
 use crate::{
+    counters::without_snapshot,
     error::DocumentError,
     requests::{ExpectedVersion, RequestedId},
     write::DocumentWriter,
@@ -29,8 +31,13 @@ pub enum Reversion {
 
 /// What a document has to become.
 enum Target {
-    /// As the revision of that etag has it.
-    Body(blittable::BlittableBuf, Etag),
+    /// As a revision has it.
+    Body {
+        body: BlittableBuf,
+        /// Its etag.
+        revision: Etag,
+        collection_number: u32,
+    },
     Deleted,
 }
 
@@ -75,8 +82,10 @@ impl DocumentWriter<'_> {
     ) -> Result<Reversion, DocumentError> {
         let (any, mark) = (ExpectedVersion::Any, DocumentFlags::REVERTED);
         let is_changed = match target {
-            Target::Body(body, revision) => {
+            Target::Body { body, revision, collection_number } => {
                 self.restore_attachments_of_revision(id, revision)?;
+                self.restore_counters_of_revision(id, collection_number, &body.as_view())?;
+                let body = without_snapshot(&body.as_view())?;
                 self.put_marked(&RequestedId::Exactly(id.clone()), &any, &body, mark)?;
                 true
             }
@@ -90,5 +99,9 @@ fn target_of(revision: &RevisionRow<'_>) -> Result<Target, DocumentError> {
     if revision.is_deletion() {
         return Ok(Target::Deleted);
     }
-    Ok(Target::Body(revision.body()?.to_buf(), revision.etag()))
+    Ok(Target::Body {
+        body: revision.body()?.to_buf(),
+        revision: revision.etag(),
+        collection_number: revision.collection_number(),
+    })
 }

@@ -4,6 +4,7 @@
 
 mod attachments;
 mod compression;
+mod counters;
 mod database;
 mod deleting;
 mod due;

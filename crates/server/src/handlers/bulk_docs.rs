@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use commands::{Batch, BatchOutcome, Command, CommandResult, PatchCommand};
 use database::DatabaseLease;
 use documents::{
-    ExpectedVersion, NewContent, PutDocument, RequestedId, RevisedVersion, StoredDocument,
+    CountersChanged, ExpectedVersion, NewContent, PutDocument, RequestedId, RevisedVersion,
+    StoredDocument,
 };
 use http::{StatusCode, header};
 use indexing::Index;
-use model::{DocumentId, Etag, TimeSpan, date};
+use model::{ChangeVector, DocumentId, Etag, TimeSpan, date};
 use wire::{
     BatchCommand, ErrorFields, ErrorKind, IndexState, PatchTarget, ProtocolError, QueryString,
 };
@@ -21,6 +22,7 @@ use crate::{
     },
     call::Call,
     content_upload::StagedContents,
+    counter_answer::{ShownValues, change_counters, write_details},
     error_mapping::document_error,
     index_choice::wait_until,
     json_text::JsonObject,
@@ -170,6 +172,10 @@ fn to_batch(
                 echoes.push(Echo::Executed { id: Some(prefix.clone()) });
                 batch.commands.push(Command::DeletePrefix { prefix });
             }
+            BatchCommand::Counters { id, counters } => {
+                batch.commands.push(Command::ChangeCounters(change_counters(counters)?));
+                echoes.push(Echo::Executed { id });
+            }
             BatchCommand::AttachmentPut { .. }
             | BatchCommand::AttachmentDelete { .. }
             | BatchCommand::AttachmentTransfer { .. } => {
@@ -233,6 +239,7 @@ fn write_result(result: Option<&CommandResult>, id: Option<&str>, body: &mut Vec
             | CommandResult::AttachmentCopied(_)
             | CommandResult::AttachmentMoved(_)),
         ) => write_attachment_result(result, body),
+        Some(CommandResult::CountersChanged(changed)) => write_counters(changed, id, body),
         Some(_) | None => body.extend_from_slice(b"{}"),
     }
 }
@@ -267,6 +274,24 @@ fn write_stored(stored: &StoredDocument, body: &mut Vec<u8>) {
         stored.flags.write_text(&mut flags);
         object.text("@flags", &String::from_utf8_lossy(&flags));
     }
+    object.end();
+}
+
+fn write_counters(changed: &CountersChanged, id: Option<&str>, body: &mut Vec<u8>) {
+    let CountersChanged { change_vector, document_change_vector, .. } = changed;
+    let version = |version: Option<&ChangeVector>| version.map(ToString::to_string);
+    let document_version = version(document_change_vector.as_ref());
+    let last = document_version.clone().or_else(|| version(change_vector.as_ref()));
+    let mut object = JsonObject::begin(body);
+    object.optional_text("Id", id);
+    object.optional_text("ChangeVector", last.as_deref());
+    object.text("Type", "Counters");
+    let out = object.name("CountersDetail");
+    out.extend_from_slice(b"{\"Counters\":[");
+    let counters = changed.counters.iter().map(Option::as_ref);
+    write_details(changed.id.as_str(), counters, ShownValues::Null, out);
+    out.extend_from_slice(b"]}");
+    object.optional_text("DocumentChangeVector", document_version.as_deref());
     object.end();
 }
 

@@ -30,6 +30,7 @@ use crate::{
     call::Call,
     content_coding::{Coding, StreamDecoder},
     content_upload::{ContentUpload, StagedContents},
+    counter_answer::change_counters,
     error_mapping::document_error,
     request_body::RequestBody,
     router::Answering,
@@ -101,12 +102,19 @@ struct Insert {
     coming: Option<ComingAttachment>,
     /// Contents for `batch` and for what is in flight.
     staged: [StagedContents; 2],
-    /// Attachments in `batch` and in flight.
-    attachments: [u64; 2],
+    /// What of `batch` and of what is in flight is no document.
+    beside_documents: [BesideDocuments; 2],
     last_id: Option<String>,
     processed: u64,
-    attachments_processed: u64,
+    beside_documents_processed: BesideDocuments,
     batches: u64,
+}
+
+/// Commands of a bulk insert that store something else than documents.
+#[derive(Clone, Copy, Default)]
+struct BesideDocuments {
+    attachments: u64,
+    counters: u64,
 }
 
 /// An attachment whose content follows its element.
@@ -152,10 +160,10 @@ impl Insert {
             unsettled: Default::default(),
             coming: None,
             staged: Default::default(),
-            attachments: [0; 2],
+            beside_documents: Default::default(),
             last_id: None,
             processed: 0,
-            attachments_processed: 0,
+            beside_documents_processed: BesideDocuments::default(),
             batches: 0,
         }
     }
@@ -171,10 +179,12 @@ impl Insert {
         let now = self.state.platform.clock.now();
         match outcome {
             Ok(()) => {
+                let BesideDocuments { attachments, counters } = self.beside_documents_processed;
                 let result = BulkOperationResult {
                     total: self.processed,
-                    documents_processed: self.processed - self.attachments_processed,
-                    attachments_processed: self.attachments_processed,
+                    documents_processed: self.processed - attachments - counters,
+                    attachments_processed: attachments,
+                    counters_processed: counters,
                     details: Vec::new(),
                 };
                 self.operation.finish(OperationStatus::Completed(result), now);
@@ -331,7 +341,7 @@ impl Insert {
             let ComingAttachment { id, name, content_type, upload, .. } = coming;
             let (content, staged) = upload.finish().await?;
             self.staged[0].append(staged);
-            self.attachments[0] += 1;
+            self.beside_documents[0].attachments += 1;
             let expected = ExpectedVersion::Any;
             let put = PutAttachment { id, name, content_type, expected, content };
             self.take_command(Command::PutAttachment(put));
@@ -353,6 +363,13 @@ impl Insert {
         let (id, document) = match self.state.with_builder(read)? {
             BulkInsertCommand::HeartBeat => return Ok(()),
             BulkInsertCommand::Put { id, document } => (id, document),
+            BulkInsertCommand::Counters(counters) => {
+                let request = change_counters(counters)?;
+                self.last_id = Some(request.id.as_str().to_owned());
+                self.beside_documents[0].counters += 1;
+                self.take_command(Command::ChangeCounters(request));
+                return Ok(());
+            }
             BulkInsertCommand::AttachmentPut { id, name, content_type, content_bytes } => {
                 let small_bytes_max = BATCH_BYTES_MAX.saturating_sub(self.batch_bytes);
                 self.coming = Some(ComingAttachment {
@@ -413,7 +430,7 @@ impl Insert {
         let batch = std::mem::take(&mut self.batch);
         self.unsettled.swap(0, 1);
         self.staged.swap(0, 1);
-        self.attachments.swap(0, 1);
+        self.beside_documents.swap(0, 1);
         self.wait_for_room().await?;
         self.in_flight = Some(begin(&self.state, &self.database, batch)?);
         Ok(())
@@ -441,15 +458,19 @@ impl Insert {
         outcome: Result<BatchOutcome, ProtocolError>,
     ) -> Result<(), ProtocolError> {
         self.unsettled[1].clear();
-        let attachments = std::mem::take(&mut self.attachments[1]);
+        let beside_documents = std::mem::take(&mut self.beside_documents[1]);
         let mut staged = std::mem::take(&mut self.staged[1]);
         self.processed += outcome?.results.len() as u64;
-        self.attachments_processed += attachments;
+        let processed = &mut self.beside_documents_processed;
+        processed.attachments += beside_documents.attachments;
+        processed.counters += beside_documents.counters;
+        let BesideDocuments { attachments, counters } = *processed;
         staged.are_put();
         self.batches += 1;
         self.operation.set_progress(BulkInsertProgress {
             processed: self.processed,
-            attachments_processed: self.attachments_processed,
+            attachments_processed: attachments,
+            counters_processed: counters,
             batch_count: self.batches,
             last_processed_id: self.last_id.clone(),
         });

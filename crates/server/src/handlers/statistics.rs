@@ -96,6 +96,7 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         revisions_count: (revisions != 0 || has_revisions).then_some(revisions),
         attachments_count: attachments.attachments,
         contents_count: attachments.contents,
+        counters_count: documents::counters_count(&tx).map_err(failed)?,
         change_vector: progress.change_vector.to_string(),
         database_id: String::from_utf8_lossy(&id).into_owned(),
         queued_commands: database.queue().statistics().length as u64,

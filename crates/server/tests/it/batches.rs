@@ -57,7 +57,7 @@ fn a_batch_with_one_bad_command_changes_nothing() {
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     let server = TestServer::with_database();
-    for kind in ["Counters", "TimeSeries", "CompareExchangePUT"] {
+    for kind in ["TimeSeries", "TimeSeriesCopy", "CompareExchangePUT"] {
         let reply = server.batch(&format!("{{\"Type\":\"{kind}\",\"Id\":\"a\"}}"));
         assert_eq!(reply.status, 500);
         assert_eq!(reply.json()["Type"], "System.NotSupportedException");

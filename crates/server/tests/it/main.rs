@@ -13,6 +13,7 @@ mod changes;
 mod client_definitions;
 mod compare_exchange;
 mod connections;
+mod counters;
 mod databases;
 mod documents;
 mod documents_compression;

@@ -1,0 +1,90 @@
+//! Whether counters and documents agree with each other.
+
+use model::{DocumentId, Etag};
+use storage::Transaction;
+
+use super::{
+    read::{CounterLogEntry, counter_log, counter_log_of_collection, counters_count},
+    row,
+    tables::COUNTERS,
+};
+use crate::{
+    check::demand, collections::CollectionStatistics, error::DocumentError, read, write::corrupt,
+};
+
+/// Compares everything that is stored about counters; gives their number.
+pub(crate) fn check_counters(
+    tx: &impl Transaction,
+    collections: &[CollectionStatistics],
+    last_etag: Etag,
+) -> Result<u64, DocumentError> {
+    let (mut counters, mut tombstones) = (0, 0);
+    let mut previous = Etag::ZERO;
+    for entry in counter_log(tx, Etag::ZERO)? {
+        let entry = entry?;
+        demand(previous < entry.etag(), "the log of counters is out of order")?;
+        previous = entry.etag();
+        let found = under_keys(tx, &entry)?;
+        match &entry {
+            CounterLogEntry::Counter(row) => {
+                demand(found == (Some(previous), None), "the key of a counter leads elsewhere")?;
+                let document = read::get(tx, &DocumentId::new(row.lower_document_id())?)?;
+                let number = document.map(|document| document.collection_number());
+                demand(number == Some(row.collection_number()), "a counter has no document")?;
+                counters += 1;
+            }
+            CounterLogEntry::Tombstone(row) => {
+                demand(found == (None, Some(previous)), "a deleted counter lives")?;
+                demand(row.deleted_etag() < previous, "a tombstone is older than its counter")?;
+                tombstones += 1;
+            }
+        }
+    }
+    demand(previous <= last_etag, "the log of counters goes beyond the last etag")?;
+    let rows = tx.table(&COUNTERS).len()?;
+    demand(rows == counters + tombstones, "the log of counters lacks rows")?;
+    let mut in_collections = 0;
+    for collection in collections {
+        for entry in counter_log_of_collection(tx, &collection.name, Etag::ZERO)? {
+            let number = match entry? {
+                CounterLogEntry::Counter(row) => row.collection_number(),
+                CounterLogEntry::Tombstone(row) => row.collection_number(),
+            };
+            demand(number == collection.number, "a counter is in another collection's log")?;
+            in_collections += 1;
+        }
+    }
+    demand(rows == in_collections, "counters belong to no collection")?;
+    demand(counters_count(tx)? == counters, "the database miscounts its counters")?;
+    Ok(counters)
+}
+
+/// The etags of the counter and of the tombstone under the name of an entry.
+fn under_keys(
+    tx: &impl Transaction,
+    entry: &CounterLogEntry<'_>,
+) -> Result<(Option<Etag>, Option<Etag>), DocumentError> {
+    let (id, name) = (entry.lower_document_id(), entry.lower_name());
+    let etag = |key: Vec<u8>| {
+        let found = tx.table(&COUNTERS).get(&key)?;
+        Ok::<_, DocumentError>(found.map(|(_, bytes)| Etag(row::etag_of(bytes))))
+    };
+    Ok((etag(row::counter_key(id, name))?, etag(row::tombstone_key(id, name))?))
+}
+
+/// Whether the row under a primary key can be read and has that key.
+pub(crate) fn check_row(tx: &impl Transaction, key: &[u8]) -> Result<(), DocumentError> {
+    let Some((_, bytes)) = tx.table(&COUNTERS).get(key)? else {
+        return Err(corrupt("a key leads to no row"));
+    };
+    demand(row::primary_key_of(bytes) == key, "a key leads to the row of another counter")?;
+    match row::is_counter_key(key) {
+        true => row::read(bytes).map(drop),
+        false => row::read_tombstone(bytes).map(drop),
+    }
+}
+
+/// The lower-cased id of the document in the primary key of a counter.
+pub(crate) fn owner_of_key(key: &[u8]) -> String {
+    String::from_utf8_lossy(row::parts_of_key(key).0).into_owned()
+}

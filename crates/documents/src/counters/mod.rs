@@ -1,0 +1,43 @@
+//! Counters: named numbers of documents that are counted up and down without a look at the document.
+//!
+//! A counter is a row of its own. In it every database that has counted keeps a value of its own, and
+//! the sum of them is what the counter says: so databases that replicate to each other never conflict.
+//! Counting changes the row alone; only a counter that comes or goes touches its document, whose metadata
+//! lists their names.
+//!
+//! Invariants: every counter has a document, and is in its collection; the metadata of a live document
+//! names exactly the counters it has; a live counter has no tombstone; the log of counters holds each
+//! counter once, at its last change.
+//!
+//! | file | what |
+//! |---|---|
+//! | `row` | what is on disk, byte by byte |
+//! | `tables` | the table and its indexes, drawn |
+//! | `read` | counters of a document, their log, how many there are |
+//! | `write`, `requests` | counting, deleting |
+//! | `of_revision` | the snapshot that a revision has, and setting a document back to it |
+//! | `listing` | `@counters` in the metadata of documents |
+//! | `check`, `salvage` | whether all of this agrees; rebuilding it |
+
+mod check;
+mod listing;
+mod of_revision;
+mod read;
+mod requests;
+mod row;
+mod salvage;
+mod tables;
+mod write;
+
+pub use read::{
+    CounterLogEntry, counter, counter_log, counter_log_of_collection, counters_changed_after,
+    counters_count, counters_of, last_counter_etag_of_collection,
+};
+pub use requests::{ChangeCounters, CounterDetail, CounterStep, CounterValue, CountersChanged};
+pub use row::{CounterRow, CounterTombstoneRow};
+
+pub(crate) use check::{check_counters, check_row, owner_of_key};
+pub(crate) use listing::add_listing;
+pub(crate) use of_revision::{with_snapshot, without_snapshot};
+pub(crate) use salvage::GatheredCounters;
+pub(crate) use tables::COUNTERS;

@@ -1,0 +1,308 @@
+//! Counting and deleting counters.
+
+use model::{ChangeVector, CounterName, DocumentFlags, DocumentId, Etag};
+
+use super::{
+    read::{counter, counters_count, of_document, write_count},
+    requests::{ChangeCounters, CounterDetail, CounterStep, CounterValue, CountersChanged},
+    row::{self, CounterFields, CounterRow},
+    tables::COUNTERS,
+};
+use crate::{
+    Change, CounterChange, CounterChangeKind, DocumentWriter, error::DocumentError, read,
+    write::corrupt,
+};
+
+/// What a counter has to know of its document.
+#[derive(Clone, Copy)]
+pub(super) struct CounterOwner<'a> {
+    pub(super) id: &'a DocumentId,
+    pub(super) collection_number: u32,
+}
+
+/// The row of a counter before a change, and what the own database has counted in it.
+struct Before {
+    row: Vec<u8>,
+    /// The position of the own value among the values, and the value; `None` when the database has not
+    /// counted here yet.
+    own: Option<(usize, i64)>,
+    total: i64,
+}
+
+impl DocumentWriter<'_> {
+    /// Changes counters of a document, one after the other.
+    ///
+    /// # Errors
+    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// back then.
+    pub fn change_counters(
+        &mut self,
+        request: &ChangeCounters,
+    ) -> Result<CountersChanged, DocumentError> {
+        let ChangeCounters { id, steps } = request;
+        let mut outcome = CountersChanged {
+            id: id.clone(),
+            counters: Vec::with_capacity(steps.len()),
+            change_vector: None,
+            touches_document: false,
+            document_change_vector: None,
+        };
+        for step in steps {
+            match step {
+                CounterStep::Increment { name, by } => {
+                    let (change_vector, is_new) = self.increment_counter(id, name, *by)?;
+                    outcome.change_vector = Some(change_vector);
+                    outcome.touches_document |= is_new;
+                    outcome.counters.push(self.counter_detail(id, name)?);
+                }
+                CounterStep::Delete { name } => {
+                    if let Some(change_vector) = self.delete_counter(id, name)? {
+                        outcome.change_vector = Some(change_vector);
+                        outcome.touches_document = true;
+                    }
+                }
+                CounterStep::Get { name } => {
+                    outcome.counters.push(self.counter_detail(id, name)?);
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Counts up, or down; gives the version of the change, and whether the counter is new.
+    ///
+    /// # Errors
+    /// [`DocumentError::DocumentMissing`], [`DocumentError::CounterOverflow`] and others of the caller;
+    /// those of the storage.
+    pub fn increment_counter(
+        &mut self,
+        id: &DocumentId,
+        name: &CounterName,
+        by: i64,
+    ) -> Result<(ChangeVector, bool), DocumentError> {
+        let owner = self.owner_of_counters(id)?;
+        let before = self.before(id, name)?;
+        let counted = before.as_ref().and_then(|before| before.own).map_or(0, |(_, value)| value);
+        let Some(value) = counted.checked_add(by) else {
+            return Err(overflow(id, name, counted, by));
+        };
+        self.store_counter(owner, name, before, value)
+    }
+
+    /// Makes a counter say this much.
+    pub(super) fn set_counter(
+        &mut self,
+        owner: CounterOwner<'_>,
+        name: &CounterName,
+        total: i64,
+    ) -> Result<(), DocumentError> {
+        let id = owner.id;
+        let before = self.before(id, name)?;
+        let (own, said) = match &before {
+            Some(Before { own, total, .. }) => (own.map_or(0, |(_, value)| value), *total),
+            None => (0, 0),
+        };
+        if before.is_some() && said == total {
+            return Ok(());
+        }
+        // What other databases have counted stays; the own value makes up for it.
+        let value = total.checked_sub(said).and_then(|missing| own.checked_add(missing));
+        let value = value.ok_or_else(|| overflow(id, name, own, total))?;
+        self.store_counter(owner, name, before, value).map(drop)
+    }
+
+    /// Deletes a counter; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`DocumentError::DocumentMissing`]; those of the storage.
+    pub fn delete_counter(
+        &mut self,
+        id: &DocumentId,
+        name: &CounterName,
+    ) -> Result<Option<ChangeVector>, DocumentError> {
+        let owner = self.owner_of_counters(id)?;
+        self.remove_counter(owner, name)
+    }
+
+    /// As [`DocumentWriter::delete_counter`], whether the document is there or not.
+    pub(super) fn remove_counter(
+        &mut self,
+        owner: CounterOwner<'_>,
+        name: &CounterName,
+    ) -> Result<Option<ChangeVector>, DocumentError> {
+        let Some(found) = counter(self.transaction(), owner.id, name)? else { return Ok(None) };
+        let deleted = found.etag();
+        self.keep_before_change(owner.id)?;
+        let change_vector = self.bury_counter(owner, name.lower_cased(), deleted)?;
+        self.note_counter(owner, name, (CounterChangeKind::Delete, 0), &change_vector)?;
+        self.touched.add(owner.id);
+        Ok(Some(change_vector))
+    }
+
+    /// Deletes all counters of a document that was just deleted.
+    pub(crate) fn delete_counters_of(
+        &mut self,
+        id: &DocumentId,
+        collection_number: u32,
+    ) -> Result<(), DocumentError> {
+        let owner = CounterOwner { id, collection_number };
+        let rows = of_document(self.transaction(), id.lower_cased())?;
+        let rows = rows.map(|row| row.map(|row| (row.lower_name().to_owned(), row.etag())));
+        for (lower_name, etag) in rows.collect::<Result<Vec<_>, _>>()? {
+            self.bury_counter(owner, &lower_name, etag)?;
+        }
+        Ok(())
+    }
+
+    /// What a counter says now, under the name of the request.
+    fn counter_detail(
+        &self,
+        id: &DocumentId,
+        name: &CounterName,
+    ) -> Result<Option<CounterDetail>, DocumentError> {
+        let Some(found) = counter(self.transaction(), id, name)? else { return Ok(None) };
+        let values = found.values().collect::<Result<_, _>>()?;
+        Ok(Some(CounterDetail { name: name.clone(), total: found.total(), values }))
+    }
+
+    fn owner_of_counters<'a>(&self, id: &'a DocumentId) -> Result<CounterOwner<'a>, DocumentError> {
+        let Some(document) = read::get(self.transaction(), id)? else {
+            return Err(DocumentError::DocumentMissing {
+                message: format!(
+                    "Document '{id}' does not exist. Cannot operate on counters of a missing \
+                     document."
+                ),
+            });
+        };
+        if document.flags().contains(DocumentFlags::ARTIFICIAL) {
+            return Err(DocumentError::ArtificialDocument { id: id.to_string() });
+        }
+        Ok(CounterOwner { id, collection_number: document.collection_number() })
+    }
+
+    fn before(&self, id: &DocumentId, name: &CounterName) -> Result<Option<Before>, DocumentError> {
+        let Some(found) = counter(self.transaction(), id, name)? else { return Ok(None) };
+        let mut own = None;
+        for (position, value) in found.values().enumerate() {
+            let value = value?;
+            if value.database_id == self.database_id() {
+                own = Some((position, value.value));
+            }
+        }
+        Ok(Some(Before { row: found.as_bytes().to_vec(), own, total: found.total() }))
+    }
+
+    /// Stores the own value of a counter; gives the version, and whether the counter is new.
+    fn store_counter(
+        &mut self,
+        owner: CounterOwner<'_>,
+        name: &CounterName,
+        before: Option<Before>,
+        value: i64,
+    ) -> Result<(ChangeVector, bool), DocumentError> {
+        let CounterOwner { id, collection_number } = owner;
+        if before.is_none() {
+            self.keep_before_change(id)?;
+        }
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let (node_tag, database_id) = (self.node_tag(), self.database_id());
+        let new = CounterValue { node_tag, database_id, value, etag };
+        let is_new = before.is_none();
+        match before {
+            Some(Before { mut row, own: Some((position, _)), .. }) => {
+                row::set_value(&mut row, position, &new);
+                self.row = row;
+            }
+            other => {
+                let fields = CounterFields {
+                    lower_id: id.lower_cased(),
+                    lower_name: name.lower_cased(),
+                    collection_number,
+                    etag,
+                };
+                let known = other.as_ref().map(|before| row::read(&before.row)).transpose()?;
+                let others = known.iter().flat_map(CounterRow::values);
+                let mut values = others.collect::<Result<Vec<_>, _>>()?;
+                values.push(new);
+                let name = known.map_or(name.as_str(), |known| known.name());
+                row::write_counter(&mut self.row, &fields, name, &values)?;
+            }
+        }
+        let mut counters = self.tx.table_mut(&COUNTERS);
+        if is_new {
+            counters.delete(&row::tombstone_key(id.lower_cased(), name.lower_cased()))?;
+            counters.insert_new(&self.row)?;
+            write_count(self.tx, counters_count(self.tx)? + 1)?;
+            self.touched.add(id);
+        } else {
+            counters.insert(&self.row)?;
+        }
+        // Indexes of counters follow collections, too.
+        self.collections.count(self.tx, collection_number, 0, 0)?;
+        let kind = if is_new { CounterChangeKind::Put } else { CounterChangeKind::Increment };
+        if self.changes.are_wanted() {
+            let total = row::read(&self.row)?.total();
+            self.note_counter(owner, name, (kind, total), &change_vector)?;
+        }
+        Ok((change_vector, is_new))
+    }
+
+    /// Tells those who watch what a counter says now.
+    fn note_counter(
+        &mut self,
+        owner: CounterOwner<'_>,
+        name: &CounterName,
+        (kind, value): (CounterChangeKind, i64),
+        change_vector: &ChangeVector,
+    ) -> Result<(), DocumentError> {
+        if !self.changes.are_wanted() {
+            return Ok(());
+        }
+        let collection = self.collections.numbered(self.tx, owner.collection_number)?.name.clone();
+        self.changes.note(|| {
+            Change::Counter(CounterChange {
+                kind,
+                name: name.as_str().to_owned(),
+                value,
+                document_id: owner.id.clone(),
+                collection,
+                change_vector: change_vector.to_string(),
+            })
+        });
+        Ok(())
+    }
+
+    /// Replaces a counter by its tombstone.
+    fn bury_counter(
+        &mut self,
+        owner: CounterOwner<'_>,
+        lower_name: &str,
+        deleted: Etag,
+    ) -> Result<ChangeVector, DocumentError> {
+        let CounterOwner { id, collection_number } = owner;
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let lower_id = id.lower_cased();
+        let fields = CounterFields { lower_id, lower_name, collection_number, etag };
+        row::write_tombstone(&mut self.row, &fields, deleted, change_vector.as_str())?;
+        let mut counters = self.tx.table_mut(&COUNTERS);
+        if !counters.delete(&row::counter_key(lower_id, lower_name))? {
+            return Err(corrupt("a counter that was read cannot be removed"));
+        }
+        counters.insert(&self.row)?;
+        let left = counters_count(self.tx)?.checked_sub(1);
+        write_count(self.tx, left.ok_or(corrupt("there are fewer counters than are deleted"))?)?;
+        self.collections.count(self.tx, collection_number, 0, 0)?;
+        Ok(change_vector)
+    }
+}
+
+fn overflow(id: &DocumentId, name: &CounterName, value: i64, by: i64) -> DocumentError {
+    DocumentError::CounterOverflow {
+        message: format!(
+            "Could not increment counter '{name}' from document '{id}' with value '{value}' by \
+             '{by}'."
+        ),
+    }
+}

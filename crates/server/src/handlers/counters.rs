@@ -1,0 +1,120 @@
+//! `/counters`: counting, and what was counted.
+
+use commands::{Batch, Command, CommandResult};
+use documents::{ChangeCounters, CounterDetail, CountersChanged};
+use model::{CounterName, DocumentId};
+use storage::ReadTransaction;
+use wire::{CounterOperationKind, ProtocolError};
+
+use crate::{
+    answer::Answer,
+    batch_attachments::document_id,
+    call::Call,
+    counter_answer::{ShownValues, change_counters, detail_of, write_details},
+    error_mapping::document_error,
+    router::Answering,
+    submitting::submit,
+};
+
+/// `GET /counters`: some counters of a document, or all.
+pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = document_id(query.required("docId")?.to_owned())?;
+    let shown = match query.bool("full")?.unwrap_or(false) {
+        true => ShownValues::Each,
+        false => ShownValues::Null,
+    };
+    let tx = call.database()?.read();
+    let details = match query.has("counter") {
+        true => {
+            query.all("counter").map(|name| look_up(&tx, &id, name)).collect::<Result<_, _>>()?
+        }
+        false => all_of(&tx, &id)?.into_iter().map(Some).collect::<Vec<_>>(),
+    };
+    let mut body = b"{\"Counters\":[".to_vec();
+    write_details(id.as_str(), details.iter().map(Option::as_ref), shown, &mut body);
+    body.extend_from_slice(b"]}");
+    Ok(Answer::json(body))
+}
+
+/// `POST /counters`: changes of counters of several documents in one transaction, and looks at them.
+pub(crate) fn post(call: Call) -> Answering {
+    Box::pin(async move {
+        let read = |builder: &mut _| wire::read_counters(&call.body, builder);
+        let mut requested = call.state.with_builder(read)?;
+        let shown = match requested.shows_values {
+            true => ShownValues::Each,
+            false => ShownValues::Null,
+        };
+        let is_look =
+            |kind| matches!(kind, CounterOperationKind::Get | CounterOperationKind::Nothing);
+        let operations = requested.documents.iter().flat_map(|document| &document.operations);
+        let outcomes = if operations.clone().all(|operation| is_look(operation.kind)) {
+            // A name that no counter can have is no error of who looks.
+            let tx = call.database()?.read();
+            let mut outcomes = Vec::new();
+            for document in &requested.documents {
+                let id = document_id(document.document_id.clone())?;
+                let looks = document
+                    .operations
+                    .iter()
+                    .filter(|operation| operation.kind == CounterOperationKind::Get);
+                let counters = looks.map(|look| look_up(&tx, &id, &look.name));
+                outcomes.push((id.clone(), counters.collect::<Result<Vec<_>, _>>()?));
+            }
+            outcomes
+        } else {
+            let changes = requested.documents.drain(..).map(change_counters);
+            let changes = changes
+                .filter(|change| change.as_ref().map_or(true, |change| !change.steps.is_empty()));
+            change(&call, changes.collect::<Result<_, _>>()?).await?
+        };
+        let mut body = b"{\"Counters\":[".to_vec();
+        let before = body.len();
+        for (id, counters) in &outcomes {
+            if body.len() > before && !counters.is_empty() {
+                body.push(b',');
+            }
+            write_details(id.as_str(), counters.iter().map(Option::as_ref), shown, &mut body);
+        }
+        body.extend_from_slice(b"]}");
+        Ok(Answer::json(body))
+    })
+}
+
+type Outcomes = Vec<(DocumentId, Vec<Option<CounterDetail>>)>;
+
+async fn change(call: &Call, changes: Vec<ChangeCounters>) -> Result<Outcomes, ProtocolError> {
+    let commands = changes.into_iter().map(Command::ChangeCounters).collect();
+    let outcome = submit(&call.state, call.database()?, Batch { commands }).await?;
+    let results = outcome.results.into_iter().filter_map(|result| match result {
+        CommandResult::CountersChanged(CountersChanged { id, counters, .. }) => {
+            Some((id, counters))
+        }
+        _ => None,
+    });
+    Ok(results.collect())
+}
+
+fn look_up(
+    tx: &ReadTransaction,
+    id: &DocumentId,
+    name: &str,
+) -> Result<Option<CounterDetail>, ProtocolError> {
+    let Ok(name) = CounterName::new(name) else { return Ok(None) };
+    let row = documents::counter(tx, id, &name).map_err(|error| document_error(&error))?;
+    row.map(|row| detail_of(&row, name)).transpose()
+}
+
+/// All counters of a document, in the order of their names' bytes.
+fn all_of(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<CounterDetail>, ProtocolError> {
+    let mut details = Vec::new();
+    for row in documents::counters_of(tx, id).map_err(|error| document_error(&error))? {
+        let row = row.map_err(|error| document_error(&error))?;
+        let name = CounterName::new(row.name());
+        let name = name.map_err(|error| ProtocolError::argument(error.to_string()))?;
+        details.push(detail_of(&row, name)?);
+    }
+    details.sort_unstable_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+    Ok(details)
+}
