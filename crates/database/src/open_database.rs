@@ -19,7 +19,7 @@ use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTran
 use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, changes::Watch};
 
 use crate::{
-    changes::{ChangesHub, Listener, TooManyWatches, WatchBegins},
+    changes::{ChangesHub, Event, Family, Listener, TooManyWatches, WatchBegins},
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
@@ -126,7 +126,11 @@ impl Database {
             outputs: Arc::new(IndexOutputs { queue: Arc::clone(&queue) }),
             on_event: {
                 let (name, told) = (record.name.clone(), Arc::clone(&options.indexing.on_event));
-                Arc::new(move |event| told(name.as_str(), event))
+                let watched = Arc::clone(&changes);
+                Arc::new(move |event| {
+                    told(name.as_str(), event);
+                    announce_index(&watched, event);
+                })
             },
             on_open: {
                 let flusher = Arc::clone(flusher);
@@ -325,6 +329,13 @@ impl Database {
         // What could not be flushed is still in the journal and is recovered from there.
         drop(self.environment.close());
         emptied
+    }
+}
+
+/// Tells those who watch indexes.
+fn announce_index(hub: &ChangesHub, event: &IndexSetEvent<'_>) {
+    if let IndexSetEvent::Changed { index, change } = event {
+        hub.announce(Family::Index, || Event::Index { name: (*index).to_owned(), change: *change });
     }
 }
 

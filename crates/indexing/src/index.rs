@@ -19,6 +19,7 @@ use crate::{
     batch_log::{BatchFacts, BatchRates, BatchTotals},
     error::IndexError,
     fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
+    index_change::IndexChange,
     index_core::{IndexCore, Names, Progress, Stage, followed_by},
     index_files::{self, IndexFiles},
     index_kind::{IndexKind, mapper_of, shown_auto_definition},
@@ -70,9 +71,12 @@ pub(crate) enum IndexEvent {
     CaughtUp,
     /// It stopped because its files, or the documents, cannot be read or written.
     Failed,
+    /// Something that others may watch.
+    Changed(IndexChange),
 }
 
-pub(crate) type OnEvent = Box<dyn Fn(IndexEvent) + Send + Sync>;
+/// Told of the name that an index has now, and what happened.
+pub(crate) type OnEvent = Box<dyn Fn(&str, IndexEvent) + Send + Sync>;
 
 /// What an index is started with.
 pub(crate) struct IndexParts {
@@ -93,7 +97,7 @@ impl Index {
     pub fn open(name: &str, kind: IndexKind, context: IndexContext) -> Result<Self, IndexError> {
         let mapper = mapper_of(&kind, &context.scripts)?;
         let files = IndexFiles::open_for(&context.platform, context.environment.clone(), &kind)?;
-        let on_event: OnEvent = Box::new(|_| ());
+        let on_event: OnEvent = Box::new(|_, _| ());
         let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
         let index = Self::start(parts, mapper, context)?;
         index.notice_changes();
@@ -151,6 +155,7 @@ impl Index {
                 is_closing: false,
                 failure: None,
                 is_broken: false,
+                tells_when_done: true,
                 waiters: Vec::new(),
             }),
             changed: Condvar::new(),
@@ -168,8 +173,7 @@ impl Index {
 
     /// Its name; until it takes the place of another, with [`REPLACEMENT_PREFIX`].
     pub fn name(&self) -> &str {
-        let names = &self.core.names;
-        if self.is_replacement() { &names.as_replacement } else { &names.own }
+        self.core.names.current()
     }
 
     /// The name of its definition.
@@ -259,9 +263,16 @@ impl Index {
     }
 
     fn set_kind(&self, kind: IndexKind) {
-        let is_disabled = kind.is_disabled();
-        *self.core.kind.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kind);
-        self.change(|progress| progress.is_disabled = is_disabled);
+        let (before, after) = (self.kind(), Arc::new(kind));
+        *self.core.kind.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
+        let changes = before.changes_to(&after);
+        changes.iter().for_each(|change| self.core.tell(IndexEvent::Changed(*change)));
+        let is_disabled = after.is_disabled();
+        self.change(|progress| {
+            let is_configured = !changes.is_empty() || progress.is_disabled != is_disabled;
+            progress.is_disabled = is_disabled;
+            progress.look_again_if(is_configured);
+        });
     }
 
     /// Changes what decides whether the index has work, and puts it in line when it has.
@@ -439,12 +450,19 @@ impl Index {
 
     /// Stops following the documents until [`Index::resume`].
     pub fn pause(&self) {
-        self.change(|progress| progress.is_paused = true);
+        let mut was_paused = false;
+        self.change(|progress| was_paused = std::mem::replace(&mut progress.is_paused, true));
+        if !was_paused {
+            self.core.tell(IndexEvent::Changed(IndexChange::Paused));
+        }
     }
 
     /// Follows the documents again.
     pub fn resume(&self) {
-        self.change(|progress| progress.is_paused = false);
+        self.change(|progress| {
+            let was_paused = std::mem::replace(&mut progress.is_paused, false);
+            progress.look_again_if(was_paused);
+        });
     }
 
     /// Whether it was paused.
@@ -498,12 +516,17 @@ impl Index {
     }
 
     pub(crate) fn set_idle(&self, is_idle: bool) {
-        self.core.is_idle.store(is_idle, Ordering::Relaxed);
+        if self.core.is_idle.swap(is_idle, Ordering::Relaxed) != is_idle {
+            let change = if is_idle { IndexChange::BecameIdle } else { IndexChange::IsAskedAgain };
+            self.core.tell(IndexEvent::Changed(change));
+        }
     }
 
     /// Notes that it was asked now.
     pub fn note_query(&self) {
-        self.core.is_idle.store(false, Ordering::Relaxed);
+        if self.core.is_idle.load(Ordering::Relaxed) {
+            self.set_idle(false);
+        }
         self.core.last_query_ticks.store(self.core.now_ticks(), Ordering::Relaxed);
     }
 

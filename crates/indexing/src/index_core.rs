@@ -20,6 +20,7 @@ use crate::{
     error::IndexError,
     fan_out::FanOut,
     index::{IndexEvent, OnEvent, WaitReply},
+    index_change::IndexChange,
     index_kind::IndexKind,
     index_record::IndexRecord,
     indexing_pool::NextTurn,
@@ -63,6 +64,13 @@ pub(crate) struct Names {
     pub(crate) is_replacement: AtomicBool,
 }
 
+impl Names {
+    /// The name that it has now.
+    pub(crate) fn current(&self) -> &str {
+        if self.is_replacement.load(Ordering::Acquire) { &self.as_replacement } else { &self.own }
+    }
+}
+
 /// How far an index is, and what keeps it.
 pub(crate) struct Progress {
     pub(crate) record: IndexRecord,
@@ -82,6 +90,8 @@ pub(crate) struct Progress {
     pub(crate) failure: Option<Arc<IndexError>>,
     /// Whether the failure is for good.
     pub(crate) is_broken: bool,
+    /// Whether those who watch are told when nothing is left to be indexed.
+    pub(crate) tells_when_done: bool,
     pub(crate) waiters: Vec<(Etag, WaitReply)>,
 }
 
@@ -101,6 +111,12 @@ impl Progress {
     /// Whether it goes no further, as far as one knows.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closing || self.failure.is_some() || self.record.has_failed
+    }
+
+    /// After a change of what keeps it, it looks for news, and those who watch are told of its end.
+    pub(crate) fn look_again_if(&mut self, is_changed: bool) {
+        self.has_news |= is_changed;
+        self.tells_when_done |= is_changed;
     }
 
     /// Whether a turn would do something.
@@ -196,12 +212,16 @@ impl IndexCore {
         let mut progress = self.lock();
         progress.has_news |= has_more;
         let has_caught_up = !has_more && !progress.record.has_failed;
+        let tells = has_caught_up && std::mem::take(&mut progress.tells_when_done);
         let again = progress.wants_a_turn();
         progress.stage = if again { Stage::InLine } else { Stage::Out };
         drop(progress);
         self.changed.notify_all();
         if has_caught_up && self.names.is_replacement.load(Ordering::Acquire) {
-            (self.on_event)(IndexEvent::CaughtUp);
+            self.tell(IndexEvent::CaughtUp);
+        }
+        if tells {
+            self.tell(IndexEvent::Changed(IndexChange::BatchCompleted));
         }
         if again { NextTurn::InLine } else { NextTurn::None }
     }
@@ -229,6 +249,7 @@ impl IndexCore {
         self.tell_those_reached(|progress| {
             progress.record = record;
             progress.owes_output |= owes_output;
+            progress.tells_when_done = true;
         });
     }
 
@@ -281,8 +302,22 @@ impl IndexCore {
         drop(progress);
         self.changed.notify_all();
         self.tell_waiters();
-        (self.on_event)(IndexEvent::Failed);
+        self.tell(IndexEvent::Changed(IndexChange::MarkedAsErrored));
+        self.tell(IndexEvent::Failed);
         NextTurn::None
+    }
+
+    /// Tells whoever looks after it.
+    pub(crate) fn tell(&self, event: IndexEvent) {
+        (self.on_event)(self.names.current(), event);
+    }
+
+    /// A batch is done, after which it may have failed too often.
+    pub(crate) fn tell_of_batch(&self, before: &IndexRecord, after: &IndexRecord) {
+        if after.has_failed && !before.has_failed {
+            self.tell(IndexEvent::Changed(IndexChange::MarkedAsErrored));
+        }
+        self.tell(IndexEvent::Changed(IndexChange::BatchCompleted));
     }
 
     pub(crate) fn tell_waiters(&self) {

@@ -2,13 +2,15 @@
 
 use script::ScriptPool;
 use wire::{
-    IndexDefinition, IndexFieldOptions, IndexPriority, IndexSourceType, IndexState, IndexType,
+    IndexDefinition, IndexFieldOptions, IndexLockMode, IndexPriority, IndexSourceType, IndexState,
+    IndexType,
 };
 
 use crate::{
     auto_definition::AutoIndexDefinition,
     auto_map::AutoMap,
     error::IndexError,
+    index_change::IndexChange,
     index_files::Owner,
     js_map::JsMap,
     linq_map::LinqMap,
@@ -67,6 +69,25 @@ impl IndexKind {
             definition.reduce_output_index = other.reduce_output_index;
         }
         self
+    }
+
+    /// What those who watch are told when another definition of the same entries takes its place.
+    pub(crate) fn changes_to(&self, after: &Self) -> Vec<IndexChange> {
+        let (Self::Static(before), Self::Static(after)) = (self, after) else { return Vec::new() };
+        let lock = |definition: &IndexDefinition| {
+            definition.lock_mode.unwrap_or(IndexLockMode::Unlock).name()
+        };
+        let priority = |definition: &IndexDefinition| {
+            definition.priority.unwrap_or(IndexPriority::Normal).name()
+        };
+        let is_disabled =
+            |definition: &IndexDefinition| definition.state == Some(IndexState::Disabled);
+        let changes = [
+            (IndexChange::LockModeChanged, lock(before) != lock(after)),
+            (IndexChange::PriorityChanged, priority(before) != priority(after)),
+            (IndexChange::Disabled, !is_disabled(before) && is_disabled(after)),
+        ];
+        changes.into_iter().filter(|(_, is_so)| *is_so).map(|(change, _)| change).collect()
     }
 
     pub(crate) fn is_disabled(&self) -> bool {

@@ -16,6 +16,7 @@ use xxhash_rust::xxh64::xxh64;
 use crate::{
     error::IndexError,
     index::{Index, IndexContext, IndexEvent, IndexParts, OnEvent},
+    index_change::IndexChange,
     index_files::{self, IndexFiles},
     index_kind::{IndexKind, mapper_of},
     index_set::{IndexSet, IndexSetEvent},
@@ -109,23 +110,30 @@ impl IndexSet {
                 self.begin(&place, kind, false)?
             }
         };
-        let answering = self.start(key, name, kind.clone(), files)?;
+        let answering = self.start(name, kind.clone(), files)?;
         Ok(OpenedPair { answering, building: None })
     }
 
     /// Starts an index on its files. One that cannot be started lets go of them.
     pub(crate) fn start(
         &self,
-        key: &str,
         name: &str,
         kind: IndexKind,
         files: IndexFiles,
     ) -> Result<Index, IndexError> {
         let environment = Arc::clone(&files.environment);
-        let (itself, told) = (Weak::clone(&self.itself), key.to_owned());
-        let on_event: OnEvent = Box::new(move |event| {
-            if let Some(set) = itself.upgrade() {
-                set.on_index_event(&told, event);
+        let (itself, report) = (Weak::clone(&self.itself), Arc::clone(&self.context.on_event));
+        let on_event: OnEvent = Box::new(move |name, event| match event {
+            IndexEvent::Changed(change) => report(&IndexSetEvent::Changed { index: name, change }),
+            IndexEvent::CaughtUp => {
+                if let Some(set) = itself.upgrade() {
+                    set.swap_later(name);
+                }
+            }
+            IndexEvent::Failed => {
+                if let Some(set) = itself.upgrade() {
+                    set.reopen_failed(name);
+                }
             }
         });
         let context = &self.context;
@@ -148,20 +156,19 @@ impl IndexSet {
         started
     }
 
-    /// What an index tells, on the thread that indexes. The index may not be listed yet.
-    fn on_index_event(&self, key: &str, event: IndexEvent) {
-        match event {
-            IndexEvent::CaughtUp => {
-                if let Some(key) = replaced_key(key) {
-                    self.run_later(key, Errand::Swap, Duration::ZERO);
-                }
-            }
-            IndexEvent::Failed => {
-                let broken = self.get(key).and_then(|index| Some((index.failure()?, index)));
-                if let Some((error, index)) = broken {
-                    self.reopen_later(key, index.name(), &error);
-                }
-            }
+    /// An index that is to take the place of another has caught up. Called on the thread that indexes;
+    /// it may not be listed yet.
+    fn swap_later(&self, name: &str) {
+        if let Some(key) = replaced_key(&lower_case(name)) {
+            self.run_later(key, Errand::Swap, Duration::ZERO);
+        }
+    }
+
+    /// An index has failed. Called as [`IndexSet::swap_later`].
+    fn reopen_failed(&self, name: &str) {
+        let broken = self.get(name).and_then(|index| Some((index.failure()?, index)));
+        if let Some((error, index)) = broken {
+            self.reopen_later(&lower_case(name), index.name(), &error);
         }
     }
 
@@ -198,7 +205,7 @@ impl IndexSet {
             }
             Err(error) => Err(error),
         };
-        let opened = files.and_then(|files| self.start(key, name, kind.clone(), files));
+        let opened = files.and_then(|files| self.start(name, kind.clone(), files));
         self.list(key.to_owned(), name, kind, opened)
     }
 
@@ -228,7 +235,10 @@ impl IndexSet {
         let _changing = self.change();
         let key = lower_case(name).into_owned();
         match self.unlist(&key) {
-            (Some(index), _) => Some(self.reset_open(&key, &index)),
+            (Some(index), _) => {
+                self.report_change(index.name(), IndexChange::Removed);
+                Some(self.reset_open(&key, &index))
+            }
             (None, Some(faulty)) => {
                 for place in self.places_of(&key) {
                     if let Err(error) = index_files::delete(self.disk(), &place) {
@@ -249,7 +259,7 @@ impl IndexSet {
         let sweeps = index.sweeps_before_reset().unwrap_or_default();
         index.close();
         let files = self.begin_again(&place, &kind, is_replacement, &sweeps);
-        let opened = files.and_then(|files| self.start(key, name, kind.clone(), files));
+        let opened = files.and_then(|files| self.start(name, kind.clone(), files));
         self.list(key.to_owned(), name, kind, opened)
     }
 }

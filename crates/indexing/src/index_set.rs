@@ -21,6 +21,7 @@ use crate::{
     auto_definition::AutoIndexDefinition,
     error::IndexError,
     index::Index,
+    index_change::IndexChange,
     index_files,
     index_kind::{IndexKind, mapper_of},
     index_opening::OpenedPair,
@@ -80,6 +81,13 @@ pub enum IndexSetEvent<'e> {
     Replaced {
         /// Its name.
         index: &'e str,
+    },
+    /// Something else that others may watch.
+    Changed {
+        /// Its name.
+        index: &'e str,
+        /// What.
+        change: IndexChange,
     },
 }
 
@@ -299,8 +307,10 @@ impl IndexSet {
                 if listed.is_paused {
                     index.pause();
                 }
-                index.notice_changes();
                 listed.indexes.insert(key, Arc::clone(index));
+                drop(listed);
+                self.report_change(index.name(), IndexChange::Added);
+                index.notice_changes();
             }
             Err(error) => {
                 let name = match replaced_key(&key) {
@@ -343,6 +353,10 @@ impl IndexSet {
 
     pub(crate) fn report(&self, event: &IndexSetEvent<'_>) {
         (self.context.on_event)(event);
+    }
+
+    pub(crate) fn report_change(&self, index: &str, change: IndexChange) {
+        self.report(&IndexSetEvent::Changed { index, change });
     }
 
     /// Whether the index is open and follows its documents.
@@ -389,6 +403,7 @@ impl IndexSet {
         }
         if let Some(index) = index {
             index.close();
+            self.report_change(index.name(), IndexChange::Removed);
         }
         for place in self.places_of(&key) {
             index_files::delete(self.disk(), &place)?;

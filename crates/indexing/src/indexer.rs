@@ -131,6 +131,7 @@ impl Indexer {
             end,
         });
         self.core.advance(after, outcome.owes_output);
+        self.core.tell_of_batch(&before, &after);
         if !end.has_more() {
             // An index at rest keeps no memory.
             (self.batch, self.stage, self.mapped) = Default::default();

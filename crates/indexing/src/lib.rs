@@ -18,6 +18,7 @@
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
+//! | `index_change` | what those who watch an index are told |
 //! | `index`, `index_core`, `index_kind`, `indexer`, `index_work` | one index and its turns |
 //! | `mapped`, `map_lanes` | what maps gave for a document; mapping on several threads |
 //! | `batch_log`, `fan_out` | what the last batches took; documents with very many entries |
@@ -42,6 +43,7 @@ mod error;
 mod fan_out;
 mod idle;
 mod index;
+mod index_change;
 mod index_core;
 mod index_files;
 mod index_kind;
@@ -78,6 +80,7 @@ pub use error::IndexError;
 pub use fan_out::FanOut;
 pub use idle::AutoIndexLimits;
 pub use index::{Index, IndexContext, WaitReply};
+pub use index_change::IndexChange;
 pub use index_kind::IndexKind;
 pub use index_record::{ERRORS_MAX, IndexRecord, IndexingAction, IndexingError};
 pub use index_set::{

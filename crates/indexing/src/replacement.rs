@@ -9,6 +9,7 @@ use std::{path::Path, sync::Arc};
 use crate::{
     error::IndexError,
     index::Index,
+    index_change::IndexChange,
     index_files::{self, IndexFiles, Owner},
     index_kind::{IndexKind, mapper_of},
     index_opening::OpenedPair,
@@ -90,15 +91,15 @@ impl IndexSet {
                 }
                 self.empty_place(&places[1 - place], found[1 - place].take())?;
                 let files = IndexFiles { is_replacement: false, ..files };
-                let answering = self.start(key, name, kind.clone(), files)?;
+                let answering = self.start(name, kind.clone(), files)?;
                 Ok(OpenedPair { answering, building: None })
             }
             Arrangement::Outdated(place) => {
                 let files = take(place);
                 let old = old_kind(&files, kind);
-                let answering = self.start(key, name, old, files)?;
+                let answering = self.start(name, old, files)?;
                 let beside = found[1 - place].take();
-                let building = self.open_replacement(key, name, kind, &places[1 - place], beside);
+                let building = self.open_replacement(name, kind, &places[1 - place], beside);
                 Ok(OpenedPair { answering, building: Some(building) })
             }
             Arrangement::Nothing => {
@@ -106,7 +107,7 @@ impl IndexSet {
                     self.empty_place(place, files.take())?;
                 }
                 let files = self.begin(&places[0], kind, false)?;
-                let answering = self.start(key, name, kind.clone(), files)?;
+                let answering = self.start(name, kind.clone(), files)?;
                 Ok(OpenedPair { answering, building: None })
             }
         }
@@ -115,7 +116,6 @@ impl IndexSet {
     /// Opens the files of a replacement, or makes them when there are none, or others.
     fn open_replacement(
         &self,
-        key: &str,
         name: &str,
         kind: &IndexKind,
         place: &Path,
@@ -128,7 +128,7 @@ impl IndexSet {
                 self.begin(place, kind, true)?
             }
         };
-        self.start(&replacement_key(key), name, kind.clone(), files)
+        self.start(name, kind.clone(), files)
     }
 
     /// Builds an index of a changed definition beside the one that answers.
@@ -142,7 +142,7 @@ impl IndexSet {
         let used = &old.environment().options().directory;
         let place = self.places_of(key).into_iter().find(|place| place != used);
         let place = place.expect("there are two places");
-        self.open_replacement(key, old.own_name(), kind, &place, None)
+        self.open_replacement(old.own_name(), kind, &place, None)
     }
 
     /// Closes the index that is to take the place of another, and deletes its files.
@@ -151,6 +151,7 @@ impl IndexSet {
         let Some(index) = index else { return Ok(faulty.is_some()) };
         let place = index.environment().options().directory.clone();
         index.close();
+        self.report_change(index.name(), IndexChange::Removed);
         index_files::delete(self.disk(), &place)?;
         Ok(true)
     }
@@ -187,6 +188,7 @@ impl IndexSet {
         }
         new.begin_outputs();
         self.report(&IndexSetEvent::Replaced { index: new.name() });
+        self.report_change(new.name(), IndexChange::TookPlace);
         Ok(true)
     }
 

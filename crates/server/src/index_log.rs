@@ -15,6 +15,8 @@ pub(crate) fn log(database: &str, event: &IndexSetEvent<'_>) {
         IndexSetEvent::Reopened { index } => {
             tracing::info!(database, index, "an index that had stopped was opened again");
         }
+        // Somebody did that, or it is what indexes do.
+        IndexSetEvent::Changed { .. } => {}
         IndexSetEvent::Replaced { index } => {
             tracing::info!(database, index, "an index of a changed definition took over");
         }

@@ -4,6 +4,7 @@ use documents::{
     Change, CounterChange, CounterChangeKind, DocumentChange, DocumentChangeKind, TimeSeriesChange,
     TimeSeriesChangeKind,
 };
+use indexing::IndexChange;
 use model::{date, lower_case};
 use wire::{
     changes::{
@@ -25,7 +26,7 @@ pub enum Event {
         /// Its name.
         name: String,
         /// What.
-        kind: IndexChangeKind,
+        change: IndexChange,
     },
     /// An operation came further or ended.
     Operation {
@@ -34,52 +35,6 @@ pub enum Event {
         /// How far it is.
         state: OperationState,
     },
-}
-
-/// What may happen to an index.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IndexChangeKind {
-    /// It is there.
-    Added,
-    /// It is gone.
-    Removed,
-    /// A batch of documents is indexed.
-    BatchCompleted,
-    /// It failed.
-    MarkedAsErrored,
-    /// It is not run any more.
-    DemotedToDisabled,
-    /// Nobody asks it.
-    DemotedToIdle,
-    /// Somebody asks it again.
-    PromotedFromIdle,
-    /// It rests.
-    Paused,
-    /// It took the place of the one before.
-    SideBySideReplace,
-    /// Who may change it has changed.
-    LockModeChanged,
-    /// How urgent it is has changed.
-    PriorityChanged,
-}
-
-impl IndexChangeKind {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            IndexChangeKind::Added => "IndexAdded",
-            IndexChangeKind::Removed => "IndexRemoved",
-            IndexChangeKind::BatchCompleted => "BatchCompleted",
-            IndexChangeKind::MarkedAsErrored => "IndexMarkedAsErrored",
-            IndexChangeKind::DemotedToDisabled => "IndexDemotedToDisabled",
-            IndexChangeKind::DemotedToIdle => "IndexDemotedToIdle",
-            IndexChangeKind::PromotedFromIdle => "IndexPromotedFromIdle",
-            IndexChangeKind::Paused => "IndexPaused",
-            IndexChangeKind::SideBySideReplace => "SideBySideReplace",
-            IndexChangeKind::LockModeChanged => "LockModeChanged",
-            IndexChangeKind::PriorityChanged => "PriorityChanged",
-        }
-    }
 }
 
 /// Kinds of events that are wanted together or not at all.
@@ -170,11 +125,9 @@ impl Event {
     pub(crate) fn outdates_answers(&self) -> bool {
         match self {
             Event::Data(Change::Document(_)) => true,
-            Event::Index { kind, .. } => matches!(
-                kind,
-                IndexChangeKind::BatchCompleted
-                    | IndexChangeKind::Removed
-                    | IndexChangeKind::SideBySideReplace
+            Event::Index { change, .. } => matches!(
+                change,
+                IndexChange::BatchCompleted | IndexChange::Removed | IndexChange::TookPlace
             ),
             Event::Data(_) | Event::Operation { .. } => false,
         }
@@ -186,13 +139,30 @@ impl Event {
             Event::Data(Change::Document(change)) => document_text(change),
             Event::Data(Change::Counter(change)) => counter_text(change),
             Event::Data(Change::TimeSeries(change)) => time_series_text(change),
-            Event::Index { name, kind } => {
-                Notification::IndexChange(IndexChangeShape { name, kind: kind.word() }).text()
+            Event::Index { name, change } => {
+                Notification::IndexChange(IndexChangeShape { name, kind: index_word(*change) })
+                    .text()
             }
             Event::Operation { id, state } => {
                 operation_change(*id, operation_state(&state.status, Some(&state.progress)))
             }
         }
+    }
+}
+
+fn index_word(change: IndexChange) -> &'static str {
+    match change {
+        IndexChange::Added => "IndexAdded",
+        IndexChange::Removed => "IndexRemoved",
+        IndexChange::BatchCompleted => "BatchCompleted",
+        IndexChange::MarkedAsErrored => "IndexMarkedAsErrored",
+        IndexChange::Disabled => "IndexDemotedToDisabled",
+        IndexChange::BecameIdle => "IndexDemotedToIdle",
+        IndexChange::IsAskedAgain => "IndexPromotedFromIdle",
+        IndexChange::Paused => "IndexPaused",
+        IndexChange::TookPlace => "SideBySideReplace",
+        IndexChange::LockModeChanged => "LockModeChanged",
+        IndexChange::PriorityChanged => "PriorityChanged",
     }
 }
 

@@ -27,7 +27,7 @@ use wire::changes::Watch;
 pub(crate) use self::event::Family;
 use self::watch_index::{WatchIndex, Watches};
 pub use self::{
-    event::{Event, IndexChangeKind},
+    event::Event,
     listener::{Listener, ListenerEnd, ListenerOptions, QueueBudget, Wake},
     watch_index::TooManyWatches,
 };

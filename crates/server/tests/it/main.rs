@@ -21,6 +21,7 @@ mod filtered_queries;
 mod hostile;
 mod http_client;
 mod index_boosts;
+mod index_changes;
 mod index_definitions;
 mod index_lifecycle;
 mod index_rows;
