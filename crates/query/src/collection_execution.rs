@@ -35,7 +35,7 @@ pub fn execute<'t, T: Transaction>(
     let facts = ResultFacts {
         index_name: plan.index_name.clone(),
         total_results: total.map_or(UNKNOWN_TOTAL, as_long),
-        result_etag: scope.result_etag(plan.shown.gives_along())?,
+        result_etag: scope.result_etag(plan.shown.shows_others())?,
         index: None,
     };
     let shown = plan.shown.clone();

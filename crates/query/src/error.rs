@@ -29,6 +29,8 @@ pub enum Family {
     NotSupported,
     /// An argument is not what a method or an index takes.
     Argument,
+    /// A number is too small or too large.
+    OutOfRange,
     /// The text of `lucene()` does not follow its syntax.
     Lucene,
     /// The query names a sorter that does not exist.
@@ -93,6 +95,16 @@ pub enum QueryError {
         /// What is wrong with it.
         message: String,
     },
+    /// A query over a time series that its entries or documents do not allow.
+    TimeSeries {
+        /// Why.
+        message: String,
+    },
+    /// A number that is too small or too large.
+    OutOfRange {
+        /// Which.
+        message: String,
+    },
     /// A shape that cannot be.
     Shape {
         /// What is wrong with it.
@@ -144,7 +156,8 @@ impl QueryError {
     pub fn family(&self) -> Family {
         match self {
             QueryError::Parse { .. } => Family::Parse,
-            QueryError::Invalid { .. } => Family::InvalidQuery,
+            QueryError::Invalid { .. } | QueryError::TimeSeries { .. } => Family::InvalidQuery,
+            QueryError::OutOfRange { .. } => Family::OutOfRange,
             QueryError::InvalidOperation { .. } => Family::InvalidOperation,
             QueryError::MissingIndex { .. } => Family::MissingIndex,
             QueryError::MissingDocument { .. } => Family::MissingDocument,
@@ -191,6 +204,8 @@ impl fmt::Display for QueryError {
             | QueryError::MissingSorter { message }
             | QueryError::Format { message }
             | QueryError::Shape { message }
+            | QueryError::TimeSeries { message }
+            | QueryError::OutOfRange { message }
             | QueryError::Method { message } => out.write_str(message),
             QueryError::MissingIndex { name } => {
                 write!(out, "There is no index with '{name}' name.")
@@ -226,6 +241,8 @@ impl Error for QueryError {
             | QueryError::MissingSorter { .. }
             | QueryError::Format { .. }
             | QueryError::Shape { .. }
+            | QueryError::TimeSeries { .. }
+            | QueryError::OutOfRange { .. }
             | QueryError::Method { .. }
             | QueryError::Invalid { .. }
             | QueryError::InvalidOperation { .. }

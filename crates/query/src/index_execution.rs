@@ -124,7 +124,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         page: None,
     };
     let total = rows.prepare(&shown)?;
-    let mut facts = facts_of(documents, index, &record, total, shown.gives_along())?;
+    let mut facts = facts_of(documents, index, &record, total, shown.shows_others())?;
     // Clients leave it out of what they remember an answer by.
     facts.result_etag = facts.result_etag.wrapping_add(options.projection as i64);
     QueryResult::new(documents, Box::new(rows), shown, facts)

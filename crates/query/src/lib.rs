@@ -29,6 +29,7 @@
 //! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
+//! | `time_series` | queries over time series in `select` |
 //! | `result_kind` | whether a query asks for rows, facets or suggestions |
 //! | `facet_plan`, `facet_ranges`, `facet_setup`, `facet_order`, `facet_query` | facets |
 //! | `suggestion_query` | suggestions |
@@ -89,6 +90,7 @@ mod stored_projection;
 mod suggestion_query;
 mod term_statistics;
 mod term_text;
+mod time_series;
 mod update_clause;
 
 pub use collection_execution::execute;
@@ -104,7 +106,7 @@ pub use plan::{
 };
 pub use planned_include::{PlannedInclude, wants_timings};
 pub use projection::{ProjectedField, Projection};
-pub use result::{IndexFacts, QueryResult, ResultFacts, Row};
+pub use result::{IndexFacts, QueryResult, ResultFacts, Row, SeriesOptions};
 pub use result_kind::{ResultKind, result_kind};
 pub use revision_includes::{IncludedRevisions, RevisionIncludes};
 pub use row_document::RowDocument;
@@ -118,4 +120,5 @@ pub use stored_projection::ProjectionBehavior;
 pub use suggestion_query::{SuggestedTerms, SuggestionResult, suggestions_of_index};
 pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};
 pub use term_text::term_text;
+pub use time_series::{SeriesForm, ValueNames};
 pub use update_clause::take_update;

@@ -64,14 +64,16 @@ pub struct ShownRows {
     pub(crate) notes: AskedNotes,
     /// Which of the loaded documents is shown in the place of the row; `None` for the row.
     pub(crate) shows_loaded: Option<usize>,
+    /// Whether the query says anything of time series, which change without their documents.
+    pub(crate) names_time_series: bool,
     /// What an index stored for the script that makes the rows.
     pub(crate) script_fields: ScriptFields,
 }
 
 impl ShownRows {
-    /// Whether something is given along that is not in the rows.
-    pub(crate) fn gives_along(&self) -> bool {
-        !self.includes.is_empty() || !self.revisions.is_empty()
+    /// Whether something is shown that is not in the rows' documents.
+    pub(crate) fn shows_others(&self) -> bool {
+        !self.includes.is_empty() || !self.revisions.is_empty() || self.names_time_series
     }
 
     /// Whether the page is found by going through all rows from the first on.
@@ -246,6 +248,7 @@ impl<'a> Asked<'a> {
             filter_limit: self.filter_limit()?,
             notes: self.notes()?,
             shows_loaded,
+            names_time_series: query.text.as_str().to_ascii_lowercase().contains("timeseries"),
             script_fields: ScriptFields::default(),
         })
     }
@@ -254,9 +257,6 @@ impl<'a> Asked<'a> {
     pub(crate) fn refuse_unanswered_clauses(&self) -> Result<(), QueryError> {
         let query = self.query;
         self.refuse_group_by_on_index()?;
-        if query.declarations.iter().any(|declared| declared.time_series().is_some()) {
-            return Err(self.not_yet("'declare timeseries'", None));
-        }
         if query.update.is_some() {
             return Err(self.not_yet("an UPDATE clause", None));
         }

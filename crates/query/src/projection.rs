@@ -18,10 +18,11 @@ use crate::result::Row;
 use crate::row_document::{Marked, RowDocument};
 use crate::row_script::{Beside, PlannedLoad, with_id};
 use crate::stored_projection::{Lookup, Missing, write_stored};
+use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
 
 /// Methods of SELECT that are known and not answered yet.
-const SELECTED_METHODS: [&str; 7] =
-    ["counter", "timeseries", "cmpxchg", "facet", "suggest", "getMetadata", "score"];
+const SELECTED_METHODS: [&str; 6] =
+    ["counter", "cmpxchg", "facet", "suggest", "getMetadata", "score"];
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Projection {
     pub fields: Vec<ProjectedField>,
     /// Where their values are looked for.
     pub(crate) lookup: Lookup,
+    /// Whether the only field has no name of its own, and its members are those of the row.
+    pub(crate) is_spread: bool,
 }
 
 /// One value of a row.
@@ -75,6 +78,8 @@ pub(crate) enum ProjectedValue {
     LastModified,
     /// The distance between two places.
     Distance(Box<ProjectedDistance>),
+    /// Something of a time series.
+    TimeSeries(Box<PlannedSeries>),
 }
 
 impl<'a> Asked<'a> {
@@ -95,8 +100,12 @@ impl<'a> Asked<'a> {
             return Ok(None);
         }
         let mut fields: Vec<ProjectedField> = Vec::with_capacity(items.len());
+        let mut inline_series = 0;
         for item in items {
-            let field = self.projected_field(item, loads)?;
+            let field = match self.projected_series(item, loads, &mut inline_series)? {
+                Some(field) => field,
+                None => self.projected_field(item, loads)?,
+            };
             if field.name == "@metadata" {
                 let message = "Every row has a '@metadata' of its own; give the metadata of the \
                                document another name with 'as'";
@@ -107,7 +116,36 @@ impl<'a> Asked<'a> {
             }
             fields.push(field);
         }
-        Ok(Some(Projection { fields, lookup: Lookup::default() }))
+        let is_spread = matches!((items.as_slice(), fields.as_slice()), ([item], [field])
+            if item.alias.is_none() && matches!(field.value, ProjectedValue::TimeSeries(_)));
+        Ok(Some(Projection { fields, lookup: Lookup::default(), is_spread }))
+    }
+
+    /// What is selected of a time series, in place or by a declared function; `inline` counts the former.
+    fn projected_series(
+        &self,
+        item: &'a SelectItem,
+        loads: &[PlannedLoad],
+        inline: &mut usize,
+    ) -> Result<Option<ProjectedField>, QueryError> {
+        let Expression::Method(call) = &item.value else { return Ok(None) };
+        let (implied_name, series) =
+            if let [Expression::TimeSeries(series)] = call.arguments.as_slice() {
+                let series = self.inline_series(series, loads, *inline)?;
+                *inline += 1;
+                (series.function.clone(), series)
+            } else if let Some((declaration, series)) = self.declared_series(call) {
+                (call.name.clone(), self.called_series(declaration, series, call, loads)?)
+            } else if call.is("timeseries") {
+                let message = "Unable to parse time series query for time series select function, \
+                           missing FROM";
+                return Err(self.invalid(message));
+            } else {
+                return Ok(None);
+            };
+        let name = item.alias.clone().unwrap_or(implied_name);
+        let value = ProjectedValue::TimeSeries(Box::new(series));
+        Ok(Some(ProjectedField { name, value }))
     }
 
     fn projected_field(
@@ -285,19 +323,76 @@ fn constant(literal: &Literal) -> (String, ProjectedValue) {
 }
 
 impl Projection {
-    /// Appends the projected row as JSON; `beside` is what was loaded.
+    /// The time series query that is all that is shown.
+    pub(crate) fn only_series(&self) -> Option<&PlannedSeries> {
+        match self.fields.as_slice() {
+            [ProjectedField { value: ProjectedValue::TimeSeries(series), .. }] => Some(series),
+            _ => None,
+        }
+    }
+
+    fn has_series(&self) -> bool {
+        self.fields.iter().any(|field| matches!(field.value, ProjectedValue::TimeSeries(_)))
+    }
+
+    /// Appends the projected row as JSON; `beside` is what was loaded. Where a row of the answer is an
+    /// entry of a time series, there are several, which `between` keeps apart, or none.
     pub(crate) fn write_json(
         &self,
         row: &Row<'_>,
         beside: &[Beside<'_>],
+        series: &SeriesShown<'_>,
+        between: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
+        match (self.only_series(), series.form) {
+            (Some(only), SeriesForm::Page) if self.is_spread => {
+                return self.write_spread(only, row, beside, series, out);
+            }
+            (Some(only), SeriesForm::Table) => {
+                let documents = RowDocuments { row: &row.document, beside };
+                let mut metadata = Vec::new();
+                row.document.write_metadata(row.told(), Marked::FromDocument, &mut metadata);
+                metadata.push(b',');
+                return series.write_rows(only, documents, &metadata, between, out);
+            }
+            (_, SeriesForm::Stream) if self.has_series() => {
+                out.push(b'{');
+                row.document.write_metadata(row.told(), Marked::FromDocument, out);
+                out.push(b',');
+                self.write_fields(row, beside, series, out)?;
+                out.pop();
+                out.push(b'}');
+                return Ok(());
+            }
+            _ => {}
+        }
         out.push(b'{');
-        let marked = match self.write_fields(row, beside, out)? {
+        let marked = match self.write_fields(row, beside, series, out)? {
             true => Marked::FromDocument,
             false => Marked::FromIndexAlone,
         };
         row.document.write_metadata(row.told(), marked, out);
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// Appends the members of what a time series shows as those of the row.
+    fn write_spread(
+        &self,
+        only: &PlannedSeries,
+        row: &Row<'_>,
+        beside: &[Beside<'_>],
+        series: &SeriesShown<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let documents = RowDocuments { row: &row.document, beside };
+        let mut names = Vec::new();
+        series.write_names(only, documents, &mut names)?;
+        out.push(b'{');
+        series.write_members(only, documents, out)?;
+        out.push(b',');
+        row.document.write_metadata_with(row.told(), Marked::FromDocument, &names, out);
         out.push(b'}');
         Ok(())
     }
@@ -308,12 +403,13 @@ impl Projection {
         &self,
         row: &Row<'_>,
         beside: &[Beside<'_>],
+        series: &SeriesShown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
         let mut needs_document = !self.lookup.in_index;
         for (place, field) in self.fields.iter().enumerate() {
             let stored = row.stored.get(place).copied().flatten();
-            needs_document |= field.write_json(row, stored, beside, &self.lookup, out)?;
+            needs_document |= field.write_json(row, stored, beside, (&self.lookup, series), out)?;
         }
         Ok(needs_document && self.lookup.in_document)
     }
@@ -376,7 +472,7 @@ impl ProjectedField {
         row: &Row<'_>,
         stored: Option<&[u8]>,
         beside: &[Beside<'_>],
-        lookup: &Lookup,
+        (lookup, series): (&Lookup, &SeriesShown<'_>),
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
         let (document, mark) = (&row.document, out.len());
@@ -397,6 +493,9 @@ impl ProjectedField {
             },
             ProjectedValue::GroupKey(fields) => write_group_key(&row.document, fields, out)?,
             ProjectedValue::Distance(distance) => distance.write_json(document, out)?,
+            ProjectedValue::TimeSeries(planned) => {
+                series.write_value(planned, RowDocuments { row: document, beside }, out)?;
+            }
             ProjectedValue::Field { path, index_field, absent_when_missing } => {
                 let found = match lookup.in_document {
                     true => find_in(document, index_field, path)?,

@@ -28,6 +28,7 @@ use crate::row_script::{
     self, Beside, BoundScripts, RowHost, arguments_of, load_beside, script_document,
 };
 use crate::row_told::{RowLocation, Told};
+use crate::time_series::{NoValueNames, SeriesForm, SeriesShown, StoredSeries, ValueNames};
 
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
@@ -111,6 +112,7 @@ pub struct QueryResult<'t, T> {
     rows: Option<Rows<'t>>,
     shown: ShownRows,
     scripts: Option<&'t BoundScripts<'t>>,
+    series: SeriesOptions<'t>,
     /// Set when the query is to end without an answer.
     stop: Arc<AtomicBool>,
     /// What the filter did with the rows of the page, once it was counted.
@@ -121,6 +123,32 @@ pub struct QueryResult<'t, T> {
     notes: Notes,
     /// Ids that scripts wanted to be given along.
     wanted: Rc<RefCell<Vec<String>>>,
+}
+
+/// How time series are shown.
+#[derive(Clone, Copy, Default)]
+pub struct SeriesOptions<'n> {
+    /// The form of the answer.
+    pub form: SeriesForm,
+    /// The names that values have.
+    pub names: Option<&'n dyn ValueNames>,
+    /// Whether they are told beside the values.
+    pub tells_names: bool,
+}
+
+impl<'n> SeriesOptions<'n> {
+    fn shown<'s, T: Transaction>(&'s self, stored: &'s StoredSeries<'_, T>) -> SeriesShown<'s>
+    where
+        'n: 's,
+    {
+        SeriesShown {
+            reader: stored,
+            tags: stored,
+            names: self.names.unwrap_or(&NoValueNames),
+            tells_names: self.tells_names,
+            form: self.form,
+        }
+    }
 }
 
 /// What a filter did on the way to the rows of a page.
@@ -151,6 +179,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             rows: None,
             shown,
             scripts: None,
+            series: SeriesOptions::default(),
             stop: Arc::default(),
             filtered: None,
             facts,
@@ -266,10 +295,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     fn content_of(&self) -> Result<ContentOf<'t>, QueryError> {
         let (documents, loads) = (self.documents, self.shown.loads.clone());
         if let Some(projection) = self.shown.projection.clone() {
+            let options = self.series;
             return Ok(Box::new(move |row| {
                 let beside = load_beside(documents, &loads, &row.document)?;
                 let mut shown = Vec::new();
-                projection.write_fields(row, &beside, &mut shown)?;
+                let stored = StoredSeries::new(documents);
+                projection.write_fields(row, &beside, &options.shown(&stored), &mut shown)?;
                 Ok(Content::Fields(shown))
             }));
         }
@@ -283,6 +314,23 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             let mut host = RowHost { documents, included: &wanted };
             Ok(Content::Made(made_by(script, &arguments, &mut host)?))
         }))
+    }
+
+    /// The same result with time series shown in another way.
+    #[must_use]
+    pub fn with_series(mut self, series: SeriesOptions<'t>) -> Self {
+        self.series = series;
+        if self.shown.is_distinct {
+            // Rows are told apart by what they show.
+            self.rows = None;
+        }
+        self
+    }
+
+    /// The columns of a table in which each row is an entry or a group of a time series; `None` when
+    /// something else is shown.
+    pub fn series_columns(&self) -> Option<Vec<String>> {
+        self.shown.projection.as_ref()?.only_series().map(|series| series.column_names())
     }
 
     /// What is told of the result beside its rows.
@@ -444,7 +492,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             return write_loaded(row, beside.get(at), out);
         }
         match &self.shown.projection {
-            Some(projection) => projection.write_json(row, &beside, out),
+            Some(projection) => {
+                let stored = StoredSeries::new(self.documents);
+                projection.write_json(row, &beside, &self.series.shown(&stored), between, out)
+            }
             None => row.document.write_json(row.told(), out),
         }
     }

@@ -88,15 +88,33 @@ impl<'t> RowDocument<'t> {
 
     /// Appends the property `@metadata` of a row that shows something of a document or result.
     pub(crate) fn write_metadata(&self, told: Told, marked: Marked, out: &mut Vec<u8>) {
+        self.write_metadata_with(told, marked, b"", out);
+    }
+
+    /// The same with other properties in front, each with a comma behind it.
+    pub(crate) fn write_metadata_with(
+        &self,
+        told: Told,
+        marked: Marked,
+        others: &[u8],
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(b"\"@metadata\":{");
         if marked != Marked::No {
             out.extend_from_slice(b"\"@projection\":true,");
         }
+        out.extend_from_slice(others);
         out.extend_from_slice(b"\"@change-vector\":");
         let shown = self.stored().filter(|_| marked != Marked::FromIndexAlone);
         match shown {
             Some(document) => write_json_string(document.change_vector(), out),
             None => out.extend_from_slice(b"null"),
+        }
+        if let Some(document) = shown
+            && !document.flags().is_empty()
+        {
+            out.extend_from_slice(b",\"@flags\":");
+            write_json_string(&document.flags().to_string(), out);
         }
         if let Some(id) = self.id() {
             out.extend_from_slice(b",\"@id\":");

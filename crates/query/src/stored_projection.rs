@@ -179,7 +179,8 @@ impl Projection {
                 absent_when_missing: true,
             },
         };
-        Projection { fields: names.map(field).collect(), lookup: Lookup::default() }
+        let fields = names.map(field).collect();
+        Projection { fields, lookup: Lookup::default(), is_spread: false }
     }
 }
 

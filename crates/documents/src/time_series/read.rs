@@ -295,6 +295,18 @@ impl<'t> SeriesReader<'t> {
         }))
     }
 
+    /// The next entry of the segment that was opened; `None` behind its last one.
+    pub fn next_entry_of_segment(&mut self) -> Option<TimeSeriesEntry<'_>> {
+        let position = self.waiting.next()?;
+        let is_rollup = self.is_rollup;
+        self.entries.get(position).map(|entry| TimeSeriesEntry {
+            timestamp_ms: entry.timestamp_ms,
+            values: entry.values,
+            tag: entry.tag,
+            is_rollup,
+        })
+    }
+
     /// Passes over so many entries, whole segments without decoding them; gives over how many.
     ///
     /// # Errors

@@ -4,11 +4,12 @@
 use std::sync::{Arc, mpsc};
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
+use documents::time_series::{Entry, TICKS_PER_MILLISECOND, TimeSeriesChange};
 use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, RequestedId, WriteContext, initialize,
 };
 use indexing::{AutoIndexDefinition, Index, IndexContext, IndexKind, IndexingPool, NoOutputs};
-use model::{DatabaseId, DocumentId};
+use model::{DatabaseId, DocumentId, TimeSeriesName, date};
 use platform::Platform;
 use query::{
     CountedFacet, IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, RowOptions,
@@ -124,6 +125,20 @@ impl Database {
         let id = RequestedId::Exactly(DocumentId::new(id).unwrap());
         self.write(|writer| {
             writer.put(&id, &ExpectedVersion::Any, &json(&body)).unwrap();
+        });
+    }
+
+    /// Adds entries to a time series: their moments, values and tags.
+    pub(crate) fn append(&self, id: &str, name: &str, entries: &[(&str, &[f64], Option<&str>)]) {
+        let (id, name) = (DocumentId::new(id).unwrap(), TimeSeriesName::new(name).unwrap());
+        let mut change = TimeSeriesChange::new(id, name);
+        for (moment, values, tag) in entries {
+            let ticks = date::parse(&format!("{moment}.0000000Z")).unwrap().utc_ticks();
+            let timestamp_ms = ticks / TICKS_PER_MILLISECOND;
+            change.appends.push(Entry { timestamp_ms, values, tag: *tag });
+        }
+        self.write(|writer| {
+            writer.change_time_series(&change).unwrap();
         });
     }
 

@@ -6,3 +6,4 @@ mod generated_facets;
 mod generated_queries;
 mod naive;
 mod naive_filter;
+mod time_series;

@@ -16,7 +16,7 @@ use indexing::Index;
 use model::date;
 use query::{
     BoundScripts, Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult,
-    QueryScripts, ResultKind, RowOptions,
+    QueryScripts, ResultKind, RowOptions, SeriesForm, SeriesOptions,
 };
 use rql::{Query, SourceKind};
 use script::ScriptPool;
@@ -103,6 +103,8 @@ pub(crate) struct Prepared {
     /// How long to wait for an index that has not caught up.
     pub(crate) wait: Option<Duration>,
     metadata_only: bool,
+    /// Whether the names of the values of time series are told.
+    tells_value_names: bool,
     /// Whether the answer repeats the query.
     shows_query: bool,
     /// The columns of a text with separated values; the first row's when there are none.
@@ -348,6 +350,7 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
         rows,
         wait,
         metadata_only: parameters.bool("metadataOnly")?.unwrap_or(false),
+        tells_value_names: parameters.bool("addTimeSeriesNames")?.unwrap_or(false),
         shows_query: parameters.bool("includeServerSideQuery")?.unwrap_or(false),
         csv_fields: parameters.all("field").map(str::to_owned).collect(),
         shape,
@@ -465,7 +468,7 @@ impl Prepared {
         let documents = &snapshot.documents;
         let Some(entries) = self.index_snapshot(snapshot) else {
             let result = query::execute(documents, &self.query, parameters, self.paging)?;
-            return Ok(result.stopped_by(self.stop_flag()));
+            return Ok(result.stopped_by(self.stop_flag()).with_series(self.series_options()));
         };
         let stop = Arc::clone(&entries.stop);
         let result = query::execute_on_index(
@@ -476,7 +479,27 @@ impl Prepared {
             self.paging,
             self.rows,
         )?;
-        Ok(result.stopped_by(stop))
+        Ok(result.stopped_by(stop).with_series(self.series_options()))
+    }
+
+    fn series_options<'n>(&self) -> SeriesOptions<'n> {
+        let form = match self.shape {
+            Shape::Page => SeriesForm::Page,
+            Shape::Stream | Shape::Lines => SeriesForm::Stream,
+            Shape::Csv => SeriesForm::Table,
+        };
+        SeriesOptions { form, names: None, tells_names: self.tells_value_names }
+    }
+
+    /// The columns of a text with separated values, as far as they do not depend on its rows.
+    fn csv_columns(&self, result: &QueryResult<'_, ReadTransaction>) -> Vec<String> {
+        match result.series_columns() {
+            Some(columns) if self.csv_fields.is_empty() => {
+                let first = ["@id", "@metadata.@projection"].map(str::to_owned);
+                first.into_iter().chain(columns).collect()
+            }
+            _ => self.csv_fields.clone(),
+        }
     }
 
     /// Writes the whole answer; `false` when `sink` said that nobody listens any more.
@@ -499,7 +522,7 @@ impl Prepared {
             Shape::Csv => out.extend_from_slice(csv_rows::BYTE_ORDER_MARK),
         }
         let mut is_first = true;
-        let mut csv = CsvRows::new(&self.csv_fields);
+        let mut csv = CsvRows::new(&self.csv_columns(&result));
         while let Some(row) = result.next_row().map_err(query_error)? {
             if self.running.as_ref().is_some_and(RunningQuery::should_stop) {
                 return Err(canceled());
@@ -629,6 +652,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::MissingDocument => ErrorKind::DocumentDoesNotExist,
         Family::NotSupported => ErrorKind::NotSupported,
         Family::Argument => ErrorKind::Argument,
+        Family::OutOfRange => ErrorKind::ArgumentOutOfRange,
         Family::Lucene => ErrorKind::LuceneParse,
         Family::MissingSorter => ErrorKind::SorterDoesNotExist,
         Family::Format => ErrorKind::Format,

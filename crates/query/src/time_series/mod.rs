@@ -1,0 +1,36 @@
+//! Queries over time series: `timeseries(from …)` in `select`, and the functions that
+//! `declare timeseries` declares.
+//!
+//! A series is read once, in order, from the snapshot of the query; what is kept in memory is the groups
+//! that are open and the text of the result.
+//!
+//! | file | what |
+//! |---|---|
+//! | `planned` | a syntax tree to what needs nothing more but the row |
+//! | `evaluation` | run for a row |
+//! | `condition` | `where` |
+//! | `groups`, `aggregation` | `group by`, interpolation, and what is computed |
+//! | `periods`, `length`, `calendar` | moments and lengths of time |
+//! | `reader`, `stored` | what is read of stored series |
+//! | `result`, `shown` | entries and groups as JSON, in the form of the answer |
+
+mod aggregation;
+mod calendar;
+mod condition;
+mod evaluation;
+mod groups;
+mod length;
+mod periods;
+mod planned;
+mod reader;
+mod result;
+mod shown;
+mod stored;
+
+pub use evaluation::ValueNames;
+pub use shown::SeriesForm;
+
+pub(crate) use evaluation::{NoValueNames, RowDocuments};
+pub(crate) use planned::PlannedSeries;
+pub(crate) use shown::SeriesShown;
+pub(crate) use stored::StoredSeries;

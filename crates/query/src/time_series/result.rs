@@ -1,0 +1,178 @@
+//! The result of a query over a time series as JSON: entries, or groups of them.
+
+use blittable::write_json_string;
+use model::date;
+use timeseries::Entry;
+
+use crate::error::QueryError;
+use crate::time_series::aggregation::Aggregation;
+use crate::time_series::groups::Group;
+use crate::time_series::length::TICKS_PER_MILLISECOND;
+use crate::time_series::planned::Column;
+
+/// The entries or groups of one series, in bytes of JSON, at most.
+const RESULT_BYTES_MAX: usize = 1 << 28;
+
+/// Whole numbers below are printed digit by digit, others with an exponent.
+const PLAIN_NUMBER_MAX: f64 = 1e17;
+
+/// The form of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    /// `60.0`: they are doubles.
+    Doubles,
+    /// `60`.
+    Short,
+}
+
+/// Entries or groups on their way out, a separator between them.
+pub(crate) struct SeriesResult<'r> {
+    pub(crate) json: Vec<u8>,
+    /// How many entries or groups it has.
+    pub(crate) items: u64,
+    /// What stands in front of each, behind its opening brace.
+    pub(crate) prefix: &'r [u8],
+    pub(crate) separator: &'r [u8],
+    pub(crate) numbers: Numbers,
+    pub(crate) scale: f64,
+    pub(crate) offset: Option<i64>,
+}
+
+impl SeriesResult<'_> {
+    pub(crate) fn push_entry(
+        &mut self,
+        entry: Entry<'_>,
+        is_rollup: bool,
+    ) -> Result<(), QueryError> {
+        self.begin()?;
+        self.json.extend_from_slice(b"\"Tag\":");
+        match entry.tag {
+            Some(tag) => write_json_string(tag, &mut self.json),
+            None => self.json.extend_from_slice(b"null"),
+        }
+        self.json.extend_from_slice(b",\"Timestamp\":");
+        let moment = self.moved(entry.timestamp_ms.saturating_mul(TICKS_PER_MILLISECOND));
+        self.push_moment(moment, self.offset.is_none());
+        self.json.extend_from_slice(b",\"Values\":");
+        let scale = self.scale;
+        self.push_numbers(entry.values.iter().map(|value| value * scale));
+        self.json.extend_from_slice(match is_rollup {
+            true => b",\"IsRollup\":true}",
+            false => b",\"IsRollup\":false}",
+        });
+        Ok(())
+    }
+
+    /// `range` are the ends of the range that was asked for, which a group has whose time is not divided.
+    pub(crate) fn push_group(
+        &mut self,
+        group: &Group,
+        range: (Option<i64>, Option<i64>),
+        columns: &[Column],
+    ) -> Result<(), QueryError> {
+        self.begin()?;
+        let (from, to) = match group.stretch {
+            Some(stretch) => (Some(stretch.start), Some(stretch.end)),
+            None => range,
+        };
+        // The ends of a range were given in UTC, and stay so.
+        let is_utc = self.offset.is_none() || group.stretch.is_none();
+        for (name, moment) in [("\"From\":", from), (",\"To\":", to)] {
+            self.json.extend_from_slice(name.as_bytes());
+            match moment {
+                Some(moment) => self.push_moment(moment, is_utc),
+                None => self.json.extend_from_slice(b"null"),
+            }
+        }
+        self.json.extend_from_slice(b",\"Key\":");
+        self.json.extend_from_slice(&group.key);
+        for (place, column) in columns.iter().enumerate() {
+            self.json.push(b',');
+            write_json_string(&column.name, &mut self.json);
+            self.json.push(b':');
+            let scale = if column.aggregation == Aggregation::Count { 1.0 } else { self.scale };
+            self.push_numbers(group.results_of(place).iter().map(|result| result * scale));
+        }
+        self.json.push(b'}');
+        Ok(())
+    }
+
+    /// A moment as the result shows it.
+    pub(crate) fn moved(&self, moment: i64) -> i64 {
+        moment.saturating_add(self.offset.unwrap_or(0)).clamp(0, date::TICKS_MAX)
+    }
+
+    fn begin(&mut self) -> Result<(), QueryError> {
+        if RESULT_BYTES_MAX < self.json.len() {
+            let message = format!(
+                "The result of one time series has more than {RESULT_BYTES_MAX} bytes; ask for a \
+                 part of the time, for longer groups, or stream the series"
+            );
+            return Err(QueryError::InvalidOperation { message });
+        }
+        if 0 < self.items {
+            self.json.extend_from_slice(self.separator);
+        }
+        self.items += 1;
+        self.json.push(b'{');
+        self.json.extend_from_slice(self.prefix);
+        Ok(())
+    }
+
+    fn push_moment(&mut self, moment: i64, is_utc: bool) {
+        let text = date::text(moment);
+        let text = if is_utc { &text[..] } else { &text[..text.len() - 1] };
+        self.json.push(b'"');
+        self.json.extend_from_slice(text);
+        self.json.push(b'"');
+    }
+
+    fn push_numbers(&mut self, numbers: impl Iterator<Item = f64>) {
+        self.json.push(b'[');
+        for (place, number) in numbers.enumerate() {
+            if 0 < place {
+                self.json.push(b',');
+            }
+            write_number(number, self.numbers, &mut self.json);
+        }
+        self.json.push(b']');
+    }
+}
+
+fn write_number(number: f64, form: Numbers, out: &mut Vec<u8>) {
+    let is_whole = number.fract() == 0.0 && number.abs() < PLAIN_NUMBER_MAX;
+    let text = match form {
+        _ if number.is_nan() => "\"NaN\"".to_owned(),
+        _ if number == f64::INFINITY => "\"Infinity\"".to_owned(),
+        _ if number == f64::NEG_INFINITY => "\"-Infinity\"".to_owned(),
+        Numbers::Doubles if is_whole => format!("{number:.1}"),
+        Numbers::Short if is_whole => format!("{number}"),
+        Numbers::Doubles | Numbers::Short => script::double_text(number),
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_doubles() {
+        for (number, doubles, short) in [
+            (60.0, "60.0", "60"),
+            (-5.25, "-5.25", "-5.25"),
+            (-0.0, "-0.0", "-0"),
+            (1e-7, "1E-07", "1E-07"),
+            (1e16, "10000000000000000.0", "10000000000000000"),
+            (123456789012345680.0, "1.2345678901234568E+17", "1.2345678901234568E+17"),
+            (1e21, "1E+21", "1E+21"),
+            (f64::NAN, "\"NaN\"", "\"NaN\""),
+        ] {
+            for (form, expected) in [(Numbers::Doubles, doubles), (Numbers::Short, short)] {
+                let mut out = Vec::new();
+                write_number(number, form, &mut out);
+                assert_eq!(String::from_utf8(out).unwrap(), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! How the rows of a query show what was asked of time series.
+
+use blittable::write_json_string;
+
+use crate::error::QueryError;
+use crate::time_series::condition::TagDocuments;
+use crate::time_series::evaluation::{RowDocuments, Surroundings, ValueNames};
+use crate::time_series::planned::PlannedSeries;
+use crate::time_series::reader::SeriesReader;
+use crate::time_series::result::{Numbers, SeriesResult};
+
+/// The form of the answer, which decides that of its time series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SeriesForm {
+    /// An object with the number of entries and the results.
+    #[default]
+    Page,
+    /// An array of the results.
+    Stream,
+    /// A row for each result.
+    Table,
+}
+
+/// What rows need to show time series.
+pub(crate) struct SeriesShown<'s> {
+    pub(crate) reader: &'s dyn SeriesReader,
+    pub(crate) tags: &'s dyn TagDocuments,
+    pub(crate) names: &'s dyn ValueNames,
+    /// Whether the names of values are told.
+    pub(crate) tells_names: bool,
+    pub(crate) form: SeriesForm,
+}
+
+impl SeriesShown<'_> {
+    /// The entries or groups that `series` has of a row, with how many entries it looked at. `prefix`
+    /// stands in front of each, `separator` between them.
+    fn results<'r>(
+        &self,
+        series: &PlannedSeries,
+        row: RowDocuments<'_, '_>,
+        prefix: &'r [u8],
+        separator: &'r [u8],
+    ) -> Result<(u64, SeriesResult<'r>), QueryError> {
+        let mut result = SeriesResult {
+            json: Vec::new(),
+            items: 0,
+            prefix,
+            separator,
+            numbers: match self.form {
+                SeriesForm::Page | SeriesForm::Stream => Numbers::Doubles,
+                SeriesForm::Table => Numbers::Short,
+            },
+            scale: series.scale.unwrap_or(1.0),
+            offset: series.offset,
+        };
+        let surroundings = Surroundings { reader: self.reader, tags: self.tags, names: self.names };
+        let count = series.evaluate(row, &surroundings, &mut result)?;
+        Ok((count, result))
+    }
+
+    /// Appends `"Count":…,"Results":[…]`.
+    pub(crate) fn write_members(
+        &self,
+        series: &PlannedSeries,
+        row: RowDocuments<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let (count, result) = self.results(series, row, b"", b",")?;
+        out.extend_from_slice(format!("\"Count\":{count},\"Results\":[").as_bytes());
+        out.extend_from_slice(&result.json);
+        out.push(b']');
+        Ok(())
+    }
+
+    /// Appends the value of a field.
+    pub(crate) fn write_value(
+        &self,
+        series: &PlannedSeries,
+        row: RowDocuments<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        if self.form == SeriesForm::Page {
+            out.push(b'{');
+            self.write_members(series, row, out)?;
+            if self.tells_names {
+                out.extend_from_slice(b",\"@metadata\":{");
+                self.write_names(series, row, out)?;
+                if out.last() == Some(&b',') {
+                    out.pop();
+                }
+                out.push(b'}');
+            }
+            out.push(b'}');
+            return Ok(());
+        }
+        let (_, result) = self.results(series, row, b"", b",")?;
+        out.push(b'[');
+        out.extend_from_slice(&result.json);
+        out.push(b']');
+        Ok(())
+    }
+
+    /// Appends a row for each result, `prefix` in front of its members and `between` behind it.
+    pub(crate) fn write_rows(
+        &self,
+        series: &PlannedSeries,
+        row: RowDocuments<'_, '_>,
+        prefix: &[u8],
+        between: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let (_, result) = self.results(series, row, prefix, between)?;
+        out.extend_from_slice(&result.json);
+        Ok(())
+    }
+
+    /// Appends the names of the values as a property of metadata, a comma behind it; nothing when they
+    /// have none or are not asked for.
+    pub(crate) fn write_names(
+        &self,
+        series: &PlannedSeries,
+        row: RowDocuments<'_, '_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        if !self.tells_names {
+            return Ok(());
+        }
+        let Some(names) = series.value_names(row, self.names)? else { return Ok(()) };
+        out.extend_from_slice(b"\"@timeseries-named-values\":[");
+        for (place, name) in names.iter().enumerate() {
+            if 0 < place {
+                out.push(b',');
+            }
+            write_json_string(name, out);
+        }
+        out.extend_from_slice(b"],");
+        Ok(())
+    }
+}
