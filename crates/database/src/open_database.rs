@@ -78,7 +78,7 @@ pub struct Database {
     followers: Arc<LogFollowers>,
     record: RwLock<Arc<DatabaseRecord>>,
     /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
-    retention: RwLock<[Option<RetentionConfiguration>; 2]>,
+    retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
     opened: Timestamp,
     opened_after: Duration,
     /// The registry's count of idle checks when the database was last asked for.
@@ -359,7 +359,9 @@ fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfigurat
     read.map(Arc::new).map_err(|error| LoadError::Settings { message: error.message })
 }
 
-fn recorded_retention(record: &DatabaseRecord) -> [Option<RetentionConfiguration>; 2] {
+fn recorded_retention(
+    record: &DatabaseRecord,
+) -> [Option<RetentionConfiguration>; RetentionKind::ALL.len()] {
     RetentionConfiguration::of_record(&record.body)
 }
 

@@ -1,4 +1,4 @@
-//! Documents whose time has come: they expire or are refreshed.
+//! Documents whose time has come: they expire, are refreshed or archived.
 //!
 //! A few threads serve all open databases. Each look at a database reads some ids of what is due from a
 //! snapshot, lets go of it and submits commands like anybody; the commands look again, so a document
@@ -36,8 +36,8 @@ pub enum RetentionEvent {
     Done {
         /// The database.
         database: String,
-        /// Whether they expired; otherwise they were refreshed.
-        is_expiration: bool,
+        /// What was done to them.
+        kind: RetentionKind,
         /// How many.
         documents: u64,
     },
@@ -218,13 +218,13 @@ impl Shared {
         let action = match kind {
             RetentionKind::Expiration => DueAction::Expire,
             RetentionKind::Refresh => DueAction::Refresh,
+            RetentionKind::Archival => DueAction::Archive,
         };
         let name = database.record().name.as_str().to_owned();
         match self.do_due(database, action, configuration.items_max.unwrap_or(u64::MAX)) {
             Ok(0) => {}
             Ok(documents) => {
-                let is_expiration = action == DueAction::Expire;
-                (self.on_event)(&RetentionEvent::Done { database: name, is_expiration, documents });
+                (self.on_event)(&RetentionEvent::Done { database: name, kind, documents });
             }
             Err(message) => (self.on_event)(&RetentionEvent::Failed { database: name, message }),
         }

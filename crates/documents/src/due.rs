@@ -1,8 +1,8 @@
-//! Documents with something to do at a time: `@expires` and `@refresh`.
+//! Documents with something to do at a time: `@expires`, `@refresh` and `@archive-at`.
 //!
 //! ```text
 //! tree Due       what, time, lower-cased id       -> nothing
-//!   what         1 byte: 'e' expire, 'r' refresh
+//!   what         1 byte: 'e' expire, 'r' refresh, 'a' archive
 //!   time         8 bytes, ticks of UTC, big-endian
 //! ```
 //!
@@ -13,15 +13,15 @@
 use std::ops::Bound;
 
 use blittable::{BlittableBuf, Document, Edit, Value, modify};
-use model::{DocumentId, date};
+use model::{DocumentFlags, DocumentId, date};
 use storage::{Transaction, TreeName, WriteTransaction};
 
 use crate::{
     error::DocumentError,
-    metadata::{EXPIRES, METADATA, REFRESH},
+    metadata::{ARCHIVE_AT, EXPIRES, METADATA, REFRESH},
     read,
     requests::{ExpectedVersion, RequestedId},
-    write::DocumentWriter,
+    write::{DocumentWriter, Marks},
 };
 
 const TIME_BYTES: usize = 8;
@@ -33,16 +33,19 @@ pub enum DueAction {
     Expire,
     /// Store it anew without the time, so that everybody who follows it sees it again.
     Refresh,
+    /// Put it aside: store it anew, marked as archived and without the time.
+    Archive,
 }
 
 impl DueAction {
-    const ALL: [Self; 2] = [Self::Expire, Self::Refresh];
+    const ALL: [Self; 3] = [Self::Expire, Self::Refresh, Self::Archive];
 
     /// The property of the metadata that holds the time.
     pub(crate) fn property(self) -> &'static str {
         match self {
             Self::Expire => EXPIRES,
             Self::Refresh => REFRESH,
+            Self::Archive => ARCHIVE_AT,
         }
     }
 
@@ -50,18 +53,19 @@ impl DueAction {
         match self {
             Self::Expire => b'e',
             Self::Refresh => b'r',
+            Self::Archive => b'a',
         }
     }
 }
 
 /// The times of one document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DueTimes([Option<i64>; 2]);
+pub(crate) struct DueTimes([Option<i64>; DueAction::ALL.len()]);
 
 impl DueTimes {
     /// Those in the metadata of a document. What is no date is no time.
     pub(crate) fn of(body: &Document<'_>) -> Result<Self, DocumentError> {
-        let mut times = [None; 2];
+        let mut times = [None; DueAction::ALL.len()];
         let Some(metadata) = body.root().get_object(METADATA)? else { return Ok(Self(times)) };
         for (time, action) in times.iter_mut().zip(DueAction::ALL) {
             if let Some(Value::String(text)) = metadata.get(action.property())? {
@@ -72,7 +76,8 @@ impl DueTimes {
     }
 
     fn of_action(&self, action: DueAction) -> Option<i64> {
-        self.0[usize::from(action == DueAction::Refresh)]
+        let times = DueAction::ALL.into_iter().zip(self.0);
+        times.into_iter().find(|(one, _)| *one == action)?.1
     }
 
     /// The keys under which the document stands in the tree.
@@ -197,10 +202,14 @@ impl DocumentWriter<'_> {
         }
         match action {
             DueAction::Expire => Ok(self.delete(id, &ExpectedVersion::Any)?.is_some()),
-            DueAction::Refresh => {
+            DueAction::Refresh | DueAction::Archive => {
+                let marks = match action {
+                    DueAction::Archive => Marks::with(DocumentFlags::ARCHIVED),
+                    DueAction::Expire | DueAction::Refresh => Marks::default(),
+                };
                 let body = without_time(&document.body()?, action)?;
-                let id = DocumentId::new(document.id())?;
-                self.put(&RequestedId::Exactly(id), &ExpectedVersion::Any, &body)?;
+                let id = RequestedId::Exactly(DocumentId::new(document.id())?);
+                self.put_marked(&id, &ExpectedVersion::Any, &body, marks)?;
                 Ok(true)
             }
         }

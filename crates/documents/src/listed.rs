@@ -1,12 +1,12 @@
 //! What the metadata of a document lists of what else is stored for it, `@attachments` and its like,
-//! and the flags that say so.
+//! and the flags that say so. `@archived` goes with them: a client neither sets nor takes it away.
 //!
 //! Every change that a list shows touches the document: at the end of the batch each touched document is
 //! stored anew, once, with the lists of what it has then.
 
 use std::collections::HashSet;
 
-use blittable::{BlittableBuf, ObjectBuilder, Value};
+use blittable::{BlittableBuf, Item, ObjectBuilder, Value};
 use model::{ChangeVector, DocumentFlags, DocumentId};
 use storage::{BulkWriter, Transaction};
 
@@ -48,6 +48,10 @@ pub(crate) fn listed(
     }
     let mut builder = ObjectBuilder::new();
     let mut flags = DocumentFlags::NONE;
+    if kinds.contains(DocumentFlags::ARCHIVED) {
+        builder.put(metadata::ARCHIVED, Item::Bool(true));
+        flags |= DocumentFlags::ARCHIVED;
+    }
     if kinds.contains(DocumentFlags::HAS_ATTACHMENTS)
         && attachments::add_listing(tx, lower_id, &mut builder)?
     {
@@ -65,6 +69,14 @@ pub(crate) fn listed(
     }
     let lists = if flags.is_empty() { None } else { Some(builder.finish()?) };
     Ok(Listed { flags, lists })
+}
+
+/// All that may be listed of a document with these flags.
+fn all_kinds(flags: DocumentFlags) -> DocumentFlags {
+    match flags.contains(DocumentFlags::ARCHIVED) {
+        true => LISTING_FLAGS | DocumentFlags::ARCHIVED,
+        false => LISTING_FLAGS,
+    }
 }
 
 /// The documents whose lists a batch has changed so far, in the order of their first change.
@@ -97,10 +109,11 @@ impl DocumentWriter<'_> {
     /// The flags of what a document with these flags may have: all where the batch has changed some of
     /// it.
     pub(crate) fn kinds_to_list(&self, id: &DocumentId, flags: DocumentFlags) -> DocumentFlags {
+        let all = all_kinds(flags);
         if self.touched.contains(id) {
-            return LISTING_FLAGS;
+            return all;
         }
-        flags.without(flags.without(LISTING_FLAGS))
+        flags.without(flags.without(all))
     }
 
     /// Stores every touched document anew, with the lists of what it has now.
@@ -113,7 +126,7 @@ impl DocumentWriter<'_> {
 
     fn list_in(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
         let Some(document) = read::get(self.transaction(), id)? else { return Ok(()) };
-        let listed = listed(self.transaction(), id.lower_cased(), LISTING_FLAGS)?;
+        let listed = listed(self.transaction(), id.lower_cased(), all_kinds(document.flags()))?;
         let body = metadata::with_listed(&document.body()?, listed.lists.as_ref())?;
         let flags = document.flags().without(LISTING_FLAGS) | listed.flags;
         let (id, number) = (DocumentId::new(document.id())?, document.collection_number());
@@ -150,7 +163,7 @@ pub(crate) fn check_lists(
     tx: &impl Transaction,
     document: &DocumentRow<'_>,
 ) -> Result<(), DocumentError> {
-    let Listed { flags, lists } = listed(tx, document.lower_id(), LISTING_FLAGS)?;
+    let Listed { flags, lists } = listed(tx, document.lower_id(), all_kinds(document.flags()))?;
     let others = document.flags().without(LISTING_FLAGS);
     demand(document.flags() == others | flags, "a document's flags are wrong about what it has")?;
     let found = metadata::listed_in(&document.body()?)?;
@@ -172,7 +185,8 @@ pub(crate) fn corrected(
     row: &AnyRow<'_>,
 ) -> Result<Option<Vec<u8>>, DocumentError> {
     let AnyRow::Document(document) = row else { return Ok(None) };
-    let listed = listed(writer.transaction()?, document.lower_id(), LISTING_FLAGS)?;
+    let kinds = all_kinds(document.flags());
+    let listed = listed(writer.transaction()?, document.lower_id(), kinds)?;
     let others = document.flags().without(LISTING_FLAGS);
     if listed.flags.is_empty() && others == document.flags() {
         return Ok(None);

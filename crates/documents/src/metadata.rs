@@ -21,6 +21,8 @@ pub(crate) const TIME_SERIES: &str = "@timeseries";
 pub(crate) const COLLECTION: &str = "@collection";
 pub(crate) const EXPIRES: &str = "@expires";
 pub(crate) const REFRESH: &str = "@refresh";
+pub(crate) const ARCHIVE_AT: &str = "@archive-at";
+pub(crate) const ARCHIVED: &str = "@archived";
 
 /// A document ready to be stored.
 pub(crate) struct AcceptedDocument<'a> {
@@ -44,7 +46,7 @@ enum Fate {
 fn fate_of(name: &str) -> Fate {
     match name {
         "@etag" | "@index-score" | "Last-Modified" => Fate::Drop,
-        ATTACHMENTS | COUNTERS | TIME_SERIES => Fate::Listed,
+        ATTACHMENTS | COUNTERS | TIME_SERIES | ARCHIVED => Fate::Listed,
         "@id" | "@change-vector" | "@flags" => Fate::DropString,
         "@last-modified" | "Raven-Last-Modified" => Fate::DropDate,
         "Raven-Entity-Name" => Fate::Rename(COLLECTION),
@@ -108,6 +110,12 @@ pub(crate) fn with_listed(
     with_metadata(document, &kept)
 }
 
+/// Whether the metadata says that the document is archived.
+pub(crate) fn says_archived(document: &Document<'_>) -> Result<bool, DocumentError> {
+    let Some(metadata) = document.root().get_object(METADATA)? else { return Ok(false) };
+    Ok(matches!(metadata.get(ARCHIVED)?, Some(Value::Bool(true))))
+}
+
 /// The lists in the metadata of a stored document, as [`accept`] takes them.
 pub(crate) fn listed_in(document: &Document<'_>) -> Result<Option<BlittableBuf>, DocumentError> {
     let Some(metadata) = document.root().get_object(METADATA)? else { return Ok(None) };
@@ -133,6 +141,7 @@ struct Special<'a> {
     collection: Option<Value<'a>>,
     expires: Option<Value<'a>>,
     refresh: Option<Value<'a>>,
+    archive_at: Option<Value<'a>>,
 }
 
 impl<'a> Special<'a> {
@@ -141,6 +150,7 @@ impl<'a> Special<'a> {
             COLLECTION => self.collection = Some(*value),
             EXPIRES => self.expires = Some(*value),
             REFRESH => self.refresh = Some(*value),
+            ARCHIVE_AT => self.archive_at = Some(*value),
             _ => {}
         }
     }
@@ -254,9 +264,9 @@ fn check_date(name: &str, value: &Value<'_>) -> Result<(), DocumentError> {
     }
 }
 
-/// `@expires` and `@refresh` are kept, but must be dates when they are texts or null.
+/// `@expires`, `@refresh` and `@archive-at` are kept, but must be dates when they are texts or null.
 fn check_dates(special: &Special<'_>, id: &str, now_ticks: i64) -> Result<(), DocumentError> {
-    for value in [special.expires, special.refresh] {
+    for value in [special.expires, special.refresh, special.archive_at] {
         let text = match value {
             Some(Value::String(text)) => text.as_cow()?,
             Some(Value::Null) => Cow::Borrowed(""),

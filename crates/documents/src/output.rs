@@ -15,7 +15,7 @@ use crate::{
     read,
     requests::{ExpectedVersion, RequestedId},
     row::DocumentRow,
-    write::DocumentWriter,
+    write::{DocumentWriter, Marks},
 };
 
 /// The property of a document that refers to outputs: their ids.
@@ -127,7 +127,7 @@ impl DocumentWriter<'_> {
         id: &DocumentId,
         body: &BlittableBuf,
     ) -> Result<(), DocumentError> {
-        let marks = DocumentFlags::ARTIFICIAL | DocumentFlags::FROM_INDEX;
+        let marks = Marks::with(DocumentFlags::ARTIFICIAL | DocumentFlags::FROM_INDEX);
         let id = RequestedId::Exactly(id.clone());
         self.put_marked(&id, &ExpectedVersion::Any, body, marks).map(drop)
     }

@@ -42,6 +42,26 @@ const LASTING_FLAGS: [DocumentFlags; 4] = [
     DocumentFlags::HAS_TIME_SERIES,
 ];
 
+/// How a put changes the marks of a document.
+#[derive(Clone, Copy)]
+pub(crate) struct Marks {
+    pub(crate) added: DocumentFlags,
+    pub(crate) removed: DocumentFlags,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self { added: DocumentFlags::NONE, removed: DocumentFlags::NONE }
+    }
+}
+
+impl Marks {
+    /// The stored marks and these.
+    pub(crate) fn with(added: DocumentFlags) -> Self {
+        Self { added, ..Self::default() }
+    }
+}
+
 /// What a writer needs from outside.
 #[derive(Clone, Copy)]
 pub struct WriteContext<'c> {
@@ -169,21 +189,22 @@ impl<'w> DocumentWriter<'w> {
         expected: &ExpectedVersion,
         body: &BlittableBuf,
     ) -> Result<StoredDocument, DocumentError> {
-        self.put_marked(id, expected, body, DocumentFlags::NONE)
+        self.put_marked(id, expected, body, Marks::default())
     }
 
-    /// As [`DocumentWriter::put`], with further marks.
+    /// As [`DocumentWriter::put`], with other marks.
     pub(crate) fn put_marked(
         &mut self,
         id: &RequestedId,
         expected: &ExpectedVersion,
         body: &BlittableBuf,
-        marks: DocumentFlags,
+        marks: Marks,
     ) -> Result<StoredDocument, DocumentError> {
         let etag = self.next_etag()?;
         let id = self.resolve_id(id, etag)?;
         let replaced = self.check_put(&id, expected)?;
         let known = replaced.as_ref().map_or(DocumentFlags::NONE, |replaced| replaced.flags);
+        let known = (known | marks.added).without(marks.removed);
         let listed = listed(self.tx, id.lower_cased(), self.kinds_to_list(&id, known))?;
         let lists = listed.lists.as_ref();
         let accepted = metadata::accept(body, lists, id.as_str(), self.now_ticks())?;
@@ -198,7 +219,7 @@ impl<'w> DocumentWriter<'w> {
             Some(replaced) => self.count_replaced(number, &replaced)?,
             None => self.count_new(&id, number)?,
         };
-        let flags = flags.without(LISTING_FLAGS) | listed.flags | marks;
+        let flags = flags.without(LISTING_FLAGS) | listed.flags | marks.added;
         let change_vector = self.next_change_vector(etag);
         let new = NewVersion {
             id: &id,
@@ -217,7 +238,7 @@ impl<'w> DocumentWriter<'w> {
     }
 
     /// Stores a document in place of the one of this id, unless both are equal or there is none: `None`
-    /// then.
+    /// then. The body was made from the stored one: without its `@archived` it is archived no more.
     ///
     /// # Errors
     /// Those of [`DocumentWriter::put`].
@@ -227,13 +248,23 @@ impl<'w> DocumentWriter<'w> {
         body: &BlittableBuf,
     ) -> Result<Option<StoredDocument>, DocumentError> {
         let Some(stored) = read::get(self.tx, id)? else { return Ok(None) };
-        let (listed, now) = (metadata::listed_in(&stored.body()?)?, self.now_ticks());
-        let accepted = metadata::accept(body, listed.as_ref(), stored.id(), now)?.body;
+        let mut marks = Marks::default();
+        let lists = if stored.flags().contains(DocumentFlags::ARCHIVED)
+            && !metadata::says_archived(&body.as_view())?
+        {
+            marks.removed = DocumentFlags::ARCHIVED;
+            let kinds = self.kinds_to_list(id, stored.flags()).without(DocumentFlags::ARCHIVED);
+            listed(self.tx, id.lower_cased(), kinds)?.lists
+        } else {
+            metadata::listed_in(&stored.body()?)?
+        };
+        let accepted = metadata::accept(body, lists.as_ref(), stored.id(), self.now_ticks())?.body;
         let stored = Value::Object(stored.body()?.root());
         if blittable::equal(&stored, &Value::Object(accepted.as_view().root()))? {
             return Ok(None);
         }
-        self.put(&RequestedId::Exactly(id.clone()), &ExpectedVersion::Any, &accepted).map(Some)
+        let id = RequestedId::Exactly(id.clone());
+        self.put_marked(&id, &ExpectedVersion::Any, &accepted, marks).map(Some)
     }
 
     /// A document as it is now, with the changes of this writer.

@@ -14,7 +14,7 @@ use script::{
 };
 use search::{Field, FieldOptions, Indexing};
 use storage::ReadTransaction;
-use wire::{FieldIndexing, IndexDefinition};
+use wire::{ArchivedDataProcessingBehavior, FieldIndexing, IndexDefinition};
 
 use crate::{
     entry_writer::EntryWriter,
@@ -95,6 +95,10 @@ impl Mapper for JsMap {
 
     fn has_created_fields(&self) -> bool {
         self.script.fields().iter().any(|fields| fields.has_others)
+    }
+
+    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
+        self.definition.archived_documents()
     }
 
     fn map<'a>(

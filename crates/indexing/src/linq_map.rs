@@ -8,7 +8,7 @@ use linq::{Budget, DocumentInput, HostError, Output, SourceKind, SpatialValue, V
 use model::{CollectionName, DocumentId, TimeSpan};
 use search::{Field, FieldOptions};
 use storage::ReadTransaction;
-use wire::{FieldStorage, IndexDefinition};
+use wire::{ArchivedDataProcessingBehavior, FieldStorage, IndexDefinition};
 
 use crate::{
     empty_values::EmptyValues,
@@ -107,6 +107,10 @@ impl Mapper for LinqMap {
 
     fn has_created_fields(&self) -> bool {
         self.options.contains_key(CREATED_FIELDS)
+    }
+
+    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
+        self.definition.archived_documents()
     }
 
     fn map<'a>(

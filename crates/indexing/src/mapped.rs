@@ -30,6 +30,10 @@ impl Mapped {
     ) {
         self.entries.clear();
         self.rows.clear();
+        if !mapper.takes(document) {
+            self.error = None;
+            return;
+        }
         let mapped = match mapper.reducer() {
             Some(reducer) => reducer.map_rows(document, documents, &mut self.rows),
             None => {

@@ -3,8 +3,9 @@
 use std::{error::Error, fmt};
 
 use documents::DocumentRow;
-use model::CollectionName;
+use model::{CollectionName, DocumentFlags};
 use storage::ReadTransaction;
+use wire::ArchivedDataProcessingBehavior;
 
 use crate::{entry_writer::EntryWriter, error::IndexError, reduce::Reducer};
 
@@ -25,6 +26,21 @@ pub trait Mapper: Send + Sync {
     /// Whether documents may name further fields.
     fn has_created_fields(&self) -> bool {
         false
+    }
+
+    /// What it makes of archived documents.
+    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
+        ArchivedDataProcessingBehavior::ExcludeArchived
+    }
+
+    /// Whether it maps the document at all.
+    fn takes(&self, document: &DocumentRow<'_>) -> bool {
+        let is_archived = document.flags().contains(DocumentFlags::ARCHIVED);
+        match self.archived_documents() {
+            ArchivedDataProcessingBehavior::ExcludeArchived => !is_archived,
+            ArchivedDataProcessingBehavior::IncludeArchived => true,
+            ArchivedDataProcessingBehavior::ArchivedOnly => is_archived,
+        }
     }
 
     /// Gives the entries of a document to `entries`: none, one or many. Others are seen as `documents`

@@ -36,6 +36,7 @@ flags! {
     REVERTED = 0x2000, "Reverted", "Set back to an older version.";
     HAS_TIME_SERIES = 0x4000, "HasTimeSeries", "The document has time series.";
     FORCE_CREATED = 0x8000, "ForceCreated", "A revision that a client asked for.";
+    ARCHIVED = 0x0100_0000, "Archived", "Put aside: indexes leave it out unless they say otherwise.";
 }
 
 impl DocumentFlags {

@@ -203,6 +203,21 @@ define('spatial', Object.freeze({
         return units === 'miles' ? miles : miles * KILOMETERS_PER_MILE;
     },
 }));
+define('archived', Object.freeze({
+    archiveAt: function archiveAt(document, time) {
+        if (arguments.length !== 2)
+            throw wrongCall('archiveAt(doc, utcDateTimeString) must be called with two args');
+        if (!isText(time) && !(time instanceof Date))
+            throw wrongCall('archiveAt(doc, utcDateTimeString) must take string as the second argument');
+        if (!document['@metadata']) document['@metadata'] = {};
+        document['@metadata']['@archive-at'] = isText(time) ? time : time.toISOString();
+    },
+    unarchive: function unarchive(document) {
+        if (arguments.length !== 1)
+            throw wrongCall('unarchive(doc) must be called with a single argument');
+        if (document['@metadata']) delete document['@metadata']['@archived'];
+    },
+}));
 Object.defineProperty(Object, 'map', {
     value: (object, fn) => Object.entries(object).map(([key, value]) => fn(value, key)),
 });

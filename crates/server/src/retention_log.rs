@@ -1,16 +1,20 @@
 //! What came of documents whose time had come, in the server's log.
 
 use database::RetentionEvent;
+use wire::RetentionKind;
 
 /// Logs an event.
 pub(crate) fn log(event: &RetentionEvent) {
     match event {
-        RetentionEvent::Done { database, is_expiration: true, documents } => {
-            tracing::info!(database, documents, "documents expired");
-        }
-        RetentionEvent::Done { database, is_expiration: false, documents } => {
-            tracing::info!(database, documents, "documents were refreshed");
-        }
+        RetentionEvent::Done { database, kind, documents } => match kind {
+            RetentionKind::Expiration => tracing::info!(database, documents, "documents expired"),
+            RetentionKind::Refresh => {
+                tracing::info!(database, documents, "documents were refreshed");
+            }
+            RetentionKind::Archival => {
+                tracing::info!(database, documents, "documents were archived");
+            }
+        },
         RetentionEvent::Failed { database, message } => {
             tracing::warn!(
                 database,

@@ -173,6 +173,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/admin/expiration/config"    DatabaseAdmin Whole    Waiting(retention::configure_expiration);
     "GET"    "/databases/*/refresh/config"             Read          Ignored  Inline(retention::refresh);
     "POST"   "/databases/*/admin/refresh/config"       DatabaseAdmin Whole    Waiting(retention::configure_refresh);
+    "GET"    "/databases/*/data-archival/config"       Read          Ignored  Inline(retention::archival);
+    "POST"   "/databases/*/admin/data-archival/config" DatabaseAdmin Whole    Waiting(retention::configure_archival);
     "GET"    "/databases/*/replication/conflicts"      Read          Ignored  Inline(replication::conflicts);
     "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(replication::conflict_solver);
     "GET"    "/databases/*/replication/active-connections" Read      Ignored  Inline(replication::active_connections);

@@ -108,6 +108,18 @@ protocol_enum! {
 }
 
 protocol_enum! {
+    /// What an index makes of archived documents.
+    ArchivedDataProcessingBehavior {
+        /// Nothing: the default.
+        ExcludeArchived,
+        /// The same as of others.
+        IncludeArchived,
+        /// It looks at nothing else.
+        ArchivedOnly,
+    }
+}
+
+protocol_enum! {
     /// How much of the machine an index takes when there is not enough for all.
     IndexPriority {
         /// Less than requests.
@@ -205,6 +217,9 @@ pub struct IndexDefinition {
     pub priority: Option<IndexPriority>,
     /// Normal unless said otherwise.
     pub state: Option<IndexState>,
+    /// What it makes of archived documents. Clients of before archiving are not shown it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived_data_processing_behavior: Option<ArchivedDataProcessingBehavior>,
     /// The collection that the results of the reduce are written to.
     pub output_reduce_to_collection: Option<String>,
     /// How a group of nodes takes it over; kept and shown only.
@@ -261,6 +276,7 @@ impl IndexDefinition {
         self.maps == other.maps
             && self.reduce == other.reduce
             && self.fields == other.fields
+            && self.archived_documents() == other.archived_documents()
             && self.configuration == other.configuration
             && self.additional_sources == other.additional_sources
             && self.additional_assemblies == other.additional_assemblies
@@ -268,6 +284,12 @@ impl IndexDefinition {
             && self.pattern_for_output_reduce_to_collection_references
                 == other.pattern_for_output_reduce_to_collection_references
             && self.pattern_references_collection_name == other.pattern_references_collection_name
+    }
+
+    /// What it makes of archived documents.
+    pub fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
+        self.archived_data_processing_behavior
+            .unwrap_or(ArchivedDataProcessingBehavior::ExcludeArchived)
     }
 
     /// Whether results of its reduce become documents of a collection.

@@ -72,8 +72,9 @@ pub use crate::{
     guid::guid_text,
     hash_etag::HashEtag,
     index_definition::{
-        ALL_FIELDS, FieldIndexing, FieldStorage, IndexDefinition, IndexFieldOptions, IndexLockMode,
-        IndexPriority, IndexSourceType, IndexState, IndexType, TermVector,
+        ALL_FIELDS, ArchivedDataProcessingBehavior, FieldIndexing, FieldStorage, IndexDefinition,
+        IndexFieldOptions, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
+        TermVector,
     },
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},

@@ -1,16 +1,18 @@
-//! The configurations of expiration and of refreshing, as clients send them and records keep them.
+//! The configurations of expiration, of refreshing and of archiving, as clients send them and records keep them.
 
 use serde_json::{Map, Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
 
-/// Which of the two.
+/// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetentionKind {
     /// Documents are deleted at a time.
     Expiration,
     /// Documents are stored anew at a time.
     Refresh,
+    /// Documents are archived at a time.
+    Archival,
 }
 
 /// How often it is looked for documents whose time has come.
@@ -25,14 +27,15 @@ pub struct RetentionConfiguration {
 const INTERVAL_SECONDS_DEFAULT: u64 = 60;
 
 impl RetentionKind {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Expiration, Self::Refresh];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Expiration, Self::Refresh, Self::Archival];
 
     /// Where the record of a database keeps the configuration.
     pub fn property(self) -> &'static str {
         match self {
             Self::Expiration => "Expiration",
             Self::Refresh => "Refresh",
+            Self::Archival => "DataArchival",
         }
     }
 
@@ -40,6 +43,7 @@ impl RetentionKind {
         match self {
             Self::Expiration => "DeleteFrequencyInSec",
             Self::Refresh => "RefreshFrequencyInSec",
+            Self::Archival => "ArchiveFrequencyInSec",
         }
     }
 
@@ -58,6 +62,7 @@ impl RetentionKind {
             let what = match self {
                 Self::Expiration => "Expiration delete",
                 Self::Refresh => "Refresh",
+                Self::Archival => "Archive",
             };
             return Err(ProtocolError::invalid_operation(format!(
                 "{what} frequency for database '{database}' must be greater than 0."
@@ -85,7 +90,7 @@ impl RetentionKind {
 impl RetentionConfiguration {
     /// The configurations in the record of a database, JSON, in the order of [`RetentionKind::ALL`];
     /// `None` where there is none or it is switched off.
-    pub fn of_record(json: &[u8]) -> [Option<Self>; 2] {
+    pub fn of_record(json: &[u8]) -> [Option<Self>; RetentionKind::ALL.len()] {
         let record = serde_json::from_slice(json).unwrap_or_default();
         RetentionKind::ALL.map(|kind| kind.of_record(&record))
     }
@@ -146,7 +151,7 @@ mod tests {
             "Refresh": {"Disabled": true, "RefreshFrequencyInSec": 5}});
         let expected = RetentionConfiguration { interval_seconds: 60, items_max: Some(7) };
         let read = RetentionConfiguration::of_record(record.to_string().as_bytes());
-        assert_eq!(read, [Some(expected), None]);
-        assert_eq!(RetentionConfiguration::of_record(b"{}"), [None, None]);
+        assert_eq!(read, [Some(expected), None, None]);
+        assert_eq!(RetentionConfiguration::of_record(b"{}"), [None, None, None]);
     }
 }

@@ -15,6 +15,7 @@ use model::date;
 use platform::{Platform, simulated::Simulation};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
+use wire::RetentionKind;
 
 use crate::{indexing_on, record};
 
@@ -93,7 +94,9 @@ impl Machine {
         self.retention.look();
         let told = std::mem::take(&mut *self.told.lock().unwrap());
         let shown = told.iter().map(|event| match event {
-            RetentionEvent::Done { is_expiration, documents, .. } => (*is_expiration, *documents),
+            RetentionEvent::Done { kind, documents, .. } => {
+                (*kind == RetentionKind::Expiration, *documents)
+            }
             RetentionEvent::Failed { message, .. } => panic!("{message}"),
         });
         shown.collect()

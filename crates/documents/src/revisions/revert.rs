@@ -12,7 +12,7 @@ use crate::{
     counters::without_snapshot,
     error::DocumentError,
     requests::{ExpectedVersion, RequestedId},
-    write::DocumentWriter,
+    write::{DocumentWriter, Marks},
 };
 
 /// What became of a document that was to be set back.
@@ -86,7 +86,8 @@ impl DocumentWriter<'_> {
                 self.restore_attachments_of_revision(id, revision)?;
                 self.restore_counters_of_revision(id, collection_number, &body.as_view())?;
                 let body = without_snapshot(&body.as_view())?;
-                self.put_marked(&RequestedId::Exactly(id.clone()), &any, &body, mark)?;
+                let id = RequestedId::Exactly(id.clone());
+                self.put_marked(&id, &any, &body, Marks::with(mark))?;
                 true
             }
             Target::Deleted => self.delete_marked(id, &any, mark)?.is_some(),

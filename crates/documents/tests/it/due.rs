@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use documents::{DueAction, ExpectedVersion, RequestedId};
-use model::{DocumentId, RevisionsConfiguration, date};
+use model::{DocumentFlags, DocumentId, RevisionsConfiguration, date};
 use platform::simulated::Random;
 
 use crate::{
@@ -81,6 +81,32 @@ fn refreshing_takes_the_time_away_and_is_a_new_version() {
     assert!(!json.contains(stored.change_vector.as_str()));
     assert_eq!(documents::revision_count(&database.read(), &id("t/1")).unwrap(), 2);
     assert!(!database.do_when_due("t/1", DueAction::Refresh));
+}
+
+#[test]
+fn an_archived_document_stays_archived_until_its_metadata_is_changed() {
+    let database = Database::new();
+    database.put("t/1", r#"{"@metadata":{"@archived":true,"@collection":"T"}}"#);
+    let flags = |id_text: &str| {
+        let tx = database.read();
+        documents::get(&tx, &id(id_text)).unwrap().unwrap().flags()
+    };
+    assert_eq!(flags("t/1"), DocumentFlags::NONE, "a client does not archive by saying so");
+    database.put("t/1", &with("@archive-at", database.now()));
+    assert_eq!(database.due(DueAction::Archive), ["t/1"]);
+    assert!(database.do_when_due("t/1", DueAction::Archive));
+    let json = database.json("t/1").unwrap();
+    assert!(json.contains(r#"{"@archived":true,"@collection":"T""#), "{json}");
+    assert!(json.contains(r#""@flags":"Archived""#) && !json.contains("@archive-at"), "{json}");
+    database.put("t/1", r#"{"A":1,"@metadata":{"@collection":"T"}}"#);
+    assert!(database.json("t/1").unwrap().contains(r#""@archived":true"#), "a put keeps it");
+    let replace = |json: &str| database.write(|writer| writer.replace(&id("t/1"), &body(json)));
+    replace(r#"{"A":2,"@metadata":{"@archived":true,"@collection":"T"}}"#).unwrap();
+    assert_eq!(flags("t/1"), DocumentFlags::ARCHIVED);
+    replace(r#"{"A":2,"@metadata":{"@collection":"T"}}"#).unwrap().unwrap();
+    assert_eq!(flags("t/1"), DocumentFlags::NONE);
+    assert!(!database.json("t/1").unwrap().contains("@archived"));
+    documents::check(&database.read()).unwrap();
 }
 
 #[test]

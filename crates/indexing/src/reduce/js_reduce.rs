@@ -5,7 +5,7 @@ use documents::{DocumentError, DocumentRow};
 use model::CollectionName;
 use script::{Budget, FieldValue, IndexEntry, NoHost, ScriptDocument, ScriptPool, ScriptValue};
 use storage::ReadTransaction;
-use wire::IndexDefinition;
+use wire::{ArchivedDataProcessingBehavior, IndexDefinition};
 
 use super::{
     MappedRows, Reducer,
@@ -102,6 +102,10 @@ impl Mapper for JsReduce {
 
     fn fields(&self) -> Vec<String> {
         self.fields.names()
+    }
+
+    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
+        self.map.archived_documents()
     }
 
     fn map<'a>(

@@ -5,7 +5,7 @@ use documents::{DocumentError, DocumentRow};
 use linq::{Budget, Output, Value};
 use model::CollectionName;
 use storage::ReadTransaction;
-use wire::IndexDefinition;
+use wire::{ArchivedDataProcessingBehavior, IndexDefinition};
 
 use super::{
     MappedRows, Reducer,
@@ -77,6 +77,10 @@ impl Mapper for LinqReduce {
 
     fn fields(&self) -> Vec<String> {
         self.fields.names()
+    }
+
+    fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
+        self.map.archived_documents()
     }
 
     fn map<'a>(

@@ -1,4 +1,4 @@
-//! The configurations of documents that expire or are refreshed at a time.
+//! The configurations of documents that expire, are refreshed or archived at a time.
 
 use http::StatusCode;
 use wire::{ProtocolError, RetentionKind};
@@ -29,6 +29,16 @@ pub(crate) fn refresh(call: &Call) -> Result<Answer, ProtocolError> {
 /// `POST /admin/refresh/config`.
 pub(crate) fn configure_refresh(call: Call) -> Answering {
     Box::pin(configure(call, RetentionKind::Refresh))
+}
+
+/// `GET /data-archival/config`.
+pub(crate) fn archival(call: &Call) -> Result<Answer, ProtocolError> {
+    configuration(call, RetentionKind::Archival)
+}
+
+/// `POST /admin/data-archival/config`.
+pub(crate) fn configure_archival(call: Call) -> Answering {
+    Box::pin(configure(call, RetentionKind::Archival))
 }
 
 fn configuration(call: &Call, kind: RetentionKind) -> Result<Answer, ProtocolError> {

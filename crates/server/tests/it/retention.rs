@@ -18,7 +18,7 @@ fn configurations_are_kept_and_shown_in_full() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
-    for what in ["expiration", "refresh"] {
+    for what in ["expiration", "refresh", "data-archival"] {
         let target = format!("/databases/db/{what}/config");
         assert_eq!(server.get(&target).status, 404);
         assert_eq!(configure(&server, what, r#"{"Disabled":true}"#), 200);
@@ -49,6 +49,57 @@ fn what_is_due_is_done_by_itself() {
         std::thread::yield_now();
     }
     assert_ne!(server.document("t/refreshed")["@metadata"]["@change-vector"], version.as_str());
+}
+
+#[test]
+fn archived_documents_leave_the_indexes_that_do_not_want_them() {
+    let server = TestServer::with_database();
+    let map = r#"{"Name":"@","Maps":["from t in docs.Ts select new { t.N }"]#}"#;
+    let index = |name: &str, behavior: &str| {
+        let behavior = format!(r#","ArchivedDataProcessingBehavior":{behavior}"#);
+        map.replace('@', name).replace('#', &behavior)
+    };
+    let definitions = [
+        index("Without", "null"),
+        index("With", "\"IncludeArchived\""),
+        index("Only", "\"ArchivedOnly\""),
+    ]
+    .join(",");
+    let body = format!(r#"{{"Indexes":[{definitions}]}}"#);
+    assert_eq!(server.send("PUT", "/databases/db/admin/indexes", body.as_bytes()).status, 201);
+    let collection = r#""@collection":"Ts""#;
+    server.put("t/1", &format!(r#"{{"N":1,"@metadata":{{{collection}}}}}"#));
+    let at = r#""@archive-at":"2020-01-01T00:00:00.0000000Z""#;
+    server.put("t/2", &format!(r#"{{"N":2,"@metadata":{{{collection},{at}}}}}"#));
+    let found = |query: &str| {
+        let body = format!(r#"{{"Query":"{query}","WaitForNonStaleResults":true}}"#);
+        let answer = server.send("POST", "/databases/db/queries", body.as_bytes()).json();
+        let rows = answer["Results"].as_array().unwrap().clone();
+        let mut found: Vec<_> = rows.iter().map(|row| row["N"].as_i64().unwrap()).collect();
+        found.sort_unstable();
+        found
+    };
+    let all = || {
+        ["from index 'Without'", "from index 'With'", "from index 'Only'", "from Ts where N > 0"]
+            .map(found)
+    };
+    assert_eq!(all(), [vec![1, 2], vec![1, 2], vec![], vec![1, 2]]);
+    assert_eq!(configure(&server, "data-archival", r#"{"ArchiveFrequencyInSec":1}"#), 200);
+    while server.document("t/2")["@metadata"]["@archived"].is_null() {
+        std::thread::yield_now();
+    }
+    assert_eq!(all(), [vec![1], vec![1, 2], vec![2], vec![1]]);
+    assert_eq!(found("from Ts"), [1, 2], "a collection has all its documents");
+    let patch = br#"{"Patch":{"Script":"archived.unarchive(this)"}}"#;
+    let patched = server.send("PATCH", "/databases/db/docs?id=t/2", patch).json();
+    assert_eq!(patched["Status"], "Patched");
+    assert_eq!(all(), [vec![1, 2], vec![1, 2], vec![], vec![1, 2]]);
+    let patch = br#"{"Patch":{"Script":"archived.archiveAt(this, '2020-01-01T00:00:00.000Z')"}}"#;
+    server.send("PATCH", "/databases/db/docs?id=t/1", patch);
+    while server.document("t/1")["@metadata"]["@archived"].is_null() {
+        std::thread::yield_now();
+    }
+    assert_eq!(all(), [vec![2], vec![1, 2], vec![1], vec![2]]);
 }
 
 #[test]
