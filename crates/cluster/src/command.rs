@@ -17,6 +17,7 @@ use crate::{
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     removed_database, requests,
+    subscriptions::{SubscriptionCommand, SubscriptionOutcome},
 };
 
 /// A command is no larger than this.
@@ -24,12 +25,15 @@ pub const COMMAND_BYTES_MAX: usize = 128 << 20;
 
 const COMPARE_EXCHANGE: u8 = 1;
 const REMOVE_DATABASE: u8 = 2;
+const SUBSCRIPTION: u8 = 3;
 
 /// A change of the server-wide state.
 #[derive(Clone, Debug)]
 pub enum Command {
     /// Change values of compare exchange.
     CompareExchange(CompareExchangeCommand),
+    /// Change subscriptions.
+    Subscription(SubscriptionCommand),
     /// Remove a part of what a deleted database has here.
     RemoveDatabase {
         /// Its id here: that of its group of nodes, never used again.
@@ -42,6 +46,8 @@ pub enum Command {
 pub enum Outcome {
     /// Of [`Command::CompareExchange`].
     CompareExchange(CompareExchangeOutcome),
+    /// Of [`Command::Subscription`].
+    Subscription(SubscriptionOutcome),
     /// Of [`Command::RemoveDatabase`].
     DatabaseRemoved {
         /// Whether nothing is left.
@@ -69,6 +75,7 @@ impl Command {
     fn database(&self) -> Option<DatabaseId> {
         match self {
             Self::CompareExchange(command) => command.database(),
+            Self::Subscription(command) => Some(command.database()),
             Self::RemoveDatabase { database } => Some(*database),
         }
     }
@@ -77,6 +84,7 @@ impl Command {
     pub(crate) fn check(&self) -> Result<(), ClusterError> {
         match self {
             Self::CompareExchange(command) => command.check(),
+            Self::Subscription(command) => command.check(),
             Self::RemoveDatabase { .. } => Ok(()),
         }
     }
@@ -88,6 +96,10 @@ impl Command {
         match self {
             Self::CompareExchange(command) => {
                 encoder.byte(COMPARE_EXCHANGE);
+                command.encode(&mut encoder);
+            }
+            Self::Subscription(command) => {
+                encoder.byte(SUBSCRIPTION);
                 command.encode(&mut encoder);
             }
             Self::RemoveDatabase { database } => {
@@ -105,6 +117,7 @@ impl Command {
             COMPARE_EXCHANGE => {
                 Self::CompareExchange(CompareExchangeCommand::decode(&mut decoder)?)
             }
+            SUBSCRIPTION => Self::Subscription(SubscriptionCommand::decode(&mut decoder)?),
             REMOVE_DATABASE => Self::RemoveDatabase { database: DatabaseId(decoder.fixed()?) },
             _ => return Err(Malformed("a command of the log is of an unknown kind")),
         };
@@ -115,6 +128,7 @@ impl Command {
     fn apply(self, applying: &mut Applying<'_>) -> Result<Outcome, ClusterError> {
         match self {
             Self::CompareExchange(command) => command.apply(applying).map(Outcome::CompareExchange),
+            Self::Subscription(command) => command.apply(applying).map(Outcome::Subscription),
             Self::RemoveDatabase { database } => {
                 let is_done = removed_database::remove_some(applying.tx, database)?;
                 Ok(Outcome::DatabaseRemoved { is_done })
@@ -130,6 +144,10 @@ impl Outcome {
                 encoder.byte(COMPARE_EXCHANGE);
                 outcome.encode(encoder);
             }
+            Self::Subscription(outcome) => {
+                encoder.byte(SUBSCRIPTION);
+                outcome.encode(encoder);
+            }
             Self::DatabaseRemoved { is_done } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.flag(*is_done);
@@ -140,6 +158,7 @@ impl Outcome {
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
         Ok(match decoder.byte()? {
             COMPARE_EXCHANGE => Self::CompareExchange(CompareExchangeOutcome::decode(decoder)?),
+            SUBSCRIPTION => Self::Subscription(SubscriptionOutcome::decode(decoder)?),
             REMOVE_DATABASE => Self::DatabaseRemoved { is_done: decoder.flag()? },
             _ => return Err(Malformed("an outcome is of an unknown kind")),
         })

@@ -14,6 +14,7 @@
 //! | `cluster`, `driver` | [`Cluster`]: the way in, and the thread on which the machine runs |
 //! | `command` | [`Command`], [`Outcome`], [`Applied`]: what can be asked for, and their bytes |
 //! | `compare_exchange` | values under keys that change only as their writer expects |
+//! | `subscriptions` | subscriptions: what they ask, and how far they have come |
 //! | `removed_database` | what a database leaves behind when it is deleted |
 //! | `requests` | requests that a client repeats |
 //! | `state` | [`ClusterState`]: reading |
@@ -40,6 +41,7 @@ mod requests;
 mod schema;
 mod state;
 mod state_machine;
+mod subscriptions;
 
 pub use crate::{
     change_index::{last_index, take_index},
@@ -51,4 +53,8 @@ pub use crate::{
     },
     error::ClusterError,
     state::ClusterState,
+    subscriptions::{
+        SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition, SubscriptionRecord,
+        SubscriptionSettings,
+    },
 };

@@ -11,6 +11,9 @@
 //! Cluster/CompareExchangeDue        ticks 8 BE, database 16, key    nothing
 //! Cluster/Requests                  database 16, id of a request    index 8, outcome
 //! Cluster/RequestsByIndex           index 8 BE                      its key in Cluster/Requests
+//! Cluster/Subscriptions             database 16, number 8 BE        see subscriptions.rs
+//! Cluster/SubscriptionNames         database 16, lower-cased name   number 8 BE
+//! Cluster/SubscriptionProgress      database 16, number 8 BE        see subscriptions.rs
 //! Cluster/Counts                    database 16, kind 1             u64
 //! Counters                          LastIndex                       u64; shared with the catalog
 //! ```
@@ -71,17 +74,32 @@ pub(crate) fn requests_by_index() -> TreeName {
     TreeName::from("Cluster/RequestsByIndex")
 }
 
+pub(crate) fn subscriptions() -> TreeName {
+    TreeName::from("Cluster/Subscriptions")
+}
+
+pub(crate) fn subscription_names() -> TreeName {
+    TreeName::from("Cluster/SubscriptionNames")
+}
+
+pub(crate) fn subscription_progress() -> TreeName {
+    TreeName::from("Cluster/SubscriptionProgress")
+}
+
 pub(crate) fn counts() -> TreeName {
     TreeName::from("Cluster/Counts")
 }
 
 /// The trees whose keys start with the id of a database, and nothing but the database's own.
-pub(crate) fn trees_by_database() -> [TreeName; 5] {
+pub(crate) fn trees_by_database() -> [TreeName; 8] {
     [
         compare_exchange(),
         compare_exchange_changes(),
         compare_exchange_deleted(),
         requests(),
+        subscriptions(),
+        subscription_names(),
+        subscription_progress(),
         counts(),
     ]
 }

@@ -8,6 +8,7 @@ use crate::{
     compare_exchange::{self, CompareExchangeEntry},
     error::ClusterError,
     schema::Counted,
+    subscriptions::{self, SubscriptionRecord},
 };
 
 /// The state at one moment, which never changes. Everything whose outcome was told before is in it.
@@ -71,5 +72,40 @@ impl ClusterState {
         database: DatabaseId,
     ) -> Result<u64, ClusterError> {
         compare_exchange::counted_so_far(&self.tx, database, Counted::CompareExchangeDeleted)
+    }
+
+    /// The subscription of a name, in any case.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged record.
+    pub fn subscription(
+        &self,
+        database: DatabaseId,
+        name: &str,
+    ) -> Result<Option<SubscriptionRecord>, ClusterError> {
+        subscriptions::by_name(&self.tx, database, name)
+    }
+
+    /// The subscription of a number.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged record.
+    pub fn subscription_by_id(
+        &self,
+        database: DatabaseId,
+        id: u64,
+    ) -> Result<Option<SubscriptionRecord>, ClusterError> {
+        subscriptions::by_id(&self.tx, database, id)
+    }
+
+    /// The subscriptions of a database, in the order of their names in lower case.
+    ///
+    /// # Errors
+    /// Those of the storage; each record may be damaged.
+    pub fn subscriptions(
+        &self,
+        database: DatabaseId,
+    ) -> Result<impl Iterator<Item = Result<SubscriptionRecord, ClusterError>>, ClusterError> {
+        subscriptions::all(&self.tx, database)
     }
 }
