@@ -104,8 +104,8 @@ pub use read::{
 pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
 pub use revisions::{
     RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
-    revised_ids, revision_at, revision_by_change_vector, revision_count, revision_log,
-    revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
+    previous_revision, revised_ids, revision_at, revision_by_change_vector, revision_count,
+    revision_log, revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
     revisions_of_collection_count, revisions_total, write_difference,
 };
 pub use row::{DocumentRow, TombstoneRow};

@@ -30,9 +30,9 @@ pub(crate) mod schema;
 pub use difference::write_difference;
 pub use force::RevisedVersion;
 pub use read::{
-    deleted_documents, revised_ids, revision_at, revision_by_change_vector, revision_count,
-    revision_log, revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
-    revisions_of_collection_count, revisions_total,
+    deleted_documents, previous_revision, revised_ids, revision_at, revision_by_change_vector,
+    revision_count, revision_log, revision_log_newest_first, revision_log_of_collection,
+    revisions_newest_first, revisions_of_collection_count, revisions_total,
 };
 pub use remove::{RemovedRevisions, RevisionsToRemove};
 pub use revert::Reversion;

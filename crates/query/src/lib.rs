@@ -24,6 +24,7 @@
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
+//! | `log_query` | a query that is tried on one document at a time, as subscriptions do |
 //! | `update_clause` | `update { … }`: a patch of each document that is chosen |
 //! | `filtered_rows`, `row_counts` | what a filter lets through, and what was left out |
 //! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
@@ -61,6 +62,7 @@ mod index_execution;
 mod index_fields;
 mod index_order;
 mod index_rows;
+mod log_query;
 mod lucene_condition;
 mod method_options;
 mod more_like_options;
@@ -99,6 +101,7 @@ pub use facet_query::{CountedFacet, FacetResult, FacetValue, facets_of_index};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
+pub use log_query::{IncludedIds, LogQuery, Tried};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{

@@ -132,6 +132,16 @@ fn parse_by(text: &str, parse: fn(&str) -> Result<Query, ParseError>) -> Result<
         let message = "Index query does not contain 'Query' field.".to_owned();
         return Err(QueryError::InvalidOperation { message });
     }
+    parsed(text, parse)
+}
+
+/// As [`parse`], for requests of which the query is not the only content: a blank text is a query that
+/// ends too early.
+pub(crate) fn parse_any(text: &str) -> Result<Query, QueryError> {
+    parsed(text, rql::parse)
+}
+
+fn parsed(text: &str, parse: fn(&str) -> Result<Query, ParseError>) -> Result<Query, QueryError> {
     parse(text).map_err(|error| {
         let query = text.to_owned();
         match error.kind {
@@ -200,7 +210,7 @@ pub fn page_window(
 }
 
 impl<'a> Asked<'a> {
-    fn source(&self) -> Result<(SourceDocuments, String), QueryError> {
+    pub(crate) fn source(&self) -> Result<(SourceDocuments, String), QueryError> {
         let source = &self.query.source;
         match &source.kind {
             SourceKind::AllDocuments => Ok((SourceDocuments::All, ALL_DOCUMENTS_INDEX.to_owned())),

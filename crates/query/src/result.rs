@@ -282,7 +282,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             if stop.load(Ordering::Relaxed) {
                 return Err(SearchError::Interrupted.into());
             }
-            let beside = load_beside(documents, &loads, &row.document)?;
+            let beside = load_beside(documents, &loads, row.document.root()?)?;
             let arguments = arguments_of(script_document(&row.document)?, &beside)?;
             let mut host = RowHost { documents, included: &wanted };
             row_script::passes(filter, &arguments, &mut host)
@@ -297,7 +297,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if let Some(projection) = self.shown.projection.clone() {
             let options = self.series;
             return Ok(Box::new(move |row| {
-                let beside = load_beside(documents, &loads, &row.document)?;
+                let beside = load_beside(documents, &loads, row.document.root()?)?;
                 let mut shown = Vec::new();
                 let stored = StoredSeries::new(documents);
                 projection.write_fields(row, &beside, &options.shown(&stored), &mut shown)?;
@@ -309,7 +309,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         };
         let (wanted, stored) = (Rc::clone(&self.wanted), self.shown.script_fields.clone());
         Ok(Box::new(move |row| {
-            let beside = load_beside(documents, &loads, &row.document)?;
+            let beside = load_beside(documents, &loads, row.document.root()?)?;
             let arguments = arguments_of(stored.document_of(row)?, &beside)?;
             let mut host = RowHost { documents, included: &wanted };
             Ok(Content::Made(made_by(script, &arguments, &mut host)?))
@@ -484,7 +484,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             true => self.shown.loads.as_slice(),
             false => &[],
         };
-        let beside = load_beside(self.documents, loads, &row.document)?;
+        let beside = load_beside(self.documents, loads, row.document.root()?)?;
         if self.shown.is_script {
             return self.write_script_row(row, &beside, between, out);
         }

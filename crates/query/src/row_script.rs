@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blittable::{BlittableBuf, Edit, Item, Object, Value};
+use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
 use documents::{DocumentRow, FieldPath, Found};
 use model::DocumentId;
 use rql::{Expression, Query, Select, SelectItem, Selection};
@@ -209,12 +209,12 @@ pub(crate) enum Beside<'t> {
 pub(crate) fn load_beside<'t, T: Transaction>(
     documents: &'t T,
     loads: &[PlannedLoad],
-    row: &RowDocument<'t>,
+    row: Object<'_>,
 ) -> Result<Vec<Beside<'t>>, QueryError> {
     let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
         let root = match load.from {
-            0 => Some(row.root()?),
+            0 => Some(row),
             loaded => match &beside[loaded - 1] {
                 Beside::One(Some(document)) => Some(document.body()?.root()),
                 Beside::One(None) | Beside::Many(_) => None,
@@ -297,8 +297,12 @@ fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryEr
 
 /// A document that is shown inside of a row says in its metadata which one it is.
 pub(crate) fn with_id(document: &DocumentRow<'_>) -> Result<BlittableBuf, QueryError> {
-    let edits = [Edit::Set { path: &["@metadata", "@id"], item: Item::String(document.id()) }];
-    blittable::modify(&document.body()?, &edits).map_err(|error| {
+    body_with_id(&document.body()?, document.id())
+}
+
+pub(crate) fn body_with_id(body: &Document<'_>, id: &str) -> Result<BlittableBuf, QueryError> {
+    let edits = [Edit::Set { path: &["@metadata", "@id"], item: Item::String(id) }];
+    blittable::modify(body, &edits).map_err(|error| {
         let message = format!("A document inside of a row is too large: {error}");
         QueryError::InvalidOperation { message }
     })

@@ -70,6 +70,23 @@ pub(super) fn oldest_first<'t, T: Transaction>(
     }))
 }
 
+/// The revision of a document that was made before another one of it.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn previous_revision<'t>(
+    tx: &'t impl Transaction,
+    revision: &RevisionRow<'_>,
+) -> Result<Option<RevisionRow<'t>>, DocumentError> {
+    let range = ChainRange::of(revision.lower_id());
+    let mut key = range.from.clone();
+    key.extend_from_slice(&revision.etag().0.to_be_bytes());
+    match tx.table(&REVISIONS).range_back(Bound::Excluded(&key))?.next().transpose()? {
+        Some((key, bytes)) if range.contains(&key) => row::read(bytes, &finder(tx)).map(Some),
+        Some(_) | None => Ok(None),
+    }
+}
+
 /// The newest revision of a document that was not written after a moment.
 ///
 /// # Errors

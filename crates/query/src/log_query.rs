@@ -1,0 +1,403 @@
+//! A query that is tried on one document at a time, as the document log brings it: no index, no order,
+//! no pages. Subscriptions ask so.
+//!
+//! `where` is a script here and not a choice of an index: values are compared as `filter` compares
+//! them. Over revisions (`from Users (Revisions = true)`) a row is an object with the version that is
+//! shown, `Current`, and the one before it, `Previous`.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use blittable::{BlittableBuf, Document, ParseLimits, parse_document, write_json_string};
+use documents::{DocumentRow, RevisionRow, write_document_json};
+use model::{DocumentFlags, DocumentId, date};
+use rql::{Comparison, Expression, Literal, Query, Selection, SourceKind};
+use script::{Budget, DocumentInfo, ScriptDocument, ScriptPool, ScriptValue};
+use storage::Transaction;
+
+use crate::error::QueryError;
+use crate::parameters::Asked;
+use crate::plan::SourceDocuments;
+use crate::planned_include::PlannedInclude;
+use crate::row_script::{
+    BoundScripts, PlannedLoad, QueryScripts, RowHost, arguments_of, body_with_id, is_script,
+    load_beside, passes,
+};
+
+/// More documents than this are not given along with one batch; clients ask for those when they need
+/// them.
+const INCLUDED_MAX: usize = 1 << 16;
+
+/// A query over the document log, checked.
+#[derive(Clone, Debug)]
+pub struct LogQuery {
+    query: Query,
+    source: SourceDocuments,
+    is_of_revisions: bool,
+    includes: Vec<PlannedInclude>,
+    loads: Vec<PlannedLoad>,
+}
+
+/// Ids of documents to give along, each once, in the order in which they were met.
+#[derive(Debug, Default)]
+pub struct IncludedIds {
+    in_order: Vec<DocumentId>,
+    met: HashSet<DocumentId>,
+}
+
+/// What becomes of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// It is shown.
+    Shown,
+    /// The query does not choose it.
+    LeftOut,
+}
+
+impl LogQuery {
+    /// Parses and checks the text of a query.
+    ///
+    /// # Errors
+    /// When it is none, or asks for what only an index can answer.
+    pub fn parse(text: &str) -> Result<LogQuery, QueryError> {
+        let mut query = crate::plan::parse_any(text)?;
+        let (source, is_of_revisions) = source_of(&query)?;
+        refuse_clauses(&query)?;
+        if query.condition.is_some() {
+            let conditions = [query.condition.take(), query.filter.take()];
+            let mut conditions: Vec<Expression> = conditions.into_iter().flatten().collect();
+            query.filter = match conditions.len() {
+                1 => conditions.pop(),
+                _ => Some(Expression::And(conditions)),
+            };
+        }
+        let asked = Asked { query: &query, parameters: None };
+        asked.filter_text()?;
+        let (includes, loads) = (includes_of(&asked)?, asked.loads()?);
+        Ok(LogQuery { source, is_of_revisions, includes, loads, query })
+    }
+
+    /// Which documents are looked at.
+    pub fn source(&self) -> &SourceDocuments {
+        &self.source
+    }
+
+    /// Whether every version of a document is looked at, and not only the newest.
+    pub fn is_of_revisions(&self) -> bool {
+        self.is_of_revisions
+    }
+
+    /// Whether documents are given along that the rows name.
+    pub fn has_includes(&self) -> bool {
+        !self.includes.is_empty()
+    }
+
+    /// The scripts of the query, for the thread that asks; `None` when it has none.
+    ///
+    /// # Errors
+    /// As [`LogQuery::parse`].
+    pub fn scripts(&self, pool: &ScriptPool) -> Result<Option<QueryScripts>, QueryError> {
+        QueryScripts::of(&self.query, None, pool)
+    }
+
+    /// Compiles the scripts.
+    ///
+    /// # Errors
+    /// [`QueryError::Invalid`] when a text is no script.
+    pub fn bind<'s>(&self, scripts: &'s QueryScripts) -> Result<BoundScripts<'s>, QueryError> {
+        scripts.bind(&self.query, None)
+    }
+
+    /// Tries the query on a document and appends what it shows of it.
+    ///
+    /// # Errors
+    /// [`QueryError::Script`] and [`QueryError::InvalidOperation`] are failures of the query with this
+    /// document; `out` may then end anywhere.
+    pub fn try_document<T: Transaction>(
+        &self,
+        tx: &T,
+        document: &DocumentRow<'_>,
+        scripts: Option<&BoundScripts<'_>>,
+        included: &mut IncludedIds,
+        out: &mut Vec<u8>,
+    ) -> Result<Tried, QueryError> {
+        let shown = Shown {
+            body: document.body()?,
+            id: document.id(),
+            change_vector: document.change_vector(),
+            flags: document.flags(),
+            last_modified_ticks: document.last_modified_ticks(),
+            write_whole: &|out| Ok(write_document_json(document, out)?),
+        };
+        self.try_row(tx, &shown, scripts, included, out)
+    }
+
+    /// Tries the query on a version of a document and the one before it.
+    ///
+    /// # Errors
+    /// As [`LogQuery::try_document`].
+    pub fn try_revision<T: Transaction>(
+        &self,
+        tx: &T,
+        current: &RevisionRow<'_>,
+        previous: Option<&RevisionRow<'_>>,
+        scripts: Option<&BoundScripts<'_>>,
+        included: &mut IncludedIds,
+        out: &mut Vec<u8>,
+    ) -> Result<Tried, QueryError> {
+        let mut json = Vec::new();
+        write_pair(current, previous, &mut json)?;
+        let needs_row = scripts.is_some() || !self.includes.is_empty();
+        let body = if needs_row { parsed(&json)? } else { parsed(b"{}")? };
+        let write_whole = |out: &mut Vec<u8>| {
+            out.extend_from_slice(&json);
+            Ok(())
+        };
+        let shown = Shown {
+            body: body.as_view(),
+            id: current.id(),
+            change_vector: current.change_vector(),
+            flags: current.flags(),
+            last_modified_ticks: current.last_modified_ticks(),
+            write_whole: &write_whole,
+        };
+        self.try_row(tx, &shown, scripts, included, out)
+    }
+
+    fn try_row<T: Transaction>(
+        &self,
+        tx: &T,
+        shown: &Shown<'_>,
+        scripts: Option<&BoundScripts<'_>>,
+        included: &mut IncludedIds,
+        out: &mut Vec<u8>,
+    ) -> Result<Tried, QueryError> {
+        let wanted = RefCell::default();
+        match scripts {
+            None => (shown.write_whole)(out)?,
+            Some(scripts) => {
+                let beside = load_beside(tx, &self.loads, shown.body.root())?;
+                let arguments =
+                    arguments_of(shown.script_document(scripts.rows().is_some())?, &beside)?;
+                let mut host = RowHost { documents: tx, included: &wanted };
+                if let Some(filter) = scripts.filter()
+                    && !passes(filter, &arguments, &mut host)?
+                {
+                    return Ok(Tried::LeftOut);
+                }
+                let made = scripts
+                    .rows()
+                    .map(|rows| rows.evaluate(&arguments, Budget::default(), &mut host));
+                match made.transpose()? {
+                    None => (shown.write_whole)(out)?,
+                    Some(value) if value.is_absent() => return Ok(Tried::LeftOut),
+                    Some(value) if shown.is_whole(&value) => (shown.write_whole)(out)?,
+                    Some(value) => shown.write_made(value, out)?,
+                }
+            }
+        }
+        for include in self.includes.iter().filter_map(|include| include.in_document.as_ref()) {
+            include.ids(shown.body.root(), &mut |id| included.add(id))?;
+        }
+        wanted.into_inner().iter().for_each(|id| included.add(id));
+        Ok(Tried::Shown)
+    }
+}
+
+/// One row and what is told of it.
+struct Shown<'r> {
+    body: Document<'r>,
+    id: &'r str,
+    change_vector: &'r str,
+    flags: DocumentFlags,
+    last_modified_ticks: i64,
+    write_whole: &'r dyn Fn(&mut Vec<u8>) -> Result<(), QueryError>,
+}
+
+impl Shown<'_> {
+    /// The row as scripts see it. One that may show it inside of something else names it there.
+    fn script_document(&self, may_show_it: bool) -> Result<ScriptDocument, QueryError> {
+        let body = match may_show_it {
+            true => body_with_id(&self.body, self.id)?,
+            false => self.body.to_buf(),
+        };
+        let info = DocumentInfo {
+            id: self.id.into(),
+            change_vector: self.change_vector.into(),
+            last_modified_ticks: self.last_modified_ticks,
+        };
+        Ok(ScriptDocument::new(body, info))
+    }
+
+    /// Whether a script gave the row itself, as it is.
+    fn is_whole(&self, value: &ScriptValue) -> bool {
+        matches!(value, ScriptValue::Stored(stored)
+            if stored.is_root() && stored.document_id() == Some(self.id))
+    }
+
+    /// Appends what a script made of the row, with the metadata of a projection.
+    fn write_made(&self, value: ScriptValue, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        let is_object = matches!(value, ScriptValue::Object(_) | ScriptValue::Stored(_));
+        let properties = if is_object { value.into_properties()? } else { None };
+        let Some(properties) = properties else {
+            let message = "The value is not an object".to_owned();
+            return Err(QueryError::Argument { message });
+        };
+        out.push(b'{');
+        for (name, value) in properties.iter().filter(|(name, _)| &**name != "@metadata") {
+            write_json_string(name, out);
+            out.push(b':');
+            value.write_json(out)?;
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"@metadata\":{\"@projection\":true,");
+        write_identity(self.id, self.change_vector, self.flags, self.last_modified_ticks, out);
+        out.extend_from_slice(b"}}");
+        Ok(())
+    }
+}
+
+/// Appends the members of the metadata that tell which version of which document this is.
+fn write_identity(
+    id: &str,
+    change_vector: &str,
+    flags: DocumentFlags,
+    last_modified_ticks: i64,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b"\"@change-vector\":");
+    write_json_string(change_vector, out);
+    if !flags.is_empty() {
+        out.extend_from_slice(b",\"@flags\":\"");
+        flags.write_text(out);
+        out.push(b'"');
+    }
+    out.extend_from_slice(b",\"@id\":");
+    write_json_string(id, out);
+    out.extend_from_slice(b",\"@last-modified\":");
+    write_json_string(&date::format(last_modified_ticks), out);
+}
+
+/// Appends a version of a document and the one before it, as subscriptions to revisions show them.
+fn write_pair(
+    current: &RevisionRow<'_>,
+    previous: Option<&RevisionRow<'_>>,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    out.extend_from_slice(b"{\"Current\":");
+    match current.is_deletion() {
+        true => out.extend_from_slice(b"null"),
+        false => documents::write_revision_json(current, out)?,
+    }
+    out.extend_from_slice(b",\"Previous\":");
+    match previous {
+        Some(previous) => documents::write_revision_json(previous, out)?,
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"@metadata\":{");
+    let ticks = current.last_modified_ticks();
+    write_identity(current.id(), current.change_vector(), current.flags(), ticks, out);
+    out.extend_from_slice(b"}}");
+    Ok(())
+}
+
+/// Two versions together may be larger than a document may be.
+fn parsed(json: &[u8]) -> Result<BlittableBuf, QueryError> {
+    let limits = ParseLimits { document_bytes_max: usize::MAX, ..ParseLimits::default() };
+    parse_document(json, &limits).map_err(|error| {
+        let message = format!("A revision and the one before it cannot be shown: {error}");
+        QueryError::InvalidOperation { message }
+    })
+}
+
+impl IncludedIds {
+    fn add(&mut self, id: &str) {
+        // A text that is too long for an id names no document.
+        if self.in_order.len() < INCLUDED_MAX
+            && let Ok(id) = DocumentId::new(id)
+            && self.met.insert(id.clone())
+        {
+            self.in_order.push(id);
+        }
+    }
+
+    /// The ids, and none left.
+    pub fn take(&mut self) -> Vec<DocumentId> {
+        self.met.clear();
+        std::mem::take(&mut self.in_order)
+    }
+}
+
+fn not_supported(message: impl Into<String>) -> QueryError {
+    QueryError::Method { message: message.into() }
+}
+
+/// Which documents are looked at, and whether their revisions are.
+fn source_of(query: &Query) -> Result<(SourceDocuments, bool), QueryError> {
+    let asked = Asked { query, parameters: None };
+    let source = match &query.source.kind {
+        SourceKind::Index(_) => {
+            return Err(not_supported("Subscription must specify a collection to use"));
+        }
+        SourceKind::AllDocuments | SourceKind::Collection(_) | SourceKind::Graph(_) => {
+            asked.source()?.0
+        }
+    };
+    let Some(restriction) = &query.source.restriction else { return Ok((source, false)) };
+    if let Expression::Compare { left, comparison: Comparison::Equal, right } = &**restriction
+        && let Expression::Field(path) = &**left
+        && path.text().eq_ignore_ascii_case("Revisions")
+        && let Expression::Literal(Literal::Bool(is_of_revisions)) = **right
+    {
+        return Ok((source, is_of_revisions));
+    }
+    Err(not_supported("Subscription collection filter can only specify 'Revisions = true'"))
+}
+
+/// Refuses the clauses that only an index answers.
+fn refuse_clauses(query: &Query) -> Result<(), QueryError> {
+    if !query.order_by.is_empty() {
+        return Err(not_supported("Subscription cannot specify an order by clause"));
+    }
+    if !query.group_by.is_empty() {
+        return Err(not_supported("Subscription cannot specify a group by clause"));
+    }
+    if query.source.alias.is_none() && (query.select.is_some() || !query.load.is_empty()) {
+        let message = "Cannot specify a select or load clauses without an alias on the query";
+        return Err(QueryError::InvalidOperation { message: message.to_owned() });
+    }
+    if let Some(select) = &query.select {
+        if select.distinct {
+            return Err(not_supported("Subscription does not support distinct queries"));
+        }
+        let is_whole = matches!(select.selection, Selection::Everything);
+        if is_whole || !is_script(query, select) {
+            return Err(not_supported("Subscription select clause must specify an object literal"));
+        }
+    }
+    Asked { query, parameters: None }.refuse_unanswered_clauses()
+}
+
+/// The paths of documents to give along.
+fn includes_of(asked: &Asked<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
+    let query = asked.query;
+    let is_row = |item: &&Expression| {
+        // A loaded document is given along as a whole; there is no path to follow in it.
+        !matches!(item, Expression::Field(path)
+            if query.load.iter().any(|load| load.alias == path.text()))
+    };
+    let items = query.include.iter().filter(is_row);
+    let planned = items.map(|item| match item {
+        Expression::Method(call) if call.is("counters") || call.is("timeseries") => {
+            asked.include(item, None)
+        }
+        Expression::Method(call) => {
+            let name = &call.name;
+            Err(not_supported(format!(
+                "Subscription include expected to get Counters or TimeSeries but got {name}"
+            )))
+        }
+        item => asked.include(item, None),
+    });
+    planned.collect()
+}
