@@ -16,6 +16,7 @@ use model::{DatabaseId, DocumentsCompression, NodeTag, RevisionsConfiguration};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
+use subscriptions::SubscriptionSet;
 use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, changes::Watch};
 
 use crate::{
@@ -76,6 +77,7 @@ pub struct Database {
     operations: Operations,
     changes: Arc<ChangesHub>,
     followers: Arc<LogFollowers>,
+    subscriptions: Arc<SubscriptionSet>,
     record: RwLock<Arc<DatabaseRecord>>,
     /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
     retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
@@ -138,6 +140,11 @@ impl Database {
             },
         });
         indexes.follow_record(&recorded_indexes(&record)?);
+        let subscriptions = Arc::new(SubscriptionSet::default());
+        environment.on_published({
+            let subscriptions = Arc::clone(&subscriptions);
+            move || subscriptions.published()
+        });
         let database = Database {
             environment,
             indexes,
@@ -147,6 +154,7 @@ impl Database {
             operations: Operations::announced_in(&changes),
             changes,
             followers,
+            subscriptions,
             retention: RwLock::new(recorded_retention(&record)),
             record: RwLock::new(record),
             opened: platform.clock.now(),
@@ -252,6 +260,11 @@ impl Database {
         Ok(())
     }
 
+    /// Its subscriptions that have workers.
+    pub fn subscriptions(&self) -> &Arc<SubscriptionSet> {
+        &self.subscriptions
+    }
+
     /// Its record as it is now.
     pub fn record(&self) -> Arc<DatabaseRecord> {
         Arc::clone(&self.record.read().unwrap_or_else(PoisonError::into_inner))
@@ -323,6 +336,7 @@ impl Database {
         self.gate.close();
         self.changes.close();
         self.followers.wake();
+        self.subscriptions.close();
         let emptied = self.gate.wait_until_empty(timeout);
         self.indexes.close();
         self.queue.close();

@@ -7,16 +7,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::MissedTickBehavior,
+    time::{MissedTickBehavior, timeout},
 };
 
-use settings::{Host, ServerUrl, Settings, UnsecuredAccess};
+use settings::{Host, ServerUrl, UnsecuredAccess};
 
 use crate::{
     connection_watch::{ConnectionWatch, Verdict, WatchedStream},
     error::StartError,
     server_state::ServerState,
     service::serve,
+    tcp::{self, TcpConnection},
     web_socket::ConnectionPlace,
 };
 
@@ -27,12 +28,24 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// Binds every address of the settings.
-pub(crate) async fn bind_all(settings: &Settings) -> Result<Vec<TcpListener>, StartError> {
+/// What is spoken on the connections of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    /// HTTP, and the TCP protocol.
+    Both,
+    /// The TCP protocol alone.
+    Tcp,
+}
+
+/// Binds addresses.
+pub(crate) async fn bind_all(
+    urls: &[ServerUrl],
+    allowed: UnsecuredAccess,
+) -> Result<Vec<TcpListener>, StartError> {
     let mut listeners = Vec::new();
-    for url in &settings.server_urls {
+    for url in urls {
         for address in resolve(url).await? {
-            check_access(url, address, settings.unsecured_access_allowed)?;
+            check_access(url, address, allowed)?;
             listeners.push(bind(address).map_err(|source| StartError::Bind { address, source })?);
         }
     }
@@ -78,7 +91,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// Accepts connections until told to stop.
 pub(crate) async fn accept(
     state: Arc<ServerState>,
-    listener: TcpListener,
+    (listener, speaks): (TcpListener, Speaks),
     room: Arc<Semaphore>,
     mut stopping: watch::Receiver<bool>,
 ) {
@@ -90,7 +103,7 @@ pub(crate) async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
-                tokio::spawn(keep(Arc::clone(&state), stream, permit, stopping.clone()));
+                tokio::spawn(keep(Arc::clone(&state), (stream, speaks), permit, stopping.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -104,16 +117,27 @@ pub(crate) async fn accept(
 /// session that takes the connection over keeps it.
 async fn keep(
     state: Arc<ServerState>,
-    stream: TcpStream,
+    (stream, speaks): (TcpStream, Speaks),
     permit: OwnedSemaphorePermit,
     mut stopping: watch::Receiver<bool>,
 ) {
     // Without this, small answers wait for the client's acknowledgement. Failing, they do.
     drop(stream.set_nodelay(true));
-    let watch = ConnectionWatch::new();
     let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
     let http = &state.settings.http;
     let (idle_max, head_max) = (http.idle_connection_timeout, http.request_head_timeout);
+    let first = tokio::select! {
+        first = timeout(idle_max, first_byte(&stream)) => first,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
+    match first {
+        Ok(Some(byte)) if byte == tcp::FIRST_BYTE || speaks == Speaks::Tcp => {
+            return tcp::serve(TcpConnection { state, stream, place }).await;
+        }
+        Ok(Some(_)) => {}
+        Ok(None) | Err(_) => return,
+    }
+    let watch = ConnectionWatch::new();
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -149,6 +173,15 @@ async fn keep(
                 Verdict::Cut => break,
             },
         }
+    }
+}
+
+/// What the client begins with, which is left where it is; `None` when it has gone.
+async fn first_byte(stream: &TcpStream) -> Option<u8> {
+    let mut byte = [0];
+    match stream.peek(&mut byte).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(byte[0]),
     }
 }
 

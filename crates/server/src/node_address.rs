@@ -53,6 +53,21 @@ pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ProtocolError> {
     })
 }
 
+/// The address for the TCP protocol of a node with this address for HTTP: the same one, as both are
+/// spoken there, or another port of its host.
+pub(crate) fn for_tcp(address: &str, port: Option<u16>) -> String {
+    let (scheme, authority) = address.split_once("://").unwrap_or((SCHEME, address));
+    let authority = authority.split('/').next().unwrap_or(authority);
+    let default_port = if scheme == "https" { 443 } else { DEFAULT_PORT };
+    let (host, own_port) = match authority.rsplit_once(':') {
+        Some((host, digits)) if !digits.contains(']') => {
+            (host, digits.parse().unwrap_or(default_port))
+        }
+        Some(_) | None => (authority, default_port),
+    };
+    format!("tcp://{host}:{}", port.unwrap_or(own_port))
+}
+
 fn is_permitted(byte: u8, host: &str) -> bool {
     let in_name = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     in_name || (host.starts_with('[') && matches!(byte, b'[' | b']' | b':'))
@@ -130,6 +145,21 @@ mod tests {
         assert_eq!(told(b""), Err(ErrorKind::InvalidOperation));
         let missing = of_request(&HeaderMap::new()).unwrap_err();
         assert_eq!(missing.message, "Could not parse server web url: http:");
+    }
+
+    #[test]
+    fn the_address_for_tcp_is_that_for_http_with_another_port_perhaps() {
+        let table = [
+            ("http://foo:1234", None, "tcp://foo:1234"),
+            ("http://foo", None, "tcp://foo:80"),
+            ("https://foo", None, "tcp://foo:443"),
+            ("http://[::1]", None, "tcp://[::1]:80"),
+            ("http://[::1]:8080", Some(5), "tcp://[::1]:5"),
+            ("http://foo:1234", Some(38888), "tcp://foo:38888"),
+        ];
+        for (address, port, expected) in table {
+            assert_eq!(for_tcp(address, port), expected, "{address} {port:?}");
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use crate::{
         counters, custom_code, database_administration, databases, debug, delete_by_query,
         documents, documents_compression, hilo, identities, index_changes, index_debug,
         index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
-        indexes, io_metrics, logs, memory, multi_get, notifications, operations, patch,
-        patch_by_query, queries, query_debug, replication, retention, revision_changes, revisions,
-        server_info, statistics, storage_report, streams,
+        indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
+        patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
+        revisions, server_info, statistics, storage_report, streams, subscription_workers,
+        subscriptions,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -41,6 +42,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/cluster/topology"                       ValidUser     Ignored  Inline(server_info::cluster_topology);
     "GET"    "/topology"                               ValidUser     Ignored  Inline(databases::topology);
     "GET"    "/info/tcp"                               ValidUser     Ignored  Inline(server_info::tcp_info);
+    "GET"    "/info/remote-task/tcp"                   ValidUser     Ignored  Inline(server_info::tcp_info);
     "GET"    "/debug/server-id"                        ValidUser     Ignored  Inline(debug::server_id);
     "GET"    "/debug/is-loaded"                        ValidUser     Ignored  Inline(databases::is_loaded);
     "GET"    "/operations/state"                       ValidUser     Ignored  Inline(operations::server_state);
@@ -67,7 +69,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
     "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(documents_compression::configuration);
     "POST"   "/databases/*/admin/documents-compression/config" DatabaseAdmin Whole Waiting(documents_compression::configure);
-    "GET"    "/databases/*/tasks"                      Read          Ignored  Inline(database_administration::tasks);
+    "GET"    "/databases/*/tasks"                      Read          Ignored  Inline(ongoing_tasks::list);
     "GET"    "/databases/*/admin/record"               DatabaseAdmin Ignored  Inline(databases::record);
     "GET"    "/databases/*/info/tcp"                   Read          Ignored  Inline(server_info::tcp_info);
     "GET"    "/databases/*/healthcheck"                Read          Ignored  Inline(server_info::health_check);
@@ -209,6 +211,21 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Inline(storage_report::all_environments);
     "GET"    "/databases/*/debug/storage/environment/report" DatabaseAdmin Ignored Inline(storage_report::one_environment);
 
+    "PUT"    "/databases/*/subscriptions"              Write         Whole    Waiting(subscriptions::create);
+    "GET"    "/databases/*/subscriptions"              Read          Ignored  Inline(subscriptions::list);
+    "DELETE" "/databases/*/subscriptions"              Write         Ignored  Waiting(subscriptions::delete);
+    "POST"   "/databases/*/subscriptions/update"       Write         Whole    Waiting(subscriptions::update);
+    "GET"    "/databases/*/subscriptions/state"        Read          Ignored  Inline(subscriptions::state);
+    "GET"    "/databases/*/subscriptions/connection-details" Read    Ignored  Inline(subscription_workers::details);
+    "POST"   "/databases/*/subscriptions/drop"         Write         Ignored  Inline(subscription_workers::drop_workers);
+    "POST"   "/databases/*/subscriptions/try"          Read          Whole    Blocking(subscription_workers::try_out);
+    "GET"    "/databases/*/debug/subscriptions/running" Read         Ignored  Blocking(subscription_workers::running);
+    "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Waiting(ongoing_tasks::delete);
+    "POST"   "/databases/*/subscription-tasks/state"   Write         Ignored  Waiting(ongoing_tasks::set_state);
+    "GET"    "/databases/*/task"                       Read          Ignored  Inline(ongoing_tasks::get);
+    "POST"   "/databases/*/admin/tasks/state"          DatabaseAdmin Ignored  Waiting(ongoing_tasks::set_state);
+    "DELETE" "/databases/*/admin/tasks"                DatabaseAdmin Ignored  Waiting(ongoing_tasks::delete);
+
     "GET"    "/databases/*/operations"                 Read          Ignored  Inline(operations::list);
     "GET"    "/databases/*/operations/next-operation-id" Read        Ignored  Inline(operations::next_id);
     "GET"    "/databases/*/operations/state"           Read          Ignored  Inline(operations::state);
@@ -226,9 +243,6 @@ const MISSING_PARTS: &[&str] = &[
     "replication",
     "smuggler",
     "studio",
-    "subscriptions",
-    "task",
-    "tasks",
     "timeseries",
 ];
 

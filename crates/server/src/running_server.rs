@@ -20,7 +20,7 @@ use crate::{
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     error::StartError,
     index_choice,
-    listener::{accept, bind_all},
+    listener::{Speaks, accept, bind_all},
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
     server_state::ServerState,
@@ -64,16 +64,24 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
             return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
         }
     };
-    let listeners = bind_all(&settings).await?;
+    let allowed = settings.unsecured_access_allowed;
+    let listeners = bind_all(&settings.server_urls, allowed).await?;
+    let tcp_listeners = bind_all(&settings.tcp_urls, allowed).await?;
     let urls = urls_of(&listeners)?;
     if let Some(first) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
         state.set_address(node_address::of_listener(first));
     }
+    if let Some(first) = tcp_listeners.first().and_then(|listener| listener.local_addr().ok()) {
+        state.set_tcp_port(first.port());
+    }
     let connections_max = settings.server.connections_max;
     let room = Arc::new(Semaphore::new(connections_max));
     let (stopping, stopped) = watch::channel(false);
+    let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, Speaks::Tcp));
     let accepting = listeners
         .into_iter()
+        .map(|listener| (listener, Speaks::Both))
+        .chain(tcp_listeners)
         .map(|listener| {
             let (state, room, stopped) = (Arc::clone(&state), Arc::clone(&room), stopped.clone());
             tokio::spawn(accept(state, listener, room, stopped))

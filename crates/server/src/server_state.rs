@@ -62,6 +62,8 @@ pub(crate) struct ServerState {
     pub(crate) logs: Mutex<LogsConfiguration>,
     public_address: Option<String>,
     address: OnceLock<String>,
+    /// The port of the listener for the TCP protocol alone, where there is one.
+    tcp_port: OnceLock<u16>,
 }
 
 thread_local! {
@@ -110,6 +112,7 @@ impl ServerState {
             logs: Mutex::new(logs),
             public_address,
             address: OnceLock::new(),
+            tcp_port: OnceLock::new(),
         }
     }
 
@@ -147,6 +150,25 @@ impl ServerState {
     /// else does not fail for its `Host` header.
     pub(crate) fn address_in_passing(&self, headers: &HeaderMap) -> Cow<'_, str> {
         self.address_for(headers).unwrap_or_else(|_| Cow::Borrowed(self.address()))
+    }
+
+    /// The address of this node for the TCP protocol that a client is told: the public one, or the one
+    /// that it used for HTTP, with the port of the listener for TCP alone where there is one.
+    ///
+    /// # Errors
+    /// As [`ServerState::address_for`].
+    pub(crate) fn tcp_address_for(&self, headers: &HeaderMap) -> Result<String, ProtocolError> {
+        match &self.settings.public_tcp_url {
+            Some(public) => Ok(public.to_string()),
+            None => {
+                Ok(node_address::for_tcp(&self.address_for(headers)?, self.tcp_port.get().copied()))
+            }
+        }
+    }
+
+    /// Sets the port of the listener for the TCP protocol alone. Only the first call counts.
+    pub(crate) fn set_tcp_port(&self, port: u16) {
+        self.tcp_port.get_or_init(|| port);
     }
 
     /// Sets the address of the first listener. Only the first call counts.

@@ -33,8 +33,9 @@ pub(crate) static ACTIVE: &[Key] = &[
         "ServerUrl.Tcp",
         ValueType::TcpUrls,
         None,
-        "The addresses to listen on for the TCP protocol. A bare port means the hosts of \
-         ServerUrl. When unset: any free port on the hosts of ServerUrl.",
+        "The addresses to listen on for the TCP protocol alone. A bare port means the hosts of \
+         ServerUrl. When unset: none, because the TCP protocol is spoken on the addresses of \
+         ServerUrl, too, so that one port is enough.",
     ),
     Key::active(
         "PublicServerUrl",
@@ -48,7 +49,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         ValueType::PublicTcpUrl,
         None,
         "The TCP address that clients and other nodes are told to use. When unset: the address \
-         that is listened on.",
+         that the client used for HTTP, with the port of ServerUrl.Tcp where that is set.",
     ),
     Key::active(
         "DataDir",

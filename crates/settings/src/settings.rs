@@ -19,7 +19,7 @@ use crate::value::{GzipLevel, ProtocolVersion, TcpAddress, UnsecuredAccess, Valu
 pub struct Settings {
     /// Where to listen for HTTP; at least one.
     pub server_urls: Vec<ServerUrl>,
-    /// Where to listen for the TCP protocol; at least one.
+    /// Where to listen for the TCP protocol alone; empty when it is spoken on the addresses for HTTP.
     pub tcp_urls: Vec<ServerUrl>,
     /// The address that others are told, if it is not the one listened on.
     pub public_server_url: Option<ServerUrl>,
@@ -340,7 +340,7 @@ fn parent_process_ids(values: &mut Picker) -> Vec<u32> {
     ids.map(|id| u32::try_from(id).expect("the rows' maximum fits in 32 bits")).collect()
 }
 
-/// Where to listen for TCP: a bare port, or nothing, means the hosts of `server_urls`.
+/// Where to listen for TCP alone: a bare port means the hosts of `server_urls`.
 fn tcp_urls(value: Value, server_urls: &[ServerUrl]) -> Vec<ServerUrl> {
     let on_each_host = |port| {
         let on_host = move |url: &ServerUrl| {
@@ -350,7 +350,7 @@ fn tcp_urls(value: Value, server_urls: &[ServerUrl]) -> Vec<ServerUrl> {
         server_urls.iter().map(on_host).collect()
     };
     let addresses = match value {
-        Value::Unset => return on_each_host(0),
+        Value::Unset => return Vec::new(),
         Value::TcpAddresses(addresses) => addresses,
         other => panic!("the table says addresses, not {other:?}"),
     };

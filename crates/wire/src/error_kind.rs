@@ -112,6 +112,23 @@ kinds! {
         "Raven.Client.Exceptions.Documents.Indexes.IndexDoesNotExistException";
     /// A definition that an index may not be changed to.
     IndexCreation = 500 "Raven.Client.Exceptions.Documents.Indexes.IndexCreationException";
+    /// No subscription of that name.
+    SubscriptionDoesNotExist = 500
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionDoesNotExistException";
+    /// Others work on the subscription.
+    SubscriptionInUse = 500
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInUseException";
+    /// A worker may not go on.
+    SubscriptionClosed = 500
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionClosedException";
+    /// A worker cannot work on the subscription like this.
+    SubscriptionInvalidState = 500
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionInvalidStateException";
+    /// A name that a subscription may not have.
+    SubscriptionName = 500
+        "Raven.Client.Exceptions.Documents.Subscriptions.SubscriptionNameException";
+    /// A change of the server-wide state that cannot be made.
+    StateChangeRefused = 500 "Raven.Server.Rachis.RachisApplyException";
     /// No document of that id, where a query needs it.
     DocumentDoesNotExist = 500
         "Raven.Client.Exceptions.Documents.DocumentDoesNotExistException";

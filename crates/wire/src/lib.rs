@@ -15,6 +15,8 @@
 //! | [`read_documents_compression`] | which documents are compressed |
 //! | [`RetentionKind`] | documents that expire or are refreshed at a time |
 //! | [`changes`] | the messages of the Changes API |
+//! | [`SubscriptionBody`] | subscriptions as clients make and change them |
+//! | [`tcp_shapes`], [`ObjectSplitter`] | the TCP protocol |
 //! | [`HashEtag`] | the entity tag of an answer with several documents |
 
 #![forbid(unsafe_code)]
@@ -34,6 +36,7 @@ mod hash_etag;
 mod index_definition;
 mod json_body;
 mod multi_get_body;
+mod object_splitter;
 mod patch_body;
 mod query_body;
 mod query_string;
@@ -41,6 +44,7 @@ mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
 mod spatial_options;
+mod subscription_body;
 
 pub mod changes;
 pub mod database_shapes;
@@ -50,6 +54,7 @@ pub mod index_shapes;
 pub mod operation_state;
 pub mod server_shapes;
 pub mod statistics_shapes;
+pub mod tcp_shapes;
 
 pub use crate::{
     attachments_body::{
@@ -78,6 +83,7 @@ pub use crate::{
     },
     json_body::{json_error, read_document_body, read_ids},
     multi_get_body::{InnerRequest, read_multi_get},
+    object_splitter::{NotAnObject, ObjectSplitter},
     patch_body::{MissingDocument, PatchBody, PatchDocumentBody, PatchTarget, read_patch},
     query_body::{QueryRequest, read_query, read_update_query},
     query_string::{QueryString, percent_decode},
@@ -88,4 +94,5 @@ pub use crate::{
     },
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
+    subscription_body::{SubscriptionBody, SubscriptionStart},
 };

@@ -149,13 +149,3 @@ pub(crate) fn promote(call: Call) -> Answering {
         .await
     })
 }
-
-/// `GET /databases/*/tasks`: no kind of task exists yet, so there is none.
-pub(crate) fn tasks(call: &Call) -> Result<Answer, ProtocolError> {
-    let metadata = call.state.debug_metadata();
-    let answer = json!({
-        "@metadata": metadata, "OngoingTasksList": [], "SubscriptionsCount": 0,
-        "PullReplications": []
-    });
-    Ok(Answer::shape(StatusCode::OK, &answer))
-}

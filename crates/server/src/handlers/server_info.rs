@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use serde_json::json;
 use wire::{
-    ErrorKind, ProtocolError,
+    ProtocolError,
     database_shapes::NODE_TAG,
     guid_text,
     server_shapes::{ClusterTopology, ClusterTopologyAnswer, NodeInfo, NodeLicenseDetails},
@@ -126,10 +126,14 @@ fn license_details(state: &ServerState) -> NodeLicenseDetails {
     }
 }
 
-/// `GET /info/tcp`, of the server and of a database: there is no TCP listener to tell of yet.
-pub(crate) fn tcp_info(_: &Call) -> Result<Answer, ProtocolError> {
-    let message = "This server does not listen for the TCP protocol yet";
-    Err(ProtocolError::new(ErrorKind::NotSupported, message))
+/// `GET /info/tcp`, of the server and of a database, and `GET /info/remote-task/tcp`.
+pub(crate) fn tcp_info(call: &Call) -> Result<Answer, ProtocolError> {
+    let url = call.state.tcp_address_for(&call.headers)?;
+    let answer = json!({
+        "Url": url, "Certificate": null, "NodeTag": NODE_TAG,
+        "ServerId": guid_text(call.state.catalog.server_id()), "Urls": [url]
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
 /// `GET /databases/*/healthcheck`.

@@ -150,7 +150,7 @@ fn parts_of_the_protocol_that_are_missing_are_named() {
     let server = TestServer::with_database();
     let table = [
         ("DELETE", "/databases/db/attachments/bulk", "DELETE attachments"),
-        ("GET", "/databases/db/subscriptions", "GET subscriptions"),
+        ("GET", "/databases/db/etl", "GET etl"),
     ];
     for (method, target, named) in table {
         let reply = server.send(method, target, b"");

@@ -43,5 +43,7 @@ mod revisions;
 mod selected_rows;
 mod spatial;
 mod storage_reports;
+mod subscriptions;
+mod tcp_client;
 mod test_server;
 mod web_sockets;

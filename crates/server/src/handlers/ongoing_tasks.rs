@@ -1,0 +1,143 @@
+//! Ongoing tasks of a database. Subscriptions are the only kind so far; the others are refused.
+
+use cluster::SubscriptionRecord;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    handlers::subscriptions::{
+        all, missing_name, named_by, remove, set_disabled, shown_time, shown_vector,
+    },
+    router::Answering,
+};
+
+/// The kind of task that a request is about has to be one that there is.
+fn require_subscription(call: &Call) -> Result<(), ProtocolError> {
+    let query = call.query();
+    let kind = query.single_non_empty("type")?;
+    if kind.eq_ignore_ascii_case("Subscription") {
+        return Ok(());
+    }
+    let message = format!("Tasks of the type '{kind}' are not supported by this server yet");
+    Err(ProtocolError::new(ErrorKind::NotSupported, message))
+}
+
+fn named(call: &Call) -> Result<Option<SubscriptionRecord>, ProtocolError> {
+    let query = call.query();
+    let id = query.long("key")?.and_then(|id| u64::try_from(id).ok());
+    let named = named_by(call, query.get("taskName").filter(|name| !name.is_empty()), id);
+    match named {
+        Ok(record) => Ok(Some(record)),
+        Err(error) if error.kind == ErrorKind::SubscriptionDoesNotExist => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What every kind of task shows.
+fn task_json(
+    call: &Call,
+    record: &SubscriptionRecord,
+) -> Result<Map<String, Value>, ProtocolError> {
+    let subscription = call.database()?.subscriptions().get(record.id);
+    let has_workers = subscription.is_some_and(|found| !found.connections().is_empty());
+    let settings = &record.settings;
+    let node = json!({
+        "NodeTag": NODE_TAG,
+        "NodeUrl": call.state.address_in_passing(&call.headers),
+        "ResponsibleNode": null,
+    });
+    let task = json!({
+        "TaskId": record.id,
+        "TaskType": "Subscription",
+        "ResponsibleNode": node,
+        "TaskState": if settings.is_disabled { "Disabled" } else { "Enabled" },
+        "TaskConnectionStatus": if has_workers { "Active" } else { "NotActive" },
+        "TaskName": record.name,
+        "MentorNode": settings.mentor_node,
+        "PinToMentorNode": settings.is_pinned,
+        "Error": null,
+        "Query": settings.query,
+    });
+    match task {
+        Value::Object(task) => Ok(task),
+        _ => Ok(Map::new()),
+    }
+}
+
+/// `GET /tasks`.
+pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let records = all(call)?;
+    let mut tasks = Vec::with_capacity(records.len());
+    for record in &records {
+        let mut task = task_json(call, record)?;
+        task.insert("SubscriptionName".to_owned(), Value::Null);
+        task.insert("SubscriptionId".to_owned(), 0.into());
+        tasks.push(Value::Object(task));
+    }
+    let answer = json!({
+        "@metadata": call.state.debug_metadata(), "OngoingTasksList": tasks,
+        "SubscriptionsCount": records.len(), "PullReplications": []
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /task`.
+pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+    require_subscription(call)?;
+    let Some(record) = named(call)? else {
+        return Err(missing_name(call.query().get("taskName").unwrap_or_default()));
+    };
+    let mut task = task_json(call, &record)?;
+    let mut put = |name: &str, value: Value| drop(task.insert(name.to_owned(), value));
+    put("SubscriptionName", record.name.clone().into());
+    put("SubscriptionId", record.id.into());
+    put("ChangeVectorForNextBatchStartingPoint", shown_vector(&record));
+    put("LastBatchAckTime", shown_time(record.last_acknowledged_ticks));
+    put("Disabled", record.settings.is_disabled.into());
+    put("LastClientConnectionTime", shown_time(record.last_connected_ticks));
+    Ok(Answer::shape(StatusCode::OK, &task))
+}
+
+/// `POST /admin/tasks/state`, and the same for subscriptions alone.
+pub(crate) fn set_state(call: Call) -> Answering {
+    Box::pin(async move {
+        require_subscription(&call)?;
+        let (key, is_disabled) = {
+            let query = call.query();
+            let disable = query.bool("disable")?.ok_or_else(|| {
+                ProtocolError::argument("Query string disable is mandatory, but wasn't specified.")
+            })?;
+            (query.long("key")?.unwrap_or(0), disable)
+        };
+        let Some(record) = named(&call)? else {
+            let name = call.query().get("taskName").unwrap_or_default().to_owned();
+            let message = format!(
+                "Cannot find subscription {name} @ {}",
+                call.database()?.record().name.as_str()
+            );
+            return Err(ProtocolError::new(ErrorKind::StateChangeRefused, message));
+        };
+        let changed = set_disabled(&call, &record, is_disabled).await?;
+        let answer = json!({"TaskId": key, "RaftCommandIndex": changed.index});
+        Ok(Answer::shape(StatusCode::OK, &answer))
+    })
+}
+
+/// `DELETE /admin/tasks`.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        require_subscription(&call)?;
+        let id = call.query().long("id")?.unwrap_or(0);
+        let key = u64::try_from(id).ok();
+        let name = call.query().get("taskName").map(str::to_owned);
+        let record = named_by(&call, name.as_deref(), key)?;
+        remove(&call, record.name).await?;
+        let index = call.state.cluster.read().last_index();
+        let index = index.map_err(|error| crate::error_mapping::cluster_error(&error))?;
+        let answer = json!({"TaskId": id, "RaftCommandIndex": index});
+        Ok(Answer::shape(StatusCode::OK, &answer))
+    })
+}

@@ -1,0 +1,205 @@
+//! The workers of subscriptions, for whoever operates the server; and what a query would show them.
+
+use http::StatusCode;
+use model::{Etag, date};
+use serde_json::{Value, json};
+use subscriptions::{
+    BatchTiming, ConnectionActivity, EndedConnection, Standing, Subscription, WorkerShared,
+    changes_behind, preview,
+};
+use wire::{ProtocolError, SubscriptionBody};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    handlers::subscriptions::{all, named_by, position_of, shown_time, shown_vector},
+    tcp::{check_query, read_error},
+};
+
+/// Changes that are counted behind a subscription; more are told as so many.
+const LAG_MAX: u64 = 1_000_000;
+/// Rows of a trial when the client does not say.
+const TRIAL_ROWS: i32 = 128;
+
+/// Workers of a subscription as the protocol shows them.
+pub(crate) struct ConnectionsShown {
+    /// Those that work.
+    pub(crate) working: Value,
+    /// Those that wait for their turn.
+    pub(crate) waiting: Value,
+    /// Those that are over.
+    pub(crate) past: PastShown,
+}
+
+/// Connections that are over.
+pub(crate) struct PastShown {
+    pub(crate) ended: Value,
+    pub(crate) rejected: Value,
+}
+
+/// The connections of a subscription.
+pub(crate) fn connections_json(subscription: Option<&Subscription>) -> ConnectionsShown {
+    let Some(subscription) = subscription else {
+        let past = PastShown { ended: json!([]), rejected: json!([]) };
+        return ConnectionsShown { working: json!([]), waiting: json!([]), past };
+    };
+    let connections = subscription.connections();
+    let of_standing = |standing: Standing| {
+        let chosen = connections.iter().filter(|worker| worker.standing() == standing);
+        chosen.map(|worker| connection_json(worker)).collect::<Vec<Value>>()
+    };
+    let past = subscription.past();
+    let ended = |connections: Vec<&EndedConnection>| {
+        let shown = connections.into_iter().map(|ended| ended_json(subscription, ended));
+        Value::Array(shown.collect())
+    };
+    ConnectionsShown {
+        working: Value::Array(of_standing(Standing::Works)),
+        waiting: Value::Array(of_standing(Standing::Waits)),
+        past: PastShown {
+            ended: ended(past.ended().collect()),
+            rejected: ended(past.rejected().collect()),
+        },
+    }
+}
+
+fn connection_json(worker: &WorkerShared) -> Value {
+    let activity = worker.activity();
+    let facts = activity.facts();
+    let (documents, bytes, acknowledgements) = activity.counts();
+    let (last_sent, last_acknowledged) = activity.last_times();
+    let count = |count: u64| json!({"Count": count});
+    json!({
+        "ClientUri": facts.client_address,
+        "WorkerId": facts.worker_id,
+        "Strategy": activity.strategy().name(),
+        "Stats": {
+            "AckRate": count(acknowledgements),
+            "BytesRate": count(bytes),
+            "ConnectedAt": date::format(facts.connected_ticks),
+            "DocsRate": count(documents),
+            "LastAckReceivedAt": shown_time(last_acknowledged),
+            "LastMessageSentAt": shown_time(last_sent),
+        },
+        "ConnectionException": activity.exception(),
+        "TcpConnectionStats": {
+            "Id": facts.connection,
+            "Operation": "Subscription",
+            "ClientUri": facts.client_address,
+            "ConnectedAt": date::format(facts.connected_ticks),
+        },
+        "RecentSubscriptionStatuses": activity.steps(),
+    })
+}
+
+fn ended_json(subscription: &Subscription, ended: &EndedConnection) -> Value {
+    json!({
+        "ClientUri": ended.facts.client_address,
+        "Query": subscription.query_text(),
+        "Strategy": ended.strategy.name(),
+        "Date": date::format(ended.facts.connected_ticks),
+        "ConnectionException": ended.exception,
+        "RecentSubscriptionStatuses": ended.steps,
+    })
+}
+
+/// `GET /subscriptions/connection-details`.
+pub(crate) fn details(call: &Call) -> Result<Answer, ProtocolError> {
+    let name = call.query().single_non_empty("name")?.to_owned();
+    let known = named_by(call, Some(&name), None).ok();
+    let subscriptions = call.database()?.subscriptions();
+    let subscription = known.and_then(|record| subscriptions.get(record.id));
+    let connections = subscription.as_ref().map(|found| found.connections()).unwrap_or_default();
+    let results: Vec<Value> = connections
+        .iter()
+        .map(|worker| {
+            let facts = worker.activity().facts();
+            json!({
+                "ClientUri": facts.client_address,
+                "WorkerId": facts.worker_id,
+                "Strategy": worker.activity().strategy().name(),
+            })
+        })
+        .collect();
+    let mode = match &subscription {
+        Some(subscription) if subscription.is_shared() => "Concurrent",
+        Some(_) if !results.is_empty() => "Single",
+        Some(_) | None => "None",
+    };
+    let answer = json!({"Results": results, "SubscriptionMode": mode});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `POST /subscriptions/drop`.
+pub(crate) fn drop_workers(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = query.long("id")?.and_then(|id| u64::try_from(id).ok());
+    let record = named_by(call, query.get("name"), id)?;
+    call.database()?.subscriptions().drop_workers(record.id, query.get("workerId"));
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// `GET /debug/subscriptions/running`: how far behind each subscription is, who works on it and how
+/// fast, and what went wrong last.
+pub(crate) fn running(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let mut results = Vec::new();
+    for record in all(call)? {
+        let Some(subscription) = database.subscriptions().get(record.id) else { continue };
+        let tx = database.read();
+        let cursor = subscription.cursor();
+        let lag = changes_behind(&tx, subscription.query(), cursor, LAG_MAX).map_err(read_error)?;
+        let workers: Vec<Value> = subscription
+            .connections()
+            .iter()
+            .map(|worker| {
+                let mut shown = connection_json(worker);
+                shown["Batches"] = batches_json(worker.activity());
+                shown
+            })
+            .collect();
+        let past = connections_json(Some(&subscription)).past;
+        results.push(json!({
+            "SubscriptionId": record.id,
+            "SubscriptionName": record.name,
+            "ChangeVectorForNextBatchStartingPoint": shown_vector(&record),
+            "LastEtagLookedAt": cursor.0,
+            "ChangesBehind": lag,
+            "UnacknowledgedDocuments": subscription.unsettled(),
+            "LastBatchAckTime": shown_time(record.last_acknowledged_ticks),
+            "Workers": workers,
+            "RecentConnections": past.ended,
+            "RecentRejectedConnections": past.rejected,
+        }));
+    }
+    let answer = json!({"@metadata": call.state.debug_metadata(), "Results": results});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+fn batches_json(activity: &ConnectionActivity) -> Value {
+    let milliseconds = |ticks: i64| ticks as f64 / 10_000.0;
+    let shown = |batch: BatchTiming| {
+        json!({
+            "Began": date::format(batch.began_ticks),
+            "Documents": batch.documents,
+            "SendingInMs": milliseconds(batch.sending_ticks),
+            "AcknowledgingInMs": batch.acknowledging_ticks.map(milliseconds),
+        })
+    };
+    Value::Array(activity.batches().into_iter().map(shown).collect())
+}
+
+/// `POST /subscriptions/try`: what a query would show. Nothing is stored.
+pub(crate) fn try_out(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = SubscriptionBody::read(&call.body)?;
+    let page_size = call.query().int("pageSize")?.unwrap_or(TRIAL_ROWS);
+    let query = check_query(&call.state, body.query.as_deref().unwrap_or_default())?;
+    let database = call.database()?;
+    let position = position_of(database, &body.start(false)?)?;
+    let after = position.map_or(Etag::ZERO, |position| position.cursor);
+    let rows_max = usize::try_from(page_size).unwrap_or(0);
+    let mut out = Vec::new();
+    let scripts = call.state.scripts();
+    preview(&database.read(), &query, after, rows_max, scripts, &mut out).map_err(read_error)?;
+    Ok(Answer::json(out))
+}

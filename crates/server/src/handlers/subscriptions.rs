@@ -1,0 +1,377 @@
+//! Subscriptions: making, changing and listing them.
+
+use std::sync::Arc;
+
+use cluster::{
+    Applied, Command, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
+    SubscriptionRecord, SubscriptionSettings,
+};
+use database::Database;
+use http::StatusCode;
+use model::{DatabaseId, date};
+use serde_json::{Map, Value, json};
+use subscriptions::Ended;
+use wire::{ErrorKind, ProtocolError, SubscriptionBody, SubscriptionStart};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    error_mapping::{cluster_error, document_error},
+    handlers::subscription_workers::{PastShown, connections_json},
+    router::Answering,
+    server_state::ServerState,
+    tcp::check_query,
+};
+
+/// `PUT /subscriptions`.
+pub(crate) fn create(call: Call) -> Answering {
+    Box::pin(async move {
+        let body = SubscriptionBody::read(&call.body)?;
+        let id = call.query().long("id")?.and_then(|id| u64::try_from(id).ok());
+        create_from(&call, body, id).await
+    })
+}
+
+async fn create_from(
+    call: &Call,
+    body: SubscriptionBody,
+    id: Option<u64>,
+) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let query = body.query.clone().unwrap_or_default();
+    checked_query(call, &query).await?;
+    let position = match position_of(database, &body.start(false)?)? {
+        Some(position) => position,
+        None => SubscriptionPosition::default(),
+    };
+    let is_disabled = call.query().bool("disabled")?.or(body.disabled).unwrap_or(false);
+    let command = SubscriptionCommand::Create {
+        database: database.record().topology_id,
+        id,
+        name: body.name.clone().filter(|name| !name.is_empty()),
+        settings: SubscriptionSettings {
+            query,
+            mentor_node: body.mentor_node,
+            is_pinned: body.pin_to_mentor_node.unwrap_or(false),
+            is_disabled,
+        },
+        position,
+    };
+    match submit(call, command).await? {
+        SubscriptionOutcome::Done(record) => Ok(named(&record)),
+        SubscriptionOutcome::NameTaken => {
+            Err(name_taken(database, body.name.as_deref().unwrap_or_default()))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn named(record: &SubscriptionRecord) -> Answer {
+    Answer::shape(StatusCode::CREATED, &json!({"Name": record.name}))
+}
+
+fn name_taken(database: &Database, name: &str) -> ProtocolError {
+    let database = database.record();
+    let message = format!(
+        "A subscription could not be modified because the name 'values/{}/subscriptions/{name}' is \
+         already in use in a subscription with different Id.",
+        database.name.as_str()
+    );
+    ProtocolError::new(ErrorKind::StateChangeRefused, message)
+}
+
+fn unexpected(outcome: &SubscriptionOutcome) -> ProtocolError {
+    ProtocolError::new(ErrorKind::Internal, format!("the fate of a subscription: {outcome:?}"))
+}
+
+/// Compiling scripts takes a while.
+async fn checked_query(call: &Call, query: &str) -> Result<(), ProtocolError> {
+    let (state, query) = (Arc::clone(&call.state), query.to_owned());
+    blocking(move || check_query(&state, &query).map(drop)).await
+}
+
+/// Where a subscription begins; `None` when that is not said.
+pub(crate) fn position_of(
+    database: &Database,
+    start: &SubscriptionStart,
+) -> Result<Option<SubscriptionPosition>, ProtocolError> {
+    let change_vector = match start {
+        SubscriptionStart::Unsaid => return Ok(None),
+        SubscriptionStart::BeginningOfTime => return Ok(Some(SubscriptionPosition::default())),
+        SubscriptionStart::LastDocument => {
+            let tx = database.read();
+            let last = documents::newest_first(&tx).map_err(|error| document_error(&error))?.next();
+            let Some(last) = last else { return Ok(Some(SubscriptionPosition::default())) };
+            let last = last.map_err(|error| document_error(&error))?;
+            return Ok(Some(SubscriptionPosition {
+                cursor: last.etag(),
+                change_vector: last.change_vector().to_owned(),
+                unsettled: Vec::new(),
+            }));
+        }
+        SubscriptionStart::Behind(change_vector) => change_vector,
+    };
+    Ok(Some(SubscriptionPosition {
+        cursor: change_vector.etag_of(database.identity().database_id),
+        change_vector: change_vector.as_str().to_owned(),
+        unsettled: Vec::new(),
+    }))
+}
+
+async fn submit(
+    call: &Call,
+    command: SubscriptionCommand,
+) -> Result<SubscriptionOutcome, ProtocolError> {
+    let request_id = call.query().get("raft-request-id").map(str::to_owned);
+    let command = Command::Subscription(command);
+    let submitted = call.state.cluster.submit(&command, request_id.as_deref());
+    let submitted = submitted.map_err(|error| cluster_error(&error))?;
+    match submitted.await.map_err(|error| cluster_error(&error))? {
+        Applied { outcome: Outcome::Subscription(outcome), .. } => Ok(outcome),
+        _ => Err(ProtocolError::new(ErrorKind::Internal, "the fate of a subscription is missing")),
+    }
+}
+
+pub(crate) fn missing_name(name: &str) -> ProtocolError {
+    let message = format!("Subscription with name '{name}' was not found in server store");
+    ProtocolError::new(ErrorKind::SubscriptionDoesNotExist, message)
+}
+
+fn missing_id(id: u64) -> ProtocolError {
+    let message = format!("Subscription with id '{id}' was not found in server store");
+    ProtocolError::new(ErrorKind::SubscriptionDoesNotExist, message)
+}
+
+/// The subscription of a name.
+pub(crate) fn stored(
+    state: &ServerState,
+    database: DatabaseId,
+    name: &str,
+) -> Result<SubscriptionRecord, ProtocolError> {
+    let found = state.cluster.read().subscription(database, name);
+    found.map_err(|error| cluster_error(&error))?.ok_or_else(|| missing_name(name))
+}
+
+/// The subscription that a request names by its name or its number.
+pub(crate) fn named_by(
+    call: &Call,
+    name: Option<&str>,
+    id: Option<u64>,
+) -> Result<SubscriptionRecord, ProtocolError> {
+    let database = call.database()?.record().topology_id;
+    match (name, id) {
+        (Some(name), _) => stored(&call.state, database, name),
+        (None, Some(id)) => {
+            let found = call.state.cluster.read().subscription_by_id(database, id);
+            found.map_err(|error| cluster_error(&error))?.ok_or_else(|| missing_id(id))
+        }
+        (None, None) => Err(missing_name("")),
+    }
+}
+
+/// `POST /subscriptions/update`.
+pub(crate) fn update(call: Call) -> Answering {
+    Box::pin(async move {
+        let body = SubscriptionBody::read(&call.body)?;
+        let name = body.name.as_deref().filter(|_| body.id.is_none());
+        let known = match named_by(&call, name, body.id) {
+            Ok(known) => known,
+            Err(_) if body.create_new == Some(true) => {
+                let id = body.id;
+                return create_from(&call, body, id).await;
+            }
+            Err(missing) => return Err(missing),
+        };
+        update_known(&call, known, body).await
+    })
+}
+
+async fn update_known(
+    call: &Call,
+    known: SubscriptionRecord,
+    body: SubscriptionBody,
+) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let position = position_of(database, &body.start(true)?)?
+        .filter(|position| position.change_vector != known.position.change_vector);
+    let name = body.name.filter(|name| !name.is_empty()).unwrap_or_else(|| known.name.clone());
+    let settings = SubscriptionSettings {
+        query: body.query.unwrap_or_else(|| known.settings.query.clone()),
+        mentor_node: body.mentor_node.or_else(|| known.settings.mentor_node.clone()),
+        is_pinned: body.pin_to_mentor_node.unwrap_or(known.settings.is_pinned),
+        is_disabled: body.disabled.unwrap_or(known.settings.is_disabled),
+    };
+    if position.is_none() && settings == known.settings && name == known.name {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    let has_new_query = settings.query != known.settings.query;
+    if has_new_query {
+        checked_query(call, &settings.query).await?;
+    }
+    let (is_moved, is_disabled) = (position.is_some(), settings.is_disabled);
+    let command = SubscriptionCommand::Update {
+        database: database.record().topology_id,
+        id: known.id,
+        name: name.clone(),
+        settings,
+        position,
+    };
+    let record = match submit(call, command).await? {
+        SubscriptionOutcome::Done(record) => record,
+        SubscriptionOutcome::NameTaken => return Err(name_taken(database, &name)),
+        SubscriptionOutcome::Missing => return Err(missing_id(known.id)),
+        other => return Err(unexpected(&other)),
+    };
+    let ended = match () {
+        () if is_disabled => Some(Ended::Disabled),
+        () if has_new_query => Some(Ended::QueryChanged),
+        () if is_moved || name != known.name => Some(Ended::Moved),
+        () => None,
+    };
+    if let Some(ended) = ended {
+        database.subscriptions().end(known.id, &ended);
+    }
+    Ok(named(&record))
+}
+
+/// `DELETE /subscriptions`, and the same as a task.
+pub(crate) fn delete(call: Call) -> Answering {
+    Box::pin(async move {
+        let name = call.query().single_non_empty("taskName")?.to_owned();
+        remove(&call, name).await?;
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    })
+}
+
+/// Deletes a subscription, if there is one.
+pub(crate) async fn remove(call: &Call, name: String) -> Result<(), ProtocolError> {
+    let database = call.database()?;
+    let command = SubscriptionCommand::Delete { database: database.record().topology_id, name };
+    match submit(call, command).await? {
+        SubscriptionOutcome::Deleted(id) => {
+            if let Some(id) = id {
+                database.subscriptions().end(id, &Ended::Deleted);
+            }
+            Ok(())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Switches a subscription off or on; gives it as it is then.
+pub(crate) async fn set_disabled(
+    call: &Call,
+    known: &SubscriptionRecord,
+    is_disabled: bool,
+) -> Result<SubscriptionRecord, ProtocolError> {
+    let database = call.database()?;
+    let command = SubscriptionCommand::Disable {
+        database: database.record().topology_id,
+        id: known.id,
+        is_disabled,
+    };
+    let record = match submit(call, command).await? {
+        SubscriptionOutcome::Done(record) => *record,
+        SubscriptionOutcome::Missing => return Err(missing_id(known.id)),
+        other => return Err(unexpected(&other)),
+    };
+    if is_disabled {
+        database.subscriptions().end(known.id, &Ended::Disabled);
+    }
+    Ok(record)
+}
+
+/// A moment as the protocol shows it.
+pub(crate) fn shown_time(ticks: Option<i64>) -> Value {
+    ticks.map_or(Value::Null, |ticks| Value::String(date::format(ticks)))
+}
+
+/// A change vector as the protocol shows it.
+pub(crate) fn shown_vector(record: &SubscriptionRecord) -> Value {
+    let vector = &record.position.change_vector;
+    if vector.is_empty() { Value::Null } else { Value::String(vector.clone()) }
+}
+
+/// `GET /subscriptions/state`.
+pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = query.long("id")?.and_then(|id| u64::try_from(id).ok());
+    let record = named_by(call, query.get("name"), id)?;
+    let settings = &record.settings;
+    let answer = json!({
+        "Query": settings.query,
+        "ChangeVectorForNextBatchStartingPoint": shown_vector(&record),
+        "SubscriptionId": record.id,
+        "SubscriptionName": record.name,
+        "MentorNode": settings.mentor_node,
+        "PinToMentorNode": settings.is_pinned,
+        "NodeTag": record.node_tag,
+        "LastBatchAckTime": shown_time(record.last_acknowledged_ticks),
+        "LastClientConnectionTime": shown_time(record.last_connected_ticks),
+        "Disabled": settings.is_disabled,
+        "RaftCommandIndex": record.index,
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /subscriptions`.
+pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (name, id) = (query.get("name"), query.long("id")?);
+    let database = call.database()?;
+    let records = match (name, id) {
+        (None, None) => page(call)?,
+        (name, id) => vec![named_by(call, name, id.and_then(|id| u64::try_from(id).ok()))?],
+    };
+    let results: Vec<Value> =
+        records.iter().map(|record| Value::Object(listed(database, record))).collect();
+    let answer = json!({"@metadata": call.state.debug_metadata(), "Results": results});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// Every subscription of the database of a request.
+pub(crate) fn all(call: &Call) -> Result<Vec<SubscriptionRecord>, ProtocolError> {
+    let state = call.state.cluster.read();
+    let database = call.database()?.record().topology_id;
+    let failed = |error| cluster_error(&error);
+    state.subscriptions(database).map_err(failed)?.map(|record| record.map_err(failed)).collect()
+}
+
+fn page(call: &Call) -> Result<Vec<SubscriptionRecord>, ProtocolError> {
+    let query = call.query();
+    let is_running = query.bool("running")?.unwrap_or(false);
+    let start = usize::try_from(query.start()?).unwrap_or(0);
+    let page_size = usize::try_from(query.page_size()?).unwrap_or(usize::MAX);
+    let database = call.database()?;
+    let has_workers = |record: &SubscriptionRecord| {
+        let subscription = database.subscriptions().get(record.id);
+        subscription.is_some_and(|subscription| !subscription.connections().is_empty())
+    };
+    let records = all(call)?.into_iter();
+    let chosen = records.filter(|record| !is_running || has_workers(record));
+    Ok(chosen.skip(start).take(page_size).collect())
+}
+
+fn listed(database: &Database, record: &SubscriptionRecord) -> Map<String, Value> {
+    let settings = &record.settings;
+    let mut entry = Map::new();
+    let mut put = |name: &str, value: Value| drop(entry.insert(name.to_owned(), value));
+    put("SubscriptionId", record.id.into());
+    put("SubscriptionName", record.name.clone().into());
+    put("ChangeVectorForNextBatchStartingPoint", shown_vector(record));
+    put("Query", settings.query.clone().into());
+    put("Disabled", settings.is_disabled.into());
+    put("LastClientConnectionTime", shown_time(record.last_connected_ticks));
+    put("LastBatchAckTime", shown_time(record.last_acknowledged_ticks));
+    put("MentorNode", settings.mentor_node.clone().into());
+    put("PinToMentorNode", settings.is_pinned.into());
+    let subscription = database.subscriptions().get(record.id);
+    let shown = connections_json(subscription.as_deref());
+    put("Connections", shown.working);
+    let PastShown { ended, rejected } = shown.past;
+    put("RecentConnections", ended);
+    put("RecentRejectedConnections", rejected);
+    put("CurrentPendingConnections", shown.waiting);
+    entry
+}

@@ -1,0 +1,71 @@
+//! What a connection of the TCP protocol is for, and in which version.
+
+use tokio::{
+    io::AsyncWriteExt,
+    net::tcp::{OwnedReadHalf, OwnedWriteHalf},
+    time::{Instant, timeout_at},
+};
+use wire::{
+    ProtocolError,
+    tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error},
+};
+
+use crate::tcp::{
+    Gone, TcpConnection,
+    messages::{MessageReader, ReadEnd, send},
+    worker_session,
+};
+
+/// A client that does not take any of our versions is let go of after so many proposals.
+const PROPOSALS_MAX: usize = 8;
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(connection: TcpConnection) {
+    let TcpConnection { state, stream, mut place } = connection;
+    let (reading, mut writing) = stream.into_split();
+    let mut messages = MessageReader::new(reading);
+    let deadline = Instant::now() + state.settings.http.request_head_timeout;
+    let negotiated = tokio::select! {
+        negotiated = timeout_at(deadline, negotiate(&mut messages, &mut writing)) => negotiated,
+        _ = place.stopping.wait_for(|stopping| *stopping) => return,
+    };
+    if let Ok(Ok(header)) = negotiated
+        && header.operation == TcpOperation::Subscription
+    {
+        let session = worker_session::Session::new(state, place, header, deadline);
+        session.run(messages, &mut writing).await;
+    }
+    // Whether the client hears of the end or not, it is one.
+    drop(writing.shutdown().await);
+}
+
+async fn negotiate(
+    messages: &mut MessageReader<OwnedReadHalf>,
+    writing: &mut OwnedWriteHalf,
+) -> Result<TcpHeader, Gone> {
+    for _ in 0..PROPOSALS_MAX {
+        let read = match messages.next().await {
+            Ok(message) => TcpHeader::read(&message),
+            Err(ReadEnd::Broken(error)) => Err(error),
+            Err(ReadEnd::Gone) => return Err(Gone),
+        };
+        let header = match read {
+            Ok(header) => header,
+            Err(error) => return refuse(writing, &error).await,
+        };
+        match header.negotiate() {
+            Negotiated::Agreed => {
+                send(writing, &header.agreed()).await?;
+                return Ok(header);
+            }
+            Negotiated::Proposed(version) => send(writing, &header.proposing(version)).await?,
+            Negotiated::Refused(error) => return refuse(writing, &error).await,
+        }
+    }
+    Err(Gone)
+}
+
+async fn refuse(writing: &mut OwnedWriteHalf, error: &ProtocolError) -> Result<TcpHeader, Gone> {
+    send(writing, &header_error(error)).await?;
+    Err(Gone)
+}

@@ -1,0 +1,407 @@
+//! From a snapshot of the documents to a piece of a batch, as messages of the protocol.
+//!
+//! A piece is read from one snapshot under the lock of its subscription, so that every change goes to
+//! exactly one worker; batches of many pieces see several snapshots. A batch ends at its size, at the
+//! end of the log, or before a document that is in it already, so that it holds each document once.
+
+use documents::{DocumentError, DocumentRow, LogEntry, RevisionRow};
+use model::{ChangeVector, DocumentId, Etag};
+use query::{BoundScripts, IncludedIds, LogQuery, QueryError, SourceDocuments, Tried};
+use script::ScriptPool;
+use storage::Transaction;
+use wire::ErrorKind;
+
+use crate::{
+    progress::{Offer, document_hash},
+    subscription::Work,
+    worker::{Piece, Standing, Worker},
+};
+
+/// A batch ends when it has so many bytes, whatever its worker would take.
+pub const BATCH_BYTES_MAX: usize = 64 << 20;
+/// A piece is about so large.
+const PIECE_BYTES: usize = 256 << 10;
+/// Changes that are looked at for one piece.
+const PIECE_CHANGES_MAX: usize = 4096;
+/// The same where a script looks at each.
+const PIECE_SCRIPTS_MAX: usize = 512;
+
+/// A batch could not be read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The documents could not be read.
+    Documents(DocumentError),
+    /// The query cannot be run.
+    Query(QueryError),
+}
+
+impl From<DocumentError> for ReadError {
+    fn from(error: DocumentError) -> ReadError {
+        ReadError::Documents(error)
+    }
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReadError::Documents(error) => error.fmt(formatter),
+            ReadError::Query(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Documents(error) => Some(error),
+            ReadError::Query(error) => Some(error),
+        }
+    }
+}
+
+/// What the log holds at an etag.
+pub(crate) enum Change<'t> {
+    Document(DocumentRow<'t>),
+    Revision(RevisionRow<'t>),
+    /// A deletion, of which subscriptions to documents tell nobody.
+    Tombstone(Etag),
+}
+
+pub(crate) type Changes<'t> = Box<dyn Iterator<Item = Result<Change<'t>, DocumentError>> + 't>;
+
+impl<'t> Change<'t> {
+    fn etag(&self) -> Etag {
+        match self {
+            Change::Document(row) => row.etag(),
+            Change::Revision(row) => row.etag(),
+            Change::Tombstone(etag) => *etag,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &'t str {
+        match self {
+            Change::Document(row) => row.id(),
+            Change::Revision(row) => row.id(),
+            Change::Tombstone(_) => "",
+        }
+    }
+
+    pub(crate) fn change_vector(&self) -> &'t str {
+        match self {
+            Change::Document(row) => row.change_vector(),
+            Change::Revision(row) => row.change_vector(),
+            Change::Tombstone(_) => "",
+        }
+    }
+
+    fn document(&self) -> Option<u64> {
+        match self {
+            Change::Document(row) => Some(document_hash(row.lower_id())),
+            Change::Revision(row) => Some(document_hash(row.lower_id())),
+            Change::Tombstone(_) => None,
+        }
+    }
+
+    /// Tries a query on it.
+    pub(crate) fn try_query(
+        &self,
+        tx: &impl Transaction,
+        query: &LogQuery,
+        scripts: Option<&BoundScripts<'_>>,
+        included: &mut IncludedIds,
+        out: &mut Vec<u8>,
+    ) -> Result<Tried, QueryError> {
+        match self {
+            Change::Document(row) => query.try_document(tx, row, scripts, included, out),
+            Change::Revision(row) => {
+                let previous = documents::previous_revision(tx, row)?;
+                query.try_revision(tx, row, previous.as_ref(), scripts, included, out)
+            }
+            Change::Tombstone(_) => Ok(Tried::LeftOut),
+        }
+    }
+
+    fn write_metadata(&self, out: &mut Vec<u8>) -> Result<(), DocumentError> {
+        match self {
+            Change::Document(row) => documents::write_metadata_json(row, out),
+            Change::Revision(row) => documents::write_revision_metadata_json(row, out),
+            Change::Tombstone(_) => Ok(()),
+        }
+    }
+}
+
+/// The log that a query looks at, after an etag.
+pub(crate) fn changes<'t>(
+    tx: &'t impl Transaction,
+    query: &LogQuery,
+    after: Etag,
+) -> Result<Changes<'t>, DocumentError> {
+    fn of_log<'t>(entry: Result<LogEntry<'t>, DocumentError>) -> Result<Change<'t>, DocumentError> {
+        Ok(match entry? {
+            LogEntry::Document(row) => Change::Document(row),
+            LogEntry::Tombstone(row) => Change::Tombstone(row.etag()),
+        })
+    }
+    fn of_revision<'t>(
+        row: Result<RevisionRow<'t>, DocumentError>,
+    ) -> Result<Change<'t>, DocumentError> {
+        row.map(Change::Revision)
+    }
+    Ok(match (query.source(), query.is_of_revisions()) {
+        (SourceDocuments::All, false) => Box::new(documents::log(tx, after)?.map(of_log)),
+        (SourceDocuments::All, true) => {
+            Box::new(documents::revision_log(tx, after)?.map(of_revision))
+        }
+        (SourceDocuments::Collection(name), false) => {
+            Box::new(documents::log_of_collection(tx, name, after)?.map(of_log))
+        }
+        (SourceDocuments::Collection(name), true) => {
+            Box::new(documents::revision_log_of_collection(tx, name, after)?.map(of_revision))
+        }
+    })
+}
+
+/// The etag of the last change that a query would look at, or of a later one that it would not.
+pub(crate) fn last_etag(tx: &impl Transaction, query: &LogQuery) -> Result<Etag, ReadError> {
+    Ok(match query.source() {
+        SourceDocuments::Collection(name) if !query.is_of_revisions() => {
+            documents::last_etag_of_collection(tx, name)?
+        }
+        SourceDocuments::Collection(_) | SourceDocuments::All => documents::progress(tx)?.last_etag,
+    })
+}
+
+/// See [`Worker::read`].
+pub(crate) fn read_piece(
+    worker: &mut Worker,
+    tx: &impl Transaction,
+    pool: &ScriptPool,
+    out: &mut Vec<u8>,
+) -> Result<Piece, ReadError> {
+    let subscription = std::sync::Arc::clone(&worker.subscription);
+    let query = subscription.query();
+    let scripts = query.scripts(pool).map_err(ReadError::Query)?;
+    let bound = scripts.as_ref().map(|scripts| query.bind(scripts));
+    let bound = bound.transpose().map_err(ReadError::Query)?;
+    let mut work = subscription.lock();
+    if worker.standing() != Standing::Works {
+        return Ok(Piece { documents: 0, is_last: true });
+    }
+    let before = worker.batch.documents;
+    let start = out.len();
+    let mut reading =
+        Reading { worker, work: &mut work, tx, query, scripts: bound.as_ref(), out, start };
+    let is_last = match reading.worker.batch.again_after {
+        Some(_) => reading.read_again()?,
+        None => reading.read_on()?,
+    };
+    let bytes = reading.out.len() - start;
+    worker.batch.bytes += bytes;
+    let documents = worker.batch.documents - before;
+    worker.activity().sent(documents as u64, bytes as u64);
+    Ok(Piece { documents, is_last })
+}
+
+struct Reading<'r, T> {
+    worker: &'r mut Worker,
+    work: &'r mut Work,
+    tx: &'r T,
+    query: &'r LogQuery,
+    scripts: Option<&'r BoundScripts<'r>>,
+    out: &'r mut Vec<u8>,
+    start: usize,
+}
+
+impl<T: Transaction> Reading<'_, T> {
+    /// Goes on in the log; gives whether the batch is complete.
+    fn read_on(&mut self) -> Result<bool, ReadError> {
+        let mut last = String::new();
+        let ended = self.read_log(&mut last);
+        if !last.is_empty() {
+            self.work.change_vector = merged(&self.work.change_vector, &last);
+        }
+        ended
+    }
+
+    fn read_log(&mut self, last_vector: &mut String) -> Result<bool, ReadError> {
+        let number = self.worker.shared.number;
+        let is_of_documents = !self.query.is_of_revisions();
+        let changes_max = match self.scripts {
+            Some(_) => PIECE_SCRIPTS_MAX,
+            None => PIECE_CHANGES_MAX,
+        };
+        let tx = self.tx;
+        for (count, change) in changes(tx, self.query, self.work.progress.cursor())?.enumerate() {
+            if self.is_batch_full() {
+                return Ok(true);
+            }
+            if count == changes_max || self.out.len() - self.start >= PIECE_BYTES {
+                return Ok(false);
+            }
+            let change = change?;
+            let etag = change.etag();
+            let Some(document) = change.document() else {
+                self.work.progress.advance(etag);
+                continue;
+            };
+            match self.work.progress.offer(document, number, is_of_documents) {
+                Offer::NextBatch => return Ok(true),
+                Offer::Later => self.work.progress.postpone(etag, document),
+                Offer::Take => self.try_change(&change, document)?,
+            }
+            self.work.progress.advance(etag);
+            last_vector.clear();
+            last_vector.push_str(change.change_vector());
+        }
+        Ok(true)
+    }
+
+    /// Sends once more what was let go of; gives whether the batch is complete.
+    fn read_again(&mut self) -> Result<bool, ReadError> {
+        let number = self.worker.shared.number;
+        loop {
+            if self.is_batch_full() {
+                return Ok(true);
+            }
+            if self.out.len() - self.start >= PIECE_BYTES {
+                return Ok(false);
+            }
+            let after = self.worker.batch.again_after.unwrap_or_default();
+            let Some(etag) = self.work.progress.next_free(after, number) else { return Ok(true) };
+            self.worker.batch.again_after = Some(etag);
+            let before = Etag(etag.0.saturating_sub(1));
+            let tx = self.tx;
+            let found = changes(tx, self.query, before)?.next().transpose()?;
+            let found = found.filter(|change| change.etag() == etag);
+            // What was changed meanwhile stands further behind in the log; what was deleted is gone.
+            let Some((change, document)) =
+                found.and_then(|change| change.document().map(|document| (change, document)))
+            else {
+                self.work.progress.remove(etag);
+                continue;
+            };
+            match self.work.progress.offer_again(document, number) {
+                Offer::Take => self.try_change(&change, document)?,
+                Offer::Later | Offer::NextBatch => self.work.progress.postpone(etag, document),
+            }
+        }
+    }
+
+    fn is_batch_full(&self) -> bool {
+        let batch = &self.worker.batch;
+        let bytes = batch.bytes + self.out.len() - self.start;
+        self.worker.documents_max <= batch.documents || BATCH_BYTES_MAX <= bytes
+    }
+
+    /// Sends a change, or settles it when the query does not choose it.
+    fn try_change(&mut self, change: &Change<'_>, document: u64) -> Result<(), ReadError> {
+        let etag = change.etag();
+        match self.write_message(change)? {
+            Tried::LeftOut => self.work.progress.remove(etag),
+            Tried::Shown => {
+                self.work.progress.take(etag, document, self.worker.shared.number);
+                self.worker.shared.held().insert(etag);
+                self.worker.batch.documents += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the message of a change: what the query shows of it, or why it cannot.
+    fn write_message(&mut self, change: &Change<'_>) -> Result<Tried, ReadError> {
+        let start = self.out.len();
+        self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
+        let included = &mut self.worker.batch.included;
+        let tried = change.try_query(self.tx, self.query, self.scripts, included, self.out);
+        match tried {
+            Ok(Tried::Shown) => self.out.push(b'}'),
+            Ok(Tried::LeftOut) => self.out.truncate(start),
+            Err(QueryError::Documents(error)) => return Err(error.into()),
+            Err(error) => {
+                self.out.truncate(start);
+                self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
+                change.write_metadata(self.out)?;
+                self.out.extend_from_slice(b",\"Exception\":");
+                blittable::write_json_string(&exception_text(&error), self.out);
+                self.out.push(b'}');
+                return Ok(Tried::Shown);
+            }
+        }
+        Ok(tried.unwrap_or(Tried::LeftOut))
+    }
+}
+
+/// What a client is told of a document with which the query fails.
+pub(crate) fn exception_text(error: &QueryError) -> String {
+    let kind = match error {
+        QueryError::Script(_) => ErrorKind::JavaScript,
+        QueryError::Argument { .. } => ErrorKind::Argument,
+        _ => ErrorKind::InvalidOperation,
+    };
+    format!("{}: {error}", kind.type_name())
+}
+
+/// A change vector that covers both.
+fn merged(vector: &str, of_change: &str) -> String {
+    match (vector.parse::<ChangeVector>(), of_change.parse::<ChangeVector>()) {
+        (Ok(vector), Ok(of_change)) => vector.merge(&of_change).as_str().to_owned(),
+        (_, Ok(of_change)) => of_change.as_str().to_owned(),
+        (_, Err(_)) => vector.to_owned(),
+    }
+}
+
+/// See [`Worker::write_includes`].
+pub(crate) fn write_includes(
+    ids: Vec<DocumentId>,
+    tx: &impl Transaction,
+    out: &mut Vec<u8>,
+) -> Result<(), ReadError> {
+    let start = out.len();
+    out.extend_from_slice(b"{\"Type\":\"Includes\",\"Includes\":{");
+    match write_documents(ids, tx, out)? {
+        0 => out.truncate(start),
+        _ => out.extend_from_slice(b"}}"),
+    }
+    Ok(())
+}
+
+/// Appends those of the documents that there are as properties of an object, and counts them.
+pub(crate) fn write_documents(
+    ids: Vec<DocumentId>,
+    tx: &impl Transaction,
+    out: &mut Vec<u8>,
+) -> Result<usize, ReadError> {
+    let mut count = 0;
+    for id in ids {
+        let Some(document) = documents::get(tx, &id)? else { continue };
+        if 0 < count {
+            out.push(b',');
+        }
+        count += 1;
+        blittable::write_json_string(document.id(), out);
+        out.push(b':');
+        documents::write_document_json(&document, out)?;
+    }
+    Ok(count)
+}
+
+/// How many changes a query has not looked at behind an etag; counting ends at `at_most`.
+///
+/// # Errors
+/// When the documents cannot be read.
+pub fn changes_behind(
+    tx: &impl Transaction,
+    query: &LogQuery,
+    after: Etag,
+    at_most: u64,
+) -> Result<u64, ReadError> {
+    if query.is_of_revisions() {
+        let at_most = usize::try_from(at_most).unwrap_or(usize::MAX);
+        return Ok(changes(tx, query, after)?.take(at_most).count() as u64);
+    }
+    let collection = match query.source() {
+        SourceDocuments::Collection(name) => Some(name),
+        SourceDocuments::All => None,
+    };
+    Ok(documents::changes_after(tx, collection, after, at_most)?)
+}

@@ -1,0 +1,63 @@
+//! What a query would show, without a subscription and without a trace.
+
+use model::Etag;
+use query::{IncludedIds, LogQuery, QueryError, Tried};
+use script::ScriptPool;
+use storage::Transaction;
+
+use crate::batch_reader::{ReadError, changes, exception_text, write_documents};
+
+/// Changes that are looked at; behind them the answer ends.
+const CHANGES_MAX: usize = 100_000;
+
+/// Appends `{"Results":[…],"Includes":{…}}` with what `query` shows of the first changes behind an etag.
+///
+/// # Errors
+/// When the documents cannot be read, or the query cannot be run.
+pub fn preview(
+    tx: &impl Transaction,
+    query: &LogQuery,
+    after: Etag,
+    rows_max: usize,
+    pool: &ScriptPool,
+    out: &mut Vec<u8>,
+) -> Result<(), ReadError> {
+    let scripts = query.scripts(pool).map_err(ReadError::Query)?;
+    let bound = scripts.as_ref().map(|scripts| query.bind(scripts));
+    let bound = bound.transpose().map_err(ReadError::Query)?;
+    let mut included = IncludedIds::default();
+    let mut rows = 0;
+    out.extend_from_slice(b"{\"Results\":[");
+    for change in changes(tx, query, after)?.take(CHANGES_MAX) {
+        if rows == rows_max {
+            break;
+        }
+        let (change, start) = (change?, out.len());
+        if 0 < rows {
+            out.push(b',');
+        }
+        match change.try_query(tx, query, bound.as_ref(), &mut included, out) {
+            Ok(Tried::Shown) => rows += 1,
+            Ok(Tried::LeftOut) => out.truncate(start),
+            Err(QueryError::Documents(error)) => return Err(error.into()),
+            Err(error) => {
+                out.truncate(start);
+                if 0 < rows {
+                    out.push(b',');
+                }
+                rows += 1;
+                out.extend_from_slice(b"{\"Id\":");
+                blittable::write_json_string(change.id(), out);
+                out.extend_from_slice(b",\"ChangeVector\":");
+                blittable::write_json_string(change.change_vector(), out);
+                out.extend_from_slice(b",\"Exception\":");
+                blittable::write_json_string(&exception_text(&error), out);
+                out.push(b'}');
+            }
+        }
+    }
+    out.extend_from_slice(b"],\"Includes\":{");
+    write_documents(included.take(), tx, out)?;
+    out.extend_from_slice(b"}}");
+    Ok(())
+}

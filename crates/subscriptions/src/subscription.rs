@@ -1,0 +1,240 @@
+//! One subscription with its workers.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use model::Etag;
+use query::LogQuery;
+
+use crate::{
+    activity::PastConnections,
+    holders::{Admission, Holders, Occupied, Strategy},
+    progress::{Position, Progress, WorkerNumber},
+    worker::WorkerShared,
+};
+
+/// Workers of one subscription, those that wait included.
+pub const WORKERS_MAX: usize = 128;
+
+/// Why a worker's work came to an end that it did not ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The subscription was deleted.
+    Deleted,
+    /// It was switched off.
+    Disabled,
+    /// Somebody dropped the worker.
+    Dropped,
+    /// The query was changed.
+    QueryChanged,
+    /// It is to go on from another place.
+    Moved,
+    /// Another worker took over.
+    TakenOver,
+    /// The database was closed or deleted.
+    DatabaseClosed,
+}
+
+impl Ended {
+    /// In a few words.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Ended::Deleted => "The subscription was deleted",
+            Ended::Disabled => "The subscription was disabled",
+            Ended::Dropped => "Dropped by API request",
+            Ended::QueryChanged => "The query was modified",
+            Ended::Moved => "The position was modified",
+            Ended::TakenOver => "Closed by TakeOver",
+            Ended::DatabaseClosed => "The database was closed",
+        }
+    }
+}
+
+/// A subscription that has, or had, workers since its database was opened.
+pub struct Subscription {
+    id: u64,
+    name: String,
+    query: Arc<LogQuery>,
+    query_text: String,
+    /// The number of the change that last set its position or its query. What was acknowledged of an
+    /// older one is of no interest any more.
+    version: u64,
+    pub(crate) work: Mutex<Work>,
+    past: Mutex<PastConnections>,
+}
+
+/// Who has which part of the log.
+pub(crate) struct Work {
+    pub(crate) progress: Progress,
+    /// The change vector that stands for the cursor.
+    pub(crate) change_vector: String,
+    pub(crate) holders: Holders,
+    pub(crate) workers: HashMap<WorkerNumber, Arc<WorkerShared>>,
+    pub(crate) next_number: WorkerNumber,
+    /// The cursor that was last stored, or is about to be.
+    pub(crate) stored: Etag,
+}
+
+impl Subscription {
+    pub(crate) fn new(
+        id: u64,
+        name: &str,
+        (query_text, query): (&str, Arc<LogQuery>),
+        version: u64,
+        position: &Position,
+    ) -> Subscription {
+        Subscription {
+            id,
+            name: name.to_owned(),
+            query,
+            query_text: query_text.to_owned(),
+            version,
+            work: Mutex::new(Work {
+                progress: Progress::new(position.cursor, &position.unsettled),
+                change_vector: position.change_vector.clone(),
+                holders: Holders::default(),
+                workers: HashMap::new(),
+                next_number: 1,
+                stored: position.cursor,
+            }),
+            past: Mutex::default(),
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it asks.
+    pub fn query(&self) -> &LogQuery {
+        &self.query
+    }
+
+    /// What it asks, as text.
+    pub fn query_text(&self) -> &str {
+        &self.query_text
+    }
+
+    /// See [`crate::SubscriptionSet::connect`].
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to where the log was looked at.
+    pub fn cursor(&self) -> Etag {
+        self.lock().progress.cursor()
+    }
+
+    /// Changes up to there that are in workers' hands, or were and were not acknowledged.
+    pub fn unsettled(&self) -> usize {
+        self.lock().progress.unsettled().len()
+    }
+
+    /// The position to store when nobody has anything in hand and it has moved since it was last
+    /// stored: past changes that the query does not choose.
+    pub fn position_to_store(&self) -> Option<Position> {
+        let mut work = self.lock();
+        let cursor = work.progress.cursor();
+        if work.progress.has_unsettled() || cursor <= work.stored {
+            return None;
+        }
+        work.stored = cursor;
+        Some(work.position())
+    }
+
+    /// The workers that it has now.
+    pub fn connections(&self) -> Vec<Arc<WorkerShared>> {
+        let mut workers: Vec<_> = self.lock().workers.values().cloned().collect();
+        workers.sort_by_key(|worker| worker.number);
+        workers
+    }
+
+    /// Whether several workers share it now.
+    pub fn is_shared(&self) -> bool {
+        self.lock().holders.is_shared()
+    }
+
+    /// The last connections that are over or were refused.
+    pub fn past(&self) -> MutexGuard<'_, PastConnections> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends all its workers, or one of them.
+    pub(crate) fn end(&self, ended: &Ended, only: impl Fn(&WorkerShared) -> bool) {
+        let work = self.lock();
+        work.workers.values().filter(|worker| only(worker)).for_each(|worker| worker.end(ended));
+    }
+}
+
+impl Work {
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            cursor: self.progress.cursor(),
+            change_vector: self.change_vector.clone(),
+            unsettled: self.progress.unsettled(),
+        }
+    }
+
+    /// A worker comes.
+    pub(crate) fn admit(
+        &mut self,
+        strategy: Strategy,
+        make: impl FnOnce(WorkerNumber) -> Arc<WorkerShared>,
+    ) -> Result<Arc<WorkerShared>, Occupied> {
+        let number = self.next_number;
+        match self.holders.admit(number, strategy, WORKERS_MAX) {
+            Admission::Refused(occupied) => return Err(occupied),
+            Admission::Waits => {
+                let worker = make(number);
+                self.workers.insert(number, Arc::clone(&worker));
+            }
+            Admission::Begins { losing } => {
+                let worker = make(number);
+                self.workers.insert(number, Arc::clone(&worker));
+                for loser in losing {
+                    if let Some(loser) = self.workers.get(&loser) {
+                        loser.end(&Ended::TakenOver);
+                    }
+                    self.leave(loser);
+                }
+                worker.begin();
+            }
+        }
+        self.next_number += 1;
+        Ok(Arc::clone(&self.workers[&number]))
+    }
+
+    /// A worker goes, with whatever it has in hand.
+    pub(crate) fn leave(&mut self, number: WorkerNumber) {
+        let Some(worker) = self.workers.remove(&number) else { return };
+        let held = std::mem::take(&mut *worker.held());
+        self.release(&held);
+        if let Some(next) = self.holders.leave(number).and_then(|next| self.workers.get(&next)) {
+            next.begin();
+        }
+    }
+
+    fn release(&mut self, held: &BTreeSet<Etag>) {
+        self.progress.release(held);
+        if !held.is_empty() {
+            self.wake_all();
+        }
+    }
+
+    /// Something may be done now that could not be done before.
+    pub(crate) fn wake_all(&self) {
+        self.workers.values().for_each(|worker| worker.wake());
+    }
+}

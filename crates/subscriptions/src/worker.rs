@@ -1,0 +1,257 @@
+//! One connected worker.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use model::Etag;
+use query::{IncludedIds, SourceDocuments};
+use script::ScriptPool;
+use storage::Transaction;
+
+use crate::{
+    activity::{ConnectionActivity, ConnectionFacts},
+    batch_reader::{self, ReadError},
+    holders::Strategy,
+    progress::{Position, WorkerNumber},
+    set::SubscriptionSet,
+    subscription::{Ended, Subscription},
+    waiting::Awaited,
+};
+
+/// A batch has no more documents than this, whatever its worker asks for.
+pub const BATCH_DOCUMENTS_MAX: usize = 1 << 16;
+
+/// Told that a worker should look again whether there is something for it to do.
+pub trait Wake: Send + Sync {
+    /// Returns at once.
+    fn wake(&self);
+}
+
+/// What a worker asks for when it comes.
+pub struct WorkerRequest {
+    /// How it deals with others.
+    pub strategy: Strategy,
+    /// Who it is.
+    pub facts: ConnectionFacts,
+    /// How it is woken.
+    pub wake: Arc<dyn Wake>,
+}
+
+/// Whether a worker may work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Others do; it waits for its turn.
+    Waits,
+    /// It may.
+    Works,
+    /// No longer.
+    Ended(Ended),
+}
+
+/// What others see of a worker.
+pub struct WorkerShared {
+    pub(crate) number: WorkerNumber,
+    activity: ConnectionActivity,
+    pub(crate) wake: Arc<dyn Wake>,
+    standing: Mutex<Standing>,
+    /// The changes that it has in hand.
+    held: Mutex<BTreeSet<Etag>>,
+}
+
+impl WorkerShared {
+    /// What it did so far.
+    pub fn activity(&self) -> &ConnectionActivity {
+        &self.activity
+    }
+
+    pub(crate) fn new(number: WorkerNumber, request: WorkerRequest) -> WorkerShared {
+        WorkerShared {
+            number,
+            activity: ConnectionActivity::new(request.facts, request.strategy),
+            wake: request.wake,
+            standing: Mutex::new(Standing::Waits),
+            held: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn held(&self) -> MutexGuard<'_, BTreeSet<Etag>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_standing(&self, standing: Standing) {
+        let mut now = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*now, Standing::Ended(_)) {
+            *now = standing;
+        }
+        drop(now);
+        self.wake.wake();
+    }
+
+    pub(crate) fn begin(&self) {
+        self.set_standing(Standing::Works);
+    }
+
+    pub(crate) fn end(&self, ended: &Ended) {
+        self.set_standing(Standing::Ended(*ended));
+    }
+
+    pub(crate) fn wake(&self) {
+        self.wake.wake();
+    }
+
+    /// Whether it may work.
+    pub fn standing(&self) -> Standing {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A piece of a batch that was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// Documents in it.
+    pub documents: usize,
+    /// Whether the batch ends with it.
+    pub is_last: bool,
+}
+
+/// See the module. Dropping it lets go of what it has in hand.
+pub struct Worker {
+    pub(crate) set: Arc<SubscriptionSet>,
+    pub(crate) subscription: Arc<Subscription>,
+    pub(crate) shared: Arc<WorkerShared>,
+    pub(crate) documents_max: usize,
+    awaited: Awaited,
+    pub(crate) batch: BatchSoFar,
+}
+
+/// The batch that is being read.
+#[derive(Default)]
+pub(crate) struct BatchSoFar {
+    pub(crate) documents: usize,
+    pub(crate) bytes: usize,
+    /// Whether it consists of changes that were sent before; where it goes on.
+    pub(crate) again_after: Option<Etag>,
+    pub(crate) included: IncludedIds,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        set: Arc<SubscriptionSet>,
+        subscription: Arc<Subscription>,
+        shared: Arc<WorkerShared>,
+        documents_max: usize,
+    ) -> Worker {
+        let awaited = match subscription.query().source() {
+            // Revisions may be made without a change of the collection's log.
+            SourceDocuments::Collection(name) if !subscription.query().is_of_revisions() => {
+                Some(name.clone())
+            }
+            SourceDocuments::Collection(_) | SourceDocuments::All => None,
+        };
+        let documents_max = documents_max.clamp(1, BATCH_DOCUMENTS_MAX);
+        let batch = BatchSoFar::default();
+        Worker { set, subscription, shared, documents_max, awaited, batch }
+    }
+
+    /// The subscription that it works on.
+    pub fn subscription(&self) -> &Arc<Subscription> {
+        &self.subscription
+    }
+
+    /// Whether it may work.
+    pub fn standing(&self) -> Standing {
+        self.shared.standing()
+    }
+
+    /// What it did so far, for others to see.
+    pub fn activity(&self) -> &ConnectionActivity {
+        &self.shared.activity
+    }
+
+    /// Whether there is something to look at. If not, it is woken when that may have changed.
+    ///
+    /// # Errors
+    /// When the documents cannot be read.
+    pub fn has_work<T: Transaction>(&self, read: impl FnOnce() -> T) -> Result<bool, ReadError> {
+        self.set.waiting().add(&self.awaited, &self.shared.wake);
+        let tx = read();
+        let cursor = {
+            let work = self.subscription.lock();
+            if work.progress.next_free(Etag::ZERO, self.shared.number).is_some() {
+                return Ok(true);
+            }
+            work.progress.cursor()
+        };
+        Ok(cursor < batch_reader::last_etag(&tx, self.subscription.query())?)
+    }
+
+    /// Reads the next piece of a batch and appends it as messages of the protocol. A batch may turn out
+    /// to have no documents; it needs no acknowledgement then.
+    ///
+    /// # Errors
+    /// When the documents cannot be read, or the query cannot be run.
+    pub fn read(
+        &mut self,
+        tx: &impl Transaction,
+        scripts: &ScriptPool,
+        out: &mut Vec<u8>,
+    ) -> Result<Piece, ReadError> {
+        batch_reader::read_piece(self, tx, scripts, out)
+    }
+
+    /// Appends the documents that the batch gives along, as a message of the protocol; call it when the
+    /// last piece was read.
+    ///
+    /// # Errors
+    /// When the documents cannot be read.
+    pub fn write_includes(
+        &mut self,
+        tx: &impl Transaction,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ReadError> {
+        batch_reader::write_includes(self.batch.included.take(), tx, out)
+    }
+
+    /// Begins a new batch, and forgets the one before, which had no documents.
+    pub fn begin_batch(&mut self) {
+        self.batch = BatchSoFar::default();
+        let free = {
+            let work = self.subscription.lock();
+            work.progress.next_free(Etag::ZERO, self.shared.number).is_some()
+        };
+        self.batch.again_after = free.then_some(Etag::ZERO);
+    }
+
+    /// How many documents the batch has so far.
+    pub fn batch_documents(&self) -> usize {
+        self.batch.documents
+    }
+
+    /// The worker has dealt with its batch. The position has to be stored before the worker is told
+    /// that this was understood; `store` is called so that positions come to be stored in their order.
+    pub fn acknowledge<R>(&mut self, store: impl FnOnce(Position) -> R) -> R {
+        let mut work = self.subscription.lock();
+        let settled = std::mem::take(&mut *self.shared.held());
+        settled.iter().for_each(|etag| work.progress.remove(*etag));
+        work.stored = work.progress.cursor();
+        if work.holders.is_shared() {
+            work.wake_all();
+        }
+        self.batch = BatchSoFar::default();
+        store(work.position())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.set.waiting().remove(&self.awaited, &self.shared.wake);
+        self.subscription.lock().leave(self.shared.number);
+        let ended = match self.standing() {
+            Standing::Ended(ended) => Some(ended),
+            Standing::Waits | Standing::Works => None,
+        };
+        self.subscription.past().add(&self.shared.activity, ended);
+    }
+}

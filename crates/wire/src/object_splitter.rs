@@ -1,0 +1,82 @@
+//! JSON objects that stand one behind the other in a stream of bytes, without anything between them but
+//! white space.
+//!
+//! Only braces, brackets and strings are looked at; whether an object is valid is found out by whoever
+//! reads it. Every byte is looked at once, however the stream is cut into pieces.
+
+/// The stream does not go on with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAnObject {
+    /// The byte that stands where an object should begin.
+    pub byte: u8,
+}
+
+/// Finds the end of an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ObjectSplitter {
+    /// Bytes that were looked at.
+    position: usize,
+    depth: usize,
+    is_in_string: bool,
+    is_escaped: bool,
+}
+
+impl ObjectSplitter {
+    /// Looks for the end of the first object in `bytes`, which are those of the call before and perhaps
+    /// more. `None` when more are needed. After an end, the bytes behind it need a new splitter.
+    ///
+    /// # Errors
+    /// When something else than an object begins.
+    pub fn end_of_object(&mut self, bytes: &[u8]) -> Result<Option<usize>, NotAnObject> {
+        while let Some(byte) = bytes.get(self.position).copied() {
+            self.position += 1;
+            if self.is_in_string {
+                match byte {
+                    _ if self.is_escaped => self.is_escaped = false,
+                    b'\\' => self.is_escaped = true,
+                    b'"' => self.is_in_string = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'{' | b'[' if byte == b'{' || 0 < self.depth => self.depth += 1,
+                b' ' | b'\t' | b'\r' | b'\n' if self.depth == 0 => {}
+                byte if self.depth == 0 => return Err(NotAnObject { byte }),
+                b'"' => self.is_in_string = true,
+                b'}' | b']' => {
+                    self.depth -= 1;
+                    if self.depth == 0 {
+                        return Ok(Some(self.position));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_found_however_the_stream_is_cut() {
+        let first = br#" {"a":"}\"","b":[{},"\\"]}"#;
+        let stream = [first, br#"{"c":1}"#.as_slice()].concat();
+        for cut in 0..first.len() {
+            let mut splitter = ObjectSplitter::default();
+            assert_eq!(splitter.end_of_object(&stream[..cut]), Ok(None), "{cut}");
+            assert_eq!(splitter.end_of_object(&stream), Ok(Some(first.len())), "{cut}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_begins_a_message() {
+        for (stream, byte) in [("GET /", b'G'), (" [1]", b'['), ("}", b'}'), ("\r\n\"", b'"')] {
+            let found = ObjectSplitter::default().end_of_object(stream.as_bytes());
+            assert_eq!(found, Err(NotAnObject { byte }), "{stream}");
+        }
+    }
+}
