@@ -62,7 +62,10 @@ fn number_of(tx: &impl Transaction, name: &CollectionName) -> Result<Option<u32>
 }
 
 /// The collection of that number.
-pub(crate) fn collection_numbered(
+///
+/// # Errors
+/// When there is none; those of the storage; a damaged record.
+pub fn collection_numbered(
     tx: &impl Transaction,
     number: u32,
 ) -> Result<CollectionStatistics, DocumentError> {

@@ -73,7 +73,7 @@ pub use change::{
     TimeSeriesChangeKind,
 };
 pub use check::{DocumentsReport, check};
-pub use collections::{CollectionStatistics, collection, collections};
+pub use collections::{CollectionStatistics, collection, collection_numbered, collections};
 pub use compression::{
     Compression, DICTIONARIES_MAX, TrainedDictionary, dictionaries_count, train_dictionary,
 };

@@ -14,6 +14,7 @@
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
+//! | [`silent_peers`] | connections whose other side has vanished |
 //! | [`thread_priority`] | threads that let others go first |
 
 pub mod clock;
@@ -23,6 +24,7 @@ pub mod memory;
 pub mod other_process;
 pub mod process_memory;
 pub mod real;
+pub mod silent_peers;
 pub mod simulated;
 pub mod thread_priority;
 

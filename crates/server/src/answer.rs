@@ -19,6 +19,9 @@ const STREAM_PIECES_MAX: usize = 4;
 /// The header that tells what identifies the content of an attachment.
 pub(crate) const ATTACHMENT_HASH: &str = "attachment-hash";
 
+/// The type of an answer that tells what happens as it happens.
+pub(crate) const EVENT_STREAM_CONTENT_TYPE: &str = "text/event-stream";
+
 /// An answer on its way to the client.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -116,9 +119,14 @@ impl Answer {
     }
 
     /// Whether compressing it would be a waste: contents of attachments mostly are compressed already,
-    /// and a part of one is not a part of what it would become.
+    /// and a part of one is not a part of what it would become. Or a harm: what is told as it happens
+    /// must not wait for more.
     pub(crate) fn is_incompressible(&self) -> bool {
-        self.headers.iter().any(|(name, _)| *name == ATTACHMENT_HASH)
+        let is_such = |(name, value): &(HeaderName, HeaderValue)| {
+            *name == ATTACHMENT_HASH
+                || (*name == header::CONTENT_TYPE && value == EVENT_STREAM_CONTENT_TYPE)
+        };
+        self.headers.iter().any(is_such)
     }
 
     /// The value of a header, if it is text.

@@ -51,3 +51,4 @@ pub(crate) mod storage_report;
 pub(crate) mod streams;
 pub(crate) mod subscription_workers;
 pub(crate) mod subscriptions;
+pub(crate) mod tail;

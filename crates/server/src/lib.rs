@@ -61,6 +61,7 @@ mod server_state;
 mod service;
 mod stored_record;
 mod submitting;
+mod tail;
 mod tcp;
 mod web_socket;
 

@@ -123,9 +123,12 @@ async fn keep(
 ) {
     // Without this, small answers wait for the client's acknowledgement. Failing, they do.
     drop(stream.set_nodelay(true));
+    // Failing, a client that has vanished keeps its place for longer.
+    let idle_max = state.settings.http.idle_connection_timeout;
+    drop(platform::silent_peers::end_when_unacknowledged(&stream, idle_max));
     let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
     let http = &state.settings.http;
-    let (idle_max, head_max) = (http.idle_connection_timeout, http.request_head_timeout);
+    let head_max = http.request_head_timeout;
     let first = tokio::select! {
         first = timeout(idle_max, first_byte(&stream)) => first,
         _ = stopping.wait_for(|stopping| *stopping) => return,

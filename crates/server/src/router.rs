@@ -54,6 +54,8 @@ pub(crate) enum Handler {
     Blocking(fn(&Call) -> Result<Answer, ProtocolError>),
     /// Waits for something.
     Waiting(fn(Call) -> Answering),
+    /// Answers at once, and the answer ends with the connection: it has no place inside another one.
+    Endless(fn(&Call) -> Result<Answer, ProtocolError>),
     /// Begins a session on a WebSocket, or refuses it.
     WebSocket(fn(&Call) -> Result<Session, ProtocolError>),
 }

@@ -9,12 +9,12 @@ use crate::{
         indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
         patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
         revisions, server_info, statistics, storage_report, streams, subscription_workers,
-        subscriptions,
+        subscriptions, tail,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
         Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
-        Handler::{Blocking, Inline, Waiting, WebSocket},
+        Handler::{Blocking, Endless, Inline, Waiting, WebSocket},
         Route,
     },
 };
@@ -98,6 +98,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
 
     "GET"    "/databases/*/changes"                    Read          Ignored  WebSocket(changes::connect);
+    "GET"    "/databases/*/tail"                       Read          Ignored  Endless(tail::tail);
     "DELETE" "/databases/*/changes"                    Read          Ignored  Inline(changes::disconnect);
     "GET"    "/databases/*/changes/debug"              Read          Ignored  Inline(changes::connections);
 

@@ -78,6 +78,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     let room = Arc::new(Semaphore::new(connections_max));
     let (stopping, stopped) = watch::channel(false);
     let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, Speaks::Tcp));
+    state.set_stopping(stopped.clone());
     let accepting = listeners
         .into_iter()
         .map(|listener| (listener, Speaks::Both))

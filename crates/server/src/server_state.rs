@@ -18,6 +18,7 @@ use http::{HeaderMap, HeaderValue};
 use platform::Platform;
 use script::ScriptPool;
 use settings::{GzipLevel, Settings};
+use tokio::sync::watch;
 use wire::{
     ProtocolError,
     database_shapes::NODE_TAG,
@@ -64,6 +65,7 @@ pub(crate) struct ServerState {
     address: OnceLock<String>,
     /// The port of the listener for the TCP protocol alone, where there is one.
     tcp_port: OnceLock<u16>,
+    stopping: OnceLock<watch::Receiver<bool>>,
 }
 
 thread_local! {
@@ -113,6 +115,7 @@ impl ServerState {
             public_address,
             address: OnceLock::new(),
             tcp_port: OnceLock::new(),
+            stopping: OnceLock::new(),
         }
     }
 
@@ -174,6 +177,19 @@ impl ServerState {
     /// Sets the address of the first listener. Only the first call counts.
     pub(crate) fn set_address(&self, address: String) {
         self.address.get_or_init(|| address);
+    }
+
+    /// Sets what says when the server stops. Only the first call counts.
+    pub(crate) fn set_stopping(&self, stopping: watch::Receiver<bool>) {
+        self.stopping.get_or_init(|| stopping);
+    }
+
+    /// Waits until the server stops.
+    pub(crate) async fn stopped(&self) {
+        if let Some(mut stopping) = self.stopping.get().cloned() {
+            // It is gone when the server is.
+            drop(stopping.wait_for(|stopping| *stopping).await);
+        }
     }
 
     /// What documents may not exceed.

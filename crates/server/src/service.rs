@@ -72,7 +72,7 @@ pub(crate) async fn serve_inner(
 ) -> Option<Answer> {
     let path = target.split('?').next().unwrap_or(&target);
     let found = state.router.find(method.as_str(), path)?;
-    let is_session = matches!(found.route.handler, Handler::WebSocket(_));
+    let is_session = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_));
     if found.database.is_none() || found.route.body == BodyUse::Streamed || is_session {
         return None;
     }
@@ -158,9 +158,10 @@ impl Exchange {
                 let handshake = Handshake::read(&call.headers)?;
                 web_socket::begin(&handshake, upgrade, handler(&call)?)
             }
-            Handler::Inline(_) | Handler::Blocking(_) | Handler::Waiting(_) => {
-                run(found.route, call).await
-            }
+            Handler::Inline(_)
+            | Handler::Blocking(_)
+            | Handler::Waiting(_)
+            | Handler::Endless(_) => run(found.route, call).await,
         }
     }
 
@@ -207,7 +208,9 @@ fn refresh(state: &ServerState, database: &DatabaseLease, headers: &HeaderMap) -
 
 async fn run(route: Route, call: Call) -> Result<Answer, ProtocolError> {
     let caught = match route.handler {
-        Handler::Inline(handler) => catch_unwind(AssertUnwindSafe(|| handler(&call))),
+        Handler::Inline(handler) | Handler::Endless(handler) => {
+            catch_unwind(AssertUnwindSafe(|| handler(&call)))
+        }
         Handler::Blocking(handler) => {
             let work = move || catch_unwind(AssertUnwindSafe(|| handler(&call)));
             match tokio::task::spawn_blocking(work).await {

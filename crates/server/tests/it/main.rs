@@ -44,6 +44,7 @@ mod selected_rows;
 mod spatial;
 mod storage_reports;
 mod subscriptions;
+mod tail;
 mod tcp_client;
 mod test_server;
 mod web_sockets;
