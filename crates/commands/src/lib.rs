@@ -44,7 +44,7 @@ pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;
 pub use patch::{PatchLimits, Patcher};
 pub use patch_command::{
-    PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus, PatchedEach,
-    PatchedOne, WhenMissing,
+    IncrementNote, PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus,
+    PatchedEach, PatchedOne, WhenMissing,
 };
 pub use patch_error::PatchError;

@@ -108,6 +108,25 @@ pub struct PatchNotes {
     pub put: Vec<(String, BlittableBuf)>,
     /// Ids that it deleted.
     pub deleted: Vec<String>,
+    /// Counters that it looked at, and what they said.
+    pub counters_read: Vec<(String, Option<i64>)>,
+    /// Counters that it counted.
+    pub counters_incremented: Vec<IncrementNote>,
+    /// Counters that it deleted.
+    pub counters_deleted: Vec<String>,
+}
+
+/// A counter that a script counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncrementNote {
+    /// Its name.
+    pub name: String,
+    /// What it said before; `None` when it was not there.
+    pub old_value: Option<i64>,
+    /// What the script wanted to add, as text: a number with a fraction.
+    pub added: String,
+    /// What it said then.
+    pub new_value: i64,
 }
 
 /// What became of many documents.

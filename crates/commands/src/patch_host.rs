@@ -5,11 +5,15 @@
 //! makes of the error: the transaction is in doubt then and will be rolled back.
 
 use blittable::BlittableBuf;
-use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
-use model::DocumentId;
-use script::{DocumentInfo, Host, HostError, ScriptDocument, TimeSeriesEntry};
+use documents::{CounterDetail, DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
+use model::{CounterName, DocumentId};
+use script::{DocumentInfo, Host, HostError, Refusal, ScriptDocument, TimeSeriesEntry};
 
-use crate::{error::CommandError, patch_command::PatchNotes, patch_error::PatchError};
+use crate::{
+    error::CommandError,
+    patch_command::{IncrementNote, PatchNotes},
+    patch_error::PatchError,
+};
 
 /// How much one script may load.
 pub(crate) const LOADED_BYTES_MAX: usize = 256 << 20;
@@ -58,6 +62,14 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         self.call(|_| Err(PatchError::NotSupportedYet { function }.into()))
     }
 
+    /// What a counter says now. No counter has a name that cannot be one.
+    fn find_counter(&self, id: &str, name: &str) -> Result<Option<CounterDetail>, CommandError> {
+        match CounterName::new(name) {
+            Ok(name) => Ok(self.writer.counter_detail(&document_id(id)?, &name)?),
+            Err(_) => Ok(None),
+        }
+    }
+
     fn take_note(&mut self, bytes: usize, note: impl FnOnce(&mut PatchNotes)) {
         if let Some(notes) = &mut self.notes
             && self.put_bytes.saturating_add(bytes) <= PUT_BYTES_MAX
@@ -81,6 +93,13 @@ fn expected(change_vector: Option<&str>) -> ExpectedVersion {
 
 fn document_id(text: &str) -> Result<DocumentId, CommandError> {
     Ok(DocumentId::new(text).map_err(DocumentError::from)?)
+}
+
+fn counter_name(text: &str) -> Result<CounterName, CommandError> {
+    let name = CounterName::new(text);
+    name.map_err(|error| {
+        PatchError::Refused { kind: Refusal::Value, message: error.to_string() }.into()
+    })
 }
 
 impl Host for PatchHost<'_, '_> {
@@ -151,20 +170,46 @@ impl Host for PatchHost<'_, '_> {
         self.take_note(line.len(), |notes| notes.output.push(line.to_owned()));
     }
 
-    fn counter(&mut self, _: &str, _: &str) -> Result<Option<i64>, HostError> {
-        self.not_yet("counter")
+    fn counter(&mut self, id: &str, name: &str) -> Result<Option<i64>, HostError> {
+        self.call(|host| {
+            let found = host.find_counter(id, name)?.map(|found| found.total);
+            host.take_note(name.len(), |notes| notes.counters_read.push((name.to_owned(), found)));
+            Ok(found)
+        })
     }
 
-    fn counter_raw(&mut self, _: &str, _: &str) -> Result<Vec<(String, i64)>, HostError> {
-        self.not_yet("counterRaw")
+    fn counter_raw(&mut self, id: &str, name: &str) -> Result<Vec<(String, i64)>, HostError> {
+        self.call(|host| {
+            let found = host.find_counter(id, name)?;
+            let values = found.into_iter().flat_map(|found| found.values);
+            let named = values
+                .map(|value| (format!("{}-{}", value.node_tag, value.database_id), value.value));
+            Ok(named.collect())
+        })
     }
 
-    fn increment_counter(&mut self, _: &str, _: &str, _: i64) -> Result<(), HostError> {
-        self.not_yet("incrementCounter")
+    fn increment_counter(&mut self, id: &str, name: &str, by: f64) -> Result<(), HostError> {
+        self.call(|host| {
+            let old_value = host.find_counter(id, name)?.map(|found| found.total);
+            // Such a conversion stays within the bounds by itself.
+            let added = by as i64;
+            host.writer.increment_counter(&document_id(id)?, &counter_name(name)?, added)?;
+            let new_value = host.find_counter(id, name)?.map_or(0, |found| found.total);
+            let (name, added) = (name.to_owned(), format!("{by:?}"));
+            host.take_note(name.len(), |notes| {
+                let note = IncrementNote { name, old_value, added, new_value };
+                notes.counters_incremented.push(note);
+            });
+            Ok(())
+        })
     }
 
-    fn delete_counter(&mut self, _: &str, _: &str) -> Result<(), HostError> {
-        self.not_yet("deleteCounter")
+    fn delete_counter(&mut self, id: &str, name: &str) -> Result<(), HostError> {
+        self.call(|host| {
+            host.writer.delete_counter(&document_id(id)?, &counter_name(name)?)?;
+            host.take_note(name.len(), |notes| notes.counters_deleted.push(name.to_owned()));
+            Ok(())
+        })
     }
 
     fn time_series_get(

@@ -260,7 +260,9 @@ impl<'w> DocumentWriter<'w> {
         };
         let accepted = metadata::accept(body, lists.as_ref(), stored.id(), self.now_ticks())?.body;
         let stored = Value::Object(stored.body()?.root());
-        if blittable::equal(&stored, &Value::Object(accepted.as_view().root()))? {
+        let is_same = blittable::equal(&stored, &Value::Object(accepted.as_view().root()))?;
+        // A document whose lists have changed is another one.
+        if is_same && !self.touched.contains(id) {
             return Ok(None);
         }
         let id = RequestedId::Exactly(id.clone());

@@ -20,7 +20,8 @@
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
-//! | `revision_includes` | `include` of older versions |
+//! | `revision_includes`, `counter_includes` | `include` of older versions and of what counters say |
+//! | `projected_counter` | `counter()` in `select` |
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
@@ -42,6 +43,7 @@
 mod asked_notes;
 mod collection_execution;
 mod condition;
+mod counter_includes;
 mod distinct;
 mod entry_rows;
 mod error;
@@ -72,6 +74,7 @@ mod paging;
 mod parameters;
 mod plan;
 mod planned_include;
+mod projected_counter;
 mod projected_distance;
 mod projection;
 mod result;
@@ -96,6 +99,9 @@ mod time_series;
 mod update_clause;
 
 pub use collection_execution::execute;
+pub use counter_includes::{
+    CounterIncludes, CountersOfDocument, IncludedCounter, IncludedCounters,
+};
 pub use error::{Family, QueryError};
 pub use facet_query::{CountedFacet, FacetResult, FacetValue, facets_of_index};
 pub use id_selection::{IdList, IdSelection, IdSelector};

@@ -176,7 +176,7 @@ impl LogQuery {
         match scripts {
             None => (shown.write_whole)(out)?,
             Some(scripts) => {
-                let beside = load_beside(tx, &self.loads, shown.body.root())?;
+                let beside = load_beside(tx, &self.loads, Some(shown.id), shown.body.root())?;
                 let arguments =
                     arguments_of(shown.script_document(scripts.rows().is_some())?, &beside)?;
                 let mut host = RowHost { documents: tx, included: &wanted };

@@ -9,6 +9,7 @@ use rql::{
 
 use crate::asked_notes::AskedNotes;
 use crate::condition::{Chosen, is_id};
+use crate::counter_includes::CounterIncludes;
 use crate::error::QueryError;
 use crate::id_selection::IdSelection;
 use crate::paging::{PageWindow, Paging};
@@ -54,6 +55,10 @@ pub struct ShownRows {
     pub includes: Vec<PlannedInclude>,
     /// The older versions to give along.
     pub revisions: RevisionIncludes,
+    /// The counters to give along.
+    pub counters: CounterIncludes,
+    /// Whether the query says anything of counters, which change without their documents.
+    pub(crate) names_counters: bool,
     /// The documents to load beside each row.
     pub(crate) loads: Vec<PlannedLoad>,
     /// Whether a script makes the rows.
@@ -73,7 +78,8 @@ pub struct ShownRows {
 impl ShownRows {
     /// Whether something is shown that is not in the rows' documents.
     pub(crate) fn shows_others(&self) -> bool {
-        !self.includes.is_empty() || !self.revisions.is_empty() || self.names_time_series
+        let names_others = self.names_time_series || self.names_counters;
+        !self.includes.is_empty() || !self.revisions.is_empty() || names_others
     }
 
     /// Whether the page is found by going through all rows from the first on.
@@ -251,6 +257,8 @@ impl<'a> Asked<'a> {
             window: PageWindow::of(self, paging)?,
             includes: self.includes(projection.as_ref())?,
             revisions: self.revision_includes()?,
+            counters: self.counter_includes()?,
+            names_counters: query.text.as_str().to_ascii_lowercase().contains("counter"),
             projection,
             is_distinct,
             loads,
@@ -445,7 +453,6 @@ mod tests {
                 "from B where startsWith(Name, 'x')",
                 format!("1:14 {}", needs("'startsWith(Name, 'x')'")),
             ),
-            ("from B include counters('x')", format!("1:16 {}", not_yet("'include counters()'"))),
             ("match (B as b)", format!("1:1 {}", not_yet("graph patterns"))),
         ] {
             let refused = planned(text, "").unwrap_err();

@@ -3,6 +3,7 @@
 use rql::{Expression, FieldPath, Literal, Query};
 
 use crate::asked_notes::is_note;
+use crate::counter_includes::is_counters;
 use crate::error::{QueryError, unknown_method};
 use crate::include_path::IncludePath;
 use crate::parameters::{Asked, Worth, place_of};
@@ -40,7 +41,9 @@ impl<'a> Asked<'a> {
     ) -> Result<Vec<PlannedInclude>, QueryError> {
         self.refuse_unknown_includes()?;
         let items = self.query.include.iter();
-        let paths = items.filter(|item| !is_timings(item) && !is_note(item) && !is_revisions(item));
+        let paths = items.filter(|item| {
+            !is_timings(item) && !is_note(item) && !is_revisions(item) && !is_counters(item)
+        });
         paths.map(|item| self.include(item, projection)).collect()
     }
 

@@ -13,6 +13,7 @@ use rql::{
 use crate::condition::is_id;
 use crate::error::QueryError;
 use crate::parameters::{Asked, Worth, place_of};
+use crate::projected_counter::{is_counter, write_counter};
 use crate::projected_distance::ProjectedDistance;
 use crate::result::Row;
 use crate::row_document::{Marked, RowDocument};
@@ -21,8 +22,7 @@ use crate::stored_projection::{Lookup, Missing, write_stored};
 use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
 
 /// Methods of SELECT that are known and not answered yet.
-const SELECTED_METHODS: [&str; 6] =
-    ["counter", "cmpxchg", "facet", "suggest", "getMetadata", "score"];
+const SELECTED_METHODS: [&str; 5] = ["cmpxchg", "facet", "suggest", "getMetadata", "score"];
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,13 @@ pub(crate) enum ProjectedValue {
     },
     /// A property of the document's metadata that the server keeps beside the document.
     LastModified,
+    /// What a counter says that is looked up beside the row.
+    Counter {
+        /// Which of what is beside the row.
+        at: usize,
+        /// Whether its values are shown one by one.
+        is_raw: bool,
+    },
     /// The distance between two places.
     Distance(Box<ProjectedDistance>),
     /// Something of a time series.
@@ -178,6 +185,14 @@ impl<'a> Asked<'a> {
                 }
                 let distance = self.projected_distance(call)?;
                 (call.name.clone(), ProjectedValue::Distance(Box::new(distance)))
+            }
+            Expression::Method(call) if let Some(is_raw) = is_counter(call) => {
+                let aliases = loads.iter().filter(|load| load.counter.is_none());
+                let aliases: Vec<&str> = aliases.map(|load| load.alias.as_str()).collect();
+                let counter = self.planned_counter(call, &aliases)?;
+                let name = counter.name.clone();
+                let at = loads.iter().position(|load| load.counter.as_ref() == Some(&counter));
+                (name, ProjectedValue::Counter { at: at.unwrap_or(usize::MAX), is_raw })
             }
             Expression::Method(call) => match self.selected_of_group(call)? {
                 Some(of_group) => of_group,
@@ -521,9 +536,16 @@ impl ProjectedField {
                     }
                 }
             }
+            ProjectedValue::Counter { at, is_raw } => {
+                let found = match beside.get(*at) {
+                    Some(Beside::Counter(found)) => found.as_ref(),
+                    Some(Beside::One(_) | Beside::Many(_)) | None => None,
+                };
+                write_counter(found, *is_raw, out)?;
+            }
             ProjectedValue::LoadedId { at } => match beside.get(*at) {
                 Some(Beside::One(Some(loaded))) => write_json_string(loaded.id(), out),
-                Some(Beside::One(None) | Beside::Many(_)) | None => out.extend_from_slice(b"null"),
+                _ => out.extend_from_slice(b"null"),
             },
             ProjectedValue::Document(None) => match document {
                 RowDocument::Stored(document) => write_document(document, out)?,
@@ -532,7 +554,7 @@ impl ProjectedField {
             ProjectedValue::Document(Some(at)) => match beside.get(*at) {
                 Some(Beside::One(Some(loaded))) => write_document(loaded, out)?,
                 Some(Beside::Many(loaded)) => write_documents(loaded, out)?,
-                Some(Beside::One(None)) | None => {
+                Some(Beside::One(None) | Beside::Counter(_)) | None => {
                     out.truncate(mark);
                     return Ok(looks_at_document);
                 }
@@ -540,7 +562,7 @@ impl ProjectedField {
             ProjectedValue::Loaded { at, path } => {
                 let found = match beside.get(*at) {
                     Some(Beside::One(Some(loaded))) => path.find(loaded.body()?.root())?,
-                    Some(Beside::One(None) | Beside::Many(_)) | None => Found::Missing,
+                    _ => Found::Missing,
                 };
                 if found.is_missing() {
                     out.truncate(mark);

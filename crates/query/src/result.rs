@@ -15,6 +15,7 @@ use script::{Argument, BoundProjection};
 use search::{EntryId, SearchError};
 use storage::{Transaction, pass_over};
 
+use crate::counter_includes::IncludedCounters;
 use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
 use crate::filtered_rows::FilteredRows;
@@ -120,6 +121,7 @@ pub struct QueryResult<'t, T> {
     facts: ResultFacts,
     included: Included,
     revisions: IncludedRevisions<'t>,
+    counters: IncludedCounters,
     notes: Notes,
     /// Ids that scripts wanted to be given along.
     wanted: Rc<RefCell<Vec<String>>>,
@@ -185,6 +187,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             facts,
             included: Included::default(),
             revisions: IncludedRevisions::default(),
+            counters: IncludedCounters::default(),
             notes: Notes::default(),
             wanted: Rc::default(),
         };
@@ -282,7 +285,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             if stop.load(Ordering::Relaxed) {
                 return Err(SearchError::Interrupted.into());
             }
-            let beside = load_beside(documents, &loads, row.document.root()?)?;
+            let beside = load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(script_document(&row.document)?, &beside)?;
             let mut host = RowHost { documents, included: &wanted };
             row_script::passes(filter, &arguments, &mut host)
@@ -297,7 +300,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if let Some(projection) = self.shown.projection.clone() {
             let options = self.series;
             return Ok(Box::new(move |row| {
-                let beside = load_beside(documents, &loads, row.document.root()?)?;
+                let beside =
+                    load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
                 let mut shown = Vec::new();
                 let stored = StoredSeries::new(documents);
                 projection.write_fields(row, &beside, &options.shown(&stored), &mut shown)?;
@@ -309,7 +313,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         };
         let (wanted, stored) = (Rc::clone(&self.wanted), self.shown.script_fields.clone());
         Ok(Box::new(move |row| {
-            let beside = load_beside(documents, &loads, row.document.root()?)?;
+            let beside = load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(stored.document_of(row)?, &beside)?;
             let mut host = RowHost { documents, included: &wanted };
             Ok(Content::Made(made_by(script, &arguments, &mut host)?))
@@ -437,6 +441,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 document.root()?,
             )?;
         }
+        if !self.shown.counters.is_empty() {
+            let (documents, includes) = (self.documents, &self.shown.counters);
+            self.counters.add(documents, includes, row.document.id(), row.document.root()?)?;
+        }
         if !self.shown.notes.is_empty() {
             self.notes.add(&self.shown.notes, self.source.notes(&row)?)?;
         }
@@ -451,6 +459,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// The older versions to give along with the rows that [`QueryResult::next_row`] has given.
     pub fn revisions(&self) -> &IncludedRevisions<'t> {
         &self.revisions
+    }
+
+    /// What counters say, to give along with the rows that [`QueryResult::next_row`] has given; `None`
+    /// when that is not asked for.
+    pub fn counters(&self) -> Option<&IncludedCounters> {
+        (!self.shown.counters.is_empty()).then_some(&self.counters)
     }
 
     /// What is told of the rows that [`QueryResult::next_row`] has given, beside them.
@@ -484,7 +498,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             true => self.shown.loads.as_slice(),
             false => &[],
         };
-        let beside = load_beside(self.documents, loads, row.document.root()?)?;
+        let beside = load_beside(self.documents, loads, row.document.id(), row.document.root()?)?;
         if self.shown.is_script {
             return self.write_script_row(row, &beside, between, out);
         }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
-use documents::{DocumentRow, FieldPath, Found};
+use documents::{CounterRow, DocumentRow, FieldPath, Found};
 use model::DocumentId;
 use rql::{Expression, Query, Select, SelectItem, Selection};
 use script::{
@@ -19,6 +19,7 @@ use storage::Transaction;
 use crate::error::QueryError;
 use crate::filter_script::{FUNCTIONS, document_name};
 use crate::parameters::Asked;
+use crate::projected_counter::{self, PlannedCounter, is_counter};
 use crate::projection::document_path;
 use crate::row_document::RowDocument;
 
@@ -166,15 +167,17 @@ pub(crate) fn is_script(query: &Query, select: &Select) -> bool {
     matches!(select.selection, Selection::Script(_)) || script_text(query).is_some()
 }
 
-/// One document, or several, to load beside each row.
+/// What is to be found beside each row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PlannedLoad {
     /// Which of the row's documents the path starts from.
     from: usize,
     path: FieldPath,
     pub(crate) many: bool,
-    /// The name of the loaded document.
+    /// The name of the loaded document; empty for a counter.
     pub(crate) alias: String,
+    /// A counter, in the place of documents.
+    pub(crate) counter: Option<PlannedCounter>,
 }
 
 impl Asked<'_> {
@@ -193,31 +196,57 @@ impl Asked<'_> {
                 return Err(self.invalid(message));
             };
             let path = FieldPath::new(rest.to_vec());
-            loads.push(PlannedLoad { from, path, many: item.many, alias: item.alias.clone() });
+            let (many, alias) = (item.many, item.alias.clone());
+            loads.push(PlannedLoad { from, path, many, alias, counter: None });
         }
+        self.add_counters_shown(&mut loads)?;
         Ok(loads)
+    }
+
+    /// The counters that `select` shows, behind the documents.
+    fn add_counters_shown(&self, loads: &mut Vec<PlannedLoad>) -> Result<(), QueryError> {
+        let selection = self.query.select.as_ref().map(|select| &select.selection);
+        let Some(Selection::Items(items)) = selection else { return Ok(()) };
+        let aliases: Vec<&str> = self.query.load.iter().map(|item| item.alias.as_str()).collect();
+        for item in items {
+            if let Expression::Method(call) = &item.value
+                && is_counter(call).is_some()
+            {
+                let counter = Some(self.planned_counter(call, &aliases)?);
+                let (path, alias) = (FieldPath::new(Vec::new()), String::new());
+                loads.push(PlannedLoad { from: 0, path, many: false, alias, counter });
+            }
+        }
+        Ok(())
     }
 }
 
-/// The documents of one row: itself, then those loaded.
+/// What stands beside one row: documents that were loaded, and counters.
 pub(crate) enum Beside<'t> {
     One(Option<DocumentRow<'t>>),
     Many(Vec<DocumentRow<'t>>),
+    Counter(Option<CounterRow<'t>>),
 }
 
-/// Loads what stands beside a row.
+/// Loads what stands beside a row. `id` is that of the row, if it is a document.
 pub(crate) fn load_beside<'t, T: Transaction>(
     documents: &'t T,
     loads: &[PlannedLoad],
+    id: Option<&str>,
     row: Object<'_>,
 ) -> Result<Vec<Beside<'t>>, QueryError> {
     let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
+        if let Some(counter) = &load.counter {
+            let found = counter.find(documents, id, row, &beside)?;
+            beside.push(Beside::Counter(found));
+            continue;
+        }
         let root = match load.from {
             0 => Some(row),
             loaded => match &beside[loaded - 1] {
                 Beside::One(Some(document)) => Some(document.body()?.root()),
-                Beside::One(None) | Beside::Many(_) => None,
+                Beside::One(None) | Beside::Many(_) | Beside::Counter(_) => None,
             },
         };
         let mut ids = Vec::new();
@@ -270,6 +299,8 @@ pub(crate) fn arguments_of(
                     documents.iter().map(|document| Ok(Some(loaded_document(document)?))).collect();
                 Argument::Documents(documents?)
             }
+            // A script asks for counters itself.
+            Beside::Counter(_) => continue,
         });
     }
     Ok(arguments)
@@ -326,6 +357,15 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     fn include(&mut self, id: &str) -> Result<(), HostError> {
         self.included.borrow_mut().push(id.to_owned());
         Ok(())
+    }
+
+    fn counter(&mut self, id: &str, name: &str) -> Result<Option<i64>, HostError> {
+        Ok(projected_counter::find(self.documents, id, name)?.map(|row| row.total()))
+    }
+
+    fn counter_raw(&mut self, id: &str, name: &str) -> Result<Vec<(String, i64)>, HostError> {
+        let row = projected_counter::find(self.documents, id, name)?;
+        Ok(row.as_ref().map(projected_counter::values_of).transpose()?.unwrap_or_default())
     }
 }
 

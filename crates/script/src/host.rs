@@ -78,8 +78,8 @@ pub trait Host {
         Err(not_here("counterRaw"))
     }
 
-    /// `incrementCounter(document, name, by)`.
-    fn increment_counter(&mut self, id: &str, name: &str, by: i64) -> Result<(), HostError> {
+    /// `incrementCounter(document, name, by)`; a fraction does not count.
+    fn increment_counter(&mut self, id: &str, name: &str, by: f64) -> Result<(), HostError> {
         let _ = (id, name, by);
         Err(not_here("incrementCounter"))
     }

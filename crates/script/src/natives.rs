@@ -180,12 +180,12 @@ fn counter_raw(ctx: Ctx<'_>, id: String, name: String) -> Result<Object<'_>> {
     Ok(values)
 }
 
-fn increment_counter(ctx: Ctx<'_>, id: String, name: String, by: f64) -> Result<()> {
-    ask(&ctx, |host| host.increment_counter(&id, &name, by as i64))
+fn increment_counter(ctx: Ctx<'_>, id: String, name: String, by: f64) -> Result<bool> {
+    ask(&ctx, |host| host.increment_counter(&id, &name, by)).map(|()| true)
 }
 
-fn delete_counter(ctx: Ctx<'_>, id: String, name: String) -> Result<()> {
-    ask(&ctx, |host| host.delete_counter(&id, &name))
+fn delete_counter(ctx: Ctx<'_>, id: String, name: String) -> Result<bool> {
+    ask(&ctx, |host| host.delete_counter(&id, &name)).map(|()| true)
 }
 
 fn time_series_get<'js>(

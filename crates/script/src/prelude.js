@@ -98,12 +98,40 @@ const idOf = (document, what) => {
     if (!isText(id)) throw new Error(`${what} needs a document or an id`);
     return id;
 };
-define('counter', (document, name) => host.counter(idOf(document, 'counter'), String(name)));
-define('counterRaw', (document, name) => host.counterRaw(idOf(document, 'counterRaw'), String(name)));
-define('incrementCounter', (document, name, by = 1) =>
-    host.incrementCounter(idOf(document, 'incrementCounter'), String(name), by));
-define('deleteCounter', (document, name) =>
-    host.deleteCounter(idOf(document, 'deleteCounter'), String(name)));
+const ownerOf = (document, call) => {
+    const id = isText(document) || document === null ? document : host.id(document);
+    if (!isText(id))
+        throw wrongCall(`${call}: 'doc' must be a string argument (the document id) or the actual `
+            + 'document instance itself');
+    return id;
+};
+const counterNamed = (name, call) => {
+    if (!isText(name) || name === '')
+        throw wrongCall(`${call}: 'name' must be a non-empty string argument`);
+    return name;
+};
+for (const read of ['counter', 'counterRaw'])
+    define(read, function (document, name) {
+        if (isProbe(document)) return document;
+        const call = `${read}(doc, name)`;
+        if (arguments.length !== 2) throw wrongCall(`${call} must be called with exactly 2 arguments`);
+        if (!isText(name)) throw wrongCall(`${call}: 'name' must be a string argument`);
+        return host[read](ownerOf(document, call), name);
+    });
+define('incrementCounter', function incrementCounter(document, name, value = 1) {
+    if (arguments.length !== 2 && arguments.length !== 3)
+        throw wrongCall(`There is no overload of method 'incrementCounter' that takes ${arguments.length} `
+            + "arguments.Supported overloads are : 'incrementCounter(doc, name)' , "
+            + "'incrementCounter(doc, name, value)'");
+    const call = `incrementCounter(doc, name${arguments.length === 3 ? ', value' : ''})`;
+    if (typeof value !== 'number') throw wrongCall(`${call}: 'value' must be a number argument`);
+    return host.incrementCounter(ownerOf(document, call), counterNamed(name, call), value);
+});
+define('deleteCounter', function deleteCounter(document, name) {
+    const call = 'deleteCounter(doc, name)';
+    if (arguments.length !== 2) throw wrongCall(`${call} must be called with exactly 2 arguments`);
+    return host.deleteCounter(ownerOf(document, call), counterNamed(name, call));
+});
 const moment = value => {
     if (value === null || value === undefined) return undefined;
     const millis = value instanceof Date ? value.getTime() : Date.parse(value);

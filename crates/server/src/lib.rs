@@ -25,6 +25,7 @@ mod content_coding;
 mod content_download;
 mod content_upload;
 mod counter_answer;
+mod counter_includes;
 mod csv_rows;
 mod database_access;
 mod database_files;

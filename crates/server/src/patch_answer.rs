@@ -12,15 +12,8 @@ use crate::{answer::Answer, error_mapping::document_error, json_text::JsonObject
 /// The moment of a change that did not happen.
 const NEVER: &str = "0001-01-01T00:00:00.0000000";
 /// What scripts of this server cannot do yet, and so never did.
-const OTHER_ACTIONS: [&str; 7] = [
-    "GetCounter",
-    "IncrementCounter",
-    "DeleteCounter",
-    "GetTimeSeries",
-    "AppendTimeSeries",
-    "IncrementTimeSeries",
-    "DeleteTimeSeries",
-];
+const OTHER_ACTIONS: [&str; 4] =
+    ["GetTimeSeries", "AppendTimeSeries", "IncrementTimeSeries", "DeleteTimeSeries"];
 
 /// What an answer shows beside the document.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,12 +137,45 @@ fn write_notes(
         write_json_string(id, out);
         Ok(())
     })?;
+    write_counter_notes(&mut actions, notes)?;
     for name in OTHER_ACTIONS {
         actions.name(name).extend_from_slice(b"[]");
     }
     actions.end();
     debug.end();
     Ok(())
+}
+
+fn write_counter_notes(
+    actions: &mut JsonObject<'_>,
+    notes: &PatchNotes,
+) -> Result<(), ProtocolError> {
+    write_list(actions.name("GetCounter"), &notes.counters_read, |(name, value), out| {
+        let mut read = JsonObject::begin(out);
+        read.text("Name", name);
+        read.text("Value", &value.map_or_else(|| "null".to_owned(), |value| value.to_string()));
+        read.flag("Exists", value.is_some());
+        read.end();
+        Ok(())
+    })?;
+    write_list(actions.name("IncrementCounter"), &notes.counters_incremented, |note, out| {
+        let mut counted = JsonObject::begin(out);
+        counted.text("Name", &note.name);
+        let old_value = counted.name("OldValue");
+        match note.old_value {
+            Some(value) => old_value.extend_from_slice(value.to_string().as_bytes()),
+            None => old_value.extend_from_slice(b"null"),
+        }
+        counted.number("AddedValue", &note.added);
+        counted.number("NewValue", note.new_value);
+        counted.flag("Created", note.old_value.is_none());
+        counted.end();
+        Ok(())
+    })?;
+    write_list(actions.name("DeleteCounter"), &notes.counters_deleted, |name, out| {
+        write_json_string(name, out);
+        Ok(())
+    })
 }
 
 fn write_list<T>(

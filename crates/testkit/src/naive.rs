@@ -154,6 +154,10 @@ impl Naive {
         }
     }
 
+    pub(crate) fn is_touched(&self, id: &str) -> bool {
+        self.touched.contains(&id.to_lowercase())
+    }
+
     pub(crate) fn is_live(&self, id: &str) -> bool {
         self.live(id).is_some()
     }

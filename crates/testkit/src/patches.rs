@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use commands::{PatchCommand, PatchRequest, WhenMissing};
-use documents::ExpectedVersion;
+use documents::{ChangeCounters, CounterStep, ExpectedVersion};
+use model::{CounterName, DocumentId};
 
 use crate::{
     database::{json, parsed, version},
@@ -16,6 +17,7 @@ const COPY: &str = "this.V = (load(args.other) ?? { V: 'nothing' }).V";
 const REMOVE: &str = "del(args.other); this.V = 'removed'";
 const PUT: &str =
     "put(args.other, { V: 'put', '@metadata': { '@collection': args.collection } }); this.V += '!'";
+const COUNT: &str = "incrementCounter(args.other, 'likes', 2); deleteCounter(args.other, '_x')";
 const FAIL: &str = "del(args.other); this.V = 1; throw new Error('no')";
 const CAUGHT: &str = "try { del(args.other, 'A:1-wrong') } catch { this.V = 'caught' }";
 /// Makes a document of an empty one.
@@ -23,7 +25,7 @@ pub(crate) const CREATE: &str =
     "this.V = args.v; this['@metadata'] = { '@collection': args.collection }";
 
 /// What histories change documents by.
-pub(crate) const SCRIPTS: &[&str] = &[SET, KEEP, COPY, REMOVE, PUT, FAIL, CAUGHT];
+pub(crate) const SCRIPTS: &[&str] = &[SET, KEEP, COPY, REMOVE, PUT, COUNT, FAIL, CAUGHT];
 
 /// A script with what it asks for.
 pub(crate) fn patch_request(
@@ -67,7 +69,9 @@ impl Naive {
         let Some((id, _, Some(body))) = before else { return self.patch_missing(patch) };
         let after = self.run(&patch.script, &body)?;
         match self.live(&id).and_then(|row| row.body.clone()) {
-            Some(now) if *now != *after => self.put(&id, &ExpectedVersion::Any, after),
+            Some(now) if *now != *after || self.is_touched(&id) => {
+                self.put(&id, &ExpectedVersion::Any, after)
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -101,6 +105,17 @@ impl Naive {
             PUT => {
                 self.put(&other, &ExpectedVersion::Any, json(&collection, "put"))?;
                 with_value(body, &format!("{}!", value_of(body)))
+            }
+            COUNT => {
+                let name = |name: &str| CounterName::new(name).expect("it is short");
+                self.change_counters(&ChangeCounters {
+                    id: DocumentId::new(other).expect("a history's ids are short"),
+                    steps: vec![
+                        CounterStep::Increment { name: name("likes"), by: 2 },
+                        CounterStep::Delete { name: name("_x") },
+                    ],
+                })?;
+                body.to_owned()
             }
             FAIL | CAUGHT => return Err(Refused),
             other => unreachable!("no script of a history: {other}"),

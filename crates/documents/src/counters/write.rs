@@ -155,7 +155,10 @@ impl DocumentWriter<'_> {
     }
 
     /// What a counter says now, under the name of the request.
-    fn counter_detail(
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn counter_detail(
         &self,
         id: &DocumentId,
         name: &CounterName,

@@ -58,7 +58,7 @@ impl<'r, 't> RowDocuments<'r, 't> {
             Place::Beside(at) => match self.beside.get(at) {
                 Some(Beside::One(document)) => document.as_ref(),
                 Some(Beside::Many(documents)) => documents.first(),
-                None => None,
+                Some(Beside::Counter(_)) | None => None,
             },
         }
     }

@@ -90,7 +90,7 @@ impl Host for Notes {
         Ok(if name == "likes" { vec![("A-x".to_owned(), 7)] } else { Vec::new() })
     }
 
-    fn increment_counter(&mut self, id: &str, name: &str, by: i64) -> Result<(), HostError> {
+    fn increment_counter(&mut self, id: &str, name: &str, by: f64) -> Result<(), HostError> {
         self.log.push(format!("increment {id} {name} {by}"));
         Ok(())
     }

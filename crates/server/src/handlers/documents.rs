@@ -8,13 +8,14 @@ use database::DatabaseLease;
 use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
 use http::StatusCode;
 use model::{DocumentId, Etag};
-use query::{IncludePath, IncludedRevisions, RevisionIncludes};
+use query::{CounterIncludes, IncludePath, IncludedCounters, IncludedRevisions, RevisionIncludes};
 use storage::ReadTransaction;
 use wire::{HashEtag, ProtocolError, QueryString};
 
 use crate::{
     answer::Answer,
     call::Call,
+    counter_includes,
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
     handlers::{documents_compression::RowSizes, queries::query_error},
@@ -26,8 +27,7 @@ use crate::{
 };
 
 /// Parameters that ask for what this server does not keep.
-const UNSUPPORTED_INCLUDES: [&str; 4] =
-    ["counter", "timeseries", "timeseriestime", "timeseriescount"];
+const UNSUPPORTED_INCLUDES: [&str; 3] = ["timeseries", "timeseriestime", "timeseriescount"];
 
 /// How many documents one load may ask for, and how many it may include.
 const LOADED_IDS_MAX: usize = 1 << 17;
@@ -134,13 +134,15 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let paths: Vec<IncludePath> =
         query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
     let revisions = revision_includes::of_query(query);
+    let counters = counter_includes::of_query(query);
     let tx = call.database()?.read();
     let rows = find_all(&tx, ids)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     }
     let included = included_rows(&tx, &rows, &paths)?;
-    let etag = load_etag(&rows, &included, paths.is_empty());
+    let found_counters = counters_of(&tx, &rows, &counters)?;
+    let etag = load_etag(&rows, &included, found_counters.as_ref(), paths.is_empty());
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
@@ -148,13 +150,12 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
     let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
     if load_body(&rows, &included, metadata_only, &mut body, &mut is_short)? {
-        let found = revisions_of(&tx, &rows, &revisions)?;
-        revision_includes::write_behind(&found, &mut body)?;
+        write_includes_behind(&tx, &rows, (&revisions, &counters), &mut body)?;
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
     drop((rows, included));
     let ids = ids.iter().map(ToString::to_string).collect();
-    let load = Load { ids, paths, revisions, metadata_only };
+    let load = Load { ids, paths, revisions, counters, metadata_only };
     Ok(stream_load(call.database()?.clone(), tx, load).with_quoted_etag(&etag))
 }
 
@@ -242,13 +243,45 @@ fn revisions_of<'t>(
     Ok(found)
 }
 
+/// What the counters that the rows ask for say; `None` when none is asked for.
+fn counters_of(
+    tx: &ReadTransaction,
+    rows: &[Option<DocumentRow<'_>>],
+    wanted: &CounterIncludes,
+) -> Result<Option<IncludedCounters>, ProtocolError> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let mut found = IncludedCounters::default();
+    for row in rows.iter().flatten() {
+        let root = row.body().map_err(|error| document_error(&error))?.root();
+        found.add(tx, wanted, Some(row.id()), root).map_err(query_error)?;
+    }
+    Ok(Some(found))
+}
+
+/// Writes what is given along beside documents.
+fn write_includes_behind(
+    tx: &ReadTransaction,
+    rows: &[Option<DocumentRow<'_>>],
+    (revisions, counters): (&RevisionIncludes, &CounterIncludes),
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    if let Some(found) = counters_of(tx, rows, counters)? {
+        counter_includes::write_behind(&found, out);
+    }
+    let found = revisions_of(tx, rows, revisions)?;
+    revision_includes::write_behind(&found, out)
+}
+
 /// A single document without includes has its own version; everything else a tag of all versions.
 fn load_etag(
     rows: &[Option<DocumentRow<'_>>],
     included: &[DocumentRow<'_>],
+    counters: Option<&IncludedCounters>,
     is_plain: bool,
 ) -> String {
-    if let ([Some(row)], true) = (rows, is_plain) {
+    if let ([Some(row)], true, None) = (rows, is_plain, counters) {
         return row.change_vector().to_owned();
     }
     let mut etag = HashEtag::new();
@@ -257,6 +290,12 @@ fn load_etag(
     }
     for row in included {
         etag.add(Some(row.change_vector()));
+    }
+    for document in counters.iter().flat_map(|counters| counters.documents()) {
+        for counter in &document.counters {
+            let etag_text = counter.as_ref().map(|counter| counter.etag.0.to_string());
+            etag.add(etag_text.as_deref());
+        }
     }
     etag.finish()
 }
@@ -303,6 +342,7 @@ struct Load {
     ids: Vec<String>,
     paths: Vec<IncludePath>,
     revisions: RevisionIncludes,
+    counters: CounterIncludes,
     metadata_only: bool,
 }
 
@@ -316,8 +356,8 @@ fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answ
         let written = find_all(&tx, &load.ids).and_then(|rows| {
             let included = included_rows(&tx, &rows, &load.paths)?;
             let is_written = load_body(&rows, &included, load.metadata_only, &mut out, &mut send)?;
-            let found = revisions_of(&tx, &rows, &load.revisions)?;
-            revision_includes::write_behind(&found, &mut out)?;
+            let along = (&load.revisions, &load.counters);
+            write_includes_behind(&tx, &rows, along, &mut out)?;
             Ok(is_written)
         });
         match written {

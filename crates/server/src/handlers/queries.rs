@@ -30,6 +30,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    counter_includes,
     csv_rows::{self, CsvRows},
     error_mapping::document_error,
     handlers::{
@@ -566,6 +567,10 @@ impl Prepared {
                 revision_includes::write_behind(result.revisions(), out)?;
                 query_notes::write(result.notes(), out);
                 self.write_additions(state, found, out);
+                if let Some(counters) = result.counters() {
+                    counter_includes::write_behind(counters, out);
+                    counter_includes::write_names_behind(counters, out);
+                }
             }
             Shape::Stream => out.extend_from_slice(b"]}"),
             Shape::Lines | Shape::Csv => {}

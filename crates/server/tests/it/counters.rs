@@ -156,3 +156,190 @@ fn a_bulk_insert_counts() {
     );
     assert_eq!(state["Result"]["DocumentsProcessed"], 1);
 }
+
+/// Two documents, of which one has counters and refers to the other.
+fn server_with_counters() -> TestServer {
+    let server = server();
+    server.put("p/1", r#"{"N":1,"B":"U/1","@metadata":{"@collection":"Ps"}}"#);
+    change(&server, "p/1", &json!([increment("likes", 3), increment("_x", 1)]));
+    change(&server, "u/1", &json!([increment("likes", 5)]));
+    server
+}
+
+fn query(server: &TestServer, text: &str) -> Value {
+    let body =
+        json!({ "Query": text, "QueryParameters": { "n": "likes", "all": ["likes", "zz"] } });
+    let reply = server.send("POST", "/databases/db/queries", body.to_string().as_bytes());
+    reply.json()
+}
+
+fn included(id: &str, name: &str, total: i64) -> Value {
+    json!({ "DocumentId": id, "CounterName": name, "TotalValue": total })
+}
+
+#[test]
+fn a_load_gives_counters_along_and_its_version_changes_with_them() {
+    let server = server_with_counters();
+    let load = |rest: &str| server.get(&format!("/databases/db/docs?id=p/1&{rest}"));
+    let some = load("counter=LIKES&counter=zz&id=none/1");
+    let expected = json!({ "p/1": [included("p/1", "LIKES", 3), null] });
+    assert_eq!(some.json()["CounterIncludes"], expected);
+    let all = load("counter=@all_counters");
+    let expected = json!({ "p/1": [included("p/1", "_x", 1), included("p/1", "likes", 3)] });
+    assert_eq!(all.json()["CounterIncludes"], expected);
+    assert_eq!(load("metadataOnly=true").json().get("CounterIncludes"), None);
+    let before = load("counter=likes").header("etag").unwrap().to_owned();
+    assert_eq!(load("counter=likes").header("etag").unwrap(), before);
+    change(&server, "p/1", &json!([increment("likes", 1)]));
+    assert_ne!(load("counter=likes").header("etag").unwrap(), before);
+}
+
+#[test]
+fn a_query_gives_counters_along() {
+    let server = server_with_counters();
+    let likes = json!({ "p/1": [included("p/1", "likes", 3)] });
+    let with_missing = json!({ "p/1": [included("p/1", "likes", 3), null] });
+    let all = json!({ "p/1": [included("p/1", "_x", 1), included("p/1", "likes", 3)] });
+    let related = json!({ "U/1": [included("U/1", "likes", 5)] });
+    let table = [
+        ("from Ps include counters('likes')", &likes, json!({ "p/1": ["likes"] })),
+        ("from Ps as p include counters(p, $n)", &likes, json!({ "p/1": ["likes"] })),
+        ("from Ps include counters($all)", &with_missing, json!({ "p/1": ["likes", "zz"] })),
+        (
+            "from Ps include counters('likes'), counters('zz')",
+            &with_missing,
+            json!({ "p/1": ["likes", "zz"] }),
+        ),
+        ("from Ps include counters()", &all, json!({ "p/1": [] })),
+        ("from Ps include counters('likes'), counters()", &all, json!({ "p/1": [] })),
+        ("from Ps as p include counters(p)", &all, json!({ "p/1": [] })),
+        ("from Ps as p include counters(p.B, 'likes')", &related, json!({ "U/1": ["likes"] })),
+        ("from Ps where N > 5 include counters('likes')", &json!({}), json!({})),
+        (
+            "from Ps as p select p.N include counters(p, 'likes')",
+            &likes,
+            json!({ "p/1": ["likes"] }),
+        ),
+    ];
+    for (text, counters, names) in table {
+        let answer = query(&server, text);
+        assert_eq!(&answer["CounterIncludes"], counters, "{text}");
+        assert_eq!(answer["IncludedCounterNames"], names, "{text}");
+    }
+    let answer = query(&server, "from Ps include counters(C, 'likes')");
+    assert_eq!(
+        answer["Message"],
+        "Cannot include counters for related document 'C', document p/1 doesn't have a field named \
+         'C'. "
+    );
+    let answer = query(&server, "from Ps include counters(5)");
+    assert!(
+        answer["Message"].as_str().unwrap().starts_with("Parameters of method `counters` must")
+    );
+    let etag = || query(&server, "from Ps include counters('likes')")["ResultEtag"].clone();
+    let before = etag();
+    change(&server, "p/1", &json!([increment("likes", 1)]));
+    assert_ne!(etag(), before, "counting leaves the document alone, not the answer");
+}
+
+#[test]
+fn a_query_selects_what_counters_say() {
+    let server = server_with_counters();
+    let selected = |text: &str| {
+        let answer = query(&server, text);
+        let mut row = answer["Results"][0].clone();
+        match row.as_object_mut() {
+            Some(members) => drop(members.remove("@metadata")),
+            None => return answer["Message"].clone(),
+        }
+        row
+    };
+    let database = query(&server, "from Ps select counterRaw('likes') as r")["Results"][0]["r"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .clone();
+    let table = [
+        ("from Ps select counter('likes')", json!({ "likes": 3 })),
+        ("from Ps as p select counter(p, 'LIKES') as x, p.N", json!({ "x": 3, "N": 1 })),
+        ("from Ps select counter($n)", json!({ "likes": 3 })),
+        ("from Ps select counter('zz'), counterRaw('zz') as r", json!({ "zz": null, "r": {} })),
+        ("from Ps select counterRaw('likes')", json!({ "likes": { database.as_str(): 3 } })),
+        ("from Ps as p load p.B as b select counter(b, 'likes') as l", json!({ "l": 5 })),
+        ("from Ps as p select counter(p.B, 'likes') as l", json!({ "l": 5 })),
+        (
+            "from Ps as p load p.B as b select { own: counter(p, 'likes'), other: counter(b, 'likes'), \
+             raw: counterRaw(p, 'likes'), none: counter(p, 'zz'), id: counter('u/1', 'likes') }",
+            json!({ "own": 3, "other": 5, "raw": { database.as_str(): 3 }, "none": null, "id": 5 }),
+        ),
+        ("from Ps where N = 1 select counter('likes')", json!({ "likes": 3 })),
+    ];
+    for (text, expected) in table {
+        assert_eq!(selected(text), expected, "{text}");
+    }
+    let refused = selected("from Ps select counter()");
+    assert!(refused.as_str().unwrap().contains("that takes 0 arguments"), "{refused}");
+}
+
+#[test]
+fn patches_count_and_see_what_was_counted() {
+    let server = server();
+    let patch = |script: &str| {
+        let body = json!({ "Patch": { "Script": script } }).to_string();
+        server.send("PATCH", "/databases/db/docs?id=u/1&debug=true", body.as_bytes()).json()
+    };
+    let answer = patch("this.A = incrementCounter(this, 'pc', 3.7); this.V = counter(this, 'pc')");
+    assert_eq!(
+        (&answer["ModifiedDocument"]["A"], &answer["ModifiedDocument"]["V"]),
+        (&json!(true), &json!(3))
+    );
+    let note = json!({
+        "Name": "pc", "OldValue": null, "AddedValue": 3.7, "NewValue": 3, "Created": true
+    });
+    assert_eq!(answer["Debug"]["Actions"]["IncrementCounter"], json!([note]));
+    let note = json!({ "Name": "pc", "Value": "3", "Exists": true });
+    assert_eq!(answer["Debug"]["Actions"]["GetCounter"], json!([note]));
+    assert_eq!(server.document("u/1")["@metadata"]["@counters"], json!(["pc"]));
+    assert_eq!(patch("incrementCounter(this, 'pc')")["Status"], "NotModified");
+    let made = patch("incrementCounter(this, 'new')");
+    assert_eq!(made["Status"], "Patched");
+    let version = &server.document("u/1")["@metadata"]["@change-vector"];
+    assert_eq!(&made["ChangeVector"], version);
+    let answer = patch("deleteCounter(this, 'pc'); this.V = counter(this, 'pc')");
+    assert_eq!(answer["ModifiedDocument"]["V"], Value::Null);
+    assert_eq!(server.document("u/1")["@metadata"]["@counters"], json!(["new"]));
+    let table = [
+        (
+            "incrementCounter('nobody', 'c')",
+            "Document 'nobody' does not exist. Cannot operate on counters of a missing document.",
+        ),
+        (
+            "incrementCounter(this)",
+            "There is no overload of method 'incrementCounter' that takes 1 arguments.Supported overloads are : 'incrementCounter(doc, name)' , 'incrementCounter(doc, name, value)'",
+        ),
+        (
+            "incrementCounter(this, 5)",
+            "incrementCounter(doc, name): 'name' must be a non-empty string argument",
+        ),
+        (
+            "incrementCounter(this, 'x', 'y')",
+            "incrementCounter(doc, name, value): 'value' must be a number argument",
+        ),
+        ("counter(this)", "counter(doc, name) must be called with exactly 2 arguments"),
+        (
+            "counter(5, 'x')",
+            "counter(doc, name): 'doc' must be a string argument (the document id) or the actual document instance itself",
+        ),
+        ("deleteCounter(this)", "deleteCounter(doc, name) must be called with exactly 2 arguments"),
+        (
+            "incrementCounter(this, 'b', 9223372036854775807); incrementCounter(this, 'b')",
+            "Could not increment counter 'b' from document 'u/1' with value '9223372036854775807' by '1'.",
+        ),
+    ];
+    for (script, message) in table {
+        assert_eq!(patch(script)["Message"], message, "{script}");
+    }
+    assert_eq!(server.document("u/1")["@metadata"]["@counters"], json!(["new"]));
+}

@@ -144,7 +144,7 @@ fn what_fails_at_once_and_what_fails_as_an_operation() {
         ("from Us group by Age update { this.x = 3 }", "InvalidOperationException", "Cannot execute bulk operation on Map-Reduce indexes."),
         ("from Us update { this.x = 1; throw 'no' }", "JavaScriptException", "Script failed for document ID 'us/"),
         ("from Us update { while (true) {} }", "JavaScriptException", "The maximum number of statements executed have been reached - 10000."),
-        ("from Us update { incrementCounter(this, 'c') }", "NotSupportedException", "The function incrementCounter() is not supported by this server yet"),
+        ("from Us update { incrementCounter('nobody', 'c') }", "DocumentDoesNotExistException", "Document 'nobody' does not exist. Cannot operate on counters of a missing document."),
     ];
     for (query, kind, message) in faulted {
         let state = patch(&server, "", query);
