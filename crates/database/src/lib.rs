@@ -25,6 +25,7 @@ mod changes;
 mod disk_space;
 mod error;
 mod flusher;
+mod huge_documents;
 mod index_outputs;
 mod log_follower;
 mod memory_pressure;
@@ -46,6 +47,7 @@ pub use crate::{
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,
+    huge_documents::{HugeDocument, HugeDocumentLimits, HugeDocuments},
     log_follower::{LogFollower, LogFollowers},
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
     open_database::{

@@ -24,6 +24,7 @@ use crate::{
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
+    huge_documents::{HugeDocumentLimits, HugeDocuments},
     index_outputs::IndexOutputs,
     log_follower::LogFollowers,
     operations::Operations,
@@ -49,6 +50,8 @@ pub struct DatabaseOptions {
     pub scripts: ScriptPool,
     /// How much must be free on its disks.
     pub disk_space: DiskSpaceLimits,
+    /// Which documents are noted as large.
+    pub huge_documents: HugeDocumentLimits,
     /// How its documents are indexed.
     pub indexing: IndexingOptions,
 }
@@ -88,6 +91,7 @@ pub struct Database {
     failed: AtomicBool,
     disk: DiskSpaceGauge,
     auto_index_limits: AutoIndexLimits,
+    huge_documents: HugeDocuments,
     /// Up to where slow I/O was told of.
     slow_io_told: Mutex<IoPosition>,
     pub(crate) gate: UsageGate,
@@ -163,6 +167,7 @@ impl Database {
             failed: AtomicBool::new(false),
             disk,
             auto_index_limits: options.indexing.auto_limits,
+            huge_documents: HugeDocuments::new(options.huge_documents),
             slow_io_told: Mutex::default(),
             gate: UsageGate::default(),
         };
@@ -294,6 +299,11 @@ impl Database {
     /// Its indexes.
     pub fn indexes(&self) -> &Arc<IndexSet> {
         &self.indexes
+    }
+
+    /// Its largest documents that were used of late.
+    pub fn huge_documents(&self) -> &HugeDocuments {
+        &self.huge_documents
     }
 
     /// How long its automatic indexes are kept when nobody asks them.

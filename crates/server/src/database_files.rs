@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use commands::{CommitQueueOptions, PatchLimits};
-use database::{DatabaseOptions, DatabaseRecord, DiskSpaceLimits, IndexingOptions};
+use database::{
+    DatabaseOptions, DatabaseRecord, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions,
+};
 use indexing::{AutoIndexLimits, IndexingPool};
 use platform::Platform;
 use script::ScriptPool;
@@ -92,7 +94,19 @@ impl DatabaseFiles {
             },
             on_event: Arc::new(index_log::log),
         };
-        DatabaseOptions { platform, environment, queue, disk_space, scripts, indexing }
+        let huge_documents = HugeDocumentLimits {
+            bytes: settings.huge_document_bytes,
+            kept: settings.huge_documents_kept,
+        };
+        DatabaseOptions {
+            platform,
+            environment,
+            queue,
+            disk_space,
+            scripts,
+            huge_documents,
+            indexing,
+        }
     }
 
     fn directory(&self, record: &DatabaseRecord, settings: &DatabaseSettings) -> PathBuf {

@@ -165,6 +165,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/revisions/bin"              Read          Ignored  Blocking(revisions::bin);
     "GET"    "/databases/*/revisions/difference"       Read          Ignored  Blocking(revisions::difference);
     "GET"    "/databases/*/revisions/resolved"         Read          Ignored  Inline(revisions::resolved);
+    "GET"    "/databases/*/debug/documents/huge"       Read          Ignored  Inline(documents::huge);
     "GET"    "/databases/*/debug/documents/get-revisions" Read       Ignored  Blocking(revisions::log);
     "GET"    "/databases/*/revisions/config"           Read          Ignored  Inline(revision_changes::configuration);
     "POST"   "/databases/*/admin/revisions/config"     DatabaseAdmin Whole    Waiting(revision_changes::configure);

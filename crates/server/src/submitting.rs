@@ -1,7 +1,8 @@
 //! From a handler to the commit queue and back, without blocking the handler's thread.
 
-use commands::{Batch, BatchOutcome, CommandError};
+use commands::{Batch, BatchOutcome, Command, CommandError};
 use database::DatabaseLease;
+use documents::{PutDocument, RequestedId};
 use tokio::sync::oneshot;
 use wire::{ErrorKind, ProtocolError};
 
@@ -16,8 +17,25 @@ pub(crate) async fn submit(
     database: &DatabaseLease,
     batch: Batch,
 ) -> Result<BatchOutcome, ProtocolError> {
+    let huge = huge_puts(database, &batch);
     let answer = begin(state, database, batch)?;
-    settle(state, database, answer.await)
+    let outcome = settle(state, database, answer.await)?;
+    for (id, bytes) in huge {
+        database.huge_documents().note(&id, bytes, state.platform.clock.now());
+    }
+    Ok(outcome)
+}
+
+/// The large documents that a batch stores under ids of its own choice.
+fn huge_puts(database: &DatabaseLease, batch: &Batch) -> Vec<(String, usize)> {
+    let puts = batch.commands.iter().filter_map(|command| match command {
+        Command::Put(PutDocument { id: RequestedId::Exactly(id), body, .. }) => {
+            Some((id, body.as_bytes().len()))
+        }
+        _ => None,
+    });
+    let huge = puts.filter(|(_, bytes)| database.huge_documents().is_huge(*bytes));
+    huge.map(|(id, bytes)| (id.as_str().to_owned(), bytes)).collect()
 }
 
 /// The answer of a batch that was submitted.

@@ -311,8 +311,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
     Key::accepted("Notifications.FilterOut", Server),
     Key::accepted("Patching.AllowStringCompilation", Database),
     Key::accepted("Patching.StrictMode", Database),
-    Key::accepted("PerformanceHints.Documents.HugeDocumentsCollectionSize", Database),
-    Key::accepted("PerformanceHints.Documents.HugeDocumentSizeInMb", Database),
     Key::accepted("PerformanceHints.Indexing.AlertWhenSourceDocumentIncludedInOutput", Database),
     Key::accepted("PerformanceHints.Indexing.MaxDepthOfRecursionInLinqSelect", Database),
     Key::accepted("PerformanceHints.Indexing.MaxIndexOutputsPerDocument", Database),

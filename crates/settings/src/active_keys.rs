@@ -335,6 +335,21 @@ pub(crate) static ACTIVE: &[Key] = &[
          times as many calls and loop iterations. Whatever is set here, it is stopped after two seconds.",
     )
     .per_database(),
+    Key::active(
+        "PerformanceHints.Documents.HugeDocumentSizeInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1 << 20 },
+        Some("5"),
+        "Documents that are larger are noted when they are written or loaded: \
+         GET /databases/{name}/debug/documents/huge.",
+    )
+    .per_database(),
+    Key::active(
+        "PerformanceHints.Documents.HugeDocumentsCollectionSize",
+        ValueType::Integer { min: 1, max: 100_000 },
+        Some("100"),
+        "How many large documents are noted; the one used longest ago goes first.",
+    )
+    .per_database(),
 ];
 
 const NO_TLS: &str = "Corvus does not serve TLS yet, so the server would be reachable without \

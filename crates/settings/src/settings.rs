@@ -156,6 +156,10 @@ pub struct DatabaseSettings {
     pub idle_index_kept: Duration,
     /// How many statements the script of a patch may execute.
     pub script_steps_max: u64,
+    /// Documents of more bytes are noted when they are used.
+    pub huge_document_bytes: u64,
+    /// So many of them at most.
+    pub huge_documents_kept: usize,
 }
 
 impl Settings {
@@ -330,6 +334,9 @@ impl DatabaseSettings {
             idle_index_kept: values
                 .duration("Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs"),
             script_steps_max: values.count("Patching.MaxStepsForScript") as u64,
+            huge_document_bytes: values.bytes("PerformanceHints.Documents.HugeDocumentSizeInMb"),
+            huge_documents_kept: values
+                .count("PerformanceHints.Documents.HugeDocumentsCollectionSize"),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
     Access, AccessError, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
-    DiskSpaceLimits, Flusher, LoadError, RegistryOptions, ServerCatalog,
+    DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use platform::Platform;
@@ -49,6 +49,7 @@ impl House {
                     platform: platform.clone(),
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
+                    huge_documents: HugeDocumentLimits::default(),
                     disk_space: DiskSpaceLimits::NONE,
                     scripts: ScriptPool::new(Arc::clone(&platform.clock)),
                     indexing: indexing_on(&platform),

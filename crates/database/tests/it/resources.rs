@@ -9,8 +9,8 @@ use std::{
 use commands::{Batch, Command, CommitQueueOptions, SubmitError};
 use database::{
     Access, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, DiskSpaceLevel,
-    DiskSpaceLimits, Flusher, MemoryLevel, MemoryPressure, RegistryOptions, ResourceEvent,
-    ResourceWatch, ServerCatalog,
+    DiskSpaceLimits, Flusher, HugeDocumentLimits, MemoryLevel, MemoryPressure, RegistryOptions,
+    ResourceEvent, ResourceWatch, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use platform::{
@@ -53,7 +53,15 @@ impl Machine {
                 let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
                 let scripts = ScriptPool::new(Arc::clone(&platform.clock));
                 let indexing = indexing_on(&platform);
-                Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts, indexing })
+                Ok(DatabaseOptions {
+                    platform,
+                    environment,
+                    queue,
+                    disk_space,
+                    scripts,
+                    indexing,
+                    huge_documents: HugeDocumentLimits::default(),
+                })
             }
         };
         let options =
@@ -297,7 +305,15 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
             let scripts = ScriptPool::new(Arc::clone(&platform.clock));
             let indexing = indexing_on(&platform);
             let disk_space = DiskSpaceLimits::NONE;
-            Ok(DatabaseOptions { platform, environment, queue, disk_space, scripts, indexing })
+            Ok(DatabaseOptions {
+                platform,
+                environment,
+                queue,
+                disk_space,
+                scripts,
+                indexing,
+                huge_documents: HugeDocumentLimits::default(),
+            })
         }
     };
     let options = RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::ZERO };

@@ -8,7 +8,7 @@ use std::{
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
     Access, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, DiskSpaceLimits,
-    Flusher, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
+    Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::date;
@@ -44,6 +44,7 @@ impl Machine {
                 Ok(DatabaseOptions {
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
+                    huge_documents: HugeDocumentLimits::default(),
                     disk_space: DiskSpaceLimits {
                         alert_bytes: 0,
                         alert_percent: 0,

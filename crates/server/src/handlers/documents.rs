@@ -9,6 +9,7 @@ use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
 use http::StatusCode;
 use model::{DocumentId, Etag};
 use query::{CounterIncludes, IncludePath, IncludedCounters, IncludedRevisions, RevisionIncludes};
+use serde_json::json;
 use storage::ReadTransaction;
 use wire::{HashEtag, ProtocolError, QueryString};
 
@@ -86,6 +87,23 @@ pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::json(body))
 }
 
+/// `GET /debug/documents/huge`: the largest documents that were used of late.
+pub(crate) fn huge(call: &Call) -> Result<Answer, ProtocolError> {
+    let documents = call.database()?.huge_documents().largest();
+    let rows: Vec<_> = documents
+        .into_iter()
+        .map(|document| {
+            json!({
+                "Id": document.id,
+                "Size": document.bytes,
+                "LastAccess": model::date::format(document.used.ticks()),
+            })
+        })
+        .collect();
+    let answer = json!({ "@metadata": call.state.debug_metadata(), "Results": rows });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
 /// `PUT /docs`.
 pub(crate) fn put(call: Call) -> Answering {
     Box::pin(async move {
@@ -137,6 +155,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let counters = counter_includes::of_query(query);
     let tx = call.database()?.read();
     let rows = find_all(&tx, ids)?;
+    note_huge(call, &rows)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     }
@@ -176,6 +195,17 @@ fn check_count(ids: usize) -> Result<(), ProtocolError> {
     Err(ProtocolError::argument(format!(
         "A load may have {LOADED_IDS_MAX} ids, and as many included ones, but has more: {ids}"
     )))
+}
+
+fn note_huge(call: &Call, rows: &[Option<DocumentRow<'_>>]) -> Result<(), ProtocolError> {
+    let known = call.database()?.huge_documents();
+    for row in rows.iter().flatten() {
+        let bytes = row.body_bytes();
+        if known.is_huge(bytes) {
+            known.note(row.id(), bytes, call.state.platform.clock.now());
+        }
+    }
+    Ok(())
 }
 
 fn find_all<'t>(

@@ -1,5 +1,6 @@
 //! Single documents, loads and lists.
 
+use platform::Platform;
 use serde_json::json;
 
 use crate::test_server::TestServer;
@@ -305,4 +306,25 @@ fn a_load_of_many_large_documents_is_streamed_and_one_of_too_many_ids_refused() 
     let refused = load(&vec!["x"; (1 << 17) + 1]);
     assert_eq!(refused.json()["Type"], "System.ArgumentException");
     assert_eq!(load(&vec!["x"; 1 << 17]).json()["Results"].as_array().unwrap().len(), 1 << 17);
+}
+
+#[test]
+fn large_documents_are_noted_when_they_are_used() {
+    let setting = "--PerformanceHints.Documents.HugeDocumentSizeInMb=1";
+    let server = TestServer::start(Platform::memory(), &[setting]);
+    server.create("db");
+    let document = |bytes: usize| format!(r#"{{"A":[{}7]}}"#, "123456,".repeat(bytes / 5));
+    server.put("small", &document(1_000));
+    server.put("large", &document(2_000_000));
+    server.put("larger", &document(3_000_000));
+    let noted = || {
+        let answer = server.get("/databases/db/debug/documents/huge").json();
+        let rows = answer["Results"].as_array().unwrap().clone();
+        let ids = rows.iter().map(|row| row["Id"].as_str().unwrap().to_owned());
+        assert!(rows.iter().all(|row| row["Size"].as_u64().unwrap() > 2_000_000));
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(noted(), ["larger", "large"]);
+    server.get("/databases/db/docs?id=LARGE&id=small");
+    assert_eq!(noted(), ["larger", "large"]);
 }
