@@ -111,7 +111,8 @@ pub use log_query::{IncludedIds, LogQuery, Tried};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{
-    Plan, RowOrder, ShownRows, SourceDocuments, page_window, parse, parse_update, plan,
+    Plan, RowOrder, ShownRows, SourceDocuments, names_time_series, page_window, parse,
+    parse_update, plan,
 };
 pub use planned_include::{PlannedInclude, wants_timings};
 pub use projection::{ProjectedField, Projection};

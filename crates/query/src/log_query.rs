@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 
 use blittable::{BlittableBuf, Document, ParseLimits, parse_document, write_json_string};
 use documents::{DocumentRow, RevisionRow, write_document_json};
@@ -23,6 +24,7 @@ use crate::row_script::{
     BoundScripts, PlannedLoad, QueryScripts, RowHost, arguments_of, body_with_id, is_script,
     load_beside, passes,
 };
+use crate::time_series::SeriesCalls;
 
 /// More documents than this are not given along with one batch; clients ask for those when they need
 /// them.
@@ -179,7 +181,9 @@ impl LogQuery {
                 let beside = load_beside(tx, &self.loads, Some(shown.id), shown.body.root())?;
                 let arguments =
                     arguments_of(shown.script_document(scripts.rows().is_some())?, &beside)?;
-                let mut host = RowHost { documents: tx, included: &wanted };
+                let never = AtomicBool::new(false);
+                let series = SeriesCalls { functions: scripts.series(), names: None, stop: &never };
+                let mut host = RowHost { documents: tx, included: &wanted, series };
                 if let Some(filter) = scripts.filter()
                     && !passes(filter, &arguments, &mut host)?
                 {

@@ -159,6 +159,13 @@ fn parsed(text: &str, parse: fn(&str) -> Result<Query, ParseError>) -> Result<Qu
     })
 }
 
+/// Whether the query says anything of time series.
+pub fn names_time_series(query: &Query) -> bool {
+    const WORD: &[u8] = b"timeseries";
+    let text = query.text.as_str().as_bytes();
+    text.windows(WORD.len()).any(|window| window.eq_ignore_ascii_case(WORD))
+}
+
 /// The loaded document that is all that a `select` shows.
 fn only_loaded(select: &Select, loads: &[PlannedLoad]) -> Option<usize> {
     let Selection::Items(items) = &select.selection else { return None };
@@ -266,7 +273,7 @@ impl<'a> Asked<'a> {
             filter_limit: self.filter_limit()?,
             notes: self.notes()?,
             shows_loaded,
-            names_time_series: query.text.as_str().to_ascii_lowercase().contains("timeseries"),
+            names_time_series: names_time_series(query),
             script_fields: ScriptFields::default(),
         })
     }

@@ -29,7 +29,9 @@ use crate::row_script::{
     self, Beside, BoundScripts, RowHost, arguments_of, load_beside, script_document,
 };
 use crate::row_told::{RowLocation, Told};
-use crate::time_series::{NoValueNames, SeriesForm, SeriesShown, StoredSeries, ValueNames};
+use crate::time_series::{
+    NoValueNames, PlannedSeries, SeriesCalls, SeriesForm, SeriesShown, StoredSeries, ValueNames,
+};
 
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
@@ -139,6 +141,13 @@ pub struct SeriesOptions<'n> {
 }
 
 impl<'n> SeriesOptions<'n> {
+    fn calls<'s>(&self, functions: &'s [PlannedSeries], stop: &'s AtomicBool) -> SeriesCalls<'s>
+    where
+        'n: 's,
+    {
+        SeriesCalls { functions, names: self.names, stop }
+    }
+
     fn shown<'s, T: Transaction>(&'s self, stored: &'s StoredSeries<'_, T>) -> SeriesShown<'s>
     where
         'n: 's,
@@ -281,13 +290,15 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let rows = self.source.rows(start, usize::MAX)?;
         let (documents, wanted) = (self.documents, Rc::clone(&self.wanted));
         let (loads, stop) = (self.shown.loads.clone(), Arc::clone(&self.stop));
+        let (options, functions) = (self.series, self.series_functions());
         let passes = move |row: &Row<'t>| {
             if stop.load(Ordering::Relaxed) {
                 return Err(SearchError::Interrupted.into());
             }
             let beside = load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(script_document(&row.document)?, &beside)?;
-            let mut host = RowHost { documents, included: &wanted };
+            let series = options.calls(functions, &stop);
+            let mut host = RowHost { documents, included: &wanted, series };
             row_script::passes(filter, &arguments, &mut host)
         };
         let scanned_max = self.shown.filter_limit.unwrap_or(u64::MAX);
@@ -297,13 +308,13 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// What rows show, for telling them apart.
     fn content_of(&self) -> Result<ContentOf<'t>, QueryError> {
         let (documents, loads) = (self.documents, self.shown.loads.clone());
+        let (options, stop) = (self.series, Arc::clone(&self.stop));
         if let Some(projection) = self.shown.projection.clone() {
-            let options = self.series;
             return Ok(Box::new(move |row| {
                 let beside =
                     load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
                 let mut shown = Vec::new();
-                let stored = StoredSeries::new(documents);
+                let stored = StoredSeries::new(documents, &stop);
                 projection.write_fields(row, &beside, &options.shown(&stored), &mut shown)?;
                 Ok(Content::Fields(shown))
             }));
@@ -312,10 +323,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             return Err(without_scripts());
         };
         let (wanted, stored) = (Rc::clone(&self.wanted), self.shown.script_fields.clone());
+        let functions = self.series_functions();
         Ok(Box::new(move |row| {
             let beside = load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(stored.document_of(row)?, &beside)?;
-            let mut host = RowHost { documents, included: &wanted };
+            let series = options.calls(functions, &stop);
+            let mut host = RowHost { documents, included: &wanted, series };
             Ok(Content::Made(made_by(script, &arguments, &mut host)?))
         }))
     }
@@ -329,6 +342,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             self.rows = None;
         }
         self
+    }
+
+    fn series_functions(&self) -> &'t [PlannedSeries] {
+        self.scripts.map(BoundScripts::series).unwrap_or_default()
     }
 
     /// The columns of a table in which each row is an entry or a group of a time series; `None` when
@@ -507,7 +524,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         match &self.shown.projection {
             Some(projection) => {
-                let stored = StoredSeries::new(self.documents);
+                let stored = StoredSeries::new(self.documents, &self.stop);
                 projection.write_json(row, &beside, &self.series.shown(&stored), between, out)
             }
             None => row.document.write_json(row.told(), out),
@@ -537,7 +554,9 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 let script = script.ok_or_else(without_scripts)?;
                 let document = self.shown.script_fields.document_of(row)?;
                 let arguments = arguments_of(document, beside)?;
-                let mut host = RowHost { documents: self.documents, included: &self.wanted };
+                let series = self.series.calls(self.series_functions(), &self.stop);
+                let (documents, included) = (self.documents, &self.wanted);
+                let mut host = RowHost { documents, included, series };
                 Cow::Owned(made_by(script, &arguments, &mut host)?)
             }
         };

@@ -12,7 +12,7 @@ use model::DocumentId;
 use rql::{Expression, Query, Select, SelectItem, Selection};
 use script::{
     Argument, BoundProjection, Budget, DocumentInfo, Engine, Host, HostError, ScriptDocument,
-    ScriptPool, ScriptValue,
+    ScriptPool, ScriptValue, SeriesArgument, TimeSeriesEntry, TimeSeriesStats,
 };
 use storage::Transaction;
 
@@ -22,6 +22,7 @@ use crate::parameters::Asked;
 use crate::projected_counter::{self, PlannedCounter, is_counter};
 use crate::projection::document_path;
 use crate::row_document::RowDocument;
+use crate::time_series::{PlannedSeries, SeriesCalls};
 
 /// How deep the arrays of a parameter may lie in each other.
 const PARAMETER_DEPTH_MAX: usize = 64;
@@ -39,6 +40,8 @@ pub struct QueryScripts {
 pub struct BoundScripts<'s> {
     rows: Option<BoundProjection<'s>>,
     filter: Option<BoundProjection<'s>>,
+    /// The time series queries that the scripts may call.
+    series: Vec<PlannedSeries>,
 }
 
 impl<'s> BoundScripts<'s> {
@@ -48,6 +51,10 @@ impl<'s> BoundScripts<'s> {
 
     pub(crate) fn filter(&self) -> Option<&BoundProjection<'s>> {
         self.filter.as_ref()
+    }
+
+    pub(crate) fn series(&self) -> &[PlannedSeries] {
+        &self.series
     }
 }
 
@@ -100,6 +107,7 @@ impl QueryScripts {
         Ok(BoundScripts {
             rows: self.bind_one(self.rows.as_ref(), "Select", &asked)?,
             filter: self.bind_one(self.filter.as_ref(), "Filter", &asked)?,
+            series: asked.series_functions()?,
         })
     }
 
@@ -130,11 +138,20 @@ fn names_of(query: &Query) -> impl Iterator<Item = &str> {
         .chain(query.load.iter().map(|item| item.alias.as_str()))
 }
 
-/// The functions that the query declares, as JavaScript.
+/// The functions that the query declares, as JavaScript. Those over time series call the host.
 pub(crate) fn functions_of(query: &Query) -> impl Iterator<Item = String> {
-    query.declarations.iter().filter_map(|declared| {
-        let (parameters, body) = (declared.parameters.join(", "), declared.function()?);
-        Some(format!("function {}({parameters}) {{{body}\n}}", declared.name))
+    query.declarations.iter().map(|declared| {
+        let name = &declared.name;
+        match declared.function() {
+            Some(body) => {
+                format!("function {name}({}) {{{body}\n}}", declared.parameters.join(", "))
+            }
+            None => {
+                format!(
+                    "function {name}(...values) {{ return timeSeriesQuery('{name}', values); }}"
+                )
+            }
+        }
     })
 }
 
@@ -344,6 +361,7 @@ pub(crate) struct RowHost<'h, T> {
     pub(crate) documents: &'h T,
     /// Ids that the script wants to be given along.
     pub(crate) included: &'h RefCell<Vec<String>>,
+    pub(crate) series: SeriesCalls<'h>,
 }
 
 impl<T: Transaction> Host for RowHost<'_, T> {
@@ -366,6 +384,32 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     fn counter_raw(&mut self, id: &str, name: &str) -> Result<Vec<(String, i64)>, HostError> {
         let row = projected_counter::find(self.documents, id, name)?;
         Ok(row.as_ref().map(projected_counter::values_of).transpose()?.unwrap_or_default())
+    }
+
+    fn time_series_get(
+        &mut self,
+        id: &str,
+        name: &str,
+        from: Option<f64>,
+        to: Option<f64>,
+    ) -> Result<Vec<TimeSeriesEntry>, HostError> {
+        self.series.entries(self.documents, (id, name), (from, to))
+    }
+
+    fn time_series_stats(
+        &mut self,
+        id: &str,
+        name: &str,
+    ) -> Result<Option<TimeSeriesStats>, HostError> {
+        self.series.stats(self.documents, id, name)
+    }
+
+    fn time_series_query(
+        &mut self,
+        function: &str,
+        arguments: Vec<SeriesArgument>,
+    ) -> Result<Vec<u8>, HostError> {
+        self.series.call(self.documents, function, arguments)
     }
 }
 

@@ -6,6 +6,7 @@ use blittable::BlittableBuf;
 
 use crate::error::HostError;
 use crate::source::ScriptDocument;
+use crate::value::ScriptValue;
 
 /// An entry of a time series as a script reads it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,28 @@ pub struct TimeSeriesEntry {
     pub tag: Option<String>,
     /// The values.
     pub values: Vec<f64>,
+    /// Whether it was made of others by a policy.
+    pub is_rollup: bool,
+}
+
+/// What a script is told of a time series as a whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeSeriesStats {
+    /// The moment of the first entry, in milliseconds since 1970 UTC.
+    pub start_millis: f64,
+    /// That of the last one.
+    pub end_millis: f64,
+    /// How many entries there are.
+    pub count: u64,
+}
+
+/// An argument of a time series query that a script calls.
+#[derive(Clone, Debug)]
+pub enum SeriesArgument {
+    /// A document, by its id.
+    Document(String),
+    /// Any other value.
+    Value(ScriptValue),
 }
 
 /// What a script may ask of its surroundings during one call. All functions refuse unless the host
@@ -101,6 +124,26 @@ pub trait Host {
     ) -> Result<Vec<TimeSeriesEntry>, HostError> {
         let _ = (id, name, from, to);
         Err(not_here("timeseries"))
+    }
+
+    /// `timeseries(document, name).getStats()`; `None` when there is no such series.
+    fn time_series_stats(
+        &mut self,
+        id: &str,
+        name: &str,
+    ) -> Result<Option<TimeSeriesStats>, HostError> {
+        let _ = (id, name);
+        Err(not_here("timeseries"))
+    }
+
+    /// A time series query that the text declares, by its name; gives JSON.
+    fn time_series_query(
+        &mut self,
+        function: &str,
+        arguments: Vec<SeriesArgument>,
+    ) -> Result<Vec<u8>, HostError> {
+        let _ = arguments;
+        Err(not_here(function))
     }
 
     /// `timeseries(document, name).append(timestamp, values, tag)`.

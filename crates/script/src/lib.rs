@@ -46,7 +46,7 @@ pub use convert::{ARRAY_LENGTH_MAX, DEPTH_MAX};
 pub use date::date_text;
 pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};
 pub use error::{Exhausted, HostError, Position, Refusal, ScriptError};
-pub use host::{Host, NoHost, TimeSeriesEntry};
+pub use host::{Host, NoHost, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 pub use index_field::{FieldValue, IndexEntry, IndexField, InlineOptions};
 pub use map::{FieldNames, MapInfo, MapKind, MapScript};
 pub use number::{double_text, whole};

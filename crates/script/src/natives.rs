@@ -8,7 +8,7 @@ use rquickjs::{Array, Class, Ctx, Function, Object, Result, Value};
 use crate::convert::{Converter, well_formed};
 use crate::error::{HostError, ScriptError};
 use crate::fault;
-use crate::host::{CURRENT, Host, TimeSeriesEntry};
+use crate::host::{CURRENT, Host, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 use crate::object::{DocumentObject, stored_to_js};
 use crate::source::ScriptDocument;
 use crate::value::ScriptValue;
@@ -44,6 +44,8 @@ fn add_counters<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
 
 fn add_time_series<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("timeSeriesGet", Function::new(ctx.clone(), time_series_get)?)?;
+    host.set("timeSeriesStats", Function::new(ctx.clone(), time_series_stats)?)?;
+    host.set("timeSeriesQuery", Function::new(ctx.clone(), time_series_query)?)?;
     host.set("timeSeriesAppend", Function::new(ctx.clone(), time_series_append)?)?;
     host.set("timeSeriesIncrement", Function::new(ctx.clone(), time_series_increment)?)?;
     host.set("timeSeriesDelete", Function::new(ctx.clone(), time_series_delete)?)
@@ -202,11 +204,43 @@ fn time_series_get<'js>(
         let entry = Object::new(ctx.clone())?;
         entry.set("Timestamp", crate::date::date_text(found.timestamp_millis))?;
         entry.set("Tag", found.tag)?;
-        entry.set("Value", found.values.first().copied())?;
         entry.set("Values", found.values)?;
+        entry.set("IsRollup", found.is_rollup)?;
         entries.set(index, entry)?;
     }
     Ok(entries)
+}
+
+/// The moments of a series without entries are those of the year 1.
+fn time_series_stats(ctx: Ctx<'_>, id: String, name: String) -> Result<Object<'_>> {
+    const YEAR_1_MILLIS: f64 = -62_135_596_800_000.0;
+    let found = ask(&ctx, |host| host.time_series_stats(&id, &name))?;
+    let none = TimeSeriesStats { start_millis: YEAR_1_MILLIS, end_millis: YEAR_1_MILLIS, count: 0 };
+    let found = found.unwrap_or(none);
+    let stats = Object::new(ctx)?;
+    stats.set("Start", found.start_millis)?;
+    stats.set("End", found.end_millis)?;
+    stats.set("Count", found.count as f64)?;
+    Ok(stats)
+}
+
+fn time_series_query<'js>(
+    ctx: Ctx<'js>,
+    function: String,
+    values: Array<'js>,
+) -> Result<Value<'js>> {
+    let mut arguments = Vec::with_capacity(values.len());
+    for value in values.iter::<Value<'js>>() {
+        let value = value?;
+        let document = document_of(&value).filter(|document| document.borrow().is_root());
+        let id = document.and_then(|document| document.borrow().source.id().map(str::to_owned));
+        arguments.push(match id {
+            Some(id) => SeriesArgument::Document(id),
+            None => SeriesArgument::Value(Converter::new(&ctx).convert(&value)?),
+        });
+    }
+    let json = ask(&ctx, |host| host.time_series_query(&function, arguments))?;
+    ctx.json_parse(json)
 }
 
 fn time_series_append<'js>(
@@ -218,7 +252,7 @@ fn time_series_append<'js>(
     tag: Opt<Value<'js>>,
 ) -> Result<()> {
     let tag = text(&ctx, tag.0.as_ref())?;
-    let entry = TimeSeriesEntry { timestamp_millis: at, tag, values };
+    let entry = TimeSeriesEntry { timestamp_millis: at, tag, values, is_rollup: false };
     ask(&ctx, |host| host.time_series_append(&id, &name, entry))
 }
 
@@ -229,7 +263,7 @@ fn time_series_increment(
     at: f64,
     values: Vec<f64>,
 ) -> Result<()> {
-    let entry = TimeSeriesEntry { timestamp_millis: at, tag: None, values };
+    let entry = TimeSeriesEntry { timestamp_millis: at, tag: None, values, is_rollup: false };
     ask(&ctx, |host| host.time_series_increment(&id, &name, entry))
 }
 

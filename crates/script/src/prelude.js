@@ -93,11 +93,6 @@ define('timeSeriesNamesFor', document => namesIn(document, '@timeseries'));
 
 // --- counters and time series ----------------------------------------------------------------------
 
-const idOf = (document, what) => {
-    const id = isText(document) ? document : host.id(document);
-    if (!isText(id)) throw new Error(`${what} needs a document or an id`);
-    return id;
-};
 const ownerOf = (document, call) => {
     const id = isText(document) || document === null ? document : host.id(document);
     if (!isText(id))
@@ -132,16 +127,29 @@ define('deleteCounter', function deleteCounter(document, name) {
     if (arguments.length !== 2) throw wrongCall(`${call} must be called with exactly 2 arguments`);
     return host.deleteCounter(ownerOf(document, call), counterNamed(name, call));
 });
+// The forms in which a moment may be written: a year, a month, a day, a minute, a second, or parts of it.
+const MOMENT = /^\d{4}(-\d\d(-\d\d(T\d\d:\d\d(:\d\d(\.(\d{3}|\d{7})Z?)?)?)?)?)?$/;
 const moment = value => {
     if (value === null || value === undefined) return undefined;
-    const millis = value instanceof Date ? value.getTime() : Date.parse(value);
-    if (Number.isNaN(millis)) throw new Error(`'${value}' is not a date`);
+    if (value instanceof Date) return value.getTime();
+    if (!isText(value)) throw wrongValue('A moment of a time series must be a Date or a text');
+    const text = value.slice(0, 23).replace('Z', '');
+    const millis = MOMENT.test(value) ? Date.parse(text.includes('T') ? text + 'Z' : text) : NaN;
+    if (Number.isNaN(millis))
+        throw wrongValue(`Unable to parse timeseries from/to values. Got: ${value}\n`
+            + 'The supported time formats are:\nyyyy\nyyyy-MM\nyyyy-MM-dd\nyyyy-MM-ddTHH:mm\n'
+            + 'yyyy-MM-ddTHH:mm:ss\nyyyy-MM-ddTHH:mm:ss.fff\nyyyy-MM-ddTHH:mm:ss.fffZ\n'
+            + 'yyyy-MM-ddTHH:mm:ss.fffffff\nyyyy-MM-ddTHH:mm:ss.fffffffZ');
     return millis;
 };
 const numbers = values => (Array.isArray(values) ? values : [values]).map(Number);
-define('timeseries', (document, name) => {
-    const id = idOf(document, 'timeseries');
-    const series = String(name);
+define('timeseries', function timeseries(document, series) {
+    if (arguments.length !== 2)
+        throw wrongCall('timeseries(doc, name): This method requires 2 arguments but was called with '
+            + arguments.length);
+    const id = ownerOf(document, 'timeseries(doc, name)');
+    if (!isText(series))
+        throw wrongCall("timeseries(doc, name): The 'name' argument should be a string");
     return {
         append: (at, values, tag) => host.timeSeriesAppend(id, series, moment(at), numbers(values), tag),
         increment: (at, values) => values === undefined
@@ -149,8 +157,13 @@ define('timeseries', (document, name) => {
             : host.timeSeriesIncrement(id, series, moment(at), numbers(values)),
         delete: (from, to) => host.timeSeriesDelete(id, series, moment(from), moment(to)),
         get: (from, to) => host.timeSeriesGet(id, series, moment(from), moment(to)),
+        getStats: () => {
+            const stats = host.timeSeriesStats(id, series);
+            return { Start: new Date(stats.Start), End: new Date(stats.End), Count: stats.Count };
+        },
     };
 });
+define('timeSeriesQuery', (name, values) => host.timeSeriesQuery(name, values));
 
 // --- index fields ----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@
 //! | `groups`, `aggregation` | `group by`, interpolation, and what is computed |
 //! | `periods`, `length`, `calendar` | moments and lengths of time |
 //! | `reader`, `stored` | what is read of stored series |
+//! | `script_calls` | what scripts of queries ask |
 //! | `result`, `shown` | entries and groups as JSON, in the form of the answer |
 
 mod aggregation;
@@ -24,6 +25,7 @@ mod periods;
 mod planned;
 mod reader;
 mod result;
+mod script_calls;
 mod shown;
 mod stored;
 
@@ -32,5 +34,6 @@ pub use shown::SeriesForm;
 
 pub(crate) use evaluation::{NoValueNames, RowDocuments};
 pub(crate) use planned::PlannedSeries;
+pub(crate) use script_calls::SeriesCalls;
 pub(crate) use shown::SeriesShown;
 pub(crate) use stored::StoredSeries;

@@ -132,8 +132,18 @@ impl<'a> Asked<'a> {
         self.series_with(declaration, series, loads, arguments)
     }
 
+    /// The declared functions, for scripts, which give the arguments.
+    pub(crate) fn series_functions(&self) -> Result<Vec<PlannedSeries>, QueryError> {
+        let declared = self.query.declarations.iter().filter_map(|declaration| {
+            let series = declaration.time_series()?;
+            let arguments = vec![PlannedArgument::Value(Cell::Null); declaration.parameters.len()];
+            Some(self.series_with(declaration, series, &[], arguments))
+        });
+        declared.collect()
+    }
+
     /// A declared function with its arguments.
-    pub(crate) fn series_with(
+    fn series_with(
         &self,
         declaration: &'a Declaration,
         series: &'a TimeSeriesQuery,

@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blittable::write_json_string;
 use documents::time_series::{self, MomentRange};
 use documents::{DocumentRow, FieldPath, Found};
 use model::{DocumentId, TimeSeriesName};
+use search::SearchError;
 use storage::Transaction;
 use timeseries::{Entry, Summary};
 
@@ -18,13 +20,15 @@ use crate::time_series::reader::{SeriesFacts, SeriesReader, SeriesVisitor};
 /// What queries over time series read, of one snapshot.
 pub(crate) struct StoredSeries<'t, T> {
     documents: &'t T,
+    /// Set when the query is to end without an answer.
+    stop: &'t AtomicBool,
     /// The last tag and its document: neighbours mostly have the same tag.
     last_tag: RefCell<Option<(String, Option<DocumentRow<'t>>)>>,
 }
 
 impl<'t, T: Transaction> StoredSeries<'t, T> {
-    pub(crate) fn new(documents: &'t T) -> Self {
-        Self { documents, last_tag: RefCell::default() }
+    pub(crate) fn new(documents: &'t T, stop: &'t AtomicBool) -> Self {
+        Self { documents, stop, last_tag: RefCell::default() }
     }
 
     /// Shows the document of a tag; `None` without one.
@@ -104,6 +108,9 @@ impl<T: Transaction> SeriesReader for StoredSeries<'_, T> {
         let is_rollup = name.is_rollup();
         let mut known: Vec<Summary> = Vec::new();
         while let Some(segment) = reader.next_segment()? {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(SearchError::Interrupted.into());
+            }
             if !is_rollup
                 && segment.is_inside(&range)
                 && let Some(summaries) = segment.summaries()

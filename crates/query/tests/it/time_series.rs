@@ -34,12 +34,12 @@ fn database() -> Database {
 
 /// The row of the first document without its metadata, and short.
 fn row(database: &Database, select: &str) -> String {
-    let text = match select.split_once("} ") {
-        Some((declared, select)) if declared.starts_with("declare") => {
-            format!("{declared}}} from Cos as c where id() = 'c/1' {select}")
-        }
-        _ => format!("from Cos as c where id() = 'c/1' {select}"),
+    let clauses = match select.rfind("} ") {
+        Some(end) if select.starts_with("declare") => end + 2,
+        _ => 0,
     };
+    let (declared, select) = select.split_at(clauses);
+    let text = format!("{declared}from Cos as c where id() = 'c/1' {select}");
     let answer = database.ask(&text);
     let (row, _) = answer.rows[0].rsplit_once(",\"@metadata\"").unwrap();
     short(row)
@@ -134,6 +134,32 @@ fn entries_and_groups_are_shown() {
     ] {
         let shown = row(&database, &select);
         assert_eq!(shown, expected, "{select}");
+    }
+}
+
+#[test]
+fn scripts_ask_of_series_too() {
+    let database = database();
+    for (select, expected) in [
+        (
+            "select { A: timeseries(c, 'HR').get('2020-01-01T01:00', '2020-01-01T01:00')[0], \
+             S: timeseries('c/2', 'hr').getStats(), N: timeseries(c, 'nope').get() }",
+            "{A:{Timestamp:01:00Z,Tag:w/1,Values:[80,2,5],IsRollup:false},\
+             S:{Start:00:00Z,End:00:00Z,Count:1},N:[]",
+        ),
+        (
+            "declare timeseries o(x, n) { from x.HR where Value > n select max() } \
+             select { R: o(c, 85).Results[0].Max, N: o(c, 1e9).Count }",
+            "{R:[100],N:0",
+        ),
+        (
+            "declare timeseries o(x) { from x.HR first 1 h select max() } \
+             declare function f(a, b) { return { A: o(a).Count, B: o(b) } } \
+             load c.Ref as r select f(c, r)",
+            "{A:4,B:{Count:1,Results:[{From:null,To:01:00Z,Key:null,Count:[1],Max:[1]}]}",
+        ),
+    ] {
+        assert_eq!(row(&database, select), expected, "{select}");
     }
 }
 

@@ -8,7 +8,7 @@ use blittable::{BlittableBuf, ParseLimits, parse_document};
 use platform::real::RealClock;
 use script::{
     Budget, DocumentInfo, Engine, Host, HostError, PatchScript, PatchText, Patched, ScriptDocument,
-    ScriptError, TimeSeriesEntry,
+    ScriptError, SeriesArgument, TimeSeriesEntry, TimeSeriesStats,
 };
 
 pub(crate) fn engine() -> Engine {
@@ -108,7 +108,30 @@ impl Host for Notes {
         to: Option<f64>,
     ) -> Result<Vec<TimeSeriesEntry>, HostError> {
         self.log.push(format!("series {id} {name} {from:?} {to:?}"));
-        Ok(vec![TimeSeriesEntry { timestamp_millis: 0.0, tag: None, values: vec![1.5, 2.0] }])
+        Ok(vec![TimeSeriesEntry {
+            timestamp_millis: 0.0,
+            tag: None,
+            values: vec![1.5, 2.0],
+            is_rollup: false,
+        }])
+    }
+
+    fn time_series_stats(
+        &mut self,
+        _id: &str,
+        name: &str,
+    ) -> Result<Option<TimeSeriesStats>, HostError> {
+        let stats = TimeSeriesStats { start_millis: 0.0, end_millis: 5.0, count: 2 };
+        Ok((name != "none").then_some(stats))
+    }
+
+    fn time_series_query(
+        &mut self,
+        function: &str,
+        arguments: Vec<SeriesArgument>,
+    ) -> Result<Vec<u8>, HostError> {
+        self.log.push(format!("query {function} {arguments:?}"));
+        Ok(format!(r#"{{"Count":{}.0,"Results":[]}}"#, arguments.len()).into_bytes())
     }
 
     fn time_series_append(
@@ -117,7 +140,7 @@ impl Host for Notes {
         name: &str,
         entry: TimeSeriesEntry,
     ) -> Result<(), HostError> {
-        let TimeSeriesEntry { timestamp_millis, tag, values } = entry;
+        let TimeSeriesEntry { timestamp_millis, tag, values, .. } = entry;
         self.log.push(format!("append {id} {name} {timestamp_millis} {tag:?} {values:?}"));
         Ok(())
     }

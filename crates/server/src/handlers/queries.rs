@@ -183,8 +183,10 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         Err(TargetError::Refused(error)) => return Err(error),
     };
     let answer = match query::result_kind(&prepared.query) {
-        // A filter may look at all documents.
-        ResultKind::Rows if prepared.query.filter.is_some() => {
+        // A filter may look at all documents, and a time series may have very many entries.
+        ResultKind::Rows
+            if prepared.query.filter.is_some() || query::names_time_series(&prepared.query) =>
+        {
             blocking(move || answer(&call, prepared, database, index)).await?
         }
         ResultKind::Rows => answer(&call, prepared, database, index)?,
