@@ -219,6 +219,7 @@ impl Author {
             identities: self.identities.clone().into_iter().collect(),
             attachments: Vec::new(),
             counters: Vec::new(),
+            time_series: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ use documents::{
     HiLoRequest, MovedAttachment, NewContent, OutputChange, OutputWritten, PutAttachment,
     PutDocument, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment,
     StoredDocument, TrainedDictionary,
+    time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
 
@@ -112,6 +113,10 @@ pub enum Command {
     GiveUpAllContents,
     /// Remove some of what contents have left. The queue does this by itself.
     RemoveLeftoverContents,
+    /// Change a time series.
+    ChangeTimeSeries(Box<TimeSeriesChange>),
+    /// Copy entries of a time series to another.
+    CopyTimeSeries(Box<CopyTimeSeries>),
     /// Change a document that an index writes.
     Output(OutputChange),
     /// Compress what is written from now on with a dictionary. The queue does this by itself.
@@ -128,6 +133,7 @@ impl Command {
             Self::Patch(patch) => OVERHEAD_BYTES + patch.size_bytes(),
             Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
+            Self::ChangeTimeSeries(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::ChangeCounters(request) => OVERHEAD_BYTES * (1 + request.steps.len()),
             Self::AddDictionary(trained) => OVERHEAD_BYTES + 2 * trained.size_bytes(),
             Self::PutAttachment(PutAttachment {
@@ -137,6 +143,7 @@ impl Command {
             Self::PutAttachment(_)
             | Self::DeleteAttachment(_)
             | Self::CopyAttachment(_)
+            | Self::CopyTimeSeries(_)
             | Self::MoveAttachment(_)
             | Self::GiveUpContent(_)
             | Self::GiveUpAllContents
@@ -234,6 +241,8 @@ pub enum CommandResult {
     ContentStaged(ContentNumber),
     /// Of the commands that remove contents.
     ContentsRemoved,
+    /// Of [`Command::ChangeTimeSeries`] and [`Command::CopyTimeSeries`].
+    TimeSeriesWritten(TimeSeriesWritten),
     /// Of [`Command::Output`].
     Output(OutputWritten),
     /// Of [`Command::AddDictionary`].

@@ -122,6 +122,12 @@ fn tell_document_versions(
     result: &mut CommandResult,
 ) -> Result<(), DocumentError> {
     let (stored, deleted) = match result {
+        CommandResult::TimeSeriesWritten(written) => {
+            if written.is_document_touched {
+                written.change_vector = writer.version_of(&written.id)?;
+            }
+            return Ok(());
+        }
         CommandResult::AttachmentPut(stored) => (Some(stored), None),
         CommandResult::AttachmentCopied(copied) => (Some(&mut copied.stored), None),
         CommandResult::AttachmentMoved(moved) => {
@@ -219,6 +225,12 @@ fn execute_command(
         Command::RemoveLeftoverContents => {
             writer.remove_leftover_contents();
             CommandResult::ContentsRemoved
+        }
+        Command::ChangeTimeSeries(change) => {
+            CommandResult::TimeSeriesWritten(writer.change_time_series(change)?)
+        }
+        Command::CopyTimeSeries(copy) => {
+            CommandResult::TimeSeriesWritten(writer.copy_time_series(copy)?)
         }
         Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
         Command::AddDictionary(trained) => {

@@ -132,6 +132,7 @@ impl BulkOperation {
                 documents_processed: 0,
                 attachments_processed: 0,
                 counters_processed: 0,
+                time_series_processed: 0,
                 details: std::mem::take(&mut self.details),
             }),
             Err(error) if error.kind == ErrorKind::OperationCanceled => OperationStatus::Canceled,

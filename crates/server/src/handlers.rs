@@ -52,3 +52,4 @@ pub(crate) mod streams;
 pub(crate) mod subscription_workers;
 pub(crate) mod subscriptions;
 pub(crate) mod tail;
+pub(crate) mod time_series;

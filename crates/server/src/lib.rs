@@ -64,6 +64,9 @@ mod stored_record;
 mod submitting;
 mod tail;
 mod tcp;
+mod time_series_commands;
+mod time_series_range;
+mod time_series_text;
 mod web_socket;
 
 pub use crate::{

@@ -9,7 +9,7 @@ use crate::{
         indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
         patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
         revisions, server_info, statistics, storage_report, streams, subscription_workers,
-        subscriptions, tail,
+        subscriptions, tail, time_series,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -95,6 +95,10 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/attachments/bulk"           Read          Whole    Inline(attachments::many);
     "GET"    "/databases/*/debug/attachments/hash"     Read          Ignored  Blocking(attachments::hash);
     "GET"    "/databases/*/debug/attachments/metadata" Read          Ignored  Blocking(attachments::metadata);
+    "GET"    "/databases/*/timeseries"                 Read          Ignored  Waiting(time_series::get);
+    "POST"   "/databases/*/timeseries"                 Write         Whole    Waiting(time_series::post);
+    "GET"    "/databases/*/timeseries/ranges"          Read          Ignored  Waiting(time_series::ranges);
+    "GET"    "/databases/*/timeseries/stats"           Read          Ignored  Inline(time_series::stats);
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
 
     "GET"    "/databases/*/changes"                    Read          Ignored  WebSocket(changes::connect);
@@ -108,6 +112,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "PATCH"  "/databases/*/queries"                    Write         Whole    Waiting(patch_by_query::patch);
     "PATCH"  "/databases/*/queries/test"               Write         Whole    Waiting(patch_by_query::test);
     "GET"    "/databases/*/streams/docs"               Read          Ignored  Inline(streams::documents);
+    "GET"    "/databases/*/streams/timeseries"         Read          Ignored  Inline(time_series::stream);
     "GET"    "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);
     "HEAD"   "/databases/*/streams/queries"            Read          Ignored  Waiting(queries::stream);
     "POST"   "/databases/*/streams/queries"            Read          Whole    Waiting(queries::stream);

@@ -1,14 +1,15 @@
 //! A database for a test, its whole content, and short ways to write batches.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use commands::{Batch, BatchOutcome, Command, CommandError, PatchLimits, Patcher, execute_batch};
 use documents::{
     AttachmentLogEntry, Compression, CounterLogEntry, DatabaseIdentity, DocumentError,
     ExpectedVersion, LogEntry, PutDocument, RequestedId, WriteContext,
+    time_series::{MomentRange, SeriesReader, TimeSeriesLogEntry, time_series_log},
 };
-use model::{DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag};
+use model::{DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag, TimeSeriesName};
 use platform::Platform;
 use storage::{Environment, EnvironmentOptions, ReadTransaction, WriteTransaction};
 
@@ -18,7 +19,7 @@ use crate::fault::Fault;
 const DATABASE_ID: DatabaseId = DatabaseId([7; 16]);
 
 /// The whole state of a database as a test compares it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Content {
     /// The newest etag that was given.
     pub last_etag: u64,
@@ -32,6 +33,8 @@ pub struct Content {
     pub attachments: Vec<AttachmentEntry>,
     /// The log of counters.
     pub counters: Vec<CounterEntry>,
+    /// The time series, by document and lower-cased name.
+    pub time_series: Vec<SeriesContent>,
 }
 
 /// An entry of the log of attachments: etag, document and name, both lower-cased, and the rest in one
@@ -41,6 +44,9 @@ pub type AttachmentEntry = (u64, String, String, Option<String>);
 /// An entry of the log of counters: etag, document and name, both lower-cased, and the name as written
 /// with what the counter says, absent for a tombstone.
 pub type CounterEntry = (u64, String, String, Option<(String, i64)>);
+
+/// Document, lower-cased, name as written, and entries: moment, values, tag.
+pub type SeriesContent = (String, String, Vec<(i64, Vec<f64>, Option<String>)>);
 
 impl Content {
     /// Where this differs from what was expected, in a line for a person.
@@ -69,7 +75,10 @@ impl Content {
         if self.attachments != expected.attachments {
             return format!("attachments {:?}, not {:?}", self.attachments, expected.attachments);
         }
-        format!("counters {:?}, not {:?}", self.counters, expected.counters)
+        if self.counters != expected.counters {
+            return format!("counters {:?}, not {:?}", self.counters, expected.counters);
+        }
+        format!("time series {:?}, not {:?}", self.time_series, expected.time_series)
     }
 }
 
@@ -175,6 +184,7 @@ pub fn content_of(tx: &ReadTransaction) -> Result<Content, Fault> {
         identities: documents::identities(tx)?,
         attachments: attachments_of(tx)?,
         counters: counters_of(tx)?,
+        time_series: time_series_of(tx)?,
     })
 }
 
@@ -190,6 +200,29 @@ fn counters_of(tx: &ReadTransaction) -> Result<Vec<CounterEntry>, Fault> {
         log.push((entry.etag().0, owner.to_owned(), name.to_owned(), what));
     }
     Ok(log)
+}
+
+fn time_series_of(tx: &ReadTransaction) -> Result<Vec<SeriesContent>, Fault> {
+    let mut names = BTreeMap::new();
+    for entry in time_series_log(tx, Etag::ZERO)? {
+        if let TimeSeriesLogEntry::Segment(row) = entry? {
+            let key = (row.lower_document_id().to_owned(), row.lower_name().to_owned());
+            names.insert(key, row.name().to_owned());
+        }
+    }
+    let mut content = Vec::new();
+    for ((owner, _), name) in names {
+        let id = DocumentId::new(owner.as_str()).map_err(DocumentError::from)?;
+        let series = TimeSeriesName::new(name.as_str()).map_err(DocumentError::from)?;
+        let mut reader = SeriesReader::new(tx, &id, &series, MomentRange::ALL)?;
+        let mut entries = Vec::new();
+        while let Some(entry) = reader.next_entry()? {
+            let tag = entry.tag.map(str::to_owned);
+            entries.push((entry.timestamp_ms, entry.values.to_vec(), tag));
+        }
+        content.push((owner, name, entries));
+    }
+    Ok(content)
 }
 
 fn attachments_of(tx: &ReadTransaction) -> Result<Vec<AttachmentEntry>, Fault> {

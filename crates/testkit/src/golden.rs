@@ -44,7 +44,7 @@ const LINE_BYTES: usize = 60;
 const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// A data directory and what it holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Golden {
     /// Where it comes from, in a line.
     pub about: String,

@@ -6,8 +6,9 @@ use commands::{Batch, Command, PatchCommand, WhenMissing};
 use documents::{
     AttachmentTransfer, ChangeCounters, CounterStep, DeleteAttachment, ExpectedVersion,
     HiLoRequest, NewContent, PutAttachment,
+    time_series::{Entry, MomentRange, TimeSeriesChange},
 };
-use model::{AttachmentName, CounterName, DocumentId};
+use model::{AttachmentName, CounterName, DocumentId, TimeSeriesName};
 use platform::simulated::Random;
 
 use crate::{
@@ -32,8 +33,9 @@ fn random_command(random: &mut Random, naive: &Naive) -> Command {
     let body = json(collection(random, number), &value(random));
     match random.below(64) {
         40..50 => random_attachment_command(random, naive, &id),
-        50..56 => random_counters_command(random, &id),
-        56.. => random_patch(random, naive, &id),
+        50..54 => random_counters_command(random, &id),
+        54..58 => random_time_series_command(random, &id),
+        58.. => random_patch(random, naive, &id),
         0..16 => put(&id, &body),
         16 => put_expecting(&id, Some(""), &body),
         17..20 => put_expecting(&id, naive.version_of(&id).as_deref(), &body),
@@ -121,6 +123,26 @@ fn random_counters_command(random: &mut Random, id: &str) -> Command {
     let steps = (0..random.below(4)).map(|_| step(random)).collect();
     let id = DocumentId::new(id).expect("a history's ids are short");
     Command::ChangeCounters(ChangeCounters { id, steps })
+}
+
+/// Few names and moments, so that entries are replaced and series deleted and made again.
+fn random_time_series_command(random: &mut Random, id: &str) -> Command {
+    let name = ["HR", "hr", "b/é"][random.below(3) as usize];
+    let name = TimeSeriesName::new(name).expect("a history's names are short");
+    let id = DocumentId::new(id).expect("a history's ids are short");
+    let mut change = TimeSeriesChange::new(id, name);
+    if random.below(3) == 0 {
+        let (from, length) = (random.below(60).cast_signed(), random.below(40).cast_signed());
+        change.deletes.push(MomentRange { from, to: from + length });
+    }
+    for _ in 0..random.below(4) {
+        let timestamp_ms = random.below(60).cast_signed();
+        let values = [random.below(1000) as f64 / 100.0, 7.0];
+        let values = &values[..1 + random.below(2) as usize];
+        let tag = [None, Some("t")][random.below(2) as usize];
+        change.appends.push(Entry { timestamp_ms, values, tag });
+    }
+    Command::ChangeTimeSeries(Box::new(change))
 }
 
 fn spelled_any(random: &mut Random) -> String {

@@ -412,7 +412,7 @@ mod tests {
     use super::*;
 
     fn sound() -> SoundJournal {
-        SoundJournal::write(11).expect("populates")
+        SoundJournal::write(14).expect("populates")
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `database` | a database for a test, its whole content, short ways to write batches |
-//! | `naive`, `naive_attachments`, `naive_counters` | the model: a database as simple as can be |
+//! | `naive`, `naive_attachments`, `naive_counters`, `naive_time_series` | the model: a database as simple as can be |
 //! | `histories` | batches made by dice |
 //! | `patches` | patches of histories, and what the model makes of them |
 //! | `bench` | a database and its model side by side |
@@ -31,6 +31,7 @@ pub mod journal_bytes;
 mod naive;
 mod naive_attachments;
 mod naive_counters;
+mod naive_time_series;
 mod patches;
 mod queue_crash;
 pub mod recorded;

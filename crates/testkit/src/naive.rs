@@ -9,6 +9,7 @@ use crate::{
     database::{Content, version},
     naive_attachments::NaiveAttachments,
     naive_counters::NaiveCounters,
+    naive_time_series::NaiveTimeSeries,
 };
 
 const RANGE: i64 = 32;
@@ -30,6 +31,7 @@ pub struct Naive {
     identities: BTreeMap<String, i64>,
     pub(crate) attachments: NaiveAttachments,
     pub(crate) counters: NaiveCounters,
+    pub(crate) time_series: NaiveTimeSeries,
     /// Documents whose lists were changed by the batch, lower-cased.
     touched: Vec<String>,
 }
@@ -142,6 +144,8 @@ impl Naive {
             | Command::GiveUpAllContents
             | Command::RemoveLeftoverContents => self.apply_to_attachments(command),
             Command::ChangeCounters(request) => self.change_counters(request),
+            Command::ChangeTimeSeries(change) => self.change_time_series(change),
+            Command::CopyTimeSeries(_) => unreachable!("histories copy no time series"),
             Command::Output(_) => unreachable!("histories have no outputs of indexes"),
             // How documents are stored is nobody's business.
             Command::AddDictionary(_) => Ok(()),
@@ -212,6 +216,7 @@ impl Naive {
         let row = Row { etag: self.last_etag, id, collection, body: None };
         self.attachments.delete_all_of(&key, &mut self.last_etag);
         self.counters.delete_all_of(&key, &mut self.last_etag);
+        self.time_series.delete_all_of(&key, &mut self.last_etag);
         self.rows.insert(key, row);
         Ok(())
     }
@@ -237,7 +242,8 @@ impl Naive {
         let body = |row: &Row| {
             let body = row.body.as_ref()?;
             let key = row.id.to_lowercase();
-            Some(self.counters.listed_in(&key, &self.attachments.listed_in(&key, body)))
+            let body = self.counters.listed_in(&key, &self.attachments.listed_in(&key, body));
+            Some(self.time_series.listed_in(&key, &body))
         };
         let mut log: Vec<_> =
             self.rows.values().map(|row| (row.etag, row.id.clone(), body(row))).collect();
@@ -260,6 +266,7 @@ impl Naive {
                 .collect(),
             attachments: self.attachments.log(),
             counters: self.counters.log(),
+            time_series: self.time_series.content(),
         }
     }
 }

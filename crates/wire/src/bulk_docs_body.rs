@@ -13,6 +13,7 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::token_name;
 use crate::patch_body::{MissingDocument, PatchBody, PatchTarget};
+use crate::time_series_body::{TimeSeriesBody, TimeSeriesCopyBody};
 
 /// More commands than this in one transaction are refused.
 const COMMANDS_MAX: usize = 1 << 20;
@@ -106,6 +107,17 @@ pub enum BatchCommand {
         /// The document, and what to do.
         counters: DocumentCounters,
     },
+    /// Change a time series of a document.
+    TimeSeries {
+        /// The document.
+        id: String,
+        /// The changes.
+        changes: TimeSeriesBody,
+        /// What the answer repeats: `TimeSeries` or `TimeSeriesWithIncrements`.
+        kind: &'static str,
+    },
+    /// Copy entries from one time series to another.
+    TimeSeriesCopy(TimeSeriesCopyBody),
     /// Remove an attachment.
     AttachmentDelete {
         /// The document.
@@ -230,6 +242,20 @@ fn to_batch_command(
             counters: properties.required_counters()?,
             id: properties.id,
         }),
+        kind @ (CommandKind::TimeSeries | CommandKind::TimeSeriesWithIncrements) => {
+            Some(BatchCommand::TimeSeries {
+                changes: properties.required_time_series()?,
+                id: properties.id.unwrap_or_default(),
+                kind: kind.name(),
+            })
+        }
+        CommandKind::TimeSeriesCopy => {
+            Some(BatchCommand::TimeSeriesCopy(properties.time_series_copy()?))
+        }
+        kind @ CommandKind::TimeSeriesBulkInsert => {
+            let message = format!("Commands of type '{}' belong into a bulk insert", kind.name());
+            return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+        }
         CommandKind::AttachmentMove => Some(transfer(properties, true)?),
         CommandKind::AttachmentCopy => Some(transfer(properties, false)?),
     })
@@ -293,7 +319,8 @@ mod tests {
                 {"Type":"AttachmentPUT","Id":"u/1","Name":"a","ContentType":"t/x","ChangeVector":"v"},
                 {"Type":"AttachmentDELETE","Id":"u/1","Name":"a"},
                 {"Type":"Counters","Id":"u/1","Counters":{"DocumentId":"u/2","Operations":[]}},
-                {"Type":"AttachmentCOPY","Id":"u/1","Name":"a","DestinationId":"u/2","DestinationName":"b"}
+                {"Type":"AttachmentCOPY","Id":"u/1","Name":"a","DestinationId":"u/2","DestinationName":"b"},
+                {"Type":"TimeSeries","Id":"u/1","TimeSeries":{"Name":"HR"}}
             ],"TransactionMode":"SingleNode","Else":5} trailing"#,
         )
         .unwrap();
@@ -315,6 +342,10 @@ mod tests {
                 BatchCommand::AttachmentPut { id, name, content_type, change_vector } => {
                     format!("{id} {name} {content_type} {change_vector:?}")
                 }
+                BatchCommand::TimeSeries { id, changes, kind } => {
+                    format!("{kind} {id} {}", changes.name)
+                }
+                BatchCommand::TimeSeriesCopy(copy) => format!("{copy:?}"),
                 BatchCommand::Counters { id, counters } => {
                     format!("{id:?} {}", counters.document_id)
                 }
@@ -340,6 +371,7 @@ mod tests {
             "-u/1 a",
             "Some(\"u/1\") u/2",
             "u/1 a u/2 b false",
+            "TimeSeries u/1 HR",
         ];
         assert_eq!(shape, expected);
     }
@@ -381,7 +413,7 @@ mod tests {
             ),
             (
                 "{\"Commands\":[{\"Type\":\"TimeSeriesCopy\"}]}",
-                "Commands of type 'TimeSeriesCopy' are not supported by this server yet",
+                "TimeSeriesCopy command must have a 'Id' property",
             ),
             ("{\"Commands\":[{\"Type\":\"PATCH\"}]}", "PUT command must have a 'Patch' property"),
             (

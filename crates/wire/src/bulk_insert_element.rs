@@ -6,6 +6,7 @@ use crate::command_properties::{CommandKind, read_command};
 use crate::counters_body::DocumentCounters;
 use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
+use crate::time_series_body::TimeSeriesBody;
 
 /// What one element asks for.
 #[derive(Debug)]
@@ -30,6 +31,13 @@ pub enum BulkInsertCommand {
     },
     /// Change counters of a document.
     Counters(DocumentCounters),
+    /// Change a time series of a document.
+    TimeSeries {
+        /// The document.
+        id: String,
+        /// The changes.
+        changes: TimeSeriesBody,
+    },
     /// Nothing: the client shows that it is alive.
     HeartBeat,
 }
@@ -47,6 +55,10 @@ pub fn read_bulk_insert_element(
             id: properties.id,
         }),
         CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
+        CommandKind::TimeSeriesBulkInsert => Ok(BulkInsertCommand::TimeSeries {
+            changes: properties.required_time_series()?,
+            id: properties.id.unwrap_or_default(),
+        }),
         CommandKind::Counters => Ok(BulkInsertCommand::Counters(properties.required_counters()?)),
         CommandKind::AttachmentPut => Ok(BulkInsertCommand::AttachmentPut {
             name: properties.attachment_name("PUT")?,
@@ -64,6 +76,9 @@ pub fn read_bulk_insert_element(
         | CommandKind::JsonPatch
         | CommandKind::ForceRevisionCreation
         | CommandKind::AttachmentDelete
+        | CommandKind::TimeSeries
+        | CommandKind::TimeSeriesWithIncrements
+        | CommandKind::TimeSeriesCopy
         | CommandKind::AttachmentMove
         | CommandKind::AttachmentCopy) => {
             let message =
@@ -96,7 +111,7 @@ mod tests {
 
     #[test]
     fn other_commands_are_refused_by_name() {
-        for kind in ["DELETE", "PATCH", "BatchPATCH", "TimeSeriesBulkInsert", "AttachmentCOPY"] {
+        for kind in ["DELETE", "PATCH", "BatchPATCH", "TimeSeriesCopy", "AttachmentCOPY"] {
             let error = read(&format!("{{\"Type\":\"{kind}\"}}")).unwrap_err();
             assert_eq!(error.kind, ErrorKind::NotSupported);
             assert!(error.message.contains(kind));

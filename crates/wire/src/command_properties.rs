@@ -10,19 +10,15 @@ use crate::error_body::ProtocolError;
 use crate::error_kind::ErrorKind;
 use crate::json_body::{json_error, not_an_object, token_name};
 use crate::patch_body::{MissingDocument, PatchBody, PatchTarget, read_patch_value, read_targets};
+use crate::time_series_body::{
+    TimeSeriesBody, TimeSeriesCopyBody, read_moment, read_time_series_value,
+};
 
 /// What a stream of commands that ends too early is answered with.
 const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 
 /// The kinds of command that the protocol has and this server does not.
-const KNOWN_BUT_MISSING: &[&str] = &[
-    "CompareExchangePUT",
-    "CompareExchangeDELETE",
-    "TimeSeries",
-    "TimeSeriesWithIncrements",
-    "TimeSeriesBulkInsert",
-    "TimeSeriesCopy",
-];
+const KNOWN_BUT_MISSING: &[&str] = &["CompareExchangePUT", "CompareExchangeDELETE"];
 
 /// The properties that the supported commands need.
 #[derive(Default)]
@@ -44,6 +40,9 @@ pub(crate) struct CommandProperties {
     pub(crate) destination_id: Option<String>,
     pub(crate) destination_name: Option<String>,
     pub(crate) counters: Option<BlittableBuf>,
+    pub(crate) time_series: Option<TimeSeriesBody>,
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
 }
 
 /// The supported kinds.
@@ -61,6 +60,10 @@ pub(crate) enum CommandKind {
     AttachmentMove,
     AttachmentCopy,
     Counters,
+    TimeSeries,
+    TimeSeriesWithIncrements,
+    TimeSeriesBulkInsert,
+    TimeSeriesCopy,
 }
 
 impl CommandKind {
@@ -79,6 +82,10 @@ impl CommandKind {
             CommandKind::AttachmentMove => "AttachmentMOVE",
             CommandKind::AttachmentCopy => "AttachmentCOPY",
             CommandKind::Counters => "Counters",
+            CommandKind::TimeSeries => "TimeSeries",
+            CommandKind::TimeSeriesWithIncrements => "TimeSeriesWithIncrements",
+            CommandKind::TimeSeriesBulkInsert => "TimeSeriesBulkInsert",
+            CommandKind::TimeSeriesCopy => "TimeSeriesCopy",
         }
     }
 }
@@ -110,6 +117,9 @@ pub(crate) fn read_command(
             "ContentLength" => properties.content_bytes = Some(read_length(reader)?),
             "DestinationId" => properties.destination_id = read_optional_string(reader)?,
             "Counters" => properties.counters = read_document(reader, builder)?,
+            "TimeSeries" => properties.time_series = Some(read_time_series_value(reader)?),
+            "From" => properties.from = read_moment(reader)?,
+            "To" => properties.to = read_moment(reader)?,
             "DestinationName" => properties.destination_name = read_optional_string(reader)?,
             _ => reader.skip_value().map_err(stream_error)?,
         }
@@ -154,6 +164,33 @@ impl CommandProperties {
             ProtocolError::invalid_operation("Counters command must have a 'Counters' property")
         })?;
         read_command_counters(&counters.as_view().root())
+    }
+
+    /// The changes, which a command for a time series must have.
+    pub(crate) fn required_time_series(&mut self) -> Result<TimeSeriesBody, ProtocolError> {
+        let kind = self.required_kind()?.name();
+        self.time_series.take().ok_or_else(|| {
+            let message = format!("{kind} command must have a 'TimeSeries' property");
+            ProtocolError::invalid_operation(message)
+        })
+    }
+
+    /// What a command that copies a time series says.
+    pub(crate) fn time_series_copy(self) -> Result<TimeSeriesCopyBody, ProtocolError> {
+        let required = |text: Option<String>, property: &str| {
+            text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
+                let message = format!("TimeSeriesCopy command must have a '{property}' property");
+                ProtocolError::invalid_operation(message)
+            })
+        };
+        Ok(TimeSeriesCopyBody {
+            id: required(self.id, "Id")?,
+            name: required(self.name, "Name")?,
+            destination_id: required(self.destination_id, "DestinationId")?,
+            destination_name: required(self.destination_name, "DestinationName")?,
+            from: self.from,
+            to: self.to,
+        })
     }
 
     /// The document, which a PUT must have.
@@ -203,6 +240,10 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
         "AttachmentMOVE" => Ok(CommandKind::AttachmentMove),
         "AttachmentCOPY" => Ok(CommandKind::AttachmentCopy),
         "Counters" => Ok(CommandKind::Counters),
+        "TimeSeries" => Ok(CommandKind::TimeSeries),
+        "TimeSeriesWithIncrements" => Ok(CommandKind::TimeSeriesWithIncrements),
+        "TimeSeriesBulkInsert" => Ok(CommandKind::TimeSeriesBulkInsert),
+        "TimeSeriesCopy" => Ok(CommandKind::TimeSeriesCopy),
         known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
             ErrorKind::NotSupported,
             format!("Commands of type '{known}' are not supported by this server yet"),

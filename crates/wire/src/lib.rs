@@ -45,6 +45,7 @@ mod revisions_configuration;
 mod size_text;
 mod spatial_options;
 mod subscription_body;
+mod time_series_body;
 
 pub mod changes;
 pub mod database_shapes;
@@ -95,4 +96,5 @@ pub use crate::{
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
     subscription_body::{SubscriptionBody, SubscriptionStart},
+    time_series_body::{TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
 };

@@ -37,6 +37,8 @@ pub struct BulkOperationResult {
     pub attachments_processed: u64,
     /// Commands among them that change counters.
     pub counters_processed: u64,
+    /// Commands among them that change time series.
+    pub time_series_processed: u64,
     /// What became of single documents, when that was asked for.
     pub details: Vec<BulkDetail>,
 }
@@ -164,6 +166,8 @@ pub struct BulkInsertProgress {
     pub attachments_processed: u64,
     /// Commands among them that change counters.
     pub counters_processed: u64,
+    /// Commands among them that change time series.
+    pub time_series_processed: u64,
     /// Transactions committed.
     pub batch_count: u64,
     /// The id of the last document committed.
@@ -217,7 +221,8 @@ fn bulk_operation_result(result: &BulkOperationResult) -> Value {
         "Total": result.total, "Message": format!("Processed {} items.", group_digits(result.total)),
         "Details": details, "Query": null, "DocumentsProcessed": result.documents_processed,
         "AttachmentsProcessed": result.attachments_processed,
-        "CountersProcessed": result.counters_processed, "TimeSeriesProcessed": 0
+        "CountersProcessed": result.counters_processed,
+        "TimeSeriesProcessed": result.time_series_processed
     })
 }
 
@@ -306,9 +311,10 @@ fn bulk_insert_progress(progress: &BulkInsertProgress) -> Value {
         "Processed": progress.processed, "BatchCount": progress.batch_count,
         "LastProcessedId": progress.last_processed_id,
         "DocumentsProcessed": progress.processed - progress.attachments_processed
-            - progress.counters_processed,
+            - progress.counters_processed - progress.time_series_processed,
         "AttachmentsProcessed": progress.attachments_processed,
-        "CountersProcessed": progress.counters_processed, "TimeSeriesProcessed": 0
+        "CountersProcessed": progress.counters_processed,
+        "TimeSeriesProcessed": progress.time_series_processed
     })
 }
 

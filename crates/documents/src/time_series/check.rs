@@ -96,6 +96,7 @@ fn check_series(
         demand(row.name() == record.name, "a time series has two names")?;
         let number = row.collection_number();
         demand(number == record.collection_number, "a time series is in two collections")?;
+        demand(row.etag() <= record.changed, "a time series was changed later than it says")?;
         end = row.end_ms();
         segments += 1;
         entries += row.moments();

@@ -27,6 +27,8 @@ pub struct Series {
     pub collection_number: u32,
     /// How many entries it has; at least one.
     pub entries: u64,
+    /// The etag of its last change.
+    pub changed: Etag,
     /// The moment of the first, in milliseconds since the year 1.
     pub start_ms: i64,
     /// The moment of the last.
@@ -119,6 +121,7 @@ fn completed(
         name: record.name.to_owned(),
         collection_number: record.collection_number,
         entries: record.entries,
+        changed: record.changed,
         start_ms: first.start_ms(),
         end_ms: last.end_ms(),
     })

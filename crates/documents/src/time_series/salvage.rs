@@ -233,7 +233,10 @@ impl Rebuilding<'_, '_> {
         let Some((name, collection_number)) = record.filter(|_| entries != 0) else {
             return Ok(());
         };
-        let record = series::write(&SeriesRecord { name: &name, collection_number, entries });
+        // Whatever was told of the series before is not true any more.
+        let changed = self.salvaged.last_etag;
+        let record =
+            series::write(&SeriesRecord { name: &name, collection_number, entries, changed });
         self.writer.transaction()?.tree_mut(&series_tree())?.put(self.key, &record)?;
         Ok(())
     }

@@ -5,13 +5,16 @@
 //!  1..4    not used, 0
 //!  4..8    number of the collection
 //!  8..16   entries
-//! 16..     name, as the first entry of the series was written
+//! 16..24   etag of the last change
+//! 24..     name, as the first entry of the series was written
 //! ```
+
+use model::Etag;
 
 use crate::error::DocumentError;
 
 const VERSION: u8 = 1;
-const HEADER_BYTES: usize = 16;
+const HEADER_BYTES: usize = 24;
 
 /// What is recorded of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,7 @@ pub(super) struct SeriesRecord<'a> {
     pub(super) collection_number: u32,
     /// How many entries a reader sees.
     pub(super) entries: u64,
+    pub(super) changed: Etag,
 }
 
 pub(super) fn write(record: &SeriesRecord<'_>) -> Vec<u8> {
@@ -27,6 +31,7 @@ pub(super) fn write(record: &SeriesRecord<'_>) -> Vec<u8> {
     bytes.extend_from_slice(&[VERSION, 0, 0, 0]);
     bytes.extend_from_slice(&record.collection_number.to_le_bytes());
     bytes.extend_from_slice(&record.entries.to_le_bytes());
+    bytes.extend_from_slice(&record.changed.0.to_le_bytes());
     bytes.extend_from_slice(record.name.as_bytes());
     bytes
 }
@@ -44,6 +49,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<SeriesRecord<'_>, DocumentError> {
         name: name.map_err(|_| corrupt("the name of a time series is not UTF-8"))?,
         collection_number: u32::from_le_bytes([header[4], header[5], header[6], header[7]]),
         entries: u64::from_le_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|at| header[at])),
+        changed: Etag(u64::from_le_bytes([16, 17, 18, 19, 20, 21, 22, 23].map(|at| header[at]))),
     })
 }
 
@@ -53,13 +59,13 @@ mod tests {
 
     #[test]
     fn a_record_lies_as_it_is_drawn() {
-        let record = SeriesRecord { name: "HR", collection_number: 3, entries: 258 };
+        let record =
+            SeriesRecord { name: "HR", collection_number: 3, entries: 258, changed: Etag(7) };
         let bytes = write(&record);
-        assert_eq!(bytes, b"\x01\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0HR");
+        assert_eq!(bytes, b"\x01\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0\x07\0\0\0\0\0\0\0HR");
         assert_eq!(read(&bytes).unwrap(), record);
-        assert!(
-            read(&bytes[..15]).is_err()
-                && read(b"\x02\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0").is_err()
-        );
+        assert!(read(&bytes[..23]).is_err());
+        let other = [&[2], &bytes[1..]].concat();
+        assert!(read(&other).is_err());
     }
 }

@@ -175,7 +175,8 @@ impl DocumentWriter<'_> {
         if is_there {
             let OpenSeries { name, collection_number, entries, .. } = series;
             let (collection_number, entries) = (*collection_number, *entries);
-            let record = series::write(&SeriesRecord { name, collection_number, entries });
+            let (changed, _) = self.last_change();
+            let record = series::write(&SeriesRecord { name, collection_number, entries, changed });
             self.tx.tree_mut(&tables::series_tree())?.put(&series.key, &record)?;
         } else if series.was_there {
             self.tx.tree_mut(&tables::series_tree())?.delete(&series.key)?;

@@ -30,6 +30,7 @@ use crate::{
     patch_commands::{self, json_patch, patch_request, patched_id},
     router::Answering,
     submitting::submit,
+    time_series_commands::{change_command, copy_command, write_time_series_result},
 };
 
 /// `POST /bulk_docs`.
@@ -87,6 +88,10 @@ enum Echo {
         id: String,
         by: PatchedBy,
         returns_document: bool,
+    },
+    /// A change of a time series.
+    TimeSeries {
+        kind: &'static str,
     },
     /// So many commands, which one of the request was.
     PatchedEach {
@@ -172,6 +177,14 @@ fn to_batch(
                 echoes.push(Echo::Executed { id: Some(prefix.clone()) });
                 batch.commands.push(Command::DeletePrefix { prefix });
             }
+            BatchCommand::TimeSeries { id, changes, kind } => {
+                batch.commands.push(change_command(&id, changes)?);
+                echoes.push(Echo::TimeSeries { kind });
+            }
+            BatchCommand::TimeSeriesCopy(copy) => {
+                batch.commands.push(copy_command(copy)?);
+                echoes.push(Echo::TimeSeries { kind: "TimeSeriesCopy" });
+            }
             BatchCommand::Counters { id, counters } => {
                 batch.commands.push(Command::ChangeCounters(change_counters(counters)?));
                 echoes.push(Echo::Executed { id });
@@ -206,6 +219,7 @@ fn write_answer(outcome: Option<&BatchOutcome>, echoes: &[Echo]) -> Result<Vec<u
         is_first = false;
         match echo {
             Echo::Silent => {}
+            Echo::TimeSeries { kind } => write_time_series_result(results.next(), kind, &mut body),
             Echo::Nothing { id } => write_deleted(id.as_deref(), None, &mut body),
             Echo::Executed { id } => write_result(results.next(), id.as_deref(), &mut body),
             Echo::Patched { id, by, returns_document } => {

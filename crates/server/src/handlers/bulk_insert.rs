@@ -37,6 +37,7 @@ use crate::{
     server_state::ServerState,
     service::{body_stalled, error_answer},
     submitting::{Submitted, begin, settle},
+    time_series_commands::change_command,
 };
 
 /// A batch is submitted when its commands have about so many bytes.
@@ -115,6 +116,7 @@ struct Insert {
 struct BesideDocuments {
     attachments: u64,
     counters: u64,
+    time_series: u64,
 }
 
 /// An attachment whose content follows its element.
@@ -179,12 +181,14 @@ impl Insert {
         let now = self.state.platform.clock.now();
         match outcome {
             Ok(()) => {
-                let BesideDocuments { attachments, counters } = self.beside_documents_processed;
+                let BesideDocuments { attachments, counters, time_series } =
+                    self.beside_documents_processed;
                 let result = BulkOperationResult {
                     total: self.processed,
-                    documents_processed: self.processed - attachments - counters,
+                    documents_processed: self.processed - attachments - counters - time_series,
                     attachments_processed: attachments,
                     counters_processed: counters,
+                    time_series_processed: time_series,
                     details: Vec::new(),
                 };
                 self.operation.finish(OperationStatus::Completed(result), now);
@@ -363,6 +367,12 @@ impl Insert {
         let (id, document) = match self.state.with_builder(read)? {
             BulkInsertCommand::HeartBeat => return Ok(()),
             BulkInsertCommand::Put { id, document } => (id, document),
+            BulkInsertCommand::TimeSeries { id, changes } => {
+                self.beside_documents[0].time_series += 1;
+                self.take_command(change_command(&id, changes)?);
+                self.last_id = Some(id);
+                return Ok(());
+            }
             BulkInsertCommand::Counters(counters) => {
                 let request = change_counters(counters)?;
                 self.last_id = Some(request.id.as_str().to_owned());
@@ -464,13 +474,15 @@ impl Insert {
         let processed = &mut self.beside_documents_processed;
         processed.attachments += beside_documents.attachments;
         processed.counters += beside_documents.counters;
-        let BesideDocuments { attachments, counters } = *processed;
+        processed.time_series += beside_documents.time_series;
+        let BesideDocuments { attachments, counters, time_series } = *processed;
         staged.are_put();
         self.batches += 1;
         self.operation.set_progress(BulkInsertProgress {
             processed: self.processed,
             attachments_processed: attachments,
             counters_processed: counters,
+            time_series_processed: time_series,
             batch_count: self.batches,
             last_processed_id: self.last_id.clone(),
         });

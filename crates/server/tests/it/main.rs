@@ -47,4 +47,5 @@ mod subscriptions;
 mod tail;
 mod tcp_client;
 mod test_server;
+mod time_series;
 mod web_sockets;

@@ -1,0 +1,320 @@
+//! `/timeseries`: ranges of series, what there is of a document, changes; `/streams/timeseries`.
+
+use bytes::Bytes;
+use commands::Batch;
+use documents::time_series::{MomentRange, SeriesReader, series, series_of};
+use http::StatusCode;
+use model::DocumentId;
+use storage::ReadTransaction;
+use wire::{HashEtag, ProtocolError, QueryString};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    error_mapping::document_error,
+    json_text::JsonObject,
+    piece_sender::PieceSender,
+    router::Answering,
+    submitting::submit,
+    time_series_commands::{change_command, document_id, moment_text, series_name},
+    time_series_range::{Extras, Output, Page, WantedRange, write_range},
+    time_series_text::write_streamed_entry,
+};
+
+/// Answers of so many bytes are written at once; longer ones while they are sent.
+const INLINE_BYTES_MAX: usize = 1 << 20;
+/// Answers of so many entries are made on the thread that reads the connection.
+const INLINE_ENTRIES_MAX: u64 = 1024;
+/// How many ranges one request may ask for.
+const RANGES_MAX: usize = 1 << 12;
+
+/// `POST /timeseries`.
+pub(crate) fn post(call: Call) -> Answering {
+    Box::pin(async move {
+        let query = call.query();
+        let id = query.single_non_empty("docId")?;
+        let command = change_command(id, wire::read_time_series(&call.body)?)?;
+        submit(&call.state, call.database()?, Batch::one(command)).await?;
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    })
+}
+
+/// `GET /timeseries`.
+pub(crate) fn get(call: Call) -> Answering {
+    Box::pin(async move {
+        let wanted = Wanted::one(&call.query())?;
+        answer(call, wanted).await
+    })
+}
+
+/// `GET /timeseries/ranges`.
+pub(crate) fn ranges(call: Call) -> Answering {
+    Box::pin(async move {
+        let wanted = Wanted::several(&call.query())?;
+        answer(call, wanted).await
+    })
+}
+
+/// What a request asks for.
+struct Wanted {
+    id: DocumentId,
+    ranges: Vec<WantedRange>,
+    page: Page,
+    extras: Extras,
+    /// Whether the answer is the only range, not all of them.
+    is_one: bool,
+}
+
+impl Wanted {
+    fn one(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
+        let id = document_id(query.single_non_empty("docId")?)?;
+        let name = series_name(query.required("name")?)?;
+        let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
+        let ranges = vec![WantedRange::parse(name, from, to)?];
+        let page = page_of(query)?;
+        let extras = Extras { total_of_pages: true, ..extras_of(query)? };
+        Ok(Wanted { id, ranges, page, extras, is_one: true })
+    }
+
+    fn several(query: &QueryString<'_>) -> Result<Wanted, ProtocolError> {
+        let id = document_id(query.single_non_empty("docId")?)?;
+        query.required("name")?;
+        query.required("from")?;
+        query.required("to")?;
+        let names: Vec<&str> = query.all("name").collect();
+        let (from, to): (Vec<_>, Vec<_>) = (query.all("from").collect(), query.all("to").collect());
+        for (first, second, of) in [
+            ("name", "from", (names.len(), from.len())),
+            ("name", "to", (names.len(), to.len())),
+            ("from", "to", (from.len(), to.len())),
+        ] {
+            if of.0 != of.1 {
+                return Err(ProtocolError::argument(format!(
+                    "Length of query string values '{first}' must be equal to the length of query \
+                     string values '{second}'"
+                )));
+            }
+        }
+        if RANGES_MAX < names.len() {
+            let message = format!("At most {RANGES_MAX} ranges may be asked for at once");
+            return Err(ProtocolError::argument(message));
+        }
+        if names.contains(&"") {
+            return Err(ProtocolError::invalid_operation(format!(
+                "GetMultipleTimeSeriesOperation : Missing 'Name' argument in 'TimeSeriesRange' on \
+                 document '{id}'. 'Name' cannot be null or empty"
+            )));
+        }
+        let ranges = names.iter().zip(from.iter().zip(&to));
+        let ranges =
+            ranges.map(|(name, (from, to))| WantedRange::parse(series_name(name)?, from, to));
+        let ranges = ranges.collect::<Result<_, ProtocolError>>()?;
+        let (page, extras) = (page_of(query)?, extras_of(query)?);
+        Ok(Wanted { id, ranges, page, extras, is_one: false })
+    }
+
+    /// The tag of the answer, and about how many entries are looked at; `None` when there is nothing to
+    /// answer with.
+    fn survey(&self, tx: &ReadTransaction) -> Result<Option<(String, u64)>, ProtocolError> {
+        let mut etag = HashEtag::new();
+        let mut entries: u64 = 0;
+        for range in &self.ranges {
+            let found =
+                series(tx, &self.id, &range.name).map_err(|error| document_error(&error))?;
+            if found.is_none() && self.is_one {
+                return Ok(None);
+            }
+            etag.add(found.as_ref().map(|found| found.changed.0.to_string()).as_deref());
+            entries = entries.saturating_add(found.map_or(0, |found| found.entries));
+        }
+        if self.extras.document || self.extras.tagged_documents {
+            let progress = documents::progress(tx).map_err(|error| document_error(&error))?;
+            etag.add(Some(progress.change_vector.as_str()));
+        }
+        Ok(Some((etag.finish(), entries.min(self.page.start.saturating_add(self.page.size)))))
+    }
+
+    /// Writes the whole answer; `false` when it must not go on.
+    fn write(&self, tx: &ReadTransaction, output: &mut Output<'_>) -> Result<bool, ProtocolError> {
+        if let ([range], true) = (self.ranges.as_slice(), self.is_one) {
+            let written = write_range(tx, &self.id, range, self.page, self.extras, output)?;
+            return Ok(written.is_some());
+        }
+        output.out.extend_from_slice(b"{\"Id\":");
+        blittable::write_json_string(self.id.as_str(), output.out);
+        output.out.extend_from_slice(b",\"Values\":{");
+        let mut page = self.page;
+        let mut done = vec![false; self.ranges.len()];
+        let mut is_first = true;
+        for first in 0..self.ranges.len() {
+            if done[first] || page.size == 0 {
+                continue;
+            }
+            if !is_first {
+                output.out.push(b',');
+            }
+            is_first = false;
+            blittable::write_json_string(self.ranges[first].name.as_str(), output.out);
+            output.out.extend_from_slice(b":[");
+            for index in first..self.ranges.len() {
+                let is_same =
+                    self.ranges[index].name.lower_cased() == self.ranges[first].name.lower_cased();
+                if !is_same || page.size == 0 {
+                    continue;
+                }
+                done[index] = true;
+                if index != first {
+                    output.out.push(b',');
+                }
+                let range = &self.ranges[index];
+                let written = write_range(tx, &self.id, range, page, self.extras, output)?;
+                let Some(written) = written else { return Ok(false) };
+                page.start -= written.start;
+                page.size = page.size.saturating_sub(written.size);
+            }
+            output.out.push(b']');
+        }
+        output.out.extend_from_slice(b"}}");
+        Ok(true)
+    }
+}
+
+fn page_of(query: &QueryString<'_>) -> Result<Page, ProtocolError> {
+    let start = u64::try_from(query.start()?).unwrap_or(0);
+    let size = match query.int("pageSize")? {
+        None => u64::MAX,
+        Some(size) => u64::try_from(size)
+            .map_err(|_| ProtocolError::argument(format!("A page cannot have {size} entries")))?,
+    };
+    // The greatest size that clients can write means all.
+    let size = if size == i32::MAX as u64 { u64::MAX } else { size };
+    Ok(Page { start, size })
+}
+
+fn extras_of(query: &QueryString<'_>) -> Result<Extras, ProtocolError> {
+    let flag = |name| Ok::<_, ProtocolError>(query.bool(name)?.unwrap_or(false));
+    Ok(Extras {
+        document: flag("includeDocument")?,
+        tagged_documents: flag("includeTags")?,
+        node_values: flag("full")?,
+        total_of_pages: false,
+    })
+}
+
+/// Answers what is short at once, and away from the connection's thread what is long.
+async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
+    let tx = call.database()?.read();
+    let Some((etag, entries)) = wanted.survey(&tx)? else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    if call.if_none_match() == Some(etag.as_str()) {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    if wanted.is_one && wanted.page.size == 0 {
+        return Ok(Answer::json(Vec::new()).with_quoted_etag(&etag));
+    }
+    let answer = match entries <= INLINE_ENTRIES_MAX {
+        true => respond(&call, tx, wanted)?,
+        false => blocking(move || respond(&call, tx, wanted)).await?,
+    };
+    Ok(answer.with_quoted_etag(&etag))
+}
+
+/// Writes a short answer to its end, and a long one while it is sent.
+fn respond(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ProtocolError> {
+    let mut body = Vec::new();
+    let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
+    if wanted.write(&tx, &mut Output { out: &mut body, sink: &mut is_short })? {
+        return Ok(Answer::json(body));
+    }
+    drop(body);
+    let (answer, pieces) = Answer::stream();
+    let sender = PieceSender::new(pieces, call.database()?.clone());
+    tokio::task::spawn_blocking(move || {
+        let mut out = Vec::new();
+        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
+        match wanted.write(&tx, &mut Output { out: &mut out, sink: &mut send }) {
+            Ok(true) => sender.finish(Bytes::from(out)),
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "a time series could not be written to its end"),
+        }
+    });
+    Ok(answer)
+}
+
+/// `GET /timeseries/stats`: the series of a document.
+pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = document_id(query.required("docId")?)?;
+    let tx = call.database()?.read();
+    let Some(document) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
+        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    };
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    object.text("DocumentId", document.id());
+    let out = object.name("TimeSeries");
+    out.push(b'[');
+    let all = series_of(&tx, &id).map_err(|error| document_error(&error))?;
+    for (index, found) in all.enumerate() {
+        let found = found.map_err(|error| document_error(&error))?;
+        if index > 0 {
+            out.push(b',');
+        }
+        let mut one = JsonObject::begin(out);
+        one.text("Name", &found.name);
+        one.number("NumberOfEntries", found.entries);
+        one.text("StartDate", &moment_text(found.start_ms));
+        one.text("EndDate", &moment_text(found.end_ms));
+        one.end();
+    }
+    out.push(b']');
+    object.end();
+    Ok(Answer::json(body))
+}
+
+/// `GET /streams/timeseries`.
+pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = document_id(query.single_non_empty("docId")?)?;
+    let name = series_name(query.required("name")?)?;
+    let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
+    let wanted = WantedRange::parse(name, from, to)?;
+    let database = call.database()?;
+    let (tx, (answer, pieces)) = (database.read(), Answer::stream());
+    let sender = PieceSender::new(pieces, database.clone());
+    tokio::task::spawn_blocking(move || {
+        let mut out = b"{\"Results\":[".to_vec();
+        match stream_entries(&tx, &id, &wanted, &sender, &mut out) {
+            Ok(true) => {
+                out.extend_from_slice(b"]}");
+                sender.finish(Bytes::from(out));
+            }
+            Ok(false) => {}
+            Err(error) => tracing::error!(%error, "a time series could not be streamed to its end"),
+        }
+    });
+    Ok(answer)
+}
+
+/// Writes the entries, each with the comma that the protocol has behind every one.
+fn stream_entries(
+    tx: &ReadTransaction,
+    id: &DocumentId,
+    wanted: &WantedRange,
+    sender: &PieceSender,
+    out: &mut Vec<u8>,
+) -> Result<bool, ProtocolError> {
+    let range: MomentRange = wanted.moments();
+    let reader = SeriesReader::new(tx, id, &wanted.name, range);
+    let mut reader = reader.map_err(|error| document_error(&error))?;
+    while let Some(entry) = reader.next_entry().map_err(|error| document_error(&error))? {
+        write_streamed_entry(&entry, out);
+        out.push(b',');
+        if !sender.send_if_enough(out) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,70 @@
+//! Changes of time series, from what a request says to a command.
+
+use commands::{Command, CommandResult};
+use documents::time_series::{
+    CopyTimeSeries, MOMENT_MAX, MomentRange, TICKS_PER_MILLISECOND, TimeSeriesChange,
+    TimeSeriesWritten,
+};
+use model::{DocumentId, TimeSeriesName, date};
+use wire::{ProtocolError, TimeSeriesBody};
+
+use crate::{error_mapping::document_error, json_text::JsonObject};
+
+/// The id of the document that a time series belongs to.
+pub(crate) fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
+    DocumentId::new(text).map_err(|error| ProtocolError::argument(error.to_string()))
+}
+
+/// The name of a series.
+pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ProtocolError> {
+    TimeSeriesName::new(text).map_err(|error| {
+        document_error(&documents::time_series::InvalidTimeSeries::NameTooLong(error).into())
+    })
+}
+
+/// The command that changes a series of a document as a body says.
+pub(crate) fn change_command(id: &str, body: TimeSeriesBody) -> Result<Command, ProtocolError> {
+    let mut change = TimeSeriesChange::new(document_id(id)?, series_name(&body.name)?);
+    change.deletes = body.deletes.into_iter().map(|(from, to)| range_of(from, to)).collect();
+    change.appends = body.appends;
+    change.increments = body.increments;
+    Ok(Command::ChangeTimeSeries(Box::new(change)))
+}
+
+fn range_of(from: Option<i64>, to: Option<i64>) -> MomentRange {
+    MomentRange { from: from.unwrap_or(0), to: to.unwrap_or(MOMENT_MAX) }
+}
+
+/// The command that copies entries between two series.
+pub(crate) fn copy_command(copy: wire::TimeSeriesCopyBody) -> Result<Command, ProtocolError> {
+    Ok(Command::CopyTimeSeries(Box::new(CopyTimeSeries {
+        id: document_id(&copy.id)?,
+        name: series_name(&copy.name)?,
+        destination_id: document_id(&copy.destination_id)?,
+        destination_name: series_name(&copy.destination_name)?,
+        range: range_of(copy.from, copy.to),
+    })))
+}
+
+/// What a batch answers to a change of a series.
+pub(crate) fn write_time_series_result(
+    result: Option<&CommandResult>,
+    kind: &str,
+    out: &mut Vec<u8>,
+) {
+    let Some(CommandResult::TimeSeriesWritten(TimeSeriesWritten { id, change_vector, .. })) =
+        result
+    else {
+        return out.extend_from_slice(b"{}");
+    };
+    let mut object = JsonObject::begin(out);
+    object.text("Id", id.as_str());
+    object.optional_text("ChangeVector", change_vector.as_ref().map(|version| version.as_str()));
+    object.text("Type", kind);
+    object.end();
+}
+
+/// The moment as text.
+pub(crate) fn moment_text(moment: i64) -> String {
+    date::format(moment.saturating_mul(TICKS_PER_MILLISECOND))
+}

@@ -1,0 +1,239 @@
+//! A range of a time series, page by page, as JSON: what loads, includes and `/timeseries` answer.
+
+use documents::{
+    DocumentError,
+    time_series::{MOMENT_MAX, MomentRange, Series, SeriesReader, TICKS_PER_MILLISECOND, series},
+};
+use model::{DocumentId, TimeSeriesName, date};
+use storage::ReadTransaction;
+use wire::ProtocolError;
+
+use crate::{
+    error_mapping::document_error,
+    json_text::write_row,
+    time_series_commands::moment_text,
+    time_series_text::{begin_entry, write_node_values},
+};
+
+/// Documents that one range may include because its tags name them.
+const INCLUDED_TAGS_MAX: usize = 1 << 14;
+
+/// A range as somebody asks for it.
+#[derive(Clone, Debug)]
+pub(crate) struct WantedRange {
+    pub(crate) name: TimeSeriesName,
+    /// In ticks; `None` for an open end.
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
+}
+
+impl WantedRange {
+    /// Reads the ends of a range; an empty text leaves it open.
+    pub(crate) fn parse(
+        name: TimeSeriesName,
+        from: &str,
+        to: &str,
+    ) -> Result<WantedRange, ProtocolError> {
+        let end = |text: &str| match text {
+            "" => Ok(None),
+            text => match date::parse(text) {
+                Some(found) if !matches!(found.zone, date::Zone::Offset(_)) => {
+                    Ok(Some(found.utc_ticks()))
+                }
+                Some(_) | None => Err(ProtocolError::argument(format!(
+                    "Could not parse query string '{name}' as date, val '{text}'"
+                ))),
+            },
+        };
+        let (from, to) = (end(from)?, end(to)?);
+        Ok(WantedRange { name, from, to })
+    }
+
+    fn is_open(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
+    /// The moments of entries that lie in it.
+    pub(crate) fn moments(&self) -> MomentRange {
+        // Moments are whole milliseconds.
+        let up = |ticks: i64| -(-ticks).div_euclid(TICKS_PER_MILLISECOND);
+        let down = |ticks: i64| ticks.div_euclid(TICKS_PER_MILLISECOND);
+        MomentRange { from: self.from.map_or(0, up), to: self.to.map_or(MOMENT_MAX, down) }
+    }
+}
+
+/// Which entries of all that are found are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Page {
+    /// So many are left out first.
+    pub(crate) start: u64,
+    /// So many follow.
+    pub(crate) size: u64,
+}
+
+/// What is written beside the entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extras {
+    /// The document.
+    pub(crate) document: bool,
+    /// Documents that tags name.
+    pub(crate) tagged_documents: bool,
+    /// What each node has made of an entry.
+    pub(crate) node_values: bool,
+    /// How many entries an open range has, even if not all are shown.
+    pub(crate) total_of_pages: bool,
+}
+
+/// The ends of a page, as the answer names them.
+struct Ends {
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// Where ranges are written: the answer so far, and who takes it when it has grown; that one says
+/// `false` when the answer must not go on.
+pub(crate) struct Output<'o> {
+    pub(crate) out: &'o mut Vec<u8>,
+    pub(crate) sink: &'o mut dyn FnMut(&mut Vec<u8>) -> bool,
+}
+
+/// Writes a range of a series of a document. Gives how many entries were left out of it and how many
+/// written; `None` when the answer must not go on.
+pub(crate) fn write_range(
+    tx: &ReadTransaction,
+    id: &DocumentId,
+    wanted: &WantedRange,
+    page: Page,
+    extras: Extras,
+    output: &mut Output<'_>,
+) -> Result<Option<Page>, ProtocolError> {
+    let failed = |error: DocumentError| document_error(&error);
+    let known = series(tx, id, &wanted.name).map_err(failed)?;
+    let ends = ends_of_page(tx, id, wanted, page, known.as_ref()).map_err(failed)?;
+    let out = &mut *output.out;
+    let write_end = |name: &str, end: Option<&str>, out: &mut Vec<u8>| {
+        out.extend_from_slice(name.as_bytes());
+        match end {
+            Some(end) => blittable::write_json_string(end, out),
+            None => out.extend_from_slice(b"null"),
+        }
+    };
+    write_end("{\"From\":", ends.from.as_deref(), out);
+    write_end(",\"To\":", ends.to.as_deref(), out);
+    out.extend_from_slice(b",\"Entries\":[");
+    let reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments());
+    let mut reader = reader.map_err(failed)?;
+    let left_out = reader.pass(page.start).map_err(failed)?;
+    let node_tag = match extras.node_values {
+        true => Some(documents::database_identity(tx).map_err(failed)?.node_tag),
+        false => None,
+    };
+    let (mut written, mut tags) = (0, Vec::new());
+    while written < page.size {
+        let Some(entry) = reader.next_entry().map_err(failed)? else { break };
+        if written > 0 {
+            output.out.push(b',');
+        }
+        written += 1;
+        begin_entry(&entry, output.out);
+        if let Some(tag) = entry.tag.filter(|_| extras.tagged_documents)
+            && tags.len() < INCLUDED_TAGS_MAX
+            && !tags.iter().any(|known| known == tag)
+        {
+            tags.push(tag.to_owned());
+        }
+        if let Some(node_tag) = node_tag {
+            write_node_values(&reader, node_tag.as_str(), output.out);
+        }
+        output.out.push(b'}');
+        if !(output.sink)(output.out) {
+            return Ok(None);
+        }
+    }
+    output.out.push(b']');
+    let is_total_told = wanted.is_open() && (extras.total_of_pages || ends.are_open());
+    if let Some(known) = known.as_ref().filter(|_| is_total_told) {
+        output.out.extend_from_slice(b",\"TotalResults\":");
+        output.out.extend_from_slice(known.entries.to_string().as_bytes());
+    }
+    if written > 0 && !write_includes(tx, id, &tags, extras, output)? {
+        return Ok(None);
+    }
+    output.out.push(b'}');
+    Ok(Some(Page { start: left_out, size: written }))
+}
+
+impl Ends {
+    fn are_open(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+}
+
+/// A page begins with its first entry, unless it is the first page; and it ends with its last, unless it
+/// is the last page.
+fn ends_of_page(
+    tx: &ReadTransaction,
+    id: &DocumentId,
+    wanted: &WantedRange,
+    page: Page,
+    known: Option<&Series>,
+) -> Result<Ends, DocumentError> {
+    let mut ends = Ends { from: wanted.from.map(date::format), to: wanted.to.map(date::format) };
+    let Some(known) = known.filter(|_| page.start != 0 || page.size != u64::MAX) else {
+        return Ok(ends);
+    };
+    let mut reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments())?;
+    let moment = |reader: &mut SeriesReader<'_>| -> Result<Option<i64>, DocumentError> {
+        Ok(reader.next_entry()?.map(|entry| entry.timestamp_ms))
+    };
+    reader.pass(page.start)?;
+    let first = moment(&mut reader)?;
+    if page.start != 0 {
+        ends.from = Some(moment_text(first.unwrap_or(known.end_ms)));
+    }
+    // One of the page was read, and one is to be the last.
+    let last = match page.size {
+        0 | 1 => first,
+        size => {
+            reader.pass(size - 2)?;
+            moment(&mut reader)?
+        }
+    };
+    if let (Some(last), true) = (last, reader.next_entry()?.is_some()) {
+        ends.to = Some(moment_text(last));
+    }
+    Ok(ends)
+}
+
+/// Writes the document and those that the tags name; `false` when the answer must not go on.
+fn write_includes(
+    tx: &ReadTransaction,
+    id: &DocumentId,
+    tags: &[String],
+    extras: Extras,
+    output: &mut Output<'_>,
+) -> Result<bool, ProtocolError> {
+    if !extras.document && !extras.tagged_documents {
+        return Ok(true);
+    }
+    output.out.extend_from_slice(b",\"Includes\":{");
+    let mut is_first = true;
+    // A tag that is too long names no document.
+    let tagged = tags.iter().filter_map(|tag| DocumentId::new(tag.as_str()).ok());
+    for id in extras.document.then(|| id.clone()).into_iter().chain(tagged) {
+        let found = documents::get(tx, &id).map_err(|error| document_error(&error))?;
+        let Some(row) = found else { continue };
+        if !is_first {
+            output.out.push(b',');
+        }
+        is_first = false;
+        blittable::write_json_string(row.id(), output.out);
+        output.out.push(b':');
+        write_row(&row, false, output.out)?;
+        if !(output.sink)(output.out) {
+            return Ok(false);
+        }
+    }
+    output.out.push(b'}');
+    Ok(true)
+}

@@ -1,0 +1,414 @@
+//! The changes of one time series, as requests and batches write them.
+
+use blittable::{JsonKind, JsonReader, ParseError};
+use model::date;
+use timeseries::{Entries, Entry, VALUES_MAX};
+
+use crate::error_body::ProtocolError;
+use crate::error_kind::ErrorKind;
+use crate::json_body::{BODY_ENDED, json_error, token_name};
+
+const TICKS_PER_MILLISECOND: i64 = 10_000;
+const TICKS_PER_SECOND: i64 = 10_000_000;
+/// The first of January 1970, in ticks.
+const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
+/// More deletions than this in one request are refused.
+const DELETES_MAX: usize = 1 << 16;
+/// Values behind this one are counted but not kept: there are too many anyway.
+const VALUES_KEPT: usize = VALUES_MAX + 1;
+
+/// Changes of one time series. Moments are milliseconds since the year 1.
+#[derive(Debug, Default)]
+pub struct TimeSeriesBody {
+    /// The series.
+    pub name: String,
+    /// Entries to write.
+    pub appends: Entries,
+    /// First and last moment of each range to delete; an absent one leaves the range open.
+    pub deletes: Vec<(Option<i64>, Option<i64>)>,
+    /// Values to add.
+    pub increments: Entries,
+}
+
+/// Entries to copy from one series to another.
+#[derive(Debug, Default)]
+pub struct TimeSeriesCopyBody {
+    /// The document that has them.
+    pub id: String,
+    /// The series there.
+    pub name: String,
+    /// The document that gets them.
+    pub destination_id: String,
+    /// The series there.
+    pub destination_name: String,
+    /// First moment; `None` for an open end.
+    pub from: Option<i64>,
+    /// Last moment.
+    pub to: Option<i64>,
+}
+
+/// Reads a body that is the changes of one series.
+pub fn read_time_series(body: &[u8]) -> Result<TimeSeriesBody, ProtocolError> {
+    let mut reader = JsonReader::new(body);
+    read_time_series_value(&mut reader)
+}
+
+/// Reads the value that comes next: the changes of one series.
+pub(crate) fn read_time_series_value(
+    reader: &mut JsonReader<'_>,
+) -> Result<TimeSeriesBody, ProtocolError> {
+    if reader.peek().map_err(broken)? != JsonKind::Object {
+        let found = token_name(reader).map_err(broken)?;
+        let message = format!("Expected start of object, but got {found}");
+        return Err(ProtocolError::new(ErrorKind::InvalidStartOfObject, message));
+    }
+    reader.begin_object().map_err(broken)?;
+    let (mut name, mut body) = (None, TimeSeriesBody::default());
+    let mut unit = UnixUnit::Milliseconds;
+    while let Some(property) = reader.next_name().map_err(broken)? {
+        match property.as_ref() {
+            "Name" => name = read_text(reader)?,
+            "Appends" => read_entries(reader, &unit, &mut body.appends)?,
+            "Increments" => read_entries(reader, &unit, &mut body.increments)?,
+            "Deletes" => body.deletes = read_deletes(reader)?,
+            "TimeFormat" => unit = UnixUnit::of(read_text(reader)?.as_deref())?,
+            _ => reader.skip_value().map_err(broken)?,
+        }
+    }
+    let missing = || {
+        invalid_data("Missing 'Name' property on TimeSeriesOperation 'TimeSeriesOperation'".into())
+    };
+    body.name = name.ok_or_else(missing)?;
+    Ok(body)
+}
+
+/// What the numbers of a bulk insert's moments count.
+enum UnixUnit {
+    Milliseconds,
+    Seconds,
+    Ticks,
+}
+
+impl UnixUnit {
+    fn of(name: Option<&str>) -> Result<Self, ProtocolError> {
+        match name {
+            None | Some("UnixTimeInMs") => Ok(Self::Milliseconds),
+            Some("UnixTimeInSeconds") => Ok(Self::Seconds),
+            Some("DotNetTicks" | "Ticks") => Ok(Self::Ticks),
+            Some(other) => {
+                let message = format!("Requested value '{other}' was not found.");
+                Err(ProtocolError::argument(message))
+            }
+        }
+    }
+
+    /// Milliseconds since the year 1.
+    fn moment(&self, number: i64) -> Option<i64> {
+        let ticks = match self {
+            Self::Milliseconds => number.checked_mul(TICKS_PER_MILLISECOND)?,
+            Self::Seconds => number.checked_mul(TICKS_PER_SECOND)?,
+            Self::Ticks => return Some(number.div_euclid(TICKS_PER_MILLISECOND)),
+        };
+        Some(ticks.checked_add(UNIX_EPOCH_TICKS)?.div_euclid(TICKS_PER_MILLISECOND))
+    }
+}
+
+fn read_entries(
+    reader: &mut JsonReader<'_>,
+    unit: &UnixUnit,
+    entries: &mut Entries,
+) -> Result<(), ProtocolError> {
+    if reader.read_null_if_next().map_err(broken)? {
+        return Ok(());
+    }
+    expect(reader, JsonKind::Array, "Sparrow.Json.BlittableJsonReaderArray")?;
+    reader.begin_array().map_err(broken)?;
+    let mut values = Vec::new();
+    while reader.next_element().map_err(broken)? {
+        values.clear();
+        match reader.peek().map_err(broken)? {
+            JsonKind::Array => read_packed_entry(reader, unit, &mut values, entries)?,
+            _ => read_entry(reader, &mut values, entries)?,
+        }
+    }
+    Ok(())
+}
+
+/// `{"Timestamp": .., "Values": [..], "Tag": ..}`.
+fn read_entry(
+    reader: &mut JsonReader<'_>,
+    values: &mut Vec<f64>,
+    entries: &mut Entries,
+) -> Result<(), ProtocolError> {
+    expect(reader, JsonKind::Object, "Sparrow.Json.BlittableJsonReaderObject")?;
+    reader.begin_object().map_err(broken)?;
+    let (mut timestamp_ms, mut has_values, mut tag) = (None, false, None);
+    while let Some(property) = reader.next_name().map_err(broken)? {
+        match property.as_ref() {
+            "Timestamp" => timestamp_ms = read_moment(reader)?,
+            "Values" => {
+                values.clear();
+                has_values = read_values(reader, values)?;
+            }
+            "Tag" => tag = read_text(reader)?,
+            _ => reader.skip_value().map_err(broken)?,
+        }
+    }
+    let missing = |name: &str| invalid_data(format!("Missing '{name}' property"));
+    let timestamp_ms = timestamp_ms.ok_or_else(|| missing("Timestamp"))?;
+    if !has_values {
+        return Err(missing("Values"));
+    }
+    entries.push(Entry { timestamp_ms, values, tag: tag.as_deref() });
+    Ok(())
+}
+
+/// `[moment, number of values, values.., tag]`, the tag if there is one: the form of a bulk insert.
+fn read_packed_entry(
+    reader: &mut JsonReader<'_>,
+    unit: &UnixUnit,
+    values: &mut Vec<f64>,
+    entries: &mut Entries,
+) -> Result<(), ProtocolError> {
+    let short = || invalid_data("An entry of a time series has less than it says".to_owned());
+    reader.begin_array().map_err(broken)?;
+    let number = |reader: &mut JsonReader<'_>| match reader.next_element().map_err(broken)? {
+        true => reader.read_i64().map_err(broken),
+        false => Err(short()),
+    };
+    let moment = number(reader)?;
+    let outside = || {
+        let message = format!("{moment} is not a moment of the years 1 to 9999");
+        ProtocolError::new(ErrorKind::ArgumentOutOfRange, message)
+    };
+    let timestamp_ms = unit.moment(moment).ok_or_else(outside)?;
+    let count = number(reader)?;
+    for _ in 0..count {
+        if !reader.next_element().map_err(broken)? {
+            return Err(short());
+        }
+        let value = read_value(reader)?;
+        if values.len() < VALUES_KEPT {
+            values.push(value);
+        }
+    }
+    let mut tag = None;
+    while reader.next_element().map_err(broken)? {
+        tag = read_text(reader)?;
+    }
+    entries.push(Entry { timestamp_ms, values, tag: tag.as_deref() });
+    Ok(())
+}
+
+/// Whether there are values.
+fn read_values(reader: &mut JsonReader<'_>, values: &mut Vec<f64>) -> Result<bool, ProtocolError> {
+    if reader.read_null_if_next().map_err(broken)? {
+        return Ok(false);
+    }
+    expect(reader, JsonKind::Array, "Sparrow.Json.BlittableJsonReaderArray")?;
+    reader.begin_array().map_err(broken)?;
+    while reader.next_element().map_err(broken)? {
+        let value = read_value(reader)?;
+        if values.len() < VALUES_KEPT {
+            values.push(value);
+        }
+    }
+    Ok(true)
+}
+
+/// A number, or what the protocol takes for one.
+fn read_value(reader: &mut JsonReader<'_>) -> Result<f64, ProtocolError> {
+    match reader.peek().map_err(broken)? {
+        JsonKind::Null => reader.read_null_if_next().map(|_| 0.0).map_err(broken),
+        JsonKind::Bool => reader.read_bool().map(|is| if is { 1.0 } else { 0.0 }).map_err(broken),
+        JsonKind::Number => {
+            let text = reader.read_number().map_err(broken)?;
+            text.parse().map_err(|_| not_convertible("Sparrow.Json.LazyNumberValue", text, DOUBLE))
+        }
+        JsonKind::String => {
+            let text = reader.read_str().map_err(broken)?;
+            let found = text.trim().parse();
+            found.map_err(|_| not_convertible("Sparrow.Json.LazyStringValue", &text, DOUBLE))
+        }
+        JsonKind::Array | JsonKind::Object => Err(mismatch(reader, DOUBLE)?),
+    }
+}
+
+const DOUBLE: &str = "System.Double";
+const DATE_TIME: &str = "System.DateTime";
+
+/// Reads a date as milliseconds since the year 1, or null.
+pub(crate) fn read_moment(reader: &mut JsonReader<'_>) -> Result<Option<i64>, ProtocolError> {
+    if reader.read_null_if_next().map_err(broken)? {
+        return Ok(None);
+    }
+    if reader.peek().map_err(broken)? != JsonKind::String {
+        return Err(mismatch(reader, DATE_TIME)?);
+    }
+    let text = reader.read_str().map_err(broken)?;
+    match date::parse(&text) {
+        Some(date) => Ok(Some(date.utc_ticks().div_euclid(TICKS_PER_MILLISECOND))),
+        None => Err(not_convertible("Sparrow.Json.LazyStringValue", &text, DATE_TIME)),
+    }
+}
+
+fn read_deletes(
+    reader: &mut JsonReader<'_>,
+) -> Result<Vec<(Option<i64>, Option<i64>)>, ProtocolError> {
+    let mut deletes = Vec::new();
+    if reader.read_null_if_next().map_err(broken)? {
+        return Ok(deletes);
+    }
+    expect(reader, JsonKind::Array, "Sparrow.Json.BlittableJsonReaderArray")?;
+    reader.begin_array().map_err(broken)?;
+    while reader.next_element().map_err(broken)? {
+        if deletes.len() == DELETES_MAX {
+            let message = format!("At most {DELETES_MAX} ranges may be deleted at once");
+            return Err(ProtocolError::new(ErrorKind::RequestTooLarge, message));
+        }
+        expect(reader, JsonKind::Object, "Sparrow.Json.BlittableJsonReaderObject")?;
+        reader.begin_object().map_err(broken)?;
+        let (mut from, mut to) = (None, None);
+        while let Some(property) = reader.next_name().map_err(broken)? {
+            match property.as_ref() {
+                "From" => from = read_moment(reader)?,
+                "To" => to = read_moment(reader)?,
+                _ => reader.skip_value().map_err(broken)?,
+            }
+        }
+        deletes.push((from, to));
+    }
+    Ok(deletes)
+}
+
+/// A string as it is, a number as its text.
+fn read_text(reader: &mut JsonReader<'_>) -> Result<Option<String>, ProtocolError> {
+    match reader.peek().map_err(broken)? {
+        JsonKind::Null => reader.read_null_if_next().map(|_| None).map_err(broken),
+        JsonKind::Number => reader.read_number().map(|text| Some(text.to_owned())).map_err(broken),
+        JsonKind::String => reader.read_str().map(|text| Some(text.into_owned())).map_err(broken),
+        JsonKind::Bool | JsonKind::Array | JsonKind::Object => {
+            Err(mismatch(reader, "System.String")?)
+        }
+    }
+}
+
+fn expect(reader: &mut JsonReader<'_>, kind: JsonKind, wanted: &str) -> Result<(), ProtocolError> {
+    if reader.peek().map_err(broken)? == kind { Ok(()) } else { Err(mismatch(reader, wanted)?) }
+}
+
+/// The error of a value that comes next and is of another type.
+fn mismatch(reader: &mut JsonReader<'_>, wanted: &str) -> Result<ProtocolError, ProtocolError> {
+    let kind = match reader.peek().map_err(broken)? {
+        JsonKind::Null => "null",
+        JsonKind::Bool => "System.Boolean",
+        JsonKind::Number => "System.Int64",
+        JsonKind::String => "Sparrow.Json.LazyStringValue",
+        JsonKind::Array => "Sparrow.Json.BlittableJsonReaderArray",
+        JsonKind::Object => "Sparrow.Json.BlittableJsonReaderObject",
+    };
+    let raw = reader.read_raw().map_err(broken)?;
+    Ok(not_convertible(kind, raw.trim_matches('"'), wanted))
+}
+
+fn not_convertible(kind: &str, text: &str, wanted: &str) -> ProtocolError {
+    let shown: String = text.chars().take(256).collect();
+    let message = format!("Could not convert {kind} ('{shown}') to {wanted}");
+    ProtocolError::new(ErrorKind::Format, message)
+}
+
+fn invalid_data(message: String) -> ProtocolError {
+    ProtocolError::new(ErrorKind::InvalidData, message)
+}
+
+fn broken(error: ParseError) -> ProtocolError {
+    json_error(&error, BODY_ENDED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOMENT_2020: i64 = 63_713_433_600_000;
+
+    fn read(body: &str) -> Result<TimeSeriesBody, ProtocolError> {
+        read_time_series(body.as_bytes())
+    }
+
+    fn shown(entries: &Entries) -> Vec<(i64, Vec<f64>, Option<&str>)> {
+        let shown = entries.iter();
+        let shown =
+            shown.map(|entry| (entry.timestamp_ms - MOMENT_2020, entry.values.to_vec(), entry.tag));
+        shown.collect()
+    }
+
+    #[test]
+    fn entries_and_ranges_are_read() {
+        let body = read(
+            r#"{"Appends":[
+                {"Timestamp":"2020-01-01T00:00:00.0019999Z","Values":[60,"5",null,true],"Tag":"w/1","X":[1]},
+                {"Values":["Infinity"],"Timestamp":"2020-01-01T02:00:00+02:00","Tag":null}
+            ],"Increments":null,"Deletes":[{"From":null,"To":"2020-01-01T00:00:01Z"},{}],"Name":"HR","Y":1}"#,
+        )
+        .unwrap();
+        assert_eq!(body.name, "HR");
+        let expected =
+            [(1, vec![60.0, 5.0, 0.0, 1.0], Some("w/1")), (0, vec![f64::INFINITY], None)];
+        assert_eq!(shown(&body.appends), expected);
+        assert_eq!(body.deletes, [(None, Some(MOMENT_2020 + 1000)), (None, None)]);
+        assert!(body.increments.is_empty());
+    }
+
+    #[test]
+    fn a_bulk_insert_packs_its_entries() {
+        let body = read(
+            r#"{"Name":"HR","TimeFormat":"UnixTimeInMs","Appends":[[1577836800000,1,5.5],
+                [1577836800007,2,1,2,"tag"],[1577836800008,1,1,null]]}"#,
+        );
+        let expected =
+            [(0, vec![5.5], None), (7, vec![1.0, 2.0], Some("tag")), (8, vec![1.0], None)];
+        assert_eq!(shown(&body.unwrap().appends), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_in_the_protocols_words() {
+        let entry = |entry: &str| format!(r#"{{"Name":"A","Appends":[{entry}]}}"#);
+        let cases = [
+            ("[]".to_owned(), "Expected start of object, but got StartArray"),
+            (
+                "{}".to_owned(),
+                "Missing 'Name' property on TimeSeriesOperation 'TimeSeriesOperation'",
+            ),
+            (entry(r#"{"Values":[1]}"#), "Missing 'Timestamp' property"),
+            (entry(r#"{"Timestamp":"2020-01-01T00:00:00Z"}"#), "Missing 'Values' property"),
+            (
+                entry(r#"{"Timestamp":"2020-01-01"}"#),
+                "Could not convert Sparrow.Json.LazyStringValue ('2020-01-01') to System.DateTime",
+            ),
+            (
+                entry(r#"{"Timestamp":5}"#),
+                "Could not convert System.Int64 ('5') to System.DateTime",
+            ),
+            (
+                entry(r#"{"Values":5}"#),
+                "Could not convert System.Int64 ('5') to Sparrow.Json.BlittableJsonReaderArray",
+            ),
+            (
+                entry(r#"{"Values":[{}]}"#),
+                "Could not convert Sparrow.Json.BlittableJsonReaderObject ('{}') to System.Double",
+            ),
+            (
+                entry(r#"{"Values":["abc"]}"#),
+                "Could not convert Sparrow.Json.LazyStringValue ('abc') to System.Double",
+            ),
+            (entry("[1577836800000,2,1]"), "An entry of a time series has less than it says"),
+            (
+                entry("[9223372036854775807,1,1]"),
+                "9223372036854775807 is not a moment of the years 1 to 9999",
+            ),
+        ];
+        for (body, message) in cases {
+            assert_eq!(read(&body).unwrap_err().message, message, "{body}");
+        }
+    }
+}
