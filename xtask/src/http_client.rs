@@ -36,13 +36,28 @@ impl HttpClient {
     }
 
     pub(crate) fn send(&mut self, method: &str, path: &str, body: &[u8]) -> io::Result<Answer> {
+        self.send_with(method, path, &[], body)
+    }
+
+    /// Sends a request with headers of its own.
+    pub(crate) fn send_with(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> io::Result<Answer> {
         let mut request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n",
+             Content-Length: {}\r\n",
             self.host,
             body.len()
-        )
-        .into_bytes();
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        request.push_str("\r\n");
+        let mut request = request.into_bytes();
         request.extend_from_slice(body);
         self.connection.get_mut().write_all(&request)?;
         self.read_answer()

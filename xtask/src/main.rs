@@ -13,6 +13,7 @@
 
 mod architecture;
 mod checks;
+mod consistency;
 mod control_group;
 mod crash;
 mod golden;
@@ -48,6 +49,8 @@ cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable
 cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
+cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 now and then; what they saw
+                                    is judged: isolation, lost updates, linearizability
 cargo xtask memory                  store many documents through the built server with 256 MB of memory,
                                     where a control group can be made
 cargo xtask golden <name>           keep data directories of the built server as text, for a new format";
@@ -66,6 +69,10 @@ fn main() -> ExitCode {
         ["io-sweep"] => io_sweep::run(),
         ["rot", flips] => parse(flips).and_then(|flips| rot::run(flips, 1)),
         ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),
+        ["consistency", count] => parse(count).and_then(|count| consistency::run(count, None)),
+        ["consistency", count, seed] => {
+            parse(count).and_then(|count| consistency::run(count, Some(parse(seed)?)))
+        }
         ["memory"] => memory::run(),
         ["golden", name] => golden::write(&root(), name),
         ["record", topics @ ..] => record::run(&root(), topics),

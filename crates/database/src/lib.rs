@@ -9,6 +9,7 @@
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
 //! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
 //! | `log_follower` | [`LogFollowers`]: who reads on when the document log has grown |
+//! | `held_snapshots` | [`HeldSnapshot`]: a state that several requests of a client see |
 //! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
@@ -25,6 +26,7 @@ mod changes;
 mod disk_space;
 mod error;
 mod flusher;
+mod held_snapshots;
 mod huge_documents;
 mod index_outputs;
 mod log_follower;
@@ -47,6 +49,7 @@ pub use crate::{
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,
+    held_snapshots::{HeldSnapshot, SnapshotEnd, TooManySnapshots},
     huge_documents::{HugeDocument, HugeDocumentLimits, HugeDocuments},
     log_follower::{LogFollower, LogFollowers},
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},

@@ -24,6 +24,7 @@ use crate::{
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
+    held_snapshots::HeldSnapshots,
     huge_documents::{HugeDocumentLimits, HugeDocuments},
     index_outputs::IndexOutputs,
     log_follower::LogFollowers,
@@ -78,6 +79,7 @@ pub struct Database {
     queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
     operations: Operations,
+    held_snapshots: Arc<HeldSnapshots>,
     changes: Arc<ChangesHub>,
     followers: Arc<LogFollowers>,
     subscriptions: Arc<SubscriptionSet>,
@@ -122,6 +124,9 @@ impl Database {
         let woken = Arc::clone(&followers);
         environment.on_published(move || woken.wake());
         flusher.add(&environment);
+        let held_snapshots = Arc::<HeldSnapshots>::default();
+        let held = Arc::clone(&held_snapshots);
+        environment.on_memory_short(move || held.make_room());
         let indexes = IndexSet::new(IndexSetContext {
             platform: platform.clone(),
             documents: Arc::clone(&environment),
@@ -139,8 +144,12 @@ impl Database {
                 })
             },
             on_open: {
-                let flusher = Arc::clone(flusher);
-                Arc::new(move |environment| flusher.add(environment))
+                let (flusher, held) = (Arc::clone(flusher), Arc::clone(&held_snapshots));
+                Arc::new(move |environment| {
+                    let held = Arc::clone(&held);
+                    environment.on_memory_short(move || held.make_room());
+                    flusher.add(environment);
+                })
             },
         });
         indexes.follow_record(&recorded_indexes(&record)?);
@@ -156,6 +165,7 @@ impl Database {
             queue_options: options.queue,
             identity,
             operations: Operations::announced_in(&changes),
+            held_snapshots,
             changes,
             followers,
             subscriptions,
@@ -179,6 +189,10 @@ impl Database {
     pub(crate) fn look_at_disk(&self, now: Duration) {
         let reading = self.disk.look(self.environment.take_disk_full(), now);
         self.queue.refuse(reading.refusal());
+    }
+
+    pub(crate) fn held_snapshots(&self) -> &HeldSnapshots {
+        &self.held_snapshots
     }
 
     pub(crate) fn disk_gauge(&self) -> &DiskSpaceGauge {
@@ -344,6 +358,7 @@ impl Database {
     /// still uses it then reads on from its snapshots and can write no more.
     pub(crate) fn close(&self, timeout: Duration) -> bool {
         self.gate.close();
+        self.held_snapshots.close();
         self.changes.close();
         self.followers.wake();
         self.subscriptions.close();

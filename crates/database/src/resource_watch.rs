@@ -1,8 +1,8 @@
 //! Looks at memory, and once a second at disks and slow I/O, does something about them and tells
 //! somebody.
 //!
-//! One thread for the server. What it does: a database on a full disk refuses writes; when memory is
-//! low, every database is flushed at once and those that nobody uses are closed early. Nothing here
+//! One thread for the server. What it does: a database on a full disk refuses writes; snapshots that
+//! are held for too long, or keep too much, end; when memory is low, every database is flushed at once and those that nobody uses are closed early. Nothing here
 //! has to be undone by anybody: each state ends at the look that finds its cause gone.
 
 use std::{
@@ -139,6 +139,10 @@ impl Shared {
             match looks {
                 0 => self.look(),
                 _ => self.look_at_memory(),
+            }
+            let now = self.platform.clock.monotonic();
+            for database in self.registry.open_databases() {
+                database.look_at_snapshots(now);
             }
         }
     }

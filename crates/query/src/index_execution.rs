@@ -160,7 +160,8 @@ pub(crate) fn facts_of<D: Transaction>(
         total_results: as_long(total),
         result_etag: xxh3_64(&seed).cast_signed(),
         index: Some(IndexFacts {
-            is_stale: !index.has_reached(last),
+            // The entries that are read may be older than what the index has reached meanwhile.
+            is_stale: record.last_etag < last.0 || !index.has_reached(last),
             timestamp_ticks: record.last_indexing_ticks,
             last_query_ticks: index.last_query_ticks(),
         }),

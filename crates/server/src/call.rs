@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use database::DatabaseLease;
+use database::{DatabaseLease, HeldSnapshot};
 use http::{HeaderMap, header};
+use storage::ReadTransaction;
 use wire::{ProtocolError, QueryString, header_names::unquote};
 
 use crate::{body_share::BodyShare, request_body::RequestBody, server_state::ServerState};
@@ -18,6 +19,8 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// The database in the path.
     pub(crate) database: Option<DatabaseLease>,
+    /// The state that it is to be answered from, when it names one.
+    pub(crate) snapshot: Option<Arc<HeldSnapshot>>,
     /// The whole body, decoded; empty for routes that ignore or stream it.
     pub(crate) body: Bytes,
     /// What the body takes of the memory that bodies may take.
@@ -37,6 +40,14 @@ impl Call {
         self.database
             .as_ref()
             .ok_or_else(|| ProtocolError::invalid_operation("this route does not name a database"))
+    }
+
+    /// The documents of its database: those of the snapshot that it names, or the newest.
+    pub(crate) fn read(&self) -> Result<ReadTransaction, ProtocolError> {
+        match &self.snapshot {
+            Some(held) => Ok(held.documents().clone()),
+            None => Ok(self.database()?.read()),
+        }
     }
 
     /// The value of a header, if it is text.

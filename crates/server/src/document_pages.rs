@@ -60,6 +60,7 @@ pub(crate) struct Listing {
     take: usize,
     metadata_only: bool,
     form: Form,
+    is_pinned: bool,
 }
 
 impl Listing {
@@ -82,6 +83,7 @@ impl Listing {
             take,
             metadata_only: query.bool("metadataOnly")?.unwrap_or(false),
             form: Form::Envelope,
+            is_pinned: false,
         })
     }
 
@@ -98,6 +100,12 @@ impl Listing {
     /// The same list in another form.
     pub(crate) fn in_form(self, form: Form) -> Listing {
         Listing { form, ..self }
+    }
+
+    /// The same list, all of it from one snapshot, if so: it is rather cut off than gone on with from
+    /// a newer one.
+    pub(crate) fn pinned(self, is_pinned: bool) -> Listing {
+        Listing { is_pinned, ..self }
     }
 
     /// Calls `each` for every document of the list until it says stop.
@@ -135,7 +143,7 @@ impl Listing {
     /// beginning, which is past.
     fn can_go_on_later(&self) -> bool {
         match self.order {
-            Order::After(_) | Order::ByPrefix { .. } => true,
+            Order::After(_) | Order::ByPrefix { .. } => !self.is_pinned,
             Order::NewestFirst | Order::OfCollection(_) => false,
         }
     }

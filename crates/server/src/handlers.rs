@@ -46,6 +46,7 @@ pub(crate) mod retention;
 pub(crate) mod revision_changes;
 pub(crate) mod revisions;
 pub(crate) mod server_info;
+pub(crate) mod snapshots;
 pub(crate) mod statistics;
 pub(crate) mod storage_report;
 pub(crate) mod streams;

@@ -14,7 +14,7 @@ use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
 };
-use wire::{ErrorKind, ProtocolError};
+use wire::{ErrorKind, ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
     blocking::blocking,
@@ -42,6 +42,12 @@ pub(crate) enum Target {
     },
 }
 
+/// What answers a query, or would.
+enum Choice {
+    There(Target),
+    Wanted { definition: AutoIndexDefinition, supersedes: Option<Arc<Index>> },
+}
+
 /// Finds what answers the query, and makes an automatic index if need be.
 pub(crate) async fn target_of(
     state: &Arc<ServerState>,
@@ -49,9 +55,45 @@ pub(crate) async fn target_of(
     query: &Query,
     parameters: Option<&BlittableBuf>,
 ) -> Result<Target, TargetError> {
+    match choose(database, query, parameters)? {
+        Choice::There(target) => Ok(target),
+        Choice::Wanted { definition, supersedes } => {
+            let made = make_in_place_of(state, database, definition, supersedes).await;
+            made.map_err(TargetError::Refused)
+        }
+    }
+}
+
+/// Finds what answers a query on a snapshot: nothing can be made for it any more.
+pub(crate) fn target_of_the_past(
+    database: &DatabaseLease,
+    query: &Query,
+    parameters: Option<&BlittableBuf>,
+) -> Result<Target, TargetError> {
+    match choose(database, query, parameters)? {
+        Choice::There(target) => Ok(target),
+        Choice::Wanted { definition, .. } => {
+            Err(TargetError::Refused(no_index_in_snapshot(&definition.name())))
+        }
+    }
+}
+
+/// The refusal of a query on an index that is younger than the snapshot.
+pub(crate) fn no_index_in_snapshot(name: &str) -> ProtocolError {
+    ProtocolError::invalid_operation(format!(
+        "The snapshot has no index '{name}', which the query needs. Let the index be made by a query \
+         without the header {SNAPSHOT}, then open another snapshot"
+    ))
+}
+
+fn choose(
+    database: &DatabaseLease,
+    query: &Query,
+    parameters: Option<&BlittableBuf>,
+) -> Result<Choice, TargetError> {
     if let SourceKind::Index(name) = &query.source.kind {
         return match database.indexes().get(name) {
-            Some(index) => Ok(Target::Index { index, is_new: false }),
+            Some(index) => Ok(Choice::There(Target::Index { index, is_new: false })),
             None => match database.indexes().faulty_named(name) {
                 Some(faulty) => Err(TargetError::Refused(faulty_index_error(&faulty))),
                 None => Err(TargetError::MissingIndex(name.clone())),
@@ -60,13 +102,16 @@ pub(crate) async fn target_of(
     }
     let parameters = parameters.map(|values| values.as_view().root());
     match query::plan(query, parameters, Paging::default()) {
-        Ok(_) => return Ok(Target::Collection),
+        Ok(_) => return Ok(Choice::There(Target::Collection)),
         Err(QueryError::NeedsIndex { .. }) => {}
         Err(error) => return Err(TargetError::Refused(query_error(error))),
     }
     let wanted = query::needed_index(query, parameters)
         .map_err(|error| TargetError::Refused(query_error(error)))?;
-    auto_index(state, database, &wanted).await.map_err(TargetError::Refused)
+    Ok(match database.indexes().choose_auto(&wanted) {
+        AutoChoice::Answers(index) => Choice::There(Target::Index { index, is_new: false }),
+        AutoChoice::Wanted { definition, supersedes } => Choice::Wanted { definition, supersedes },
+    })
 }
 
 /// Why there is nothing to ask.
@@ -115,15 +160,12 @@ pub(crate) fn missing_index_error(name: &str) -> ProtocolError {
     query_error(QueryError::MissingIndex { name: name.to_owned() })
 }
 
-async fn auto_index(
+async fn make_in_place_of(
     state: &Arc<ServerState>,
     database: &DatabaseLease,
-    wanted: &AutoIndexDefinition,
+    definition: AutoIndexDefinition,
+    supersedes: Option<Arc<Index>>,
 ) -> Result<Target, ProtocolError> {
-    let (definition, supersedes) = match database.indexes().choose_auto(wanted) {
-        AutoChoice::Answers(index) => return Ok(Target::Index { index, is_new: false }),
-        AutoChoice::Wanted { definition, supersedes } => (definition, supersedes),
-    };
     let index = make(state, database, definition).await?;
     if let Some(superseded) = supersedes {
         tokio::spawn(delete_when_caught_up(

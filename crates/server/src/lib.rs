@@ -60,6 +60,7 @@ mod running_queries;
 mod running_server;
 mod server_state;
 mod service;
+mod snapshot_reads;
 mod stored_record;
 mod submitting;
 mod tail;
@@ -73,4 +74,5 @@ pub use crate::{
     error::StartError,
     routes::route_clearances,
     running_server::{RunningServer, start},
+    snapshot_reads::snapshot_routes,
 };

@@ -8,8 +8,8 @@ use crate::{
         index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
         indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
         patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
-        revisions, server_info, statistics, storage_report, streams, subscription_workers,
-        subscriptions, tail, time_series,
+        revisions, server_info, snapshots, statistics, storage_report, streams,
+        subscription_workers, subscriptions, tail, time_series,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -192,6 +192,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
 
     "GET"    "/databases/*/counters"                   Read          Ignored  Inline(counters::get);
     "POST"   "/databases/*/counters"                   Write         Whole    Waiting(counters::post);
+
+    "POST"   "/databases/*/snapshots"                  Read          Ignored  Inline(snapshots::open);
+    "DELETE" "/databases/*/snapshots"                  Read          Ignored  Inline(snapshots::release);
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);

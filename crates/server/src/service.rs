@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use database::DatabaseLease;
+use database::{DatabaseLease, HeldSnapshot};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -30,6 +30,7 @@ use crate::{
     request_body::RequestBody,
     router::{BodyUse, Handler, Route, route_not_found},
     server_state::ServerState,
+    snapshot_reads::snapshot_of,
     web_socket::{self, ConnectionPlace, Handshake, Upgrade},
 };
 
@@ -48,7 +49,7 @@ pub(crate) async fn serve(
     let is_head = method == Method::HEAD;
     let gzip = state.compression.filter(|_| accepts_gzip(&headers));
     let closes = closes_connection(&headers);
-    let mut exchange = Exchange { database: None, refresh: Refresh::default() };
+    let mut exchange = Exchange { database: None, snapshot: None, refresh: Refresh::default() };
     let answered = exchange.answer(&state, method, &target, headers, incoming, upgrade).await;
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
@@ -61,27 +62,35 @@ pub(crate) async fn serve(
     to_response(answer, is_head, &state.version_header)
 }
 
-/// Answers a request inside another request; the database is that of the outer one.
+/// Answers a request inside another request; the database is that of the outer one, and so is the
+/// snapshot, unless it names one of its own.
 pub(crate) async fn serve_inner(
-    state: &Arc<ServerState>,
+    outer: &Call,
     database: &DatabaseLease,
     method: Method,
     target: String,
     headers: HeaderMap,
     body: Bytes,
 ) -> Option<Answer> {
+    let state = &outer.state;
     let path = target.split('?').next().unwrap_or(&target);
     let found = state.router.find(method.as_str(), path)?;
     let is_session = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_));
     if found.database.is_none() || found.route.body == BodyUse::Streamed || is_session {
         return None;
     }
+    let snapshot = outer.snapshot.as_ref();
+    let snapshot = match snapshot_of(state, Some(database), &found.route, &headers, snapshot) {
+        Ok(snapshot) => snapshot,
+        Err(error) => return Some(error_answer(&error, &target)),
+    };
     let call = Call {
         state: Arc::clone(state),
         method,
         target: target.clone(),
         headers,
         database: Some(database.clone()),
+        snapshot,
         body,
         // The outer request is counted for it.
         body_share: BodyShare::none_of(&state.memory),
@@ -94,6 +103,7 @@ pub(crate) async fn serve_inner(
 /// What is learnt about a request on its way, for the headers of its answer.
 struct Exchange {
     database: Option<DatabaseLease>,
+    snapshot: Option<Arc<HeldSnapshot>>,
     refresh: Refresh,
 }
 
@@ -128,6 +138,8 @@ impl Exchange {
             self.refresh = refresh(state, &database, &headers);
             self.database = Some(database);
         }
+        let database = self.database.as_ref();
+        self.snapshot = snapshot_of(state, database, &found.route, &headers, None)?;
         let mut body_share = BodyShare::none_of(&state.memory);
         let (body, stream) = match found.route.body {
             BodyUse::Ignored => (Bytes::new(), None),
@@ -149,6 +161,7 @@ impl Exchange {
             target: target.to_owned(),
             headers,
             database: self.database.clone(),
+            snapshot: self.snapshot.clone(),
             body,
             body_share,
             stream,
@@ -177,6 +190,11 @@ impl Exchange {
             if let Ok(value) = HeaderValue::from_bytes(&id) {
                 add(header_names::DATABASE_CLUSTER_TX_ID, value);
             }
+        }
+        if let Some(held) = &self.snapshot
+            && let Ok(value) = HeaderValue::from_str(held.token())
+        {
+            add(header_names::SNAPSHOT, value);
         }
         if self.refresh.topology {
             add(header_names::REFRESH_TOPOLOGY, HeaderValue::from_static("true"));

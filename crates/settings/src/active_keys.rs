@@ -286,6 +286,28 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .added_by_corvus(),
     Key::active(
+        "Snapshots.LifetimeInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 300 },
+        Some("5"),
+        "How long a snapshot is held for a client that does not say how long.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Snapshots.MaxLifetimeInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 1, max: 300 },
+        Some("30"),
+        "How long a snapshot may be held for a client. While it is held, what is written stays in \
+         memory and in the journal; a snapshot that keeps too much ends early.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Snapshots.MaxOpenPerDatabase",
+        ValueType::Integer { min: 1, max: 65_536 },
+        Some("1024"),
+        "How many snapshots of a database may be held for clients at once.",
+    )
+    .added_by_corvus(),
+    Key::active(
         "Documents.MaxDocumentSizeInMb",
         ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1_024 },
         Some("64"),

@@ -42,6 +42,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// Limits of the clients that watch.
     pub changes: ChangesSettings,
+    /// Limits of the snapshots that are held for clients.
+    pub snapshots: SnapshotSettings,
     /// How much memory is used.
     pub memory: MemorySettings,
     /// How databases are opened and closed.
@@ -91,6 +93,17 @@ pub struct ChangesSettings {
     pub queued_bytes_max: usize,
     /// What may wait for all clients together.
     pub all_queued_bytes_max: usize,
+}
+
+/// Limits of the snapshots that are held for clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotSettings {
+    /// How long one is held when nobody says how long.
+    pub lifetime: Duration,
+    /// How long one may be held.
+    pub lifetime_max: Duration,
+    /// How many of a database may be held at once.
+    pub open_max: usize,
 }
 
 /// How much memory is used.
@@ -193,6 +206,7 @@ impl Settings {
             parent_process_ids: parent_process_ids(values),
             http: HttpSettings::pick(values),
             changes: ChangesSettings::pick(values),
+            snapshots: SnapshotSettings::pick(values),
             memory: MemorySettings::pick(values),
             databases: DatabaseLoadSettings::pick(values),
             documents: DocumentLimits::pick(values),
@@ -234,6 +248,16 @@ impl ChangesSettings {
         ChangesSettings {
             queued_bytes_max: values.small_bytes("Changes.MaxQueuedSizePerConnectionInKb"),
             all_queued_bytes_max: values.small_bytes("Changes.MaxQueuedSizeInMb"),
+        }
+    }
+}
+
+impl SnapshotSettings {
+    fn pick(values: &mut Picker) -> SnapshotSettings {
+        SnapshotSettings {
+            lifetime: values.duration("Snapshots.LifetimeInSec"),
+            lifetime_max: values.duration("Snapshots.MaxLifetimeInSec"),
+            open_max: values.count("Snapshots.MaxOpenPerDatabase"),
         }
     }
 }

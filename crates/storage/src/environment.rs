@@ -131,6 +131,7 @@ pub struct Environment {
     was_disk_full: AtomicBool,
     on_flush_wanted: OnceLock<Notice>,
     on_published: RwLock<Vec<Notice>>,
+    on_memory_short: OnceLock<Notice>,
     /// Taken by closing.
     directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
 }
@@ -175,6 +176,7 @@ impl Environment {
             was_disk_full: AtomicBool::new(false),
             on_flush_wanted: OnceLock::new(),
             on_published: RwLock::default(),
+            on_memory_short: OnceLock::new(),
             directory_lock: Mutex::new(Some(opened.lock)),
         })
     }
@@ -217,9 +219,16 @@ impl Environment {
         (all > limit && own > ALWAYS_ALLOWED_BYTES).then_some((all, limit))
     }
 
-    /// Waits for the flush under way, and flushes when that was not enough.
+    /// Waits for the flush under way, flushes when that was not enough, and once more when somebody
+    /// can let go of snapshots.
     fn make_room(&self) -> Result<(), StorageError> {
         self.flush_unless(|| !self.has_too_many_unflushed())?;
+        if self.has_too_many_unflushed()
+            && let Some(notice) = self.on_memory_short.get()
+        {
+            notice();
+            self.flush_unless(|| !self.has_too_many_unflushed())?;
+        }
         match self.exceeded_memory() {
             Some((bytes, limit)) => Err(StorageError::TooManyUnflushed { bytes, limit }),
             None => Ok(()),
@@ -414,6 +423,13 @@ impl Environment {
     pub fn on_published(&self, notice: impl Fn() + Send + Sync + 'static) {
         let mut notices = self.on_published.write().unwrap_or_else(PoisonError::into_inner);
         notices.push(Box::new(notice));
+    }
+
+    /// Registers who is told, before a writer is refused because memory is full of versions, so that
+    /// it lets go of snapshots that it holds for others. It is called on the writer's thread. Only the
+    /// first call counts.
+    pub fn on_memory_short(&self, notice: impl Fn() + Send + Sync + 'static) {
+        drop(self.on_memory_short.set(Box::new(notice)));
     }
 
     fn tell_published(&self) {

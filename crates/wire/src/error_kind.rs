@@ -37,6 +37,8 @@ kinds! {
     RequestTooLarge = 413 "Raven.Client.Exceptions.BadRequestException";
     /// The request line or the headers are larger than allowed.
     UriTooLong = 414 "Raven.Client.Exceptions.BadRequestException";
+    /// The snapshot that the request is to read from has ended.
+    SnapshotEnded = 412 "Raven.Client.Exceptions.RavenException";
     /// Optimistic concurrency: the document is not in the expected version.
     Concurrency = 409 "Raven.Client.Exceptions.ConcurrencyException";
     /// Optimistic concurrency: the database record is not in the expected version.

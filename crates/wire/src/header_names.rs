@@ -11,6 +11,9 @@ pub const REQUEST_TIME: &str = "Request-Time";
 /// `true` on the answer to a query that an automatic index was made for. Ours: the answer took the time
 /// that building takes, the next one does not.
 pub const INDEX_CREATED: &str = "Corvus-Index-Created";
+/// The token of the snapshot that a read is answered from. Ours; on the answer, too, so that a client can
+/// tell a server that knows it from one that does not.
+pub const SNAPSHOT: &str = "Corvus-Snapshot";
 /// The topology the client knows.
 pub const TOPOLOGY_ETAG: &str = "Topology-Etag";
 /// Tells the client that its topology is old.

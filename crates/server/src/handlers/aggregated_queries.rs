@@ -37,8 +37,9 @@ pub(crate) async fn answer(
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
     }
     let (state, began) = (Arc::clone(&call.state), prepared.began);
+    let held = call.snapshot.clone();
     let (etag, body) = blocking(move || {
-        let snapshot = Snapshot::take(&database, index);
+        let snapshot = Snapshot::take(&database, index, held.as_deref())?;
         write(&state, &prepared, &snapshot, kind)
     })
     .await?;

@@ -24,7 +24,7 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
         true => ShownValues::Each,
         false => ShownValues::Null,
     };
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let details = match query.has("counter") {
         true => {
             query.all("counter").map(|name| look_up(&tx, &id, name)).collect::<Result<_, _>>()?

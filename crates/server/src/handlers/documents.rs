@@ -56,7 +56,7 @@ pub(crate) fn post(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let id = document_id(query.single_non_empty("id")?)?;
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
@@ -70,7 +70,7 @@ pub(crate) fn head(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn size(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let id = document_id(query.single_non_empty("id")?)?;
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let Some(row) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
@@ -153,7 +153,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
         query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
     let revisions = revision_includes::of_query(query);
     let counters = counter_includes::of_query(query);
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let rows = find_all(&tx, ids)?;
     note_huge(call, &rows)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
@@ -401,12 +401,12 @@ fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answ
 
 fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
-    let tx = database.read();
+    let tx = call.read()?;
     let etag = database_change_vector(&tx)?;
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
-    let listing = Listing::of(query)?;
+    let listing = Listing::of(query)?.pinned(call.snapshot.is_some());
     let listing = match query.long("etag")? {
         Some(after) if !query.has("startsWith") => {
             // `etag` is the first one wanted, so the log is read after the one before.

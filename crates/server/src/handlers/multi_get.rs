@@ -45,7 +45,7 @@ async fn answer_one(
     let headers = header_map(&request.headers);
     let content = request.content.unwrap_or_default().into();
     let database = call.database()?;
-    match serve_inner(&call.state, database, method, target.clone(), headers, content).await {
+    match serve_inner(call, database, method, target.clone(), headers, content).await {
         Some(answer) => write_answer(answer, out).await,
         None => {
             write_not_found(name, &target, out);

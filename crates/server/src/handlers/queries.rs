@@ -10,7 +10,7 @@ use std::{
 
 use blittable::BlittableBuf;
 use bytes::Bytes;
-use database::DatabaseLease;
+use database::{DatabaseLease, HeldSnapshot};
 use http::StatusCode;
 use indexing::Index;
 use model::date;
@@ -38,7 +38,8 @@ use crate::{
         query_pages::{write_page_tail, write_stream_head, write_stream_statistics, write_texts},
     },
     index_choice::{
-        Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, refuse_invalid, target_of,
+        Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, no_index_in_snapshot,
+        refuse_invalid, target_of, target_of_the_past,
     },
     json_text::JsonObject,
     piece_sender::PieceSender,
@@ -62,6 +63,10 @@ pub(crate) fn query(call: Call) -> Answering {
         let began = call.state.platform.clock.monotonic();
         match call.query().get("debug").filter(|operation| !operation.is_empty()) {
             None => run(call, Shape::Page).await,
+            Some(operation) if call.snapshot.is_some() => Err(ProtocolError::new(
+                ErrorKind::BadRequest,
+                format!("'debug={operation}' does not read from a snapshot"),
+            )),
             Some("entries") => {
                 query_debug::entries(&call, &prepare(&call, Shape::Page, began)?).await
             }
@@ -127,12 +132,28 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn take(database: &DatabaseLease, index: Option<Arc<Index>>) -> Self {
-        let index = index.map(|index| {
-            let entries = index.read();
-            (index, entries)
-        });
-        Self { index, documents: database.read() }
+    /// The newest of both, or what is held.
+    ///
+    /// # Errors
+    /// When what is held has nothing of the index.
+    pub(crate) fn take(
+        database: &DatabaseLease,
+        index: Option<Arc<Index>>,
+        held: Option<&HeldSnapshot>,
+    ) -> Result<Self, ProtocolError> {
+        let entries_of = |index: Arc<Index>| {
+            let entries = match held {
+                None => index.read(),
+                Some(held) => {
+                    let entries = held.entries(&index);
+                    entries.ok_or_else(|| no_index_in_snapshot(index.name()))?.clone()
+                }
+            };
+            Ok::<_, ProtocolError>((index, entries))
+        };
+        let index = index.map(entries_of).transpose()?;
+        let documents = held.map_or_else(|| database.read(), |held| held.documents().clone());
+        Ok(Self { index, documents })
     }
 
     pub(crate) fn documents(&self) -> &ReadTransaction {
@@ -147,7 +168,12 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
     let database = call.database()?.clone();
     let parameters = prepared.parameters.as_ref();
     let mut is_created = false;
-    let index = match target_of(&call.state, &database, &prepared.query, parameters).await {
+    let is_held = call.snapshot.is_some();
+    let target = match is_held {
+        true => target_of_the_past(&database, &prepared.query, parameters),
+        false => target_of(&call.state, &database, &prepared.query, parameters).await,
+    };
+    let index = match target {
         Ok(Target::Collection) => {
             let name = whole_collection(&prepared.query).unwrap_or_default();
             let name = format!("collection/{name}");
@@ -161,7 +187,9 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             prepared.timings.chosen = (!is_named).then(|| clock.monotonic());
             is_created = is_new;
             let new_waits = is_new.then_some(WAIT_DEFAULT);
-            if let Some(wait_max) = prepared.wait.or(new_waits) {
+            // What is held does not catch up: the answer says whether it is stale.
+            let wait_max = prepared.wait.or(new_waits).filter(|_| !is_held);
+            if let Some(wait_max) = wait_max {
                 tokio::select! {
                     caught_up = catch_up(&database, &index, wait_max) => drop(caught_up?),
                     () = running.stopped() => return Err(canceled()),
@@ -169,7 +197,7 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
             }
             prepared.timings.caught_up = Some(clock.monotonic());
             // Another one may have taken its place meanwhile.
-            let index = database.indexes().current(index);
+            let index = if is_held { index } else { database.indexes().current(index) };
             prepared.running = Some(running);
             refuse_invalid(&index)?;
             Some(index)
@@ -224,7 +252,7 @@ fn answer(
 ) -> Result<Answer, ProtocolError> {
     let (shape, began) = (prepared.shape, prepared.began);
     let csv_source = whole_collection(&prepared.query);
-    let snapshot = Snapshot::take(&database, index);
+    let snapshot = Snapshot::take(&database, index, call.snapshot.as_deref())?;
     let scripts = prepared.scripts(call.state.scripts())?;
     let scripts = prepared.bind(scripts.as_ref())?;
     let mut result =

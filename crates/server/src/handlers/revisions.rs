@@ -29,7 +29,7 @@ pub(crate) fn list(call: Call) -> Answering {
         let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
         let wanted = Wanted::of(&query)?;
         drop(query);
-        if wanted.rows_looked_at(&call.database()?.read())? <= INLINE_ROWS_MAX {
+        if wanted.rows_looked_at(&call.read()?)? <= INLINE_ROWS_MAX {
             return answer(&call, wanted, metadata_only);
         }
         blocking(move || answer(&call, wanted, metadata_only)).await
@@ -38,7 +38,7 @@ pub(crate) fn list(call: Call) -> Answering {
 
 /// Writes a short answer at once, and a long one while it is sent.
 fn answer(call: &Call, wanted: Wanted, metadata_only: bool) -> Result<Answer, ProtocolError> {
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let Some(etag) = wanted.etag(&tx)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
@@ -219,7 +219,7 @@ pub(crate) fn write_revision(
 /// `GET /revisions/count`.
 pub(crate) fn count(call: &Call) -> Result<Answer, ProtocolError> {
     let id = document_id(call.query().single_non_empty("id")?)?;
-    let count = count_of(&call.database()?.read(), &id)?;
+    let count = count_of(&call.read()?, &id)?;
     Ok(Answer::json(format!("{{\"RevisionsCount\":{count}}}").into_bytes()))
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn bin(call: &Call) -> Result<Answer, ProtocolError> {
     // What clients of 5.x send under this name is how many to pass over.
     let passed_over = query.long("etag")?.map_or(0, |count| usize::try_from(count).unwrap_or(0));
     let start = start.max(passed_over);
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let failed = |error: DocumentError| document_error(&error);
     let newest = documents::deleted_documents(&tx).map_err(failed)?.next();
     let etag = match newest.transpose().map_err(failed)? {

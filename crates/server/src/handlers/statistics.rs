@@ -54,7 +54,7 @@ pub(crate) fn essential(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /collections/stats`.
 pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
-    let collections = of_collections(&call.database()?.read())?;
+    let collections = of_collections(&call.read()?)?;
     Ok(Answer::shape(StatusCode::OK, &collections_answer(&collections)))
 }
 
@@ -74,8 +74,8 @@ pub(crate) fn collection_documents(call: &Call) -> Result<Answer, ProtocolError>
     let name = CollectionName::new(query.required("name")?)
         .map_err(|error| ProtocolError::argument(error.to_string()))?;
     let database = call.database()?;
-    let listing = Listing::of(&query)?.of_collection(name);
-    Ok(list_documents(database.clone(), database.read(), listing))
+    let listing = Listing::of(&query)?.of_collection(name).pinned(call.snapshot.is_some());
+    Ok(list_documents(database.clone(), call.read()?, listing))
 }
 
 /// The numbers of an open database.

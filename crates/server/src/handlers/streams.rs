@@ -16,6 +16,6 @@ pub(crate) fn documents(call: &Call) -> Result<Answer, ProtocolError> {
         _ => Form::Envelope,
     };
     let database = call.database()?;
-    let listing = Listing::of(&query)?.in_form(form);
-    Ok(list_documents(database.clone(), database.read(), listing))
+    let listing = Listing::of(&query)?.in_form(form).pinned(call.snapshot.is_some());
+    Ok(list_documents(database.clone(), call.read()?, listing))
 }

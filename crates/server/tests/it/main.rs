@@ -41,6 +41,7 @@ mod resources;
 mod retention;
 mod revisions;
 mod selected_rows;
+mod snapshots;
 mod spatial;
 mod storage_reports;
 mod subscriptions;

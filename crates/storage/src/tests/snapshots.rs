@@ -1,6 +1,6 @@
 //! Isolation: what readers see while a writer works.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use super::{Bench, entries, name, put};
 use crate::{Environment, MemoryBudget, StorageError, Transaction};
@@ -209,4 +209,26 @@ fn a_full_disk_is_remembered_until_somebody_asks() {
     assert!(matches!(refused, Err(StorageError::DiskFull { .. })), "{refused:?}");
     assert!(environment.take_disk_full());
     assert!(!environment.take_disk_full());
+}
+
+#[test]
+fn before_a_writer_is_refused_whoever_holds_snapshots_for_others_is_asked_to_let_go() {
+    let mut bench = Bench::new(5);
+    bench.options.unflushed_bytes_max = 1024 * 1024;
+    let environment = bench.open();
+    let held = Arc::new(Mutex::new(Some(environment.read())));
+    let asked = Arc::clone(&held);
+    environment.on_memory_short(move || drop(asked.lock().expect("lock").take()));
+    let write = |round: u32| {
+        let mut tx = environment.write()?;
+        put(&mut tx, &round.to_be_bytes(), &[7; 20_000]);
+        tx.commit()
+    };
+    for round in 0..200 {
+        write(round).expect("the snapshot is let go of");
+    }
+    assert!(held.lock().expect("lock").is_none(), "nobody was asked");
+    let _kept = environment.read();
+    let refused = (200..400).find_map(|round| write(round).err());
+    assert!(matches!(refused, Some(StorageError::TooManyUnflushed { .. })), "{refused:?}");
 }

@@ -1,0 +1,31 @@
+//! Which versions each key had, which transactions wrote and saw them, and which followed which.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// The version of a key before anybody wrote it.
+pub(crate) const INITIAL: u64 = 0;
+
+/// One key.
+#[derive(Default)]
+pub(crate) struct KeyVersions {
+    /// Who left it at a version: its last write of the key. Not those who were refused.
+    pub(crate) writers: HashMap<u64, usize>,
+    /// Who saw it at a version, before writing it itself.
+    pub(crate) readers: BTreeMap<u64, Vec<usize>>,
+    /// What directly replaced a version. More than one is known when nobody knows which was first.
+    pub(crate) next: BTreeMap<u64, Vec<u64>>,
+    /// How far a version is from the initial one; empty when the versions are no line.
+    pub(crate) ranks: HashMap<u64, usize>,
+}
+
+/// All keys.
+#[derive(Default)]
+pub(crate) struct Versions {
+    pub(crate) keys: BTreeMap<u64, KeyVersions>,
+}
+
+impl Versions {
+    pub(crate) fn key(&mut self, key: u64) -> &mut KeyVersions {
+        self.keys.entry(key).or_default()
+    }
+}

@@ -1,0 +1,57 @@
+//! `/snapshots`: states that are held, for a bounded time, for several requests of a client. Ours.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{answer::Answer, call::Call, error_mapping::document_error, json_text::JsonObject};
+
+/// `POST /snapshots`: holds the newest durable state, and gives its token.
+pub(crate) fn open(call: &Call) -> Result<Answer, ProtocolError> {
+    let (database, limits) = (call.database()?, &call.state.settings.snapshots);
+    let lifetime = match call.query().long("lifetimeInSec")? {
+        None => limits.lifetime.min(limits.lifetime_max),
+        Some(seconds) => checked_lifetime(seconds, limits.lifetime_max)?,
+    };
+    let token = format!("{:016x}{:016x}", call.state.random_number(), call.state.random_number());
+    let now = call.state.platform.clock.monotonic();
+    let held = database.hold_snapshot(token, now + lifetime, now, limits.open_max);
+    let held = held.map_err(|_| {
+        let message = format!(
+            "{} snapshots of this database are held already (Snapshots.MaxOpenPerDatabase). Release \
+             some, or wait until they end",
+            limits.open_max
+        );
+        ProtocolError::new(ErrorKind::Overloaded, message)
+    })?;
+    let progress = documents::progress(held.documents()).map_err(|error| document_error(&error))?;
+    let mut body = Vec::new();
+    let mut object = JsonObject::begin(&mut body);
+    object.text("Snapshot", held.token());
+    object.number("LifetimeInSec", lifetime.as_secs());
+    object.number("LastDatabaseEtag", progress.last_etag.0);
+    object.text("DatabaseChangeVector", &progress.change_vector.to_string());
+    object.end();
+    Ok(Answer::json_with(StatusCode::CREATED, body))
+}
+
+fn checked_lifetime(seconds: i64, lifetime_max: Duration) -> Result<Duration, ProtocolError> {
+    let lifetime = u64::try_from(seconds).ok().filter(|seconds| *seconds != 0);
+    let lifetime = lifetime.map(Duration::from_secs).filter(|asked| *asked <= lifetime_max);
+    lifetime.ok_or_else(|| {
+        let message = format!(
+            "A snapshot is held for 1 to {} seconds (Snapshots.MaxLifetimeInSec), but \
+             'lifetimeInSec' is {seconds}",
+            lifetime_max.as_secs()
+        );
+        ProtocolError::new(ErrorKind::ArgumentOutOfRange, message)
+    })
+}
+
+/// `DELETE /snapshots`: ends one.
+pub(crate) fn release(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let is_there = call.database()?.release_snapshot(query.single_non_empty("id")?);
+    Ok(Answer::empty(if is_there { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND }))
+}

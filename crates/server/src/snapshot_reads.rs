@@ -1,0 +1,84 @@
+//! Reading from a snapshot that is held for the client: the header `Corvus-Snapshot`.
+//!
+//! Invariant: a request with the header is answered from that snapshot or refused. So the routes that
+//! read from one are listed here, and every other route refuses the header, those that write included.
+
+use std::sync::Arc;
+
+use database::{DatabaseLease, HeldSnapshot, SnapshotEnd};
+use http::HeaderMap;
+use wire::{ErrorKind, ProtocolError, header_names, header_names::unquote};
+
+use crate::{router::Route, server_state::ServerState};
+
+/// The routes that read from a snapshot. Their handlers ask [`crate::call::Call::read`] for what they
+/// read; `/multi_get` passes the header on to its parts.
+const ROUTES: &[(&str, &str)] = &[
+    ("GET", "/databases/*/docs"),
+    ("POST", "/databases/*/docs"),
+    ("HEAD", "/databases/*/docs"),
+    ("GET", "/databases/*/docs/size"),
+    ("GET", "/databases/*/streams/docs"),
+    ("GET", "/databases/*/collections/docs"),
+    ("GET", "/databases/*/collections/stats"),
+    ("GET", "/databases/*/queries"),
+    ("POST", "/databases/*/queries"),
+    ("GET", "/databases/*/streams/queries"),
+    ("POST", "/databases/*/streams/queries"),
+    ("GET", "/databases/*/revisions"),
+    ("GET", "/databases/*/revisions/count"),
+    ("GET", "/databases/*/revisions/bin"),
+    ("GET", "/databases/*/counters"),
+    ("POST", "/databases/*/multi_get"),
+];
+
+/// The routes that a snapshot can be given to, as method and path.
+pub fn snapshot_routes() -> &'static [(&'static str, &'static str)] {
+    ROUTES
+}
+
+/// The snapshot that a request reads from: the one that it names, or that of the request around it.
+///
+/// # Errors
+/// When the route does not read from snapshots, or the snapshot has ended.
+pub(crate) fn snapshot_of(
+    state: &ServerState,
+    database: Option<&DatabaseLease>,
+    route: &Route,
+    headers: &HeaderMap,
+    outer: Option<&Arc<HeldSnapshot>>,
+) -> Result<Option<Arc<HeldSnapshot>>, ProtocolError> {
+    let mut tokens = headers.get_all(header_names::SNAPSHOT).iter();
+    let token = tokens.next();
+    if token.is_none() && outer.is_none() {
+        return Ok(None);
+    }
+    let (Some(database), true) = (database, ROUTES.contains(&(route.method, route.path))) else {
+        let message = format!(
+            "'{} {}' does not read from a snapshot: send it without the header {}",
+            route.method,
+            route.path,
+            header_names::SNAPSHOT
+        );
+        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+    };
+    if tokens.next().is_some() {
+        let message = format!("The header {} is there twice", header_names::SNAPSHOT);
+        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+    }
+    let Some(token) = token else { return Ok(outer.cloned()) };
+    let token = unquote(token.to_str().unwrap_or_default());
+    let now = state.platform.clock.monotonic();
+    database.held_snapshot(token, now).map(Some).map_err(ended)
+}
+
+fn ended(end: SnapshotEnd) -> ProtocolError {
+    let reason = match end {
+        SnapshotEnd::Time => "its time was over",
+        SnapshotEnd::Released => "it was released",
+        SnapshotEnd::Space => "it kept too much in memory or in the journal",
+        SnapshotEnd::Unknown => "there is none of that token in this database",
+    };
+    let message = format!("The snapshot has ended: {reason}. Open another one and read again");
+    ProtocolError::new(ErrorKind::SnapshotEnded, message)
+}

@@ -1,0 +1,92 @@
+//! One client: requests whose answers are told apart by what they mean for a history.
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    consistency::DATABASE,
+    http_client::{Answer, HttpClient},
+};
+
+/// What a process recorded.
+pub(crate) struct Played<T> {
+    pub(crate) history: Vec<T>,
+    pub(crate) committed: u64,
+    /// An answer that nothing explains.
+    pub(crate) broken: Option<String>,
+}
+
+impl<T> Default for Played<T> {
+    fn default() -> Self {
+        Played { history: Vec::new(), committed: 0, broken: None }
+    }
+}
+
+impl<T> Played<T> {
+    pub(crate) fn join(&mut self, other: Played<T>) {
+        self.history.extend(other.history);
+        self.committed += other.committed;
+        self.broken = self.broken.take().or(other.broken);
+    }
+}
+
+/// Why there is no answer to go on with.
+pub(crate) enum Trouble {
+    /// Refused by optimistic concurrency: nothing was done.
+    Conflict,
+    /// Nobody knows what was done: the connection broke, or the server could not say.
+    Unknown,
+    /// The snapshot has ended.
+    SnapshotEnded,
+    /// An answer that must not be.
+    Broken(String),
+}
+
+/// A connection to the database.
+pub(crate) struct Client(HttpClient);
+
+impl Client {
+    pub(crate) fn connect(url: &str) -> Option<Client> {
+        HttpClient::connect(url).ok().map(Client)
+    }
+
+    /// The body of a good answer; of one that says 404, nothing.
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Value, Trouble> {
+        let target = format!("{DATABASE}{path}");
+        let Ok(answer) = self.0.send_with(method, &target, headers, body) else {
+            return Err(Trouble::Unknown);
+        };
+        match answer.status {
+            200..=299 if answer.body.is_empty() => Ok(Value::Null),
+            200..=299 => serde_json::from_slice(&answer.body)
+                .map_err(|error| Trouble::Broken(format!("{method} {path}: {error}"))),
+            404 => Ok(Value::Null),
+            409 => Err(Trouble::Conflict),
+            412 => Err(Trouble::SnapshotEnded),
+            503 => Err(Trouble::Unknown),
+            _ => Err(Trouble::Broken(format!("{method} {path}: {}", refusal(&answer)))),
+        }
+    }
+}
+
+fn refusal(answer: &Answer) -> String {
+    format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
+}
+
+pub(crate) fn create_database(url: &str) -> Result<(), Failure> {
+    let answer = HttpClient::connect(url)?.send(
+        "PUT",
+        "/admin/databases?name=consistency&replicationFactor=1",
+        br#"{"DatabaseName":"consistency","Settings":{},"Disabled":false}"#,
+    )?;
+    match answer.status {
+        200..=299 => Ok(()),
+        _ => Err(format!("the database was not created: {}", refusal(&answer)).into()),
+    }
+}

@@ -1,0 +1,291 @@
+//! The workloads of documents: lists that grow and registers, in batches and in sessions.
+
+use std::collections::BTreeMap;
+
+use consistency::{NEVER, Outcome, Step, Transaction};
+use serde_json::{Value, json};
+
+use crate::{
+    consistency::{
+        Round, Workload,
+        client::{Client, Played, Trouble},
+    },
+    random::Random,
+};
+
+const SNAPSHOT: &str = "Corvus-Snapshot";
+/// Keys that a transaction uses at most.
+const KEYS_MAX: u64 = 4;
+/// Keys that are read at once at the end.
+const FINAL_KEYS: usize = 8;
+const APPEND: &str = "this.L.push(args.V)";
+const BEGIN_LIST: &str = "this.L = [args.V]; this.Next = args.Next";
+
+/// Whether the keys hold lists.
+pub(crate) fn are_lists(workload: Workload) -> bool {
+    !matches!(workload, Workload::Optimistic { lists: false } | Workload::Tokens { lists: false })
+}
+
+/// A document as it was read: what it holds, and its version; an empty one when it is not there.
+struct Read {
+    list: Vec<u64>,
+    version: String,
+}
+
+/// Whether the server is still there, and what it did.
+enum Done {
+    Committed(Vec<Step>),
+    Refused(Vec<Step>),
+    Unknown(Vec<Step>),
+    /// Nothing was written, and what was read does not count.
+    Nothing,
+    Broken(String),
+}
+
+/// What one process does, until there was enough or the server is gone.
+pub(crate) fn play(url: &str, round: &Round, process: u32, random: Random) -> Played<Transaction> {
+    let mut played = Played::default();
+    let Some(client) = Client::connect(url) else { return played };
+    let lists = are_lists(round.workload);
+    let mut session = Session { client, round, random, lists, steps: Vec::new() };
+    while let Some(count) = round.begin() {
+        let began = round.now();
+        let (outcome, steps) = match session.transaction(count) {
+            Done::Committed(steps) => (Outcome::Committed, steps),
+            Done::Refused(steps) => (Outcome::Failed, steps),
+            Done::Unknown(steps) => (Outcome::Unknown, steps),
+            Done::Nothing => (Outcome::Failed, Vec::new()),
+            Done::Broken(answer) => {
+                played.broken = Some(answer);
+                return played;
+            }
+        };
+        let is_unknown = outcome == Outcome::Unknown;
+        let ended = if is_unknown { NEVER } else { round.now() };
+        played.committed += u64::from(outcome == Outcome::Committed);
+        played.history.push(Transaction { process, began, ended, outcome, steps });
+        if is_unknown {
+            return played;
+        }
+    }
+    played
+}
+
+/// Reads everything once, as a process of its own.
+pub(crate) fn read_all(url: &str, round: &Round, process: u32) -> Played<Transaction> {
+    let mut played = Played::default();
+    let Some(client) = Client::connect(url) else { return played };
+    let (random, lists) = (Random::new(0), are_lists(round.workload));
+    let mut session = Session { client, round, random, lists, steps: Vec::new() };
+    let keys: Vec<u64> = round.keys().collect();
+    for keys in keys.chunks(FINAL_KEYS) {
+        let began = round.now();
+        if session.load(keys, None).is_err() {
+            played.broken = Some("what is there could not be read at the end".to_owned());
+            return played;
+        }
+        let (ended, outcome) = (round.now(), Outcome::Committed);
+        let steps = std::mem::take(&mut session.steps);
+        played.history.push(Transaction { process, began, ended, outcome, steps });
+    }
+    played
+}
+
+struct Session<'r> {
+    client: Client,
+    round: &'r Round,
+    random: Random,
+    lists: bool,
+    /// What was done in the transaction so far.
+    steps: Vec<Step>,
+}
+
+impl Session<'_> {
+    fn transaction(&mut self, count: u64) -> Done {
+        self.steps.clear();
+        let mut keys: Vec<u64> =
+            (0..=self.random.below(KEYS_MAX)).map(|_| self.key(count)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let done = match self.round.workload {
+            Workload::Requests if self.random.below(2) == 0 => self.append(&keys),
+            Workload::Requests => self.read_at_once(&keys).map(drop),
+            Workload::Optimistic { .. } => self.read_and_write(&keys, Reading::AtOnce, true),
+            Workload::Tokens { .. } => self.read_and_write(&keys, Reading::UnderToken, true),
+            Workload::Unheld => self.read_and_write(&keys, Reading::OneByOne, true),
+            Workload::LastWriteWins | Workload::Exchanges => {
+                self.read_and_write(&keys, Reading::OneByOne, false)
+            }
+        };
+        let steps = std::mem::take(&mut self.steps);
+        let has_written =
+            steps.iter().any(|step| matches!(step, Step::Append { .. } | Step::Write { .. }));
+        match done {
+            Ok(()) => Done::Committed(steps),
+            Err(Trouble::Conflict) => Done::Refused(steps),
+            Err(Trouble::SnapshotEnded) => Done::Nothing,
+            Err(Trouble::Unknown) if has_written => Done::Unknown(steps),
+            Err(Trouble::Unknown) => Done::Unknown(Vec::new()),
+            Err(Trouble::Broken(answer)) => Done::Broken(answer),
+        }
+    }
+
+    fn key(&mut self, count: u64) -> u64 {
+        self.round.key(count, &mut self.random)
+    }
+
+    /// One batch of patches, each of which puts a value at the end of a list.
+    fn append(&mut self, keys: &[u64]) -> Result<(), Trouble> {
+        let mut commands = Vec::new();
+        for key in keys {
+            for _ in 0..=self.random.below(2) {
+                let value = self.round.value();
+                let values = json!({"V": value, "Next": id(key + 1)});
+                commands.push(json!({
+                    "Id": id(*key), "ChangeVector": null, "Type": "PATCH",
+                    "Patch": {"Script": APPEND, "Values": values},
+                    "PatchIfMissing": {"Script": BEGIN_LIST, "Values": values},
+                }));
+                self.steps.push(Step::Append { key: *key, value });
+            }
+        }
+        self.batch(&commands)
+    }
+
+    fn batch(&mut self, commands: &[Value]) -> Result<(), Trouble> {
+        let body = json!({"Commands": commands}).to_string();
+        self.client.send("POST", "/bulk_docs", &[], body.as_bytes()).map(drop)
+    }
+
+    /// Reads in one request: by ids, with what a document refers to, or by a query.
+    fn read_at_once(&mut self, keys: &[u64]) -> Result<BTreeMap<u64, Read>, Trouble> {
+        match self.random.below(4) {
+            0 => {
+                let answer = self.client.send(
+                    "GET",
+                    &format!("/docs?id={}&include=Next", id(keys[0])),
+                    &[],
+                    b"",
+                )?;
+                let mut read = BTreeMap::new();
+                self.note(keys[0], &answer["Results"][0], &mut read);
+                if let Some(next) = answer["Results"][0]["Next"].as_str() {
+                    // What is not there is not given along.
+                    self.note(keys[0] + 1, &answer["Includes"][next], &mut read);
+                }
+                Ok(read)
+            }
+            1 => {
+                let ids: Vec<String> = keys.iter().map(|key| format!("'{}'", id(*key))).collect();
+                let query = format!("from @all_docs where id() in ({})", ids.join(","));
+                let body = json!({"Query": query}).to_string();
+                let answer = self.client.send("POST", "/queries", &[], body.as_bytes())?;
+                let results = answer["Results"].as_array().cloned().unwrap_or_default();
+                let mut read = BTreeMap::new();
+                for key in keys {
+                    let is_it = |one: &&Value| one["@metadata"]["@id"] == id(*key).as_str();
+                    let found = results.iter().find(is_it).unwrap_or(&Value::Null);
+                    self.note(*key, found, &mut read);
+                }
+                Ok(read)
+            }
+            _ => self.load(keys, None),
+        }
+    }
+
+    fn load(&mut self, keys: &[u64], token: Option<&str>) -> Result<BTreeMap<u64, Read>, Trouble> {
+        let ids: Vec<String> = keys.iter().map(|key| format!("id={}", id(*key))).collect();
+        let headers: Vec<_> = token.map(|token| (SNAPSHOT, token)).into_iter().collect();
+        let answer = self.client.send("GET", &format!("/docs?{}", ids.join("&")), &headers, b"")?;
+        let mut read = BTreeMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            self.note(*key, &answer["Results"][place], &mut read);
+        }
+        Ok(read)
+    }
+
+    fn note(&mut self, key: u64, document: &Value, read: &mut BTreeMap<u64, Read>) {
+        let list = match self.lists {
+            true => document["L"].as_array().cloned().unwrap_or_default(),
+            false => vec![document["V"].clone()],
+        };
+        let list: Vec<u64> = list.iter().filter_map(Value::as_u64).collect();
+        self.steps.push(match self.lists {
+            true => Step::List { key, values: list.clone() },
+            false => Step::Value { key, value: list.first().copied().unwrap_or(0) },
+        });
+        let version = document["@metadata"]["@change-vector"].as_str().unwrap_or("").to_owned();
+        read.insert(key, Read { list, version });
+    }
+
+    /// A session: reads, then writes some of what it has read in one batch.
+    fn read_and_write(
+        &mut self,
+        keys: &[u64],
+        reading: Reading,
+        is_optimistic: bool,
+    ) -> Result<(), Trouble> {
+        let read = match reading {
+            Reading::AtOnce => self.read_at_once(keys)?,
+            Reading::OneByOne => self.read_one_by_one(keys, None)?,
+            Reading::UnderToken => {
+                let opened = self.client.send("POST", "/snapshots", &[], b"")?;
+                let token = opened["Snapshot"].as_str().unwrap_or("").to_owned();
+                let read = self.read_one_by_one(keys, Some(&token))?;
+                // Once more, as a unit of work may.
+                self.load(&keys[..1], Some(&token))?;
+                self.client.send("DELETE", &format!("/snapshots?id={token}"), &[], b"")?;
+                read
+            }
+        };
+        let mut commands = Vec::new();
+        for (key, read) in read {
+            if self.random.below(2) == 0 {
+                continue;
+            }
+            let value = self.round.value();
+            let mut document = match self.lists {
+                true => {
+                    let mut list = read.list;
+                    list.push(value);
+                    self.steps.push(Step::Append { key, value });
+                    json!({"L": list})
+                }
+                false => {
+                    self.steps.push(Step::Write { key, value });
+                    json!({"V": value})
+                }
+            };
+            document["Next"] = id(key + 1).into();
+            let version = if is_optimistic { Value::from(read.version) } else { Value::Null };
+            commands.push(json!({
+                "Id": id(key), "ChangeVector": version, "Type": "PUT", "Document": document
+            }));
+        }
+        if commands.is_empty() { Ok(()) } else { self.batch(&commands) }
+    }
+
+    fn read_one_by_one(
+        &mut self,
+        keys: &[u64],
+        token: Option<&str>,
+    ) -> Result<BTreeMap<u64, Read>, Trouble> {
+        let mut read = BTreeMap::new();
+        for key in keys {
+            read.extend(self.load(&[*key], token)?);
+        }
+        Ok(read)
+    }
+}
+
+/// How a session reads.
+#[derive(Clone, Copy)]
+enum Reading {
+    AtOnce,
+    OneByOne,
+    UnderToken,
+}
+
+fn id(key: u64) -> String {
+    format!("k/{key}")
+}

@@ -1,0 +1,341 @@
+//! The task `consistency`: many clients read and write the built server, and what they saw is judged.
+//!
+//! A run goes through rounds, each of one workload on keys of its own. In every third round the server
+//! dies by `kill -9` in the midst of it. At the end of a round everything is read once more, so that
+//! what was acknowledged and is gone is seen. The judge is the crate `consistency`; here is only who
+//! does what and what may be found.
+
+mod client;
+mod documents;
+mod exchanges;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use consistency::{Anomaly, Finding};
+
+use crate::{
+    Failure,
+    checks::Checks,
+    http_client::HttpClient,
+    random::Random,
+    server_process::{ServerProcess, executable},
+};
+
+const PROCESSES: u32 = 10;
+const ROUND_OPERATIONS: u64 = 2_000;
+const KILL_EVERY: u64 = 3;
+/// Findings of a round that are shown.
+const SHOWN_MAX: usize = 5;
+/// Of that many keys one is chosen ...
+const KEYS_AT_ONCE: u64 = 8;
+/// ... until so many operations were begun; then they give way to others.
+const OPERATIONS_PER_KEYS: u64 = 160;
+/// How long a database may take to load after a crash.
+const LOADING_TIMEOUT: Duration = Duration::from_secs(60);
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const DATABASE: &str = "/databases/consistency";
+
+/// What clients do in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Workload {
+    /// Each request is a transaction: batches of patches, and reads of several documents.
+    Requests,
+    /// Sessions that read in one request and write with the change vectors that they read.
+    Optimistic { lists: bool },
+    /// The same, reading in several requests under one snapshot token.
+    Tokens { lists: bool },
+    /// The same, reading in several requests without a token.
+    Unheld,
+    /// Sessions that read in several requests and write whatever is there.
+    LastWriteWins,
+    /// Compare exchange.
+    Exchanges,
+}
+
+const WORKLOADS: &[Workload] = &[
+    Workload::Requests,
+    Workload::Optimistic { lists: true },
+    Workload::Tokens { lists: true },
+    Workload::Exchanges,
+    Workload::Optimistic { lists: false },
+    Workload::Unheld,
+    Workload::Tokens { lists: false },
+    Workload::LastWriteWins,
+];
+
+impl Workload {
+    /// What may be found without being wrong: what `docs/guarantees.md` says is not promised.
+    fn may_show(self, anomaly: Anomaly) -> bool {
+        let skew = matches!(anomaly, Anomaly::G2 | Anomaly::Realtime("G2"));
+        match self {
+            Workload::Requests | Workload::Exchanges => false,
+            // Snapshot isolation: what was only read is not looked at again.
+            Workload::Optimistic { .. } | Workload::Tokens { .. } => skew,
+            Workload::Unheld => {
+                skew || matches!(
+                    anomaly,
+                    Anomaly::GSingle | Anomaly::Realtime("G-single") | Anomaly::FracturedRead
+                )
+            }
+            Workload::LastWriteWins => {
+                !matches!(anomaly, Anomaly::G1a | Anomaly::G1b | Anomaly::Garbage)
+            }
+        }
+    }
+}
+
+/// What the processes of a round share.
+pub(crate) struct Round {
+    workload: Workload,
+    /// Where the keys of the round begin.
+    first_key: u64,
+    operations_max: u64,
+    begun: AtomicU64,
+    values: AtomicU64,
+    struck: AtomicBool,
+    clock: Instant,
+}
+
+impl Round {
+    /// The time that all processes share.
+    fn now(&self) -> u64 {
+        self.clock.elapsed().as_nanos() as u64
+    }
+
+    /// A value that no other has.
+    fn value(&self) -> u64 {
+        self.values.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Counts an operation; `None` when there were enough, or the server was struck down.
+    fn begin(&self) -> Option<u64> {
+        let count = self.begun.fetch_add(1, Ordering::SeqCst);
+        (count < self.operations_max && !self.struck.load(Ordering::SeqCst)).then_some(count)
+    }
+
+    /// One of the keys of this time.
+    fn key(&self, count: u64, random: &mut Random) -> u64 {
+        let group = count / OPERATIONS_PER_KEYS;
+        self.first_key + group * KEYS_AT_ONCE + random.below(KEYS_AT_ONCE)
+    }
+
+    /// Every key that was used.
+    fn keys(&self) -> std::ops::Range<u64> {
+        let begun = self.begun.load(Ordering::SeqCst).min(self.operations_max);
+        let groups = begun / OPERATIONS_PER_KEYS + 1;
+        self.first_key..self.first_key + groups * KEYS_AT_ONCE
+    }
+}
+
+/// What a round came to.
+struct Judged {
+    operations: u64,
+    committed: u64,
+    findings: Vec<Finding>,
+    /// What is wrong with the run itself.
+    broken: Option<String>,
+}
+
+/// Runs about `operations` operations.
+pub(crate) fn run(operations: u64, seed: Option<u64>) -> Result<Checks, Failure> {
+    let executable = executable()?;
+    let seed = seed.unwrap_or_else(Random::fresh_seed);
+    let directory = std::env::temp_dir().join(format!("corvus-consistency-{}", std::process::id()));
+    std::fs::create_dir_all(directory.join("data"))?;
+    println!("consistency: {operations} operations, seed {seed}");
+    let mut checks = Checks::default();
+    let result = Drill::new(executable, &directory, seed).rounds(operations, &mut checks);
+    if result.is_ok() && checks.failures.is_empty() {
+        std::fs::remove_dir_all(&directory)?;
+    } else {
+        println!("consistency: what is left is in {}", directory.display());
+    }
+    result.map(|()| checks)
+}
+
+struct Drill {
+    executable: PathBuf,
+    data: PathBuf,
+    log: PathBuf,
+    random: Random,
+    clock: Instant,
+    next_key: u64,
+}
+
+impl Drill {
+    fn new(executable: PathBuf, directory: &Path, seed: u64) -> Drill {
+        Drill {
+            executable,
+            data: directory.join("data"),
+            log: directory.join("server.log"),
+            random: Random::new(seed),
+            clock: Instant::now(),
+            next_key: 1,
+        }
+    }
+
+    fn rounds(mut self, operations: u64, checks: &mut Checks) -> Result<(), Failure> {
+        let mut server = self.start()?;
+        client::create_database(&server.url)?;
+        let (mut done, mut committed, mut kills, mut number) = (0, 0, 0, 0);
+        let (mut lost_updates, mut is_default_run) = (false, false);
+        while done < operations || number < WORKLOADS.len() as u64 {
+            let workload = WORKLOADS[(number % WORKLOADS.len() as u64) as usize];
+            let is_struck = number % KILL_EVERY == KILL_EVERY - 1;
+            number += 1;
+            let round = self.round(workload);
+            let (judged, after) = self.play(server, &round, is_struck)?;
+            server = after;
+            done += judged.operations;
+            committed += judged.committed;
+            kills += u64::from(is_struck);
+            let found = |anomaly| judged.findings.iter().any(|one| one.anomaly == anomaly);
+            if workload == Workload::LastWriteWins {
+                is_default_run = true;
+                lost_updates |= found(Anomaly::LostUpdate);
+            }
+            let (allowed, wrong): (Vec<_>, Vec<_>) =
+                judged.findings.iter().partition(|finding| workload.may_show(finding.anomaly));
+            println!(
+                "consistency {number}: {workload:?}{}: {} operations, {} committed; {} findings \
+                 that are allowed, {} that are not",
+                if is_struck { ", kill -9" } else { "" },
+                judged.operations,
+                judged.committed,
+                allowed.len(),
+                wrong.len()
+            );
+            let is_right = wrong.is_empty() && judged.broken.is_none() && 0 < judged.committed;
+            checks.that(is_right, || {
+                let shown = wrong.iter().take(SHOWN_MAX).map(ToString::to_string);
+                let shown: Vec<String> = shown.chain(judged.broken).collect();
+                format!("round {number}, {workload:?}: {} wrong: {}", wrong.len(), shown.join("; "))
+            });
+        }
+        checks.that(lost_updates || !is_default_run, || {
+            "no lost update without optimistic concurrency: the judge sees nothing".to_owned()
+        });
+        println!(
+            "consistency: {done} operations in {number} rounds, {committed} committed, {kills} times \
+             kill -9, {} s",
+            self.clock.elapsed().as_secs()
+        );
+        server.kill()
+    }
+
+    fn start(&self) -> Result<ServerProcess, Failure> {
+        ServerProcess::start(&self.executable, &self.data, &self.log)
+    }
+
+    fn round(&mut self, workload: Workload) -> Round {
+        let first_key = self.next_key;
+        self.next_key += (ROUND_OPERATIONS / OPERATIONS_PER_KEYS + 2) * KEYS_AT_ONCE;
+        Round {
+            workload,
+            first_key,
+            operations_max: ROUND_OPERATIONS,
+            begun: AtomicU64::new(0),
+            values: AtomicU64::new(0),
+            struck: AtomicBool::new(false),
+            clock: self.clock,
+        }
+    }
+
+    /// Plays a round and gives the server that goes on.
+    fn play(
+        &mut self,
+        server: ServerProcess,
+        round: &Round,
+        is_struck: bool,
+    ) -> Result<(Judged, ServerProcess), Failure> {
+        let dice: Vec<Random> = (0..PROCESSES).map(|_| Random::new(self.random.next())).collect();
+        let strike_at = ROUND_OPERATIONS / 4 + self.random.below(ROUND_OPERATIONS / 2);
+        let exchanges = round.workload == Workload::Exchanges;
+        let url = server.url.clone();
+        let (histories, server) = std::thread::scope(|scope| {
+            let url = url.as_str();
+            let threads: Vec<_> = (0..PROCESSES)
+                .zip(dice)
+                .map(|(process, random)| {
+                    scope.spawn(move || match exchanges {
+                        true => History::Exchanges(exchanges::play(url, round, random)),
+                        false => History::Documents(documents::play(url, round, process, random)),
+                    })
+                })
+                .collect();
+            let server = match is_struck {
+                false => Some(server),
+                true => {
+                    while round.begun.load(Ordering::SeqCst) < strike_at
+                        && !threads.iter().all(std::thread::ScopedJoinHandle::is_finished)
+                    {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    server.kill()?;
+                    round.struck.store(true, Ordering::SeqCst);
+                    None
+                }
+            };
+            let ended = threads.into_iter().map(|thread| thread.join());
+            let ended: Result<Vec<_>, _> = ended.collect();
+            Ok::<_, Failure>((ended.map_err(|_| "a client panicked")?, server))
+        })?;
+        let server = match server {
+            Some(server) => server,
+            None => self.start()?,
+        };
+        wait_until_loaded(&server.url)?;
+        Ok((judge(&server.url, round, histories), server))
+    }
+}
+
+/// What a process did, and why it gave up if it did.
+enum History {
+    Documents(client::Played<consistency::Transaction>),
+    Exchanges(client::Played<consistency::Exchange>),
+}
+
+fn judge(url: &str, round: &Round, histories: Vec<History>) -> Judged {
+    let (mut documents, mut exchanges) = (client::Played::default(), client::Played::default());
+    for history in histories {
+        match history {
+            History::Documents(played) => documents.join(played),
+            History::Exchanges(played) => exchanges.join(played),
+        }
+    }
+    let mut judged = Judged { operations: 0, committed: 0, findings: Vec::new(), broken: None };
+    if round.workload == Workload::Exchanges {
+        exchanges.join(exchanges::read_all(url, round));
+        judged.operations = exchanges.history.len() as u64;
+        judged.committed = exchanges.committed;
+        judged.findings = consistency::check_exchanges(&exchanges.history);
+        judged.broken = exchanges.broken;
+        return judged;
+    }
+    documents.join(documents::read_all(url, round, PROCESSES));
+    judged.operations = documents.history.len() as u64;
+    judged.committed = documents.committed;
+    judged.findings = match documents::are_lists(round.workload) {
+        true => consistency::check_lists(&documents.history),
+        false => consistency::check_registers(&documents.history),
+    };
+    judged.broken = documents.broken;
+    judged
+}
+
+fn wait_until_loaded(url: &str) -> Result<(), Failure> {
+    let began = Instant::now();
+    let mut client = HttpClient::connect(url)?;
+    loop {
+        let answer = client.send("GET", &format!("{DATABASE}/stats/essential"), b"")?;
+        match answer.status {
+            200 => return Ok(()),
+            503 if began.elapsed() < LOADING_TIMEOUT => std::thread::sleep(RETRY_PAUSE),
+            status => return Err(format!("the database does not load: {status}").into()),
+        }
+    }
+}
