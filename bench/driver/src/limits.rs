@@ -4,8 +4,8 @@ use report::{Bound, Limit};
 
 use crate::{
     trials::{
-        COMPRESSION, INDEX_SIZE, PACKAGES, REDUCE_CHANGE, REDUCE_DAYS, REDUCE_REPLACE, START_EMPTY,
-        START_KILLED, START_LARGE,
+        CHANGES_IDLE, CHANGES_TOLD, COMPRESSION, INDEX_SIZE, PACKAGES, REDUCE_CHANGE, REDUCE_DAYS,
+        REDUCE_REPLACE, START_EMPTY, START_KILLED, START_LARGE,
     },
     works::{index_title, title},
 };
@@ -20,6 +20,12 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(START_EMPTY, "s to ready", Bound::AtMost(0.1)),
     wanted(COMPRESSION, "of the plain rate", Bound::AtLeast(0.7)),
     wanted(COMPRESSION, "MB compressed", Bound::AtMostTimes(1.0, RAVEN)),
+    wanted(CHANGES_TOLD, "p99 ms, each hears its own", Bound::AtMost(50.0)),
+    wanted(CHANGES_TOLD, "missed, each hears its own", Bound::AtMost(0.0)),
+    wanted(CHANGES_TOLD, "p99 ms, each hears all", Bound::AtMost(50.0)),
+    wanted(CHANGES_TOLD, "missed, each hears all", Bound::AtMost(0.0)),
+    wanted(CHANGES_IDLE, "MB resident", Bound::AtMost(300.0)),
+    wanted(CHANGES_IDLE, "of the puts/s before", Bound::AtLeast(0.95)),
     wanted(START_LARGE, "GB on disk", Bound::AtLeast(5.0)),
     wanted(START_LARGE, "s to first document", Bound::AtMost(0.5)),
     wanted(START_KILLED, "MB in journals", Bound::AtLeast(256.0)),

@@ -1,6 +1,7 @@
 //! The trials: what a server is put through that needs one of its own, started, stopped or killed on
 //! the way. Not here: works on a running server, see `works`.
 
+mod changes;
 mod compression;
 mod database;
 mod many_databases;
@@ -25,6 +26,8 @@ pub(crate) enum Trial {
     StartKilled,
     ManyDatabases,
     Compression,
+    ChangesTold,
+    ChangesIdle,
     IndexSize,
     Packages,
     ReduceDays,
@@ -63,6 +66,22 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         figures: compression::FIGURES,
         is_long: false,
         needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::ChangesTold,
+        key: "changes-1000",
+        title: CHANGES_TOLD,
+        figures: changes::TOLD_FIGURES,
+        is_long: true,
+        needs_licence: false,
+    },
+    TrialFacts {
+        trial: Trial::ChangesIdle,
+        key: "changes-idle",
+        title: CHANGES_IDLE,
+        figures: changes::IDLE_FIGURES,
+        is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::StartKilled,
@@ -139,6 +158,8 @@ pub(crate) const START_LARGE: &str = "start, database of 5 GB cleanly closed";
 pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
 pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
 pub(crate) const COMPRESSION: &str = "100k similar documents of 300 bytes, compressed";
+pub(crate) const CHANGES_TOLD: &str = "1,000 listeners, 1,000 writes/s";
+pub(crate) const CHANGES_IDLE: &str = "10,000 listeners that hear nothing";
 pub(crate) const INDEX_SIZE: &str = "an index over 100k small documents, cleanly closed";
 pub(crate) const PACKAGES: &str = "package search, 1,000,000 names";
 pub(crate) const REDUCE_DAYS: &str = "map-reduce of 1,600,000 events into 1,000 days";
@@ -158,6 +179,8 @@ impl Trial {
             Self::Compression => compression::run(program, parent).await,
             Self::StartLarge => restart::start_large(program, parent).await,
             Self::StartKilled => restart::start_killed(program, parent).await,
+            Self::ChangesTold => changes::told(program, parent).await.map(|one| vec![one]),
+            Self::ChangesIdle => changes::idle(program, parent).await,
             Self::IndexSize => packages::index_size(program, parent).await.map(|one| vec![one]),
             Self::Packages => packages::run(program, parent).await.map(|one| vec![one]),
             Self::ReduceDays => map_reduce::days(program, parent).await.map(|one| vec![one]),

@@ -1,0 +1,159 @@
+package corvus;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+import net.ravendb.client.documents.IDocumentStore;
+import net.ravendb.client.documents.changes.DocumentChange;
+import net.ravendb.client.documents.changes.IChangesObservable;
+import net.ravendb.client.documents.changes.IDatabaseChanges;
+import net.ravendb.client.documents.changes.IndexChange;
+import net.ravendb.client.documents.changes.IndexChangeTypes;
+import net.ravendb.client.documents.changes.Observers;
+import net.ravendb.client.documents.changes.OperationStatusChange;
+import net.ravendb.client.documents.indexes.IndexDefinition;
+import net.ravendb.client.documents.operations.Operation;
+import net.ravendb.client.documents.operations.PatchByQueryOperation;
+import net.ravendb.client.documents.operations.indexes.DeleteIndexOperation;
+import net.ravendb.client.documents.operations.indexes.PutIndexesOperation;
+import net.ravendb.client.documents.session.IDocumentSession;
+import net.ravendb.client.primitives.CleanCloseable;
+
+/** The Changes API and what stands on it: documents, indexes, operations, and answers that are kept. */
+class ChangesTest extends DatabaseTest {
+    private static final long MILLISECONDS_MAX = 15_000;
+
+    private IDatabaseChanges changes;
+
+    @BeforeAll
+    void connect() {
+        changes = store.changes();
+        changes.ensureConnectedNow();
+    }
+
+    @AfterAll
+    void disconnect() {
+        changes.close();
+    }
+
+    /** What an observable tells, once its watch has begun. */
+    private static final class Listener<T> implements AutoCloseable {
+        private final List<T> told = new CopyOnWriteArrayList<>();
+        private final CleanCloseable subscription;
+
+        Listener(IChangesObservable<T> observable) {
+            subscription = observable.subscribe(Observers.create(told::add));
+        }
+
+        List<T> until(Predicate<List<T>> done) throws InterruptedException {
+            long deadline = System.currentTimeMillis() + MILLISECONDS_MAX;
+            while (!done.test(told)) {
+                assertTrue(System.currentTimeMillis() < deadline, "told so far: " + told.size());
+                Thread.sleep(20);
+            }
+            return told;
+        }
+
+        <R> List<R> each(Function<T, R> shown) {
+            return told.stream().map(shown).collect(Collectors.toList());
+        }
+
+        @Override
+        public void close() {
+            subscription.close();
+        }
+    }
+
+    @Test
+    void oneDocumentIsWatchedInAnyCaseOfItsId() throws InterruptedException {
+        try (Listener<DocumentChange> listener = new Listener<>(changes.forDocument("CITIES/1"))) {
+            Server.save(store, new City("Chur", 1), "cities/1");
+            Server.save(store, new City("Bern", 2), "cities/2");
+            Server.remove(store, "cities/1");
+            listener.until(told -> told.size() >= 2);
+            List<String> shown = listener.each(
+                    change -> change.getType() + " " + change.getId() + " " + change.getCollectionName());
+            assertEquals(List.of("PUT cities/1 Cities", "DELETE cities/1 Cities"), shown);
+        }
+    }
+
+    @Test
+    void documentsAreWatchedByPrefixByCollectionAndAll() throws InterruptedException {
+        try (Listener<DocumentChange> byPrefix = new Listener<>(changes.forDocumentsStartingWith("Towns/"));
+                Listener<DocumentChange> byCollection = new Listener<>(changes.forDocumentsInCollection("cities"));
+                Listener<DocumentChange> all = new Listener<>(changes.forAllDocuments())) {
+            Server.save(store, new City("Thusis", 3), "towns/1");
+            Server.save(store, new City("Ilanz", 4), "others/1");
+            Server.save(store, new City("End", 0), "end/1");
+            all.until(told -> all.each(DocumentChange::getId).contains("end/1"));
+            assertEquals(List.of("towns/1"), byPrefix.each(DocumentChange::getId));
+            assertEquals(List.of("towns/1", "others/1", "end/1"), byCollection.each(DocumentChange::getId));
+            assertEquals(List.of("towns/1", "others/1", "end/1"), all.each(DocumentChange::getId));
+        }
+    }
+
+    @Test
+    void whatHappensToAnIndexIsTold() throws InterruptedException {
+        try (Listener<IndexChange> listener = new Listener<>(changes.forIndex("Cities/ByName"))) {
+            IndexDefinition definition = new IndexDefinition();
+            definition.setName("Cities/ByName");
+            definition.setMaps(Collections.singleton("from c in docs.Cities select new { c.name }"));
+            store.maintenance().send(new PutIndexesOperation(definition));
+            listener.until(told -> listener.each(IndexChange::getType).contains(IndexChangeTypes.BATCH_COMPLETED));
+            store.maintenance().send(new DeleteIndexOperation("Cities/ByName"));
+            listener.until(told -> listener.each(IndexChange::getType).contains(IndexChangeTypes.INDEX_REMOVED));
+            assertEquals(IndexChangeTypes.INDEX_ADDED, listener.each(IndexChange::getType).get(0));
+        }
+    }
+
+    @Test
+    void anOperationIsFollowedToItsEnd() throws InterruptedException {
+        Server.save(store, new City("Arosa", 5), "patched/1");
+        try (Listener<OperationStatusChange> listener = new Listener<>(changes.forAllOperations())) {
+            Operation operation =
+                    store.operations().sendAsync(new PatchByQueryOperation("from Cities update { this.seen = true }"));
+            operation.waitForCompletion();
+            listener.until(told -> told.stream()
+                    .anyMatch(change -> change.getState().get("Status").asText().equals("Completed")));
+        }
+    }
+
+    @Test
+    void answersThatAreKeptFollowWhatOthersChange() throws InterruptedException {
+        Server.save(store, new City("Davos", 1), "kept/1");
+        try (IDocumentStore reader = Server.open(store.getDatabase())) {
+            assertEquals(1, populationKept(reader));
+            long before = reader.getRequestExecutor().numberOfServerRequests.get();
+            assertEquals(1, populationKept(reader));
+            assertEquals(before, reader.getRequestExecutor().numberOfServerRequests.get(), "it is kept");
+            try (IDocumentSession session = store.openSession()) {
+                session.load(City.class, "kept/1").setPopulation(2);
+                session.saveChanges();
+            }
+            long deadline = System.currentTimeMillis() + MILLISECONDS_MAX;
+            while (populationKept(reader) != 2) {
+                assertTrue(System.currentTimeMillis() < deadline, "nobody told that it has changed");
+                Thread.sleep(20);
+            }
+        }
+    }
+
+    private static long populationKept(IDocumentStore reader) {
+        try (CleanCloseable kept = reader.aggressivelyCacheFor(Duration.ofHours(1));
+                IDocumentSession session = reader.openSession()) {
+            return session.load(City.class, "kept/1").getPopulation();
+        }
+    }
+}

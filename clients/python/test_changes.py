@@ -1,0 +1,111 @@
+"""The Changes API and what stands on it: documents, indexes, and answers that are kept."""
+
+import datetime
+import time
+
+import pytest
+from ravendb import IndexDefinition
+from ravendb.documents.operations.indexes import DeleteIndexOperation, PutIndexesOperation
+
+from entities import City, load, save
+
+SECONDS_MAX = 15
+
+
+class Listener:
+    """What an observable tells, once its watch has begun."""
+
+    def __init__(self, observable):
+        self.told = []
+        self.stop = observable.subscribe(self.told.append)
+        observable.ensure_subscribe_now()
+
+    def until(self, done):
+        deadline = time.monotonic() + SECONDS_MAX
+        while not done(self.told):
+            assert time.monotonic() < deadline, self.told
+            time.sleep(0.02)
+        return self.told
+
+
+@pytest.fixture(scope="module")
+def changes(store, tmp_path_factory):
+    # The client writes a log into the folder that it is in.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("changes"))
+        connection = store.changes()
+        connection.ensure_connected_now()
+        yield connection
+        connection.close()
+
+
+def remove(store, key):
+    with store.open_session() as session:
+        session.delete(key)
+        session.save_changes()
+
+
+def ids(listener):
+    return [change.key for change in listener.told]
+
+
+def test_one_document_is_watched_in_any_case_of_its_id(store, changes):
+    listener = Listener(changes.for_document("CITIES/1"))
+    save(store, {"cities/1": City("Chur", 1), "cities/2": City("Bern", 2)})
+    remove(store, "cities/1")
+    told = listener.until(lambda told: len(told) >= 2)
+    listener.stop()
+    shown = [(change.type_of_change.value, change.key, change.collection_name) for change in told]
+    assert shown == [("Put", "cities/1", "Cities"), ("Delete", "cities/1", "Cities")]
+
+
+def test_documents_are_watched_by_prefix_by_collection_and_all(store, changes):
+    by_prefix = Listener(changes.for_documents_start_with("Towns/"))
+    by_collection = Listener(changes.for_documents_in_collection("cities"))
+    everything = Listener(changes.for_all_documents())
+    save(store, {"towns/1": City("Thusis", 3), "others/1": City("Ilanz", 4)})
+    save(store, {"end/1": City("End", 0)})
+    everything.until(lambda _: "end/1" in ids(everything))
+    assert ids(by_prefix) == ["towns/1"]
+    assert ids(by_collection) == ids(everything) == ["towns/1", "others/1", "end/1"]
+    for listener in (by_prefix, by_collection, everything):
+        listener.stop()
+
+
+def test_what_happens_to_an_index_is_told(store, changes):
+    listener = Listener(changes.for_index("Cities/ByName"))
+    definition = IndexDefinition()
+    definition.name = "Cities/ByName"
+    definition.maps = {"from c in docs.Cities select new { c.name }"}
+    store.maintenance.send(PutIndexesOperation(definition))
+
+    def kinds(told):
+        return [change.type_of_change.value for change in told]
+
+    listener.until(lambda told: "BatchCompleted" in kinds(told))
+    store.maintenance.send(DeleteIndexOperation("Cities/ByName"))
+    told = listener.until(lambda told: "IndexRemoved" in kinds(told))
+    listener.stop()
+    assert kinds(told)[0] == "IndexAdded"
+
+
+def test_answers_that_are_kept_follow_what_others_change(store, open_database, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(store, {"kept/1": City("Davos", 1)})
+    reader = open_database(store.database)
+
+    def population():
+        with reader.aggressively_cache_for(datetime.timedelta(hours=1)):
+            return load(reader, "kept/1", City).population
+
+    assert population() == 1
+    before = reader.get_request_executor().number_of_server_requests
+    assert population() == 1
+    assert reader.get_request_executor().number_of_server_requests == before, "it is kept"
+    with store.open_session() as session:
+        session.load("kept/1", City).population = 2
+        session.save_changes()
+    deadline = time.monotonic() + SECONDS_MAX
+    while population() != 2:
+        assert time.monotonic() < deadline, "nobody told that it has changed"
+        time.sleep(0.02)
