@@ -43,8 +43,8 @@ mod usage_gate;
 pub use crate::{
     catalog::{NewRecord, PutRecord, ServerCatalog, ServerValue},
     changes::{
-        ChangesHub, Dispatcher, Event, HubClosed, Listener, ListenerEnd, ListenerOptions,
-        ListenerView, QueueBudget, TooManyWatches, Wake,
+        ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,
+        ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,
     },
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},

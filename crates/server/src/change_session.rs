@@ -6,7 +6,8 @@
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use database::{
-    AccessError, ChangesHub, Database, DatabaseLease, Dispatcher, Listener, ListenerOptions, Wake,
+    AccessError, ChangesHub, Database, DatabaseLease, Dispatched, Dispatcher, Listener,
+    ListenerOptions, Wake,
 };
 use tokio::{sync::Notify, time::Instant};
 use wire::{
@@ -27,8 +28,17 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
 /// What is said when there is nothing to say.
 const HEARTBEAT: &str = "[]";
-/// What a client may have sent of a command that is not complete.
-const UNFINISHED_BYTES_MAX: usize = 64 << 10;
+/// What a client may have sent of a command that is not complete: it is read again with every piece, so
+/// there must not be much of it. Two ids of the longest kind, every character escaped, are less.
+const UNFINISHED_BYTES_MAX: usize = 8 << 10;
+
+/// How long nothing is dispatched after one listener was told of something: with many who are told of
+/// everything, a message to each of them for every change would take the whole machine. What happens
+/// meanwhile goes into one message.
+const REST_PER_LISTENER: Duration = Duration::from_micros(20);
+/// Shorter rests are not worth it.
+const REST_MIN: Duration = Duration::from_millis(1);
+const REST_MAX: Duration = Duration::from_millis(20);
 
 /// See the module. It does not keep the database from being closed; when that happens, it ends.
 struct ChangeSession {
@@ -79,7 +89,12 @@ fn start_dispatcher(mut dispatcher: Dispatcher) -> Wake {
     let woken = Arc::new(Notify::new());
     let wake = wake_of(&woken);
     tokio::spawn(async move {
-        while dispatcher.dispatch() {
+        while let Dispatched::Told(listeners) = dispatcher.dispatch() {
+            let rest =
+                REST_PER_LISTENER.saturating_mul(u32::try_from(listeners).unwrap_or(u32::MAX));
+            if REST_MIN <= rest {
+                tokio::time::sleep(rest.min(REST_MAX)).await;
+            }
             woken.notified().await;
         }
     });

@@ -113,6 +113,11 @@ impl Event {
         }
     }
 
+    /// Whether something happened to a document itself.
+    pub(crate) fn is_of_document(&self) -> bool {
+        matches!(self, Event::Data(Change::Document(_)))
+    }
+
     /// The id whose prefixes are told of it.
     pub(crate) fn prefixed(&self) -> Option<&str> {
         match self {

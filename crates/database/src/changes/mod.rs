@@ -12,6 +12,9 @@ mod event;
 mod listener;
 mod watch_index;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -94,12 +97,21 @@ pub struct ListenerView {
 }
 
 /// The duty to dispatch the events of a hub. Whoever has it calls [`Dispatcher::dispatch`] whenever it
-/// is woken, until that says that it is over.
+/// is woken, until that says [`Dispatched::Over`].
 /// Giving it up before ends all listeners.
 #[must_use]
 pub struct Dispatcher {
     hub: Arc<ChangesHub>,
     is_over: bool,
+}
+
+/// What a dispatcher has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dispatched {
+    /// It told so many listeners of something; one counts for each time.
+    Told(usize),
+    /// Nobody listens any more, and the duty is over.
+    Over,
 }
 
 /// The database is closed.
@@ -294,20 +306,19 @@ impl ChangeListener for ChangesHub {
 }
 
 impl Dispatcher {
-    /// Tells everybody what happened since the last call. `false` when nobody listens any more and the
-    /// duty is over.
-    pub fn dispatch(&mut self) -> bool {
+    /// Tells everybody what happened since the last call.
+    pub fn dispatch(&mut self) -> Dispatched {
         let hub = &self.hub;
         let (events, is_torn) = {
             let mut inbox = lock(&hub.inbox);
             (std::mem::take(&mut inbox.events), std::mem::take(&mut inbox.is_torn))
         };
+        let mut told = 0;
         for turn in events.chunks(TURN_EVENTS_MAX) {
             let mut state = lock(&hub.state);
-            for event in turn {
-                state.last_event += 1;
-                state.index.tell(state.last_event, event);
-            }
+            told += state.index.tell(state.last_event + 1, turn);
+            // One more than there are events: what was joined has a number of its own.
+            state.last_event += turn.len() as u64 + 1;
         }
         let mut state = lock(&hub.state);
         if is_torn {
@@ -316,8 +327,9 @@ impl Dispatcher {
         if state.listeners.is_empty() {
             hub.end_dispatching(&mut state);
             self.is_over = true;
+            return Dispatched::Over;
         }
-        !self.is_over
+        Dispatched::Told(told)
     }
 }
 

@@ -7,6 +7,7 @@ use storage::Transaction;
 use timeseries::{Entries, Entry};
 
 use super::{
+    TICKS_PER_MILLISECOND,
     deleted_range::{self, DeletedRangeFields},
     read::{self, SeriesReader, records_of, segments_of},
     requests::{CopyTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten},
@@ -15,7 +16,7 @@ use super::{
     series::{self, SeriesRecord},
     tables::{self, DELETED_RANGES, SEGMENTS, segment_key, series_key},
 };
-use crate::{DocumentWriter, error::DocumentError, write::corrupt};
+use crate::{Change, DocumentWriter, TimeSeriesChangeKind, error::DocumentError, write::corrupt};
 
 /// So many segments are looked up before they are removed.
 const REMOVED_CHUNK: usize = 256;
@@ -70,20 +71,68 @@ impl DocumentWriter<'_> {
         let (before, _) = self.last_change();
         let mut series = self.open_series(&change.id, &change.name)?;
         for range in &change.deletes {
+            let (before, _) = self.last_change();
             self.delete_range(&mut series, *range)?;
+            if before != self.last_change().0 {
+                self.note_series(change, &series, TimeSeriesChangeKind::Delete, *range)?;
+            }
         }
         if !change.appends.is_empty() {
             let new = rewrite::in_order(&change.appends, Meeting::Replace);
             self.write_entries(&mut series, &new, Meeting::Replace)?;
+            self.note_written(change, &series, &new)?;
         }
         if !change.increments.is_empty() {
             let new = rewrite::in_order(&self.tagged(&change.increments), Meeting::Add);
             self.write_entries(&mut series, &new, Meeting::Add)?;
+            self.note_written(change, &series, &new)?;
         }
         let is_document_touched = self.close_series(&change.id, &series)?;
         let (after, change_vector) = self.last_change();
         let change_vector = (before != after).then(|| change_vector.clone());
         Ok(TimeSeriesWritten { id: change.id.clone(), change_vector, is_document_touched })
+    }
+
+    /// Tells those who watch of entries that were written; they are in order.
+    fn note_written(
+        &mut self,
+        change: &TimeSeriesChange,
+        series: &OpenSeries,
+        new: &Entries,
+    ) -> Result<(), DocumentError> {
+        let moments = new.timestamps();
+        let (Some(&from), Some(&to)) = (moments.first(), moments.last()) else { return Ok(()) };
+        self.note_series(change, series, TimeSeriesChangeKind::Put, MomentRange { from, to })
+    }
+
+    fn note_series(
+        &mut self,
+        change: &TimeSeriesChange,
+        series: &OpenSeries,
+        kind: TimeSeriesChangeKind,
+        range: MomentRange,
+    ) -> Result<(), DocumentError> {
+        if !self.changes.are_wanted() {
+            return Ok(());
+        }
+        let number = series.collection_number;
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        let change_vector = self.last_change().1.to_string();
+        let ticks = |moment: i64| moment.saturating_mul(TICKS_PER_MILLISECOND);
+        // Whoever deletes without an end has none to tell.
+        let is_open = |end: i64, moment: i64| kind == TimeSeriesChangeKind::Delete && moment == end;
+        self.changes.note(|| {
+            Change::TimeSeries(crate::TimeSeriesChange {
+                kind,
+                name: change.name.as_str().to_owned(),
+                from: (!is_open(MomentRange::ALL.from, range.from)).then(|| ticks(range.from)),
+                to: (!is_open(MomentRange::ALL.to, range.to)).then(|| ticks(range.to)),
+                document_id: change.id.clone(),
+                collection,
+                change_vector,
+            })
+        });
+        Ok(())
     }
 
     /// Copies entries from one series to another, whose entries of the same moments are replaced.

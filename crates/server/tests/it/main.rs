@@ -19,6 +19,7 @@ mod documents;
 mod documents_compression;
 mod filtered_queries;
 mod hostile;
+mod hostile_frames;
 mod http_client;
 mod index_boosts;
 mod index_changes;
