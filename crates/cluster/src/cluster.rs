@@ -21,7 +21,8 @@ use crate::{
 };
 
 /// The server-wide state of a running server. Dropping it without [`Cluster::close`] is like a crash:
-/// nothing whose outcome was told is lost.
+/// nothing whose outcome was told is lost,
+/// and its thread has ended afterwards.
 pub struct Cluster {
     environment: Arc<Environment>,
     /// `None` when closed.
@@ -126,6 +127,12 @@ impl Future for Submission {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let receiver = Pin::new(&mut self.receiver);
         receiver.poll(context).map(|outcome| outcome.unwrap_or(Err(ended())))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

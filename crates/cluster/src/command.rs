@@ -16,8 +16,10 @@ use crate::{
     compare_exchange::{CompareExchangeCommand, CompareExchangeOutcome},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
+    identities::IdentityCommand,
     removed_database, requests,
     subscriptions::{SubscriptionCommand, SubscriptionOutcome},
+    transactions::{ClusterTransaction, TransactionOutcome},
 };
 
 /// A command is no larger than this.
@@ -26,6 +28,8 @@ pub const COMMAND_BYTES_MAX: usize = 128 << 20;
 const COMPARE_EXCHANGE: u8 = 1;
 const REMOVE_DATABASE: u8 = 2;
 const SUBSCRIPTION: u8 = 3;
+const IDENTITY: u8 = 4;
+const TRANSACTION: u8 = 5;
 
 /// A change of the server-wide state.
 #[derive(Clone, Debug)]
@@ -34,6 +38,10 @@ pub enum Command {
     CompareExchange(CompareExchangeCommand),
     /// Change subscriptions.
     Subscription(SubscriptionCommand),
+    /// Change identities.
+    Identity(IdentityCommand),
+    /// Change values and documents together.
+    Transaction(ClusterTransaction),
     /// Remove a part of what a deleted database has here.
     RemoveDatabase {
         /// Its id here: that of its group of nodes, never used again.
@@ -48,6 +56,10 @@ pub enum Outcome {
     CompareExchange(CompareExchangeOutcome),
     /// Of [`Command::Subscription`].
     Subscription(SubscriptionOutcome),
+    /// Of [`Command::Identity`]: the value of each name, in order.
+    Identities(Vec<i64>),
+    /// Of [`Command::Transaction`].
+    Transaction(TransactionOutcome),
     /// Of [`Command::RemoveDatabase`].
     DatabaseRemoved {
         /// Whether nothing is left.
@@ -76,6 +88,8 @@ impl Command {
         match self {
             Self::CompareExchange(command) => command.database(),
             Self::Subscription(command) => Some(command.database()),
+            Self::Identity(command) => Some(command.database()),
+            Self::Transaction(transaction) => Some(transaction.database),
             Self::RemoveDatabase { database } => Some(*database),
         }
     }
@@ -85,6 +99,8 @@ impl Command {
         match self {
             Self::CompareExchange(command) => command.check(),
             Self::Subscription(command) => command.check(),
+            Self::Identity(command) => command.check(),
+            Self::Transaction(transaction) => transaction.check(),
             Self::RemoveDatabase { .. } => Ok(()),
         }
     }
@@ -102,6 +118,14 @@ impl Command {
                 encoder.byte(SUBSCRIPTION);
                 command.encode(&mut encoder);
             }
+            Self::Identity(command) => {
+                encoder.byte(IDENTITY);
+                command.encode(&mut encoder);
+            }
+            Self::Transaction(transaction) => {
+                encoder.byte(TRANSACTION);
+                transaction.encode(&mut encoder);
+            }
             Self::RemoveDatabase { database } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.raw(&database.0);
@@ -118,6 +142,8 @@ impl Command {
                 Self::CompareExchange(CompareExchangeCommand::decode(&mut decoder)?)
             }
             SUBSCRIPTION => Self::Subscription(SubscriptionCommand::decode(&mut decoder)?),
+            IDENTITY => Self::Identity(IdentityCommand::decode(&mut decoder)?),
+            TRANSACTION => Self::Transaction(ClusterTransaction::decode(&mut decoder)?),
             REMOVE_DATABASE => Self::RemoveDatabase { database: DatabaseId(decoder.fixed()?) },
             _ => return Err(Malformed("a command of the log is of an unknown kind")),
         };
@@ -129,6 +155,8 @@ impl Command {
         match self {
             Self::CompareExchange(command) => command.apply(applying).map(Outcome::CompareExchange),
             Self::Subscription(command) => command.apply(applying).map(Outcome::Subscription),
+            Self::Identity(command) => command.apply(applying).map(Outcome::Identities),
+            Self::Transaction(transaction) => transaction.apply(applying).map(Outcome::Transaction),
             Self::RemoveDatabase { database } => {
                 let is_done = removed_database::remove_some(applying.tx, database)?;
                 Ok(Outcome::DatabaseRemoved { is_done })
@@ -148,6 +176,14 @@ impl Outcome {
                 encoder.byte(SUBSCRIPTION);
                 outcome.encode(encoder);
             }
+            Self::Identities(values) => {
+                encoder.byte(IDENTITY);
+                encoder.list(values, |encoder, value| encoder.i64(*value));
+            }
+            Self::Transaction(outcome) => {
+                encoder.byte(TRANSACTION);
+                outcome.encode(encoder);
+            }
             Self::DatabaseRemoved { is_done } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.flag(*is_done);
@@ -159,6 +195,8 @@ impl Outcome {
         Ok(match decoder.byte()? {
             COMPARE_EXCHANGE => Self::CompareExchange(CompareExchangeOutcome::decode(decoder)?),
             SUBSCRIPTION => Self::Subscription(SubscriptionOutcome::decode(decoder)?),
+            IDENTITY => Self::Identities(decoder.list(Decoder::i64)?),
+            TRANSACTION => Self::Transaction(TransactionOutcome::decode(decoder)?),
             REMOVE_DATABASE => Self::DatabaseRemoved { is_done: decoder.flag()? },
             _ => return Err(Malformed("an outcome is of an unknown kind")),
         })

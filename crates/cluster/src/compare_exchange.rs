@@ -232,7 +232,7 @@ impl CompareExchangeOutcome {
     }
 }
 
-fn read_value(decoder: &mut Decoder<'_>) -> Result<BlittableBuf, Malformed> {
+pub(crate) fn read_value(decoder: &mut Decoder<'_>) -> Result<BlittableBuf, Malformed> {
     let bytes = decoder.bytes()?.to_vec();
     BlittableBuf::from_bytes(bytes).map_err(|_| Malformed("a value cannot be read"))
 }

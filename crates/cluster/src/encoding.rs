@@ -51,6 +51,12 @@ impl Encoder {
         }
     }
 
+    /// Their number, and each of them.
+    pub(crate) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+        self.u32(u32::try_from(items.len()).expect("commands are limited far below 4 GB"));
+        items.iter().for_each(|item| write(self, item));
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -129,6 +135,14 @@ impl<'b> Decoder<'b> {
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Option<T>, Malformed> {
         if self.flag()? { read(self).map(Some) } else { Ok(None) }
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        mut read: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
+        // Not reserved: a damaged number would reserve anything.
+        (0..self.u32()?).map(|_| read(self)).collect()
     }
 
     /// Everything that is left.

@@ -22,6 +22,13 @@ pub enum ClusterError {
         /// Its length in lower case.
         bytes: usize,
     },
+    /// The caller's: the name of an identity is longer than the id of a document.
+    NameTooLong {
+        /// The name.
+        name: String,
+        /// Its length in lower case, with the `|`.
+        bytes: usize,
+    },
     /// The environment's, may be retried: too many commands wait already.
     Busy,
     /// The environment's: the server stops.
@@ -66,6 +73,9 @@ impl fmt::Display for ClusterError {
                     "Compare Exchange key cannot exceed {limit} bytes, but the key was {bytes} \
                      bytes. The invalid key is '{key}'."
                 )
+            }
+            Self::NameTooLong { name, bytes } => {
+                write!(formatter, "the name '{name}' of an identity is too long: {bytes} bytes")
             }
             Self::Busy => formatter.write_str("too many commands to the cluster wait"),
             Self::Closed => formatter.write_str("the server stops"),

@@ -15,6 +15,8 @@
 //! | `command` | [`Command`], [`Outcome`], [`Applied`]: what can be asked for, and their bytes |
 //! | `compare_exchange` | values under keys that change only as their writer expects |
 //! | `subscriptions` | subscriptions: what they ask, and how far they have come |
+//! | `identities` | numbers that rise by one |
+//! | `transactions` | changes of values and documents that happen together |
 //! | `removed_database` | what a database leaves behind when it is deleted |
 //! | `requests` | requests that a client repeats |
 //! | `state` | [`ClusterState`]: reading |
@@ -33,6 +35,7 @@ mod driver;
 mod encoding;
 mod error;
 mod failure;
+mod identities;
 mod log_store;
 mod network;
 mod raft_types;
@@ -42,6 +45,7 @@ mod schema;
 mod state;
 mod state_machine;
 mod subscriptions;
+mod transactions;
 
 pub use crate::{
     change_index::{last_index, take_index},
@@ -52,9 +56,14 @@ pub use crate::{
         CompareExchangeOutcome, InvalidExpiry, expiry_ticks,
     },
     error::ClusterError,
+    identities::IdentityCommand,
     state::ClusterState,
     subscriptions::{
         SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition, SubscriptionRecord,
         SubscriptionSettings,
+    },
+    transactions::{
+        ClusterTransaction, DocumentChange, GUARD_PREFIX, Guard, NumberedChange, StoredTransaction,
+        TransactionOutcome, ValueChange, Violation, guard_key,
     },
 };

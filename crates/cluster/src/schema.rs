@@ -9,6 +9,8 @@
 //! Cluster/CompareExchangeChanges    database 16, index 8 BE, key    1 deleted or 0
 //! Cluster/CompareExchangeDeleted    database 16, lower-cased key    index 8 of the change that did it
 //! Cluster/CompareExchangeDue        ticks 8 BE, database 16, key    nothing
+//! Cluster/Identities                database 16, lower-cased name    i64
+//! Cluster/Transactions              database 16, index 8 BE         see transactions.rs
 //! Cluster/Requests                  database 16, id of a request    index 8, outcome
 //! Cluster/RequestsByIndex           index 8 BE                      its key in Cluster/Requests
 //! Cluster/Subscriptions             database 16, number 8 BE        see subscriptions.rs
@@ -66,6 +68,14 @@ pub(crate) fn compare_exchange_due() -> TreeName {
     TreeName::from("Cluster/CompareExchangeDue")
 }
 
+pub(crate) fn identities() -> TreeName {
+    TreeName::from("Cluster/Identities")
+}
+
+pub(crate) fn transactions() -> TreeName {
+    TreeName::from("Cluster/Transactions")
+}
+
 pub(crate) fn requests() -> TreeName {
     TreeName::from("Cluster/Requests")
 }
@@ -91,11 +101,13 @@ pub(crate) fn counts() -> TreeName {
 }
 
 /// The trees whose keys start with the id of a database, and nothing but the database's own.
-pub(crate) fn trees_by_database() -> [TreeName; 8] {
+pub(crate) fn trees_by_database() -> [TreeName; 10] {
     [
         compare_exchange(),
         compare_exchange_changes(),
         compare_exchange_deleted(),
+        identities(),
+        transactions(),
         requests(),
         subscriptions(),
         subscription_names(),
@@ -116,6 +128,10 @@ pub(crate) enum Counted {
     CompareExchange,
     /// Deleted ones.
     CompareExchangeDeleted,
+    /// Documents of cluster-wide transactions, deleted ones, too.
+    TransactionDocuments,
+    /// Not a count: the index of the last transaction with documents.
+    LastTransaction,
 }
 
 impl Counted {
@@ -123,6 +139,8 @@ impl Counted {
         let kind = match self {
             Self::CompareExchange => b'x',
             Self::CompareExchangeDeleted => b'd',
+            Self::TransactionDocuments => b'n',
+            Self::LastTransaction => b't',
         };
         key_of(database, &[kind])
     }

@@ -7,8 +7,10 @@ use crate::{
     change_index,
     compare_exchange::{self, CompareExchangeEntry},
     error::ClusterError,
+    identities,
     schema::Counted,
     subscriptions::{self, SubscriptionRecord},
+    transactions::{self, StoredTransaction},
 };
 
 /// The state at one moment, which never changes. Everything whose outcome was told before is in it.
@@ -53,6 +55,26 @@ impl ClusterState {
     ) -> Result<impl Iterator<Item = Result<CompareExchangeEntry<'_>, ClusterError>>, ClusterError>
     {
         compare_exchange::with_prefix(&self.tx, database, &lower_case(prefix))
+    }
+
+    /// All identities of a database, by name: the lower-cased name with its `|`, and the value given last.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged value.
+    pub fn identities(&self, database: DatabaseId) -> Result<Vec<(String, i64)>, ClusterError> {
+        identities::all(&self.tx, database)
+    }
+
+    /// What cluster-wide transactions behind this index have for the documents of a database, in order.
+    ///
+    /// # Errors
+    /// Those of the storage; each entry may be damaged.
+    pub fn transactions_after(
+        &self,
+        database: DatabaseId,
+        index: u64,
+    ) -> Result<impl Iterator<Item = Result<StoredTransaction, ClusterError>>, ClusterError> {
+        transactions::stored_after(&self.tx, database, index)
     }
 
     /// How many values of compare exchange a database has.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use documents::{
-    AttachmentTransfer, Change, ChangeCounters, ContentNumber, CopiedAttachment, CountersChanged,
-    DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction, ExpectedVersion, HiLoRange,
-    HiLoRequest, MovedAttachment, NewContent, OutputChange, OutputWritten, PutAttachment,
-    PutDocument, RemovedRevisions, Reversion, RevisedVersion, RevisionsToRemove, StoredAttachment,
-    StoredDocument, TrainedDictionary,
+    AttachmentTransfer, Change, ChangeCounters, ClusterDocuments, ContentNumber, CopiedAttachment,
+    CountersChanged, DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction,
+    ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent, OutputChange,
+    OutputWritten, PutAttachment, PutDocument, RemovedRevisions, Reversion, RevisedVersion,
+    RevisionsToRemove, StoredAttachment, StoredDocument, TrainedDictionary,
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -60,6 +60,8 @@ pub enum Command {
         /// Whether a smaller value than the present one is set, too.
         force: bool,
     },
+    /// Forget the identities that older versions kept here, when they are elsewhere.
+    ForgetIdentities,
     /// Keep a version of a document, whatever the configuration says.
     ForceRevision {
         /// The document.
@@ -117,6 +119,8 @@ pub enum Command {
     ChangeTimeSeries(Box<TimeSeriesChange>),
     /// Copy entries of a time series to another.
     CopyTimeSeries(Box<CopyTimeSeries>),
+    /// Execute the documents of a cluster-wide transaction, if that was not done before.
+    ClusterDocuments(ClusterDocuments),
     /// Change a document that an index writes.
     Output(OutputChange),
     /// Compress what is written from now on with a dictionary. The queue does this by itself.
@@ -132,6 +136,7 @@ impl Command {
             Self::Put(put) => OVERHEAD_BYTES + put.body.as_bytes().len(),
             Self::Patch(patch) => OVERHEAD_BYTES + patch.size_bytes(),
             Self::PatchEach(patch) => OVERHEAD_BYTES * patch.ids.len() + patch.script.size_bytes(),
+            Self::ClusterDocuments(documents) => OVERHEAD_BYTES + documents.size_bytes(),
             Self::Output(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::ChangeTimeSeries(change) => OVERHEAD_BYTES + change.size_bytes(),
             Self::ChangeCounters(request) => OVERHEAD_BYTES * (1 + request.steps.len()),
@@ -153,6 +158,7 @@ impl Command {
             | Self::HiLoNext(_)
             | Self::HiLoReturn { .. }
             | Self::IdentityNext { .. }
+            | Self::ForgetIdentities
             | Self::IdentitySeed { .. }
             | Self::ForceRevision { .. }
             | Self::RemoveRevisions { .. }
@@ -218,6 +224,8 @@ pub enum CommandResult {
     HiLoReturned,
     /// Of [`Command::IdentityNext`] and [`Command::IdentitySeed`]: the value now.
     Identity(i64),
+    /// Of [`Command::ForgetIdentities`].
+    IdentitiesForgotten,
     /// Of [`Command::ForceRevision`]: the document whose version is kept now; `None` when it was
     /// before.
     ForcedRevision(Option<StoredDocument>),
@@ -243,6 +251,8 @@ pub enum CommandResult {
     ContentsRemoved,
     /// Of [`Command::ChangeTimeSeries`] and [`Command::CopyTimeSeries`].
     TimeSeriesWritten(TimeSeriesWritten),
+    /// Of [`Command::ClusterDocuments`]: whether it was done now.
+    ClusterDocuments(bool),
     /// Of [`Command::Output`].
     Output(OutputWritten),
     /// Of [`Command::AddDictionary`].
@@ -250,7 +260,7 @@ pub enum CommandResult {
 }
 
 /// What became of a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchOutcome {
     /// One result for each command, in order.
     pub results: Vec<CommandResult>,

@@ -186,6 +186,10 @@ fn execute_command(
         Command::IdentitySeed { name, value, force } => {
             CommandResult::Identity(writer.seed_identity(name, *value, *force)?)
         }
+        Command::ForgetIdentities => {
+            writer.forget_identities()?;
+            CommandResult::IdentitiesForgotten
+        }
         Command::ForceRevision { id, version } => {
             CommandResult::ForcedRevision(writer.force_revision(id, *version)?)
         }
@@ -231,6 +235,9 @@ fn execute_command(
         }
         Command::CopyTimeSeries(copy) => {
             CommandResult::TimeSeriesWritten(writer.copy_time_series(copy)?)
+        }
+        Command::ClusterDocuments(documents) => {
+            CommandResult::ClusterDocuments(writer.execute_cluster_documents(documents)?)
         }
         Command::Output(change) => CommandResult::Output(writer.write_output(change)?),
         Command::AddDictionary(trained) => {

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use cluster::take_index;
+use cluster::{Cluster, take_index};
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use storage::{Environment, EnvironmentOptions, Transaction, TreeName};
@@ -30,6 +30,7 @@ const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 pub struct ServerCatalog {
     platform: Platform,
     environment: Arc<Environment>,
+    cluster: Arc<Cluster>,
     /// Held through a change, so that memory follows the disk in the same order.
     changing: Mutex<()>,
     records: RwLock<BTreeMap<String, Arc<DatabaseRecord>>>,
@@ -73,11 +74,14 @@ impl ServerCatalog {
     pub fn open(platform: &Platform, directory: PathBuf) -> Result<ServerCatalog, CatalogError> {
         let environment = Environment::open(platform, EnvironmentOptions::new(directory))?;
         let records = read_records(&environment)?;
+        let cluster = Cluster::start(Arc::clone(&environment), Arc::clone(&platform.clock))
+            .map_err(CatalogError::Cluster)?;
         let server_id = stored_id(platform, &environment, SERVER_ID)?;
         let topology_id = stored_id(platform, &environment, TOPOLOGY_ID)?;
         Ok(ServerCatalog {
             platform: platform.clone(),
             environment,
+            cluster: Arc::new(cluster),
             changing: Mutex::new(()),
             records: RwLock::new(records),
             server_id,
@@ -88,6 +92,11 @@ impl ServerCatalog {
     /// The environment, for whoever flushes it.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
+    }
+
+    /// What all nodes agree on; it lives in the same environment.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
     }
 
     /// The id of this server, made when its data directory was.

@@ -177,7 +177,7 @@ fn judge(
 
 impl DiskSpaceReading {
     /// Why writes are refused, if they are.
-    pub(crate) fn refusal(&self) -> Option<Arc<LowDiskSpace>> {
+    pub fn refusal(&self) -> Option<Arc<LowDiskSpace>> {
         (self.level == DiskSpaceLevel::Refusing).then(|| {
             Arc::new(LowDiskSpace {
                 directory: self.directory.clone(),

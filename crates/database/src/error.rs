@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
+use cluster::ClusterError;
 use documents::DocumentError;
 use storage::StorageError;
 
@@ -34,6 +35,8 @@ pub enum CatalogError {
     },
     /// The environment's or ours: see the storage error.
     Storage(StorageError),
+    /// The cluster's state cannot be used.
+    Cluster(ClusterError),
 }
 
 /// A database cannot be used.
@@ -68,6 +71,11 @@ pub enum LoadError {
     Storage(StorageError),
     /// Its documents could not be read.
     Documents(DocumentError),
+    /// Its identities could not be moved to the cluster's state, where they belong now.
+    Identities {
+        /// Why.
+        message: String,
+    },
     /// A thread could not be started.
     Thread {
         /// What the system said.
@@ -93,6 +101,7 @@ impl fmt::Display for CatalogError {
                 write!(f, "the record of the database '{key}' is damaged")
             }
             CatalogError::Storage(error) => error.fmt(f),
+            CatalogError::Cluster(error) => error.fmt(f),
         }
     }
 }
@@ -101,6 +110,7 @@ impl Error for CatalogError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             CatalogError::Storage(error) => Some(error),
+            CatalogError::Cluster(error) => Some(error),
             CatalogError::AlreadyExists { .. }
             | CatalogError::VersionMismatch { .. }
             | CatalogError::Missing { .. }
@@ -151,6 +161,9 @@ impl fmt::Display for LoadError {
             LoadError::Settings { message } => write!(f, "its settings do not hold: {message}"),
             LoadError::Storage(error) => error.fmt(f),
             LoadError::Documents(error) => error.fmt(f),
+            LoadError::Identities { message } => {
+                write!(f, "its identities cannot be moved to the cluster: {message}")
+            }
             LoadError::Thread { message } => write!(f, "a thread could not be started: {message}"),
             LoadError::Panicked => f.write_str("opening it panicked"),
         }
@@ -162,7 +175,10 @@ impl Error for LoadError {
         match self {
             LoadError::Storage(error) => Some(error),
             LoadError::Documents(error) => Some(error),
-            LoadError::Settings { .. } | LoadError::Thread { .. } | LoadError::Panicked => None,
+            LoadError::Settings { .. }
+            | LoadError::Identities { .. }
+            | LoadError::Thread { .. }
+            | LoadError::Panicked => None,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
 //! | `log_follower` | [`LogFollowers`]: who reads on when the document log has grown |
 //! | `held_snapshots` | [`HeldSnapshot`]: a state that several requests of a client see |
+//! | `cluster_transactions` | documents of cluster-wide transactions |
 //! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
@@ -23,6 +24,7 @@
 
 mod catalog;
 mod changes;
+mod cluster_transactions;
 mod disk_space;
 mod error;
 mod flusher;
@@ -46,6 +48,7 @@ pub use crate::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,
         ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,
     },
+    cluster_transactions::{ExecutionError, guarded_transaction, transaction_version},
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
     flusher::Flusher,

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use commands::{ChangeListener, CommitQueue, CommitQueueOptions};
+use cluster::{Cluster, Command as ClusterCommand, IdentityCommand};
+use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
 use model::{DatabaseId, DocumentsCompression, NodeTag, RevisionsConfiguration};
@@ -21,6 +22,7 @@ use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, changes::Watc
 
 use crate::{
     changes::{ChangesHub, Event, Family, Listener, TooManyWatches, WatchBegins},
+    cluster_transactions::{ClusterTransactions, ExecutionError},
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
@@ -76,6 +78,7 @@ pub struct Database {
     environment: Arc<Environment>,
     indexes: Arc<IndexSet>,
     queue: Arc<CommitQueue>,
+    transactions: Arc<ClusterTransactions>,
     queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
     operations: Operations,
@@ -158,11 +161,14 @@ impl Database {
             let subscriptions = Arc::clone(&subscriptions);
             move || subscriptions.published()
         });
+        let executed = documents::executed_transaction(&environment.read(), record.topology_id)
+            .map_err(LoadError::Documents)?;
         let database = Database {
             environment,
             indexes,
             queue,
             queue_options: options.queue,
+            transactions: ClusterTransactions::executed_up_to(executed),
             identity,
             operations: Operations::announced_in(&changes),
             held_snapshots,
@@ -282,6 +288,44 @@ impl Database {
     /// Its subscriptions that have workers.
     pub fn subscriptions(&self) -> &Arc<SubscriptionSet> {
         &self.subscriptions
+    }
+
+    /// Moves the identities that older versions kept with the documents to the cluster's state. A value
+    /// there that is larger stays. Blocks.
+    pub(crate) fn take_identities_to(&self, cluster: &Cluster) -> Result<(), LoadError> {
+        let values = documents::identities(&self.read()).map_err(LoadError::Documents)?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        let database = self.record().topology_id;
+        let seed = IdentityCommand::Seed { database, values, force: false };
+        cluster
+            .submit_and_wait(&ClusterCommand::Identity(seed))
+            .map_err(|error| LoadError::Identities { message: error.to_string() })?;
+        // If they stay, they are moved once more when the database is opened the next time.
+        drop(self.queue.submit_and_wait(Batch::one(Command::ForgetIdentities)));
+        Ok(())
+    }
+
+    /// Executes what the cluster has for it and a crash has left. Blocks.
+    pub(crate) fn catch_up_with(&self, cluster: &Cluster) -> Result<(), ExecutionError> {
+        self.transactions.catch_up(cluster, &self.record(), &self.queue)
+    }
+
+    /// Has everything executed up to the cluster-wide transaction of this index. `done` is called when
+    /// that is durable, or has failed.
+    pub fn execute_transaction(
+        &self,
+        cluster: &Cluster,
+        index: u64,
+        done: impl FnOnce(Result<(), ExecutionError>) + Send + 'static,
+    ) {
+        self.transactions.execute(cluster, &self.record(), &self.queue, index, Box::new(done));
+    }
+
+    /// The last cluster-wide transaction that is durably executed.
+    pub fn executed_transaction(&self) -> u64 {
+        self.transactions.executed()
     }
 
     /// Its record as it is now.

@@ -114,6 +114,13 @@ pub enum DocumentError {
     },
     /// The environment's or ours: see the storage error.
     Storage(StorageError),
+    /// The environment's: a cluster-wide transaction came before the one in front of it.
+    OutOfTurn {
+        /// The index of the transaction.
+        index: u64,
+        /// The index of the last one that was executed.
+        executed: u64,
+    },
     /// Ours: a stored row or record contradicts itself.
     Corrupt {
         /// What contradicts what.
@@ -166,6 +173,7 @@ impl DocumentError {
             Self::Storage(StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. }) => {
                 ErrorKind::Caller
             }
+            Self::OutOfTurn { .. } => ErrorKind::Environment,
             Self::Storage(error) if error.is_retryable() => ErrorKind::Environment,
             Self::Storage(_)
             | Self::Corrupt { .. }
@@ -224,6 +232,11 @@ impl fmt::Display for DocumentError {
             ),
             Self::TooLarge { reason } => reason.fmt(formatter),
             Self::Storage(error) => error.fmt(formatter),
+            Self::OutOfTurn { index, executed } => write!(
+                formatter,
+                "the cluster-wide transaction {index} cannot be executed: the last one that was is \
+                 {executed}, and one between is missing"
+            ),
             Self::Corrupt { detail } => write!(formatter, "stored documents are damaged: {detail}"),
             Self::DictionaryMissing { collection, number } => write!(
                 formatter,
@@ -244,7 +257,8 @@ impl std::error::Error for DocumentError {
             Self::TooLarge { reason } => Some(reason),
             Self::Storage(error) => Some(error),
             Self::CorruptDocument(error) => Some(error),
-            Self::Concurrency { .. }
+            Self::OutOfTurn { .. }
+            | Self::Concurrency { .. }
             | Self::CollectionMismatch { .. }
             | Self::MetadataIsNotAnObject { .. }
             | Self::InvalidMetadata { .. }

@@ -15,6 +15,7 @@
 //! | `read` | one document, the log, collections, prefixes |
 //! | `pending` | how much of the log lies behind an etag |
 //! | `write`, `requests` | putting and deleting |
+//! | `cluster_documents` | documents of cluster-wide transactions |
 //! | `output` | documents that indexes write |
 //! | `change` | what a batch changed, for those who watch |
 //! | `metadata` | what of a client's metadata is kept |
@@ -36,6 +37,7 @@
 mod attachments;
 mod change;
 mod check;
+mod cluster_documents;
 mod collection_record;
 mod collections;
 mod compression;
@@ -73,6 +75,9 @@ pub use change::{
     TimeSeriesChangeKind,
 };
 pub use check::{DocumentsReport, check};
+pub use cluster_documents::{
+    ClusterDocument, ClusterDocuments, check_document, collection_of_document, executed_transaction,
+};
 pub use collections::{CollectionStatistics, collection, collection_numbered, collections};
 pub use compression::{
     Compression, DICTIONARIES_MAX, TrainedDictionary, dictionaries_count, train_dictionary,

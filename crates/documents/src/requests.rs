@@ -3,6 +3,8 @@
 use blittable::BlittableBuf;
 use model::{ChangeVector, CollectionName, DocumentFlags, DocumentId, DocumentIdTooLong, Etag};
 
+use crate::error::DocumentError;
+
 /// The id a caller wants for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedId {
@@ -78,6 +80,23 @@ pub struct PutDocument {
     pub expected: ExpectedVersion,
     /// The document as the client sent it, with its `@metadata`.
     pub body: BlittableBuf,
+}
+
+impl PutDocument {
+    /// Finishes an id that an identity numbers; the document must be new then.
+    ///
+    /// # Errors
+    /// When a version was expected, or the id is too long.
+    pub fn finish_id(&mut self, number: i64) -> Result<(), DocumentError> {
+        let RequestedId::Identity(name) = &self.id else { return Ok(()) };
+        let id = DocumentId::new(format!("{name}/{number}"))?;
+        if let ExpectedVersion::Exactly(expected) = &self.expected {
+            let expected = expected.clone();
+            return Err(DocumentError::VersionOfIdentity { id: id.to_string(), expected });
+        }
+        (self.id, self.expected) = (RequestedId::Exactly(id), ExpectedVersion::New);
+        Ok(())
+    }
 }
 
 /// What became of a document that was put.

@@ -28,8 +28,11 @@ use crate::{
     requests::{DeletedDocument, ExpectedVersion, RequestedId, StoredDocument},
     revisions::keep::{NewVersion, has_revisions},
     row::{self, DocumentRow, RowFields},
-    schema::DOCUMENTS,
+    schema::{self, DOCUMENTS},
 };
+
+/// The tag of a cluster-wide transaction in the version of a document.
+const TRANSACTION_TAG: &str = "TRXN";
 
 /// How many documents a deletion by prefix looks up before it deletes them.
 const PREFIX_CHUNK: usize = 1024;
@@ -42,17 +45,12 @@ const LASTING_FLAGS: [DocumentFlags; 4] = [
     DocumentFlags::HAS_TIME_SERIES,
 ];
 
-/// How a put changes the marks of a document.
-#[derive(Clone, Copy)]
+/// How a put changes the marks of a document, and its version where that is agreed on elsewhere.
+#[derive(Clone, Default)]
 pub(crate) struct Marks {
     pub(crate) added: DocumentFlags,
     pub(crate) removed: DocumentFlags,
-}
-
-impl Default for Marks {
-    fn default() -> Self {
-        Self { added: DocumentFlags::NONE, removed: DocumentFlags::NONE }
-    }
+    pub(crate) change_vector: Option<ChangeVector>,
 }
 
 impl Marks {
@@ -117,6 +115,8 @@ pub struct DocumentWriter<'w> {
 struct Replaced {
     collection_number: u32,
     flags: DocumentFlags,
+    /// The cluster-wide transaction that wrote it, for its atomic guard.
+    transaction: Option<ChangeVectorEntry>,
 }
 
 impl<'w> DocumentWriter<'w> {
@@ -212,6 +212,7 @@ impl<'w> DocumentWriter<'w> {
             self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
         let (number, collection) = (collection.number, collection.name.clone());
         let is_new = replaced.is_none();
+        let transaction = replaced.as_ref().and_then(|replaced| replaced.transaction);
         let flags = match replaced {
             Some(replaced) if replaced.collection_number != number => {
                 return Err(self.mismatch(&id, replaced.collection_number, &accepted.collection));
@@ -220,7 +221,14 @@ impl<'w> DocumentWriter<'w> {
             None => self.count_new(&id, number)?,
         };
         let flags = flags.without(LISTING_FLAGS) | listed.flags | marks.added;
-        let change_vector = self.next_change_vector(etag);
+        let change_vector = match (marks.change_vector, transaction) {
+            (Some(given), _) => {
+                self.contain(&given);
+                given
+            }
+            (None, None) => self.next_change_vector(etag),
+            (None, Some(transaction)) => self.next_change_vector(etag).with(transaction),
+        };
         let new = NewVersion {
             id: &id,
             change_vector: change_vector.as_str(),
@@ -373,6 +381,14 @@ impl<'w> DocumentWriter<'w> {
         identities::seed(self.tx, name, value, force)
     }
 
+    /// Forgets all identities: they are kept elsewhere.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn forget_identities(&mut self) -> Result<(), DocumentError> {
+        Ok(self.tx.drop_tree(&schema::identities())?)
+    }
+
     pub(crate) fn transaction(&self) -> &WriteTransaction {
         self.tx
     }
@@ -458,6 +474,19 @@ impl<'w> DocumentWriter<'w> {
         self.progress.change_vector.clone()
     }
 
+    /// Notes that the database contains this version; transactions of the cluster are counted by
+    /// `RAFT` alone.
+    pub(crate) fn contain(&mut self, version: &ChangeVector) {
+        for entry in version.entries().filter(|entry| entry.tag.as_str() != TRANSACTION_TAG) {
+            self.progress.change_vector = self.progress.change_vector.with(entry);
+        }
+    }
+
+    /// Makes the writes that follow happen at that time; gives what was the time before.
+    pub(crate) fn set_now(&mut self, now: Timestamp) -> Timestamp {
+        std::mem::replace(&mut self.context.now, now)
+    }
+
     fn resolve_id(&self, id: &RequestedId, etag: Etag) -> Result<DocumentId, DocumentError> {
         match id {
             RequestedId::Exactly(id) => Ok(id.clone()),
@@ -514,7 +543,8 @@ impl<'w> DocumentWriter<'w> {
             return Err(changed_before_put(id, expected, document.change_vector()));
         }
         let (collection_number, flags) = (document.collection_number(), document.flags());
-        Ok(Some(Replaced { collection_number, flags }))
+        let transaction = transaction_in(document.change_vector());
+        Ok(Some(Replaced { collection_number, flags, transaction }))
     }
 
     fn count_replaced(
@@ -647,6 +677,15 @@ impl<'w> DocumentWriter<'w> {
             Err(error) => error,
         }
     }
+}
+
+/// The part of a version that names a cluster-wide transaction. Few have one.
+fn transaction_in(change_vector: &str) -> Option<ChangeVectorEntry> {
+    if !change_vector.contains(TRANSACTION_TAG) {
+        return None;
+    }
+    let change_vector = change_vector.parse::<ChangeVector>().ok()?;
+    change_vector.entries().find(|entry| entry.tag.as_str() == TRANSACTION_TAG)
 }
 
 pub(crate) fn corrupt(detail: &'static str) -> DocumentError {

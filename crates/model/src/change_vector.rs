@@ -172,8 +172,10 @@ fn push_decimal(text: &mut String, number: u64) {
 }
 
 fn split(text: &str) -> impl Iterator<Item = &str> {
-    // An empty text has no part, where `split` would give one empty part.
-    text.split(SEPARATOR).filter(move |_| !text.is_empty())
+    // Versions of cluster-wide transactions have no blank behind the comma. An empty text has no part,
+    // where `split` would give one empty part.
+    let parts = text.split(',').map(|part| part.strip_prefix(' ').unwrap_or(part));
+    parts.filter(move |_| !text.is_empty())
 }
 
 fn parse_entry(text: &str) -> Option<ChangeVectorEntry> {

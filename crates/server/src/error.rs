@@ -39,13 +39,6 @@ pub enum StartError {
         /// What went wrong.
         source: CatalogError,
     },
-    /// The cluster's state could not be used.
-    Cluster {
-        /// The data directory.
-        directory: String,
-        /// What went wrong.
-        source: ClusterError,
-    },
     /// A thread could not be started.
     Thread {
         /// What the system said.
@@ -62,8 +55,8 @@ impl StartError {
                 matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
                     || is_permission_problem(error)
             }
-            StartError::Cluster { source, .. } => {
-                matches!(source, ClusterError::UnknownVersion { .. })
+            StartError::Catalog { source: CatalogError::Cluster(error), .. } => {
+                matches!(error, ClusterError::UnknownVersion { .. })
             }
             StartError::Bind { .. } | StartError::Catalog { .. } | StartError::Thread { .. } => {
                 false
@@ -93,9 +86,6 @@ impl fmt::Display for StartError {
                 write!(f, "cannot listen on {address}: {source}")
             }
             StartError::Catalog { directory, source } => write_catalog(f, directory, source),
-            StartError::Cluster { directory, source } => {
-                write!(f, "cannot use the cluster's state in {directory}: {source}")
-            }
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
     }
@@ -125,7 +115,6 @@ impl Error for StartError {
             | StartError::Bind { source, .. }
             | StartError::Thread { source } => Some(source),
             StartError::Catalog { source, .. } => Some(source),
-            StartError::Cluster { source, .. } => Some(source),
             StartError::AccessNotAllowed { .. } => None,
         }
     }

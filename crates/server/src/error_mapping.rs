@@ -144,6 +144,7 @@ pub(crate) fn access_error(error: &AccessError, name: &str) -> ProtocolError {
 pub(crate) fn cluster_error(error: &ClusterError) -> ProtocolError {
     let kind = match error {
         ClusterError::CommandTooLarge { .. } => ErrorKind::RequestTooLarge,
+        ClusterError::NameTooLong { .. } => ErrorKind::Argument,
         ClusterError::KeyTooLong { .. } => ErrorKind::CompareExchangeKeyTooBig,
         ClusterError::Busy => ErrorKind::Overloaded,
         ClusterError::Storage(error) => return storage_error(error),
@@ -168,5 +169,6 @@ pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
         CatalogError::Missing { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
         CatalogError::CorruptRecord { .. } => ProtocolError::new(ErrorKind::Internal, message),
         CatalogError::Storage(error) => storage_error(error),
+        CatalogError::Cluster(error) => cluster_error(error),
     }
 }

@@ -20,6 +20,8 @@ mod call;
 mod change_session;
 mod chosen_documents;
 mod client_configuration;
+mod cluster_commands;
+mod cluster_transaction;
 mod connection_watch;
 mod content_coding;
 mod content_download;

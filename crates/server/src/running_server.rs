@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cluster::Cluster;
 use database::{
     DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, Retention, ServerCatalog,
 };
@@ -116,12 +115,6 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     let failed =
         |source| StartError::Catalog { directory: settings.data_dir.display().to_string(), source };
     let catalog = Arc::new(ServerCatalog::open(&platform, directory).map_err(failed)?);
-    let cluster = Cluster::start(Arc::clone(catalog.environment()), Arc::clone(&platform.clock))
-        .map_err(|source| StartError::Cluster {
-            directory: settings.data_dir.display().to_string(),
-            source,
-        })?;
-    let cluster = Arc::new(cluster);
     let report = |error: &storage::StorageError| {
         tracing::error!(%error, "changes could not be brought to a data file");
     };
@@ -151,8 +144,7 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     watch.start().map_err(|source| StartError::Thread { source })?;
     let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
     retention.start(RETENTION_THREADS).map_err(|source| StartError::Thread { source })?;
-    let state =
-        ServerState::new(settings, platform, catalog, cluster, registry, files, memory, newest);
+    let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
     Ok(Opened { state: Arc::new(state), flusher, watch, retention })
 }
 
@@ -210,7 +202,7 @@ impl RunningServer {
             watch.close();
             retention.close();
             state.registry.close_all();
-            state.cluster.close();
+            state.catalog.cluster().close();
             flusher.close();
             if let Err(error) = state.catalog.environment().close() {
                 tracing::error!(%error, "the last flush of the server's own data failed");

@@ -42,6 +42,7 @@ pub(crate) struct ServerState {
     pub(crate) settings: Settings,
     pub(crate) platform: Platform,
     pub(crate) catalog: Arc<ServerCatalog>,
+    /// The catalog's.
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) registry: DatabaseRegistry,
     pub(crate) files: Arc<DatabaseFiles>,
@@ -79,7 +80,6 @@ impl ServerState {
         settings: Settings,
         platform: Platform,
         catalog: Arc<ServerCatalog>,
-        cluster: Arc<Cluster>,
         registry: DatabaseRegistry,
         files: Arc<DatabaseFiles>,
         memory: Arc<MemoryPlan>,
@@ -97,8 +97,8 @@ impl ServerState {
         ServerState {
             settings,
             platform,
+            cluster: Arc::clone(catalog.cluster()),
             catalog,
-            cluster,
             registry,
             files,
             memory,

@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
-    error_mapping::{command_error, needs_reopening, submit_error},
+    cluster_commands::next_identities,
+    error_mapping::{command_error, document_error, needs_reopening, submit_error},
     server_state::ServerState,
 };
 
@@ -15,8 +16,9 @@ use crate::{
 pub(crate) async fn submit(
     state: &ServerState,
     database: &DatabaseLease,
-    batch: Batch,
+    mut batch: Batch,
 ) -> Result<BatchOutcome, ProtocolError> {
+    finish_ids(state, database, &mut batch).await?;
     let huge = huge_puts(database, &batch);
     let answer = begin(state, database, batch)?;
     let outcome = settle(state, database, answer.await)?;
@@ -36,6 +38,31 @@ fn huge_puts(database: &DatabaseLease, batch: &Batch) -> Vec<(String, usize)> {
     });
     let huge = puts.filter(|(_, bytes)| database.huge_documents().is_huge(*bytes));
     huge.map(|(id, bytes)| (id.as_str().to_owned(), bytes)).collect()
+}
+
+/// Gives documents whose ids an identity is to finish the next value of it. They are new then.
+async fn finish_ids(
+    state: &ServerState,
+    database: &DatabaseLease,
+    batch: &mut Batch,
+) -> Result<(), ProtocolError> {
+    let puts = batch.commands.iter_mut().filter_map(|command| match command {
+        Command::Put(put) => Some(put),
+        _ => None,
+    });
+    let mut names = Vec::new();
+    let mut unfinished = Vec::new();
+    for put in puts {
+        if let RequestedId::Identity(name) = &put.id {
+            names.push(name.clone());
+            unfinished.push(put);
+        }
+    }
+    let numbers = next_identities(state, database, names).await?;
+    for (put, number) in unfinished.into_iter().zip(numbers) {
+        put.finish_id(number).map_err(|error| document_error(&error))?;
+    }
+    Ok(())
 }
 
 /// The answer of a batch that was submitted.

@@ -147,6 +147,8 @@ impl Naive {
             Command::ChangeTimeSeries(change) => self.change_time_series(change),
             Command::CopyTimeSeries(_) => unreachable!("histories copy no time series"),
             Command::Output(_) => unreachable!("histories have no outputs of indexes"),
+            Command::ForgetIdentities => unreachable!("histories keep their identities"),
+            Command::ClusterDocuments(_) => unreachable!("histories have no cluster"),
             // How documents are stored is nobody's business.
             Command::AddDictionary(_) => Ok(()),
         }

@@ -23,6 +23,8 @@ const COMMANDS_MAX: usize = 1 << 20;
 pub struct BatchBody {
     /// In the order in which they are executed and answered.
     pub commands: Vec<BatchCommand>,
+    /// Whether all nodes have to agree on them.
+    pub is_cluster_wide: bool,
 }
 
 /// One command.
@@ -84,6 +86,15 @@ pub enum BatchCommand {
         /// The document.
         id: String,
     },
+    /// Set or remove a value of compare exchange; only in a cluster-wide transaction.
+    CompareExchange {
+        /// The key.
+        key: Option<String>,
+        /// The version that must be there; 0 means none.
+        index: i64,
+        /// What is done.
+        change: CompareExchangeChange,
+    },
     /// Remove every document whose id begins so.
     DeletePrefix {
         /// The beginning; empty means all documents.
@@ -144,6 +155,43 @@ pub enum BatchCommand {
     },
 }
 
+/// What is done to a value of compare exchange.
+#[derive(Debug)]
+pub enum CompareExchangeChange {
+    /// It is set to this; `None` when the command lacks it.
+    Put(Option<BlittableBuf>),
+    /// It is removed.
+    Delete,
+}
+
+impl BatchCommand {
+    /// The protocol's word for its kind.
+    pub fn type_name(&self) -> &'static str {
+        let kind = match self {
+            Self::Put { .. } => CommandKind::Put,
+            Self::Delete { .. } | Self::DeletePrefix { .. } => CommandKind::Delete,
+            Self::Patch { .. } => CommandKind::Patch,
+            Self::PatchEach { .. } => CommandKind::PatchEach,
+            Self::JsonPatch { .. } => CommandKind::JsonPatch,
+            Self::ForceRevision { .. } => CommandKind::ForceRevisionCreation,
+            Self::AttachmentPut { .. } => CommandKind::AttachmentPut,
+            Self::AttachmentDelete { .. } => CommandKind::AttachmentDelete,
+            Self::AttachmentTransfer { is_move: true, .. } => CommandKind::AttachmentMove,
+            Self::AttachmentTransfer { is_move: false, .. } => CommandKind::AttachmentCopy,
+            Self::Counters { .. } => CommandKind::Counters,
+            Self::TimeSeries { kind, .. } => return kind,
+            Self::TimeSeriesCopy(_) => CommandKind::TimeSeriesCopy,
+            Self::CompareExchange { change: CompareExchangeChange::Put(_), .. } => {
+                CommandKind::CompareExchangePut
+            }
+            Self::CompareExchange { change: CompareExchangeChange::Delete, .. } => {
+                CommandKind::CompareExchangeDelete
+            }
+        };
+        kind.name()
+    }
+}
+
 /// Reads the whole body.
 pub fn read_bulk_docs(body: &[u8], builder: &mut Builder) -> Result<BatchBody, ProtocolError> {
     let mut reader = JsonReader::new(body);
@@ -155,14 +203,15 @@ pub fn read_bulk_docs(body: &[u8], builder: &mut Builder) -> Result<BatchBody, P
         None => return Err(unexpected("String", "EndObject")),
     }
     let commands = read_commands(&mut reader, builder)?;
+    let mut is_cluster_wide = false;
     while let Some(name) = reader.next_name().map_err(stream_error)? {
         if name == "TransactionMode" {
-            read_transaction_mode(&mut reader)?;
+            is_cluster_wide = is_cluster_wide_next(&mut reader)?;
         } else {
             reader.skip_value().map_err(stream_error)?;
         }
     }
-    Ok(BatchBody { commands })
+    Ok(BatchBody { commands, is_cluster_wide })
 }
 
 fn read_commands(
@@ -256,6 +305,16 @@ fn to_batch_command(
             let message = format!("Commands of type '{}' belong into a bulk insert", kind.name());
             return Err(ProtocolError::new(ErrorKind::NotSupported, message));
         }
+        CommandKind::CompareExchangePut => Some(BatchCommand::CompareExchange {
+            change: CompareExchangeChange::Put(properties.document.take()),
+            key: properties.id,
+            index: properties.index,
+        }),
+        CommandKind::CompareExchangeDelete => Some(BatchCommand::CompareExchange {
+            change: CompareExchangeChange::Delete,
+            key: properties.id,
+            index: properties.index,
+        }),
         CommandKind::AttachmentMove => Some(transfer(properties, true)?),
         CommandKind::AttachmentCopy => Some(transfer(properties, false)?),
     })
@@ -283,16 +342,12 @@ fn transfer(
     })
 }
 
-fn read_transaction_mode(reader: &mut JsonReader<'_>) -> Result<(), ProtocolError> {
+fn is_cluster_wide_next(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
     if token_name(reader).map_err(stream_error)? != "String" {
-        return reader.skip_value().map_err(stream_error);
+        return reader.skip_value().map(|()| false).map_err(stream_error);
     }
     let mode = reader.read_str().map_err(stream_error)?;
-    if mode.eq_ignore_ascii_case("ClusterWide") {
-        let message = "Cluster-wide transactions are not supported by this server yet";
-        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
-    }
-    Ok(())
+    Ok(mode.eq_ignore_ascii_case("ClusterWide"))
 }
 
 #[cfg(test)]
@@ -346,6 +401,9 @@ mod tests {
                     format!("{kind} {id} {}", changes.name)
                 }
                 BatchCommand::TimeSeriesCopy(copy) => format!("{copy:?}"),
+                BatchCommand::CompareExchange { key, index, .. } => {
+                    format!("compare exchange {key:?} {index}")
+                }
                 BatchCommand::Counters { id, counters } => {
                     format!("{id:?} {}", counters.document_id)
                 }
@@ -435,10 +493,6 @@ mod tests {
             (
                 "{\"Commands\":[{\"Type\":\"AttachmentMOVE\",\"Id\":\"a\",\"Name\":\"b\"}]}",
                 "Argument cannot be null or whitespace. (Parameter 'destinationId')",
-            ),
-            (
-                "{\"Commands\":[],\"TransactionMode\":\"ClusterWide\"}",
-                "Cluster-wide transactions are not supported by this server yet",
             ),
         ];
         for (body, message) in table {

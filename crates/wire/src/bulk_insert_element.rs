@@ -80,7 +80,9 @@ pub fn read_bulk_insert_element(
         | CommandKind::TimeSeriesWithIncrements
         | CommandKind::TimeSeriesCopy
         | CommandKind::AttachmentMove
-        | CommandKind::AttachmentCopy) => {
+        | CommandKind::AttachmentCopy
+        | CommandKind::CompareExchangePut
+        | CommandKind::CompareExchangeDelete) => {
             let message =
                 format!("Commands of type '{}' are not supported in a bulk insert", kind.name());
             Err(ProtocolError::new(ErrorKind::NotSupported, message))

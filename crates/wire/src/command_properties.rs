@@ -17,9 +17,6 @@ use crate::time_series_body::{
 /// What a stream of commands that ends too early is answered with.
 const STREAM_ENDED: &str = "Attempted to read past the end of the stream.";
 
-/// The kinds of command that the protocol has and this server does not.
-const KNOWN_BUT_MISSING: &[&str] = &["CompareExchangePUT", "CompareExchangeDELETE"];
-
 /// The properties that the supported commands need.
 #[derive(Default)]
 pub(crate) struct CommandProperties {
@@ -43,6 +40,7 @@ pub(crate) struct CommandProperties {
     pub(crate) time_series: Option<TimeSeriesBody>,
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
+    pub(crate) index: i64,
 }
 
 /// The supported kinds.
@@ -64,6 +62,8 @@ pub(crate) enum CommandKind {
     TimeSeriesWithIncrements,
     TimeSeriesBulkInsert,
     TimeSeriesCopy,
+    CompareExchangePut,
+    CompareExchangeDelete,
 }
 
 impl CommandKind {
@@ -86,6 +86,8 @@ impl CommandKind {
             CommandKind::TimeSeriesWithIncrements => "TimeSeriesWithIncrements",
             CommandKind::TimeSeriesBulkInsert => "TimeSeriesBulkInsert",
             CommandKind::TimeSeriesCopy => "TimeSeriesCopy",
+            CommandKind::CompareExchangePut => "CompareExchangePUT",
+            CommandKind::CompareExchangeDelete => "CompareExchangeDELETE",
         }
     }
 }
@@ -120,6 +122,7 @@ pub(crate) fn read_command(
             "TimeSeries" => properties.time_series = Some(read_time_series_value(reader)?),
             "From" => properties.from = read_moment(reader)?,
             "To" => properties.to = read_moment(reader)?,
+            "Index" => properties.index = read_index(reader)?,
             "DestinationName" => properties.destination_name = read_optional_string(reader)?,
             _ => reader.skip_value().map_err(stream_error)?,
         }
@@ -244,10 +247,8 @@ fn read_kind(reader: &mut JsonReader<'_>) -> Result<CommandKind, ProtocolError> 
         "TimeSeriesWithIncrements" => Ok(CommandKind::TimeSeriesWithIncrements),
         "TimeSeriesBulkInsert" => Ok(CommandKind::TimeSeriesBulkInsert),
         "TimeSeriesCopy" => Ok(CommandKind::TimeSeriesCopy),
-        known if KNOWN_BUT_MISSING.contains(&known) => Err(ProtocolError::new(
-            ErrorKind::NotSupported,
-            format!("Commands of type '{known}' are not supported by this server yet"),
-        )),
+        "CompareExchangePUT" => Ok(CommandKind::CompareExchangePut),
+        "CompareExchangeDELETE" => Ok(CommandKind::CompareExchangeDelete),
         unknown => Err(ProtocolError::new(
             ErrorKind::InvalidCommandType,
             format!("Invalid command type: {unknown}"),
@@ -279,6 +280,14 @@ fn read_strategy(reader: &mut JsonReader<'_>) -> Result<bool, ProtocolError> {
             Err(ProtocolError::invalid_operation(format!("Invalid property name: {other}")))
         }
     }
+}
+
+fn read_index(reader: &mut JsonReader<'_>) -> Result<i64, ProtocolError> {
+    expect(reader, JsonKind::Number, "Integer")?;
+    let text = reader.read_number().map_err(stream_error)?;
+    text.parse().map_err(|_| {
+        ProtocolError::invalid_operation(format!("'{text}' is not the index of a value"))
+    })
 }
 
 fn read_length(reader: &mut JsonReader<'_>) -> Result<u64, ProtocolError> {

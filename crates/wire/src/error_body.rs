@@ -31,6 +31,8 @@ pub enum ErrorFields {
     None,
     /// Those of a concurrency error; boxed because errors are returned by value everywhere.
     Concurrency(Box<ConcurrencyFields>),
+    /// Those of a concurrency error, without versions, and what a cluster-wide transaction found.
+    Violations(Vec<ConcurrencyViolation>),
     /// `FailImmediately`: do not try another node.
     FailImmediately,
 }
@@ -44,6 +46,19 @@ pub struct ConcurrencyFields {
     pub expected: Option<String>,
     /// The change vector that is stored.
     pub actual: Option<String>,
+}
+
+/// A value that has another version than a cluster-wide transaction expects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConcurrencyViolation {
+    /// Whether it guards a document.
+    pub is_document: bool,
+    /// Its key.
+    pub key: String,
+    /// The version that was expected.
+    pub expected: i64,
+    /// The version that is there; -1 when there is none.
+    pub actual: i64,
 }
 
 impl ProtocolError {
@@ -99,9 +114,27 @@ impl ProtocolError {
             ErrorFields::None => {}
             ErrorFields::FailImmediately => out.extend_from_slice(b",\"FailImmediately\":true"),
             ErrorFields::Concurrency(fields) => fields.write(out),
+            ErrorFields::Violations(violations) => write_violations(violations, out),
         }
         out.push(b'}');
     }
+}
+
+fn write_violations(violations: &[ConcurrencyViolation], out: &mut Vec<u8>) {
+    ConcurrencyFields::default().write(out);
+    out.extend_from_slice(b",\"ConcurrencyViolations\":[");
+    for (position, violation) in violations.iter().enumerate() {
+        if position > 0 {
+            out.push(b',');
+        }
+        let kind = if violation.is_document { "Document" } else { "CompareExchange" };
+        out.extend_from_slice(format!("{{\"Type\":\"{kind}\",\"Id\":").as_bytes());
+        write_json_string(&violation.key, out);
+        let ConcurrencyViolation { expected, actual, .. } = violation;
+        let numbers = format!(",\"Expected\":{expected},\"Actual\":{actual}}}");
+        out.extend_from_slice(numbers.as_bytes());
+    }
+    out.push(b']');
 }
 
 impl ConcurrencyFields {

@@ -74,6 +74,11 @@ kinds! {
     NanValue = 500 "Raven.Server.Documents.TimeSeries.NanValueException";
     /// A key of compare exchange that is too long.
     CompareExchangeKeyTooBig = 500 "Raven.Client.Exceptions.CompareExchangeKeyTooBigException";
+    /// A key of compare exchange that is not for clients.
+    CompareExchangeInvalidKey = 500 "Raven.Client.Exceptions.CompareExchangeInvalidKeyException";
+    /// Optimistic concurrency: values have other versions than a cluster-wide transaction expects.
+    ClusterTransactionConcurrency = 409
+        "Raven.Client.Exceptions.ClusterTransactionConcurrencyException";
     /// A command to the cluster that cannot be applied.
     RachisApply = 500 "Raven.Server.Rachis.RachisApplyException";
     /// A body that must be an object is something else.

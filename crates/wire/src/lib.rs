@@ -64,7 +64,7 @@ pub use crate::{
     auto_index_definition::{
         AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, RecordedIndexes,
     },
-    bulk_docs_body::{BatchBody, BatchCommand, read_bulk_docs},
+    bulk_docs_body::{BatchBody, BatchCommand, CompareExchangeChange, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     counters_body::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
@@ -73,7 +73,7 @@ pub use crate::{
     documents_compression::{
         COMPRESSION_PROPERTY, compression_of_record, read_documents_compression,
     },
-    error_body::{ConcurrencyFields, ErrorFields, ProtocolError},
+    error_body::{ConcurrencyFields, ConcurrencyViolation, ErrorFields, ProtocolError},
     error_kind::ErrorKind,
     guid::guid_text,
     hash_etag::HashEtag,

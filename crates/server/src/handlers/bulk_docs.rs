@@ -21,6 +21,7 @@ use crate::{
         BatchParts, attachment_command, parts_of, read_parts, write_attachment_result,
     },
     call::Call,
+    cluster_transaction,
     content_upload::StagedContents,
     counter_answer::{ShownValues, change_counters, write_details},
     error_mapping::document_error,
@@ -46,6 +47,12 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
                 BatchParts { body: call.state.with_builder(read)?, contents, staged }
             }
         };
+        if body.is_cluster_wide {
+            let (answer, outcome) = cluster_transaction::execute(&call, body.commands).await?;
+            waits.wait_for_indexes(&call, &outcome).await?;
+            waits.wait_for_replicas(&outcome).await?;
+            return Ok(Answer::json_with(StatusCode::CREATED, answer));
+        }
         let (batch, echoes) = to_batch(body.commands, contents)?;
         let database = call.database()?;
         let outcome = if batch.commands.is_empty() {
@@ -189,6 +196,8 @@ fn to_batch(
                 batch.commands.push(Command::ChangeCounters(change_counters(counters)?));
                 echoes.push(Echo::Executed { id });
             }
+            // As the protocol has it: outside of a cluster-wide transaction they mean nothing.
+            BatchCommand::CompareExchange { .. } => {}
             BatchCommand::AttachmentPut { .. }
             | BatchCommand::AttachmentDelete { .. }
             | BatchCommand::AttachmentTransfer { .. } => {

@@ -3,15 +3,15 @@
 use blittable::{BlittableBuf, Document};
 use cluster::{
     Applied, ClusterError, ClusterState, Command, CompareExchangeCommand, CompareExchangeOutcome,
-    Outcome, expiry_ticks,
+    Outcome,
 };
 use http::StatusCode;
 use model::DatabaseId;
 use wire::{ErrorKind, ProtocolError, QueryString};
 
 use crate::{
-    answer::Answer, call::Call, error_mapping::cluster_error, json_text::JsonObject,
-    router::Answering,
+    answer::Answer, call::Call, cluster_commands::submit_of, cluster_transaction::check_expiry,
+    error_mapping::cluster_error, json_text::JsonObject, router::Answering,
 };
 
 /// What stands for the version of a value that is not there.
@@ -86,9 +86,7 @@ pub(crate) fn delete(call: Call) -> Answering {
 
 async fn change(call: &Call, command: CompareExchangeCommand) -> Result<Answer, ProtocolError> {
     let command = Command::CompareExchange(command);
-    let request_id = call.query().get("raft-request-id").map(str::to_owned);
-    let submission = call.state.cluster.submit(&command, request_id.as_deref()).map_err(failed)?;
-    let Applied { outcome, .. } = submission.await.map_err(failed)?;
+    let Applied { outcome, .. } = submit_of(call, &command).await?;
     let Outcome::CompareExchange(outcome) = outcome else {
         return Err(ProtocolError::invalid_operation("the value's fate is missing"));
     };
@@ -119,19 +117,6 @@ fn target_of(query: &QueryString<'_>) -> Result<(String, u64), ProtocolError> {
 
 fn missing_key() -> ProtocolError {
     ProtocolError::argument("Query string key is mandatory, but wasn't specified.")
-}
-
-fn check_expiry(key: &str, database: &str, value: &BlittableBuf) -> Result<(), ProtocolError> {
-    let checked = expiry_ticks(&value.as_view());
-    checked.map(drop).map_err(|error| {
-        ProtocolError::new(
-            ErrorKind::RachisApply,
-            format!(
-                "Could not apply command AddOrUpdateCompareExchangeCommand - failed to get \
-                 `Expires` for compare exchange key:{key} database:{database}. {error}"
-            ),
-        )
-    })
 }
 
 /// The values of an answer, under construction.

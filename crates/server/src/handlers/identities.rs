@@ -1,18 +1,24 @@
 //! Identities: numbers that only ever grow, one after the other.
 
-use commands::{Batch, Command, CommandResult};
+use cluster::{Command, IdentityCommand, Outcome};
+use model::DatabaseId;
 use wire::ProtocolError;
 
 use crate::{
-    answer::Answer, call::Call, error_mapping::document_error, json_text::JsonObject,
-    router::Answering, submitting::submit,
+    answer::Answer, call::Call, cluster_commands::submit_of, error_mapping::cluster_error,
+    json_text::JsonObject, router::Answering,
 };
 
 /// `POST /identity/next`.
 pub(crate) fn next(call: Call) -> Answering {
     Box::pin(async move {
         let name = call.query().single_non_empty("name")?.to_owned();
-        change(&call, Command::IdentityNext { name }, "NewIdentityValue").await
+        change(
+            &call,
+            IdentityCommand::Next { database: database_of(&call)?, names: vec![name] },
+            "NewIdentityValue",
+        )
+        .await
     })
 }
 
@@ -24,9 +30,10 @@ pub(crate) fn seed(call: Call) -> Answering {
             let value = query.long("value")?.ok_or_else(|| {
                 ProtocolError::argument("Query string value is mandatory, but wasn't specified.")
             })?;
-            Command::IdentitySeed {
-                name: query.single_non_empty("name")?.to_owned(),
-                value,
+            let name = query.single_non_empty("name")?.to_owned();
+            IdentityCommand::Seed {
+                database: database_of(&call)?,
+                values: vec![(name, value)],
                 force: query.bool("force")?.unwrap_or(false),
             }
         };
@@ -36,13 +43,14 @@ pub(crate) fn seed(call: Call) -> Answering {
 
 async fn change(
     call: &Call,
-    command: Command,
+    command: IdentityCommand,
     property: &'static str,
 ) -> Result<Answer, ProtocolError> {
-    let outcome = submit(&call.state, call.database()?, Batch::one(command)).await?;
-    let Some(CommandResult::Identity(value)) = outcome.results.into_iter().next() else {
+    let applied = submit_of(call, &Command::Identity(command)).await?;
+    let Outcome::Identities(values) = applied.outcome else {
         return Err(ProtocolError::invalid_operation("the identity's value is missing"));
     };
+    let value = values.first().copied().unwrap_or_default();
     let mut body = Vec::new();
     let mut object = JsonObject::begin(&mut body);
     object.number(property, value);
@@ -50,10 +58,14 @@ async fn change(
     Ok(Answer::json(body))
 }
 
+fn database_of(call: &Call) -> Result<DatabaseId, ProtocolError> {
+    Ok(call.database()?.record().topology_id)
+}
+
 /// `GET /debug/identities`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
-    let tx = call.database()?.read();
-    let identities = documents::identities(&tx).map_err(|error| document_error(&error))?;
+    let identities = call.state.cluster.read().identities(database_of(call)?);
+    let identities = identities.map_err(|error| cluster_error(&error))?;
     let mut body = vec![b'{'];
     for (index, (name, value)) in identities.iter().enumerate() {
         if index > 0 {

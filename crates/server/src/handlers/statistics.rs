@@ -38,7 +38,7 @@ pub(crate) fn detailed(call: &Call) -> Result<Answer, ProtocolError> {
     let (state, id) = (call.state.cluster.read(), database.record().topology_id);
     let failed_there = |error| cluster_error(&error);
     let cluster = ClusterStatistics {
-        identities_count: documents::identities(&database.read()).map_err(failed)?.len() as u64,
+        identities_count: state.identities(id).map_err(failed_there)?.len() as u64,
         compare_exchange_count: state.compare_exchange_count(id).map_err(failed_there)?,
         deleted_compare_exchange_count: state
             .deleted_compare_exchange_count(id)

@@ -1,0 +1,216 @@
+//! The documents' part of cluster-wide transactions: from the cluster's state into the database.
+//!
+//! The machine stores what each transaction does to documents. Whoever made one asks for it to be
+//! executed; everything that is stored before it goes into the queue of changes first, in order. A
+//! database that is opened executes what a crash has left. Invariant: a transaction is executed exactly
+//! once, after all before it; see `documents::ClusterDocuments`.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use cluster::{Cluster, ClusterError, NumberedChange, StoredTransaction};
+use commands::{Batch, Command, CommandError, CommitQueue, SubmitError};
+use documents::{ClusterDocument, ClusterDocuments};
+use model::{ChangeVector, DatabaseId, DocumentId};
+
+use crate::record_format::DatabaseRecord;
+
+/// Why a transaction was not executed. It stays stored, and is executed with the next one or when the
+/// database is opened the next time.
+#[derive(Clone, Debug)]
+pub enum ExecutionError {
+    /// What is stored cannot be read.
+    Cluster(ClusterError),
+    /// The queue of changes did not take it.
+    NotSubmitted(SubmitError),
+    /// Its changes failed.
+    Failed(Arc<CommandError>),
+}
+
+type Done = Box<dyn FnOnce(Result<(), ExecutionError>) + Send>;
+
+#[derive(Default)]
+struct Progress {
+    /// The last transaction that is in the queue or executed.
+    submitted: u64,
+    waiting: Vec<(u64, Done)>,
+}
+
+/// How far a database is with the transactions of its cluster.
+pub(crate) struct ClusterTransactions {
+    executed: AtomicU64,
+    progress: Mutex<Progress>,
+}
+
+impl ClusterTransactions {
+    pub(crate) fn executed_up_to(index: u64) -> Arc<Self> {
+        let progress = Progress { submitted: index, waiting: Vec::new() };
+        Arc::new(Self { executed: AtomicU64::new(index), progress: Mutex::new(progress) })
+    }
+
+    /// The last transaction that is durably executed.
+    pub(crate) fn executed(&self) -> u64 {
+        self.executed.load(Ordering::Acquire)
+    }
+
+    /// Has everything executed up to the transaction of this index, which the state contains.
+    pub(crate) fn execute(
+        self: &Arc<Self>,
+        cluster: &Cluster,
+        record: &DatabaseRecord,
+        queue: &CommitQueue,
+        index: u64,
+        done: Done,
+    ) {
+        let mut progress = self.lock();
+        if index <= self.executed() {
+            drop(progress);
+            return done(Ok(()));
+        }
+        progress.waiting.push((index, done));
+        if let Err(error) = self.submit_stored(&mut progress, cluster, record, queue) {
+            progress.submitted = self.executed();
+            let waiting = std::mem::take(&mut progress.waiting);
+            drop(progress);
+            waiting.into_iter().for_each(|(_, done)| done(Err(error.clone())));
+        }
+    }
+
+    /// Has everything executed that is stored, and waits for it.
+    pub(crate) fn catch_up(
+        self: &Arc<Self>,
+        cluster: &Cluster,
+        record: &DatabaseRecord,
+        queue: &CommitQueue,
+    ) -> Result<(), ExecutionError> {
+        let state = cluster.read();
+        let last = state
+            .transactions_after(record.topology_id, self.executed())
+            .map_err(ExecutionError::Cluster)?
+            .last();
+        let Some(last) = last.transpose().map_err(ExecutionError::Cluster)? else { return Ok(()) };
+        let (sender, receiver) = std::sync::mpsc::channel();
+        // The receiver waits below, so that sending cannot fail.
+        let done = Box::new(move |outcome| drop(sender.send(outcome)));
+        self.execute(cluster, record, queue, last.index, done);
+        let closed = || ExecutionError::Failed(Arc::new(CommandError::Closed));
+        receiver.recv().unwrap_or_else(|_| Err(closed()))
+    }
+
+    fn submit_stored(
+        self: &Arc<Self>,
+        progress: &mut Progress,
+        cluster: &Cluster,
+        record: &DatabaseRecord,
+        queue: &CommitQueue,
+    ) -> Result<(), ExecutionError> {
+        let state = cluster.read();
+        let stored = state
+            .transactions_after(record.topology_id, progress.submitted)
+            .map_err(ExecutionError::Cluster)?;
+        for transaction in stored {
+            let transaction = transaction.map_err(ExecutionError::Cluster)?;
+            let (index, before) = (transaction.index, transaction.before);
+            // What was stored before and is not any more was executed, even if the database has lost
+            // its mark.
+            let after = (before == progress.submitted).then_some(before);
+            let documents = documents_of(transaction, after, record)?;
+            let batch = Batch::one(Command::ClusterDocuments(documents));
+            let own = Arc::clone(self);
+            let reply = Box::new(move |outcome: Result<_, CommandError>| {
+                own.ended(index, outcome.map(drop));
+            });
+            queue.submit(batch, reply).map_err(ExecutionError::NotSubmitted)?;
+            progress.submitted = index;
+        }
+        Ok(())
+    }
+
+    fn ended(&self, index: u64, outcome: Result<(), CommandError>) {
+        let mut progress = self.lock();
+        let (outcome, concerned) = match outcome {
+            Ok(()) => {
+                self.executed.fetch_max(index, Ordering::AcqRel);
+                let (done, waiting) = std::mem::take(&mut progress.waiting)
+                    .into_iter()
+                    .partition(|(waits_for, _)| *waits_for <= index);
+                progress.waiting = waiting;
+                (Ok(()), done)
+            }
+            Err(error) => {
+                // Those behind it cannot be executed either; the next request submits all again.
+                progress.submitted = self.executed();
+                let waiting: Vec<_> = std::mem::take(&mut progress.waiting);
+                (Err(ExecutionError::Failed(Arc::new(error))), waiting)
+            }
+        };
+        drop(progress);
+        concerned.into_iter().for_each(|(_, done)| done(outcome.clone()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn documents_of(
+    transaction: StoredTransaction,
+    after: Option<u64>,
+    record: &DatabaseRecord,
+) -> Result<ClusterDocuments, ExecutionError> {
+    let StoredTransaction { index, ticks, documents, .. } = transaction;
+    let changes = documents.into_iter().map(|change| document_of(change, index, record));
+    Ok(ClusterDocuments {
+        group: record.topology_id,
+        index,
+        after,
+        ticks,
+        changes: changes.collect::<Result<_, _>>()?,
+    })
+}
+
+fn document_of(
+    change: NumberedChange,
+    index: u64,
+    record: &DatabaseRecord,
+) -> Result<ClusterDocument, ExecutionError> {
+    let damaged = |detail| ExecutionError::Cluster(ClusterError::Corrupt { detail });
+    let version = transaction_version(record, change.number, change.is_guarded.then_some(index));
+    Ok(ClusterDocument {
+        id: DocumentId::new(change.id).map_err(|_| damaged("the id of a document is too long"))?,
+        change_vector: version.parse().map_err(|_| damaged("a version cannot be read"))?,
+        body: change.body,
+    })
+}
+
+/// The version of a document that a transaction writes: its number, and the transaction if it has an
+/// atomic guard. There is no blank behind the comma.
+pub fn transaction_version(record: &DatabaseRecord, number: u64, guarded: Option<u64>) -> String {
+    let DatabaseRecord { topology_id, cluster_transaction_id, .. } = record;
+    match guarded {
+        None => format!("RAFT:{number}-{topology_id}"),
+        Some(index) => {
+            format!("RAFT:{number}-{topology_id},TRXN:{index}-{cluster_transaction_id}")
+        }
+    }
+}
+
+/// The transaction that a version names for the atomic guard; 0 when it names none of this database.
+pub fn guarded_transaction(change_vector: &str, cluster_transaction_id: DatabaseId) -> u64 {
+    let Ok(version) = change_vector.parse::<ChangeVector>() else { return 0 };
+    version.etag_of(cluster_transaction_id).0
+}
+
+impl std::fmt::Display for ExecutionError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cluster(error) => error.fmt(formatter),
+            Self::NotSubmitted(error) => error.fmt(formatter),
+            Self::Failed(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for ExecutionError {}

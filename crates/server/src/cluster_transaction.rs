@@ -1,0 +1,363 @@
+//! Cluster-wide transactions: from a client's batch to the cluster's machine and into the database.
+
+use blittable::BlittableBuf;
+use cluster::{
+    Applied, ClusterTransaction, Command, DocumentChange, GUARD_PREFIX, Guard, Outcome,
+    TransactionOutcome, ValueChange, Violation, expiry_ticks,
+};
+use commands::BatchOutcome;
+use database::{
+    DatabaseLease, DatabaseRecord, ExecutionError, guarded_transaction, transaction_version,
+};
+use documents::check_document;
+use model::{CollectionName, DocumentId, date};
+use tokio::sync::oneshot;
+use wire::{
+    BatchCommand, CompareExchangeChange, ConcurrencyViolation, ErrorFields, ErrorKind,
+    ProtocolError,
+};
+
+use crate::{
+    call::Call,
+    cluster_commands::{next_identities, submit_of},
+    error_mapping::{cluster_error, command_error, document_error, submit_error},
+    json_text::JsonObject,
+    server_state::ServerState,
+};
+
+/// The first version of clients that know atomic guards.
+const GUARDS_SINCE: (u32, u32) = (5, 2);
+/// Ends an id that an identity is to finish.
+const IDENTITY_SUFFIX: char = '|';
+
+/// Executes a cluster-wide transaction; the answer, and what others may wait for.
+pub(crate) async fn execute(
+    call: &Call,
+    commands: Vec<BatchCommand>,
+) -> Result<(Vec<u8>, BatchOutcome), ProtocolError> {
+    let database = call.database()?;
+    let record = database.record();
+    let mut transaction = Reader { call, record: &record, has_guards: has_guards(call)? };
+    let mut transaction = transaction.read(commands, database)?;
+    finish_ids(&call.state, database, &mut transaction).await?;
+    let command = Command::Transaction(transaction);
+    let Applied { index, outcome } = submit_of(call, &command).await?;
+    let Command::Transaction(transaction) = command else {
+        return Err(ProtocolError::invalid_operation("the transaction is missing"));
+    };
+    let first_number = match outcome {
+        Outcome::Transaction(TransactionOutcome::Committed { first_number }) => first_number,
+        Outcome::Transaction(TransactionOutcome::Violated(violations)) => {
+            return Err(violated(&violations));
+        }
+        _ => return Err(ProtocolError::invalid_operation("the transaction's fate is missing")),
+    };
+    if !transaction.documents.is_empty() {
+        wait_for_execution(&call.state, database, index).await?;
+    }
+    let answer = write_answer(&transaction, &record, index, first_number);
+    Ok((answer, outcome_of(database, &transaction)?))
+}
+
+/// Atomic guards are for clients that know them and do not switch them off.
+fn has_guards(call: &Call) -> Result<bool, ProtocolError> {
+    if call.query().bool("disableAtomicDocumentWrites")?.unwrap_or(false) {
+        return Ok(false);
+    }
+    let version = call.header("Raven-Client-Version").unwrap_or_default();
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let (Some(Some(major)), minor) = (numbers.next(), numbers.next().flatten()) else {
+        return Ok(false);
+    };
+    Ok(GUARDS_SINCE <= (major, minor.unwrap_or(0)))
+}
+
+struct Reader<'c> {
+    call: &'c Call,
+    record: &'c DatabaseRecord,
+    has_guards: bool,
+}
+
+impl Reader<'_> {
+    fn read(
+        &mut self,
+        commands: Vec<BatchCommand>,
+        database: &DatabaseLease,
+    ) -> Result<ClusterTransaction, ProtocolError> {
+        let mut transaction = ClusterTransaction {
+            database: self.record.topology_id,
+            values: Vec::new(),
+            documents: Vec::new(),
+            ticks: self.call.state.platform.clock.now().ticks(),
+            executed: database.executed_transaction(),
+        };
+        for command in commands {
+            let kind = command.type_name();
+            match command {
+                BatchCommand::Put { id, change_vector, document, .. } => {
+                    let id = named(id, kind, 0)?;
+                    check_end(&id, &['/'])?;
+                    let checked = check_document(&document_id(&id)?, &document, transaction.ticks);
+                    checked.map_err(|error| document_error(&error))?;
+                    let guard = self.guard(change_vector.as_deref().unwrap_or_default());
+                    transaction.documents.push(DocumentChange { id, body: Some(document), guard });
+                }
+                BatchCommand::Delete { id, change_vector } => {
+                    let id = named(id, kind, 0)?;
+                    check_end(&id, &['/', IDENTITY_SUFFIX])?;
+                    document_id(&id)?;
+                    let guard = match (self.has_guards, change_vector) {
+                        (false, _) => Guard::Off,
+                        (true, None) => Guard::Unchecked,
+                        (true, Some(change_vector)) => self.guard(&change_vector),
+                    };
+                    transaction.documents.push(DocumentChange { id, body: None, guard });
+                }
+                BatchCommand::CompareExchange { key, index, change } => {
+                    let key = named(key, kind, index)?;
+                    check_end(&key, &['/', IDENTITY_SUFFIX])?;
+                    transaction.values.push(self.value(key, index, change)?);
+                }
+                BatchCommand::DeletePrefix { .. } => {
+                    return Err(refused(
+                        "Deleting by prefix is not supported on cluster transaction",
+                    ));
+                }
+                _ => return Err(unsupported(kind)),
+            }
+        }
+        Ok(transaction)
+    }
+
+    fn guard(&self, change_vector: &str) -> Guard {
+        match self.has_guards {
+            false => Guard::Off,
+            true => Guard::Expected(guarded_transaction(
+                change_vector,
+                self.record.cluster_transaction_id,
+            )),
+        }
+    }
+
+    fn value(
+        &self,
+        key: String,
+        index: i64,
+        change: CompareExchangeChange,
+    ) -> Result<ValueChange, ProtocolError> {
+        if self.has_guards && key.to_ascii_lowercase().starts_with(GUARD_PREFIX) {
+            return Err(ProtocolError::new(
+                ErrorKind::CompareExchangeInvalidKey,
+                format!(
+                    "You cannot manipulate the atomic guard '{key}' via the cluster-wide session"
+                ),
+            ));
+        }
+        let expected = u64::try_from(index).map_err(|_| {
+            ProtocolError::new(ErrorKind::InvalidData, "Index must be a non-negative number")
+        })?;
+        let value = match change {
+            CompareExchangeChange::Delete => None,
+            CompareExchangeChange::Put(Some(value)) => {
+                check_expiry(&key, self.record.name.as_str(), &value)?;
+                Some(value)
+            }
+            CompareExchangeChange::Put(None) => {
+                return Err(ProtocolError::invalid_operation(
+                    "CompareExchangePUT command must have a 'Document' property",
+                ));
+            }
+        };
+        Ok(ValueChange { key, expected, value })
+    }
+}
+
+/// Refuses a value that expires at something that is no time.
+pub(crate) fn check_expiry(
+    key: &str,
+    database: &str,
+    value: &BlittableBuf,
+) -> Result<(), ProtocolError> {
+    let checked = expiry_ticks(&value.as_view());
+    checked.map(drop).map_err(|error| {
+        refused(&format!(
+            "Could not apply command AddOrUpdateCompareExchangeCommand - failed to get `Expires` \
+             for compare exchange key:{key} database:{database}. {error}"
+        ))
+    })
+}
+
+fn named(id: Option<String>, kind: &str, index: i64) -> Result<String, ProtocolError> {
+    id.filter(|id| !id.trim().is_empty()).ok_or_else(|| {
+        refused(&format!(
+            "In ClusterTransactionDataCommand document id cannot be null, empty or white spaces as \
+             part of cluster transaction. Type:({kind}), Index:({index})"
+        ))
+    })
+}
+
+fn check_end(id: &str, refused_ends: &[char]) -> Result<(), ProtocolError> {
+    if !id.ends_with(refused_ends) {
+        return Ok(());
+    }
+    Err(refused(&format!(
+        "Document id {id} cannot end with '|' or '/' as part of cluster transaction"
+    )))
+}
+
+fn document_id(id: &str) -> Result<DocumentId, ProtocolError> {
+    DocumentId::new(id).map_err(|error| ProtocolError::argument(error.to_string()))
+}
+
+fn refused(message: &str) -> ProtocolError {
+    ProtocolError::new(ErrorKind::RachisApply, message)
+}
+
+fn unsupported(kind: &str) -> ProtocolError {
+    ProtocolError::new(
+        ErrorKind::ArgumentOutOfRange,
+        format!(
+            "Specified argument was out of the range of valid values. (Parameter 'The command type \
+             {kind} is not supported in cluster transaction.')"
+        ),
+    )
+}
+
+/// Gives ids that end with `|` the next value of that identity.
+async fn finish_ids(
+    state: &ServerState,
+    database: &DatabaseLease,
+    transaction: &mut ClusterTransaction,
+) -> Result<(), ProtocolError> {
+    let unfinished = transaction.documents.iter_mut();
+    let unfinished: Vec<_> =
+        unfinished.filter(|change| change.id.ends_with(IDENTITY_SUFFIX)).collect();
+    let names = unfinished.iter().map(|change| change.id.clone()).collect();
+    let numbers = next_identities(state, database, names).await?;
+    for (change, number) in unfinished.into_iter().zip(numbers) {
+        let name = change.id.trim_end_matches(IDENTITY_SUFFIX);
+        change.id = format!("{name}/{number}");
+        document_id(&change.id)?;
+    }
+    Ok(())
+}
+
+async fn wait_for_execution(
+    state: &ServerState,
+    database: &DatabaseLease,
+    index: u64,
+) -> Result<(), ProtocolError> {
+    let (sender, receiver) = oneshot::channel();
+    // A client that has gone does not take its transaction back.
+    let done = move |outcome| drop(sender.send(outcome));
+    database.execute_transaction(&state.cluster, index, done);
+    let closed = || ProtocolError::new(ErrorKind::StorageFailed, "the queue of changes has ended");
+    receiver.await.map_err(|_| closed())?.map_err(|error| match error {
+        ExecutionError::Cluster(error) => cluster_error(&error),
+        ExecutionError::NotSubmitted(error) => {
+            if error == commands::SubmitError::Closed {
+                state.registry.reopen_after_failure(database);
+            }
+            submit_error(&error)
+        }
+        ExecutionError::Failed(error) => {
+            if crate::error_mapping::needs_reopening(&error) {
+                state.registry.reopen_after_failure(database);
+            }
+            command_error(&error)
+        }
+    })
+}
+
+fn violated(violations: &[Violation]) -> ProtocolError {
+    let mut message =
+        "Failed to execute cluster transaction due to the following issues: ".to_owned();
+    for (position, violation) in violations.iter().enumerate() {
+        if position > 0 {
+            message.push('\n');
+        }
+        let Violation { key, document, is_delete, expected, actual } = violation;
+        if let Some(document) = document {
+            message.push_str(&format!(
+                "Guard compare exchange value '{key}' index does not match the transaction index's \
+                 {expected} change vector on {document}\n"
+            ));
+        }
+        let what = if *is_delete { "deleting" } else { "putting" };
+        message.push_str(&format!(
+            "Concurrency check failed for {what} the key '{key}'. Requested index: {expected}, \
+             actual index: {actual}"
+        ));
+    }
+    let mut error = ProtocolError::new(ErrorKind::ClusterTransactionConcurrency, message);
+    let told = violations.iter().map(|violation| ConcurrencyViolation {
+        is_document: violation.document.is_some(),
+        key: violation.key.clone(),
+        expected: violation.expected,
+        actual: violation.actual,
+    });
+    error.fields = ErrorFields::Violations(told.collect());
+    error
+}
+
+/// Documents first, then values, each in their order.
+fn write_answer(
+    transaction: &ClusterTransaction,
+    record: &DatabaseRecord,
+    index: u64,
+    first_number: u64,
+) -> Vec<u8> {
+    let mut body = b"{\"Results\":[".to_vec();
+    let modified = date::format(transaction.ticks);
+    for (number, change) in (first_number..).zip(&transaction.documents) {
+        separate(&mut body);
+        let (kind, id) = match change.body {
+            Some(_) => ("PUT", "@id"),
+            None => ("DELETE", "Id"),
+        };
+        let guarded = (change.guard != Guard::Off).then_some(index);
+        let mut object = JsonObject::begin(&mut body);
+        object.text("Type", kind);
+        object.text("@last-modified", &modified);
+        object.text(id, &change.id);
+        object.text("@change-vector", &transaction_version(record, number, guarded));
+        object.end();
+    }
+    for change in &transaction.values {
+        separate(&mut body);
+        let kind = match change.value {
+            Some(_) => "CompareExchangePUT",
+            None => "CompareExchangeDELETE",
+        };
+        let mut object = JsonObject::begin(&mut body);
+        object.text("Type", kind);
+        object.text("Key", &change.key);
+        object.number("Index", index);
+        object.end();
+    }
+    body.extend_from_slice(format!("],\"TransactionIndex\":{index}}}").as_bytes());
+    body
+}
+
+fn separate(body: &mut Vec<u8>) {
+    if body.last() != Some(&b'[') {
+        body.push(b',');
+    }
+}
+
+/// What those wait for who wait for indexes.
+fn outcome_of(
+    database: &DatabaseLease,
+    transaction: &ClusterTransaction,
+) -> Result<BatchOutcome, ProtocolError> {
+    let progress = documents::progress(&database.read()).map_err(|error| document_error(&error))?;
+    let mut collections: Vec<CollectionName> = Vec::new();
+    for body in transaction.documents.iter().filter_map(|change| change.body.as_ref()) {
+        let collection = documents::collection_of_document(body);
+        let collection = collection.map_err(|error| document_error(&error))?;
+        if !collections.contains(&collection) {
+            collections.push(collection);
+        }
+    }
+    Ok(BatchOutcome { last_etag: progress.last_etag, collections, ..BatchOutcome::default() })
+}
