@@ -13,6 +13,7 @@ use crate::{
     error::IndexError,
     index_value::{IndexValue, for_each_value},
     mapper::{MapError, Mapper, failed_on},
+    source::SourceItem,
     spatial_fields::{coordinate_of, for_each_text},
 };
 
@@ -114,10 +115,11 @@ impl Mapper for AutoMap {
 
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         _: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
+        let Some(document) = item.document() else { return Ok(()) };
         entries.begin_entry();
         for field in &self.fields {
             let (values, is_list) = values_of(document, &field.path)?;

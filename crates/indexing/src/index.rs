@@ -20,7 +20,7 @@ use crate::{
     error::IndexError,
     fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
     index_change::IndexChange,
-    index_core::{IndexCore, Names, Progress, Stage, followed_by},
+    index_core::{IndexCore, Names, Progress, Stage},
     index_files::{self, IndexFiles},
     index_kind::{IndexKind, mapper_of, shown_auto_definition},
     index_record::{self, IndexRecord, IndexingError},
@@ -30,6 +30,7 @@ use crate::{
     mapper::{MapError, Mapper},
     output::{self, Flow, OutputQueue, OutputTarget, Sweep},
     reduce::{ReduceTree, documents_with_rows, trees_of},
+    source::{Followed, SourceKind},
     static_definition::REPLACEMENT_PREFIX,
     static_fields::static_field_options,
 };
@@ -136,7 +137,7 @@ impl Index {
                 is_replacement: AtomicBool::new(files.is_replacement),
             },
             kind: RwLock::new(Arc::new(kind)),
-            followed: followed_by(mapper.as_ref()),
+            followed: Followed::by(mapper.as_ref()),
             mapper,
             target,
             outputs: context.outputs,
@@ -289,7 +290,7 @@ impl Index {
 
     /// Whether a change in one of the collections may change its entries: it maps it or looks at it.
     pub fn follows(&self, collections: &[CollectionName]) -> bool {
-        let followed = self.core.followed();
+        let followed = self.core.followed.collections();
         followed.is_empty() || followed.iter().any(|name| collections.contains(name))
     }
 
@@ -324,6 +325,16 @@ impl Index {
         take: usize,
     ) -> Result<Vec<String>, IndexError> {
         documents_with_rows(&self.read(), prefix, skip, take)
+    }
+
+    /// What its maps are run over.
+    pub fn source_kind(&self) -> SourceKind {
+        self.core.mapper.source_kind()
+    }
+
+    /// Whether its entries are shown by themselves, and not the documents that they were made of.
+    pub fn shows_results(&self) -> bool {
+        self.has_reduce() || self.source_kind() != SourceKind::Documents
     }
 
     /// Whether its entries are results of a reduce, and not of documents.

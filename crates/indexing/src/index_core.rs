@@ -10,7 +10,7 @@ use std::{
 };
 
 use documents::DocumentError;
-use model::{CollectionName, Etag};
+use model::Etag;
 use platform::Platform;
 use storage::{Environment, Transaction};
 use wire::IndexPriority;
@@ -24,8 +24,9 @@ use crate::{
     index_kind::IndexKind,
     index_record::IndexRecord,
     indexing_pool::NextTurn,
-    mapper::{Follows, Mapper},
+    mapper::Mapper,
     output::{OutputQueue, OutputTarget},
+    source::Followed,
 };
 
 /// How long an index rests after a failure that may pass.
@@ -41,8 +42,8 @@ pub(crate) struct IndexCore {
     pub(crate) outputs: Arc<dyn OutputQueue>,
     /// Whether outputs may be written: another index whose place it takes writes none any more.
     pub(crate) writes_outputs: AtomicBool,
-    /// See [`IndexCore::followed`].
-    pub(crate) followed: Vec<CollectionName>,
+    /// The logs that it reads.
+    pub(crate) followed: Followed,
     pub(crate) platform: Platform,
     pub(crate) documents: Arc<Environment>,
     pub(crate) environment: Arc<Environment>,
@@ -148,18 +149,8 @@ impl IndexCore {
         self.lock().record
     }
 
-    /// The collections whose changes it follows, those that it only looks at included; none is all.
-    pub(crate) fn followed(&self) -> &[CollectionName] {
-        &self.followed
-    }
-
     pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
-        match self.followed() {
-            [] => Ok(documents::progress(documents)?.last_etag),
-            collections => collections.iter().try_fold(Etag::ZERO, |last, name| {
-                Ok(last.max(documents::last_etag_of_collection(documents, name)?))
-            }),
-        }
+        self.followed.last_etag_in(documents)
     }
 
     /// How soon it has its turn.
@@ -324,15 +315,4 @@ impl IndexCore {
         let waiters = std::mem::take(&mut self.lock().waiters);
         waiters.into_iter().for_each(|(_, reply)| reply(false));
     }
-}
-
-/// The collections whose changes a map follows; none is all.
-pub(crate) fn followed_by(mapper: &dyn Mapper) -> Vec<CollectionName> {
-    let mapped = mapper.collections();
-    let Follows::Collections(looked_at) = mapper.looks_at() else { return Vec::new() };
-    if mapped.is_empty() {
-        return Vec::new();
-    }
-    let more = looked_at.iter().filter(|name| !mapped.contains(name));
-    mapped.iter().chain(more).cloned().collect()
 }

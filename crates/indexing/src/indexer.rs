@@ -1,14 +1,13 @@
 //! One turn of an index: reads the document log where it stopped, maps, and commits entries, progress
 //! and errors in one transaction.
 //!
-//! A change of a document that maps looked at leads to the documents whose maps did.
-//! Documents of several collections are taken in the order of their etags, so that entries come in
-//! the order in which documents were last written, however often the thread was interrupted.
+//! A change of a document that maps looked at leads to what was mapped then.
+//! What is mapped, of several collections, is taken in the order of their etags, so that entries come in
+//! the order in which it was last written, however often the thread was interrupted.
 
-use std::{collections::HashSet, iter::Peekable, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use documents::{DocumentError, DocumentRow, LogEntry};
-use model::{CollectionName, DocumentId, Etag};
+use model::Etag;
 use search::{FieldSet, IndexBatch};
 use storage::{ReadTransaction, WriteTransaction};
 
@@ -24,6 +23,7 @@ use crate::{
     output::{self, SweepPlace},
     reduce::{MappedRows, ReduceStage, Reducing},
     references::{self, Looked},
+    source::{self, SourceChange, SourceChanges, SourceItem},
 };
 
 /// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
@@ -175,7 +175,7 @@ impl Indexer {
         let core = Arc::clone(&self.core);
         let is_closing = || core.is_closing();
         let ends = self.now() + BATCH_TIME_MAX;
-        let mut changes = Changes::after(documents, core.followed(), Etag(before.last_etag))?;
+        let mut changes = core.followed.changes_after(documents, Etag(before.last_etag))?;
         let lanes = self.lanes_for(documents, before, spare_threads)?;
         if lanes == 0 {
             while let Some(change) = changes.next().transpose()? {
@@ -203,13 +203,8 @@ impl Indexer {
         if spare_threads == 0 || self.has_references {
             return Ok(0);
         }
-        let behind = |collection| {
-            documents::changes_after(documents, collection, Etag(before.last_etag), LANES_LAG_MIN)
-        };
-        let lag = match self.core.followed() {
-            [] => behind(None)?,
-            names => names.iter().map(|name| behind(Some(name))).sum::<Result<u64, _>>()?,
-        };
+        let after = Etag(before.last_etag);
+        let lag = self.core.followed.behind(documents, after, LANES_LAG_MIN)?;
         Ok(if lag < LANES_LAG_MIN { 0 } else { spare_threads.min(LANES_MAX) })
     }
 
@@ -217,7 +212,7 @@ impl Indexer {
     fn gather_pieces<'t>(
         &mut self,
         gathering: &mut Gathering<'_, 't>,
-        changes: &mut Changes<'t>,
+        changes: &mut SourceChanges<'t>,
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
         ends: Duration,
@@ -229,7 +224,7 @@ impl Indexer {
             }
             while gathering.has_room() {
                 let mut piece = gathering.piece();
-                changes.fill(&mut piece.changes)?;
+                fill(changes, &mut piece.changes)?;
                 if piece.changes.is_empty() {
                     break;
                 }
@@ -253,12 +248,12 @@ impl Indexer {
     ) -> Result<bool, IndexError> {
         for (at, change) in piece.changes.iter().enumerate() {
             match change {
-                LogEntry::Document(document) if piece.is_mapped => {
+                SourceChange::There(item) if piece.is_mapped => {
                     outcome.changes += 1;
-                    self.put(document, &mut piece.mapped[at], outcome)?;
-                    outcome.record.last_etag = document.etag().0;
+                    self.put(item, &mut piece.mapped[at], outcome)?;
+                    outcome.record.last_etag = item.etag().0;
                 }
-                LogEntry::Document(_) | LogEntry::Tombstone(_) => {
+                change => {
                     self.take(change, documents, outcome)?;
                 }
             }
@@ -293,26 +288,27 @@ impl Indexer {
     /// is full before the change is done: the next one begins with it.
     fn take(
         &mut self,
-        change: &LogEntry<'_>,
+        change: &SourceChange<'_>,
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
     ) -> Result<bool, IndexError> {
         outcome.changes += 1;
         match change {
-            LogEntry::Document(document) => {
-                if self.is_mapped(document)? {
-                    self.map(document, documents, outcome)?;
+            SourceChange::There(item) => {
+                if self.is_mapped(item)? {
+                    self.map(item, documents, outcome)?;
                 }
             }
-            LogEntry::Tombstone(tombstone) => {
+            SourceChange::Gone { key, .. } => {
                 match self.core.mapper.reducer() {
-                    Some(_) => self.stage.put(tombstone.lower_id(), &mut MappedRows::default()),
-                    None => self.batch.delete(tombstone.lower_id())?,
+                    Some(_) => self.stage.put(key, &mut MappedRows::default()),
+                    None => self.batch.delete(key)?,
                 }
                 if self.has_references {
-                    outcome.forget(tombstone.lower_id());
+                    outcome.forget(key);
                 }
             }
+            SourceChange::LookedAt { .. } => {}
         }
         if self.has_references && !self.map_again(change, documents, outcome)? {
             outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
@@ -326,28 +322,25 @@ impl Indexer {
     /// all are done.
     fn map_again(
         &mut self,
-        change: &LogEntry<'_>,
+        change: &SourceChange<'_>,
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
     ) -> Result<bool, IndexError> {
-        let (changed, etag) = match change {
-            LogEntry::Document(document) => (document.lower_id(), document.etag()),
-            LogEntry::Tombstone(tombstone) => (tombstone.lower_id(), tombstone.etag()),
-        };
+        let Some(changed) = change.document_id() else { return Ok(true) };
+        let (etag, kind) = (change.etag(), self.core.mapper.source_kind());
         let entries = self.core.environment.read();
         let mut after = self.resume.take().filter(|resume| resume.etag == etag);
         loop {
             let from = after.as_ref().map(|resume| resume.after.as_str());
             let looking = references::looking_at(&entries, changed, from, LOOKING_TAKEN)?;
             let Some(last) = looking.last().cloned() else { return Ok(true) };
-            for id in looking {
-                if let Ok(id) = DocumentId::new(id)
-                    && !outcome.mapped.contains(id.lower_cased())
-                    && let Some(document) = documents::get(documents, &id)?
-                    && self.is_mapped(&document)?
+            for key in looking {
+                if !outcome.mapped.contains(&key)
+                    && let Some(item) = source::find(kind, documents, &key)?
+                    && self.is_mapped(&item)?
                 {
                     outcome.changes += 1;
-                    self.map(&document, documents, outcome)?;
+                    self.map(&item, documents, outcome)?;
                 }
             }
             after = Some(Resume { etag, after: last });
@@ -358,7 +351,8 @@ impl Indexer {
         }
     }
 
-    fn is_mapped(&self, document: &DocumentRow<'_>) -> Result<bool, IndexError> {
+    fn is_mapped(&self, item: &SourceItem<'_>) -> Result<bool, IndexError> {
+        let Some(document) = item.document() else { return Ok(true) };
         if !self.has_references || self.core.mapper.collections().is_empty() {
             return Ok(true);
         }
@@ -369,42 +363,43 @@ impl Indexer {
 
     fn map(
         &mut self,
-        document: &DocumentRow<'_>,
+        item: &SourceItem<'_>,
         documents: &ReadTransaction,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         let mut mapped = std::mem::take(&mut self.mapped);
-        mapped.map(&*self.core.mapper, &mut self.fields, document, documents);
-        let put = self.put(document, &mut mapped, outcome);
+        mapped.map(&*self.core.mapper, &mut self.fields, item, documents);
+        let put = self.put(item, &mut mapped, outcome);
         self.mapped = mapped;
         put
     }
 
-    /// Takes what the maps gave for a document into the batch.
+    /// Takes what the maps gave for an item into the batch.
     fn put(
         &mut self,
-        document: &DocumentRow<'_>,
+        item: &SourceItem<'_>,
         mapped: &mut Mapped,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         outcome.record.map_attempts += 1;
+        let key = item.key();
         if self.has_references {
-            let (id, at) = (document.lower_id().to_owned(), mapped.take_references());
-            outcome.mapped.insert(id.clone());
-            outcome.looked.push(Looked { document: id, at });
+            let (key, at) = (key.clone().into_owned(), mapped.take_references());
+            outcome.mapped.insert(key.clone());
+            outcome.looked.push(Looked { document: key, at });
         }
         match mapped.take_error() {
             None => {}
             Some(MapError::Index(error)) => return Err(error),
             Some(MapError::Document { message }) => {
                 outcome.record.map_errors += 1;
-                outcome.note(self.core.now_ticks(), document.id(), message);
+                outcome.note(self.core.now_ticks(), &item.name(), message);
             }
         }
-        outcome.note_outputs(document.id(), mapped.len(), &self.core);
+        outcome.note_outputs(&item.name(), mapped.len(), &self.core);
         match self.core.mapper.reducer() {
-            Some(_) => self.stage.put(document.lower_id(), mapped.rows()),
-            None => self.batch.put(document.lower_id(), mapped.entries())?,
+            Some(_) => self.stage.put(&key, mapped.rows()),
+            None => self.batch.put(&key, mapped.entries())?,
         }
         Ok(())
     }
@@ -517,62 +512,18 @@ fn is_too_often_wrong(record: &IndexRecord, is_behind: bool) -> bool {
     is_all || (attempts_min <= attempts && is_often)
 }
 
-type Change<'t> = Result<LogEntry<'t>, DocumentError>;
-type Log<'t> = Peekable<Box<dyn Iterator<Item = Change<'t>> + 't>>;
-
-/// The logs of several collections as one, in the order of etags.
-struct Changes<'t> {
-    logs: Vec<Log<'t>>,
-}
-
-impl<'t> Changes<'t> {
-    fn after(
-        documents: &'t ReadTransaction,
-        collections: &[CollectionName],
-        after: Etag,
-    ) -> Result<Self, DocumentError> {
-        let boxed = |log: Box<dyn Iterator<Item = Change<'t>> + 't>| log.peekable();
-        let logs = match collections {
-            [] => vec![boxed(Box::new(documents::log(documents, after)?))],
-            names => names
-                .iter()
-                .map(|name| {
-                    let log = documents::log_of_collection(documents, name, after)?;
-                    Ok(boxed(Box::new(log)))
-                })
-                .collect::<Result<_, DocumentError>>()?,
-        };
-        Ok(Self { logs })
-    }
-}
-
-impl<'t> Changes<'t> {
-    /// Appends as many changes as a piece has.
-    fn fill(&mut self, piece: &mut Vec<LogEntry<'t>>) -> Result<(), DocumentError> {
-        let mut bytes = 0;
-        while piece.len() < PIECE_CHANGES_MAX && bytes < PIECE_BYTES_MAX {
-            let Some(change) = self.next().transpose()? else { break };
-            if let LogEntry::Document(document) = &change {
-                bytes += document.body_bytes();
-            }
-            piece.push(change);
+/// Appends as many changes as a piece has.
+fn fill<'t>(
+    changes: &mut SourceChanges<'t>,
+    piece: &mut Vec<SourceChange<'t>>,
+) -> Result<(), IndexError> {
+    let mut bytes = 0;
+    while piece.len() < PIECE_CHANGES_MAX && bytes < PIECE_BYTES_MAX {
+        let Some(change) = changes.next().transpose()? else { break };
+        if let SourceChange::There(item) = &change {
+            bytes += item.size_bytes();
         }
-        Ok(())
+        piece.push(change);
     }
-}
-
-impl<'t> Iterator for Changes<'t> {
-    type Item = Change<'t>;
-
-    fn next(&mut self) -> Option<Change<'t>> {
-        // An error comes first: nothing behind it may be taken for indexed.
-        let etag = |change: &Change<'t>| change.as_ref().map_or(Etag::ZERO, LogEntry::etag);
-        let first = self
-            .logs
-            .iter_mut()
-            .enumerate()
-            .filter_map(|(at, log)| log.peek().map(|change| (etag(change), at)))
-            .min()?;
-        self.logs[first.1].next()
-    }
+    Ok(())
 }

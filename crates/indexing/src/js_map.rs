@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use blittable::{BlittableBuf, ObjectBuilder};
-use documents::{DocumentError, DocumentRow};
+use documents::{CounterRow, DocumentError, DocumentRow};
 use model::{CollectionName, DocumentId};
 use script::{
     Budget, DocumentInfo, FieldValue, Host, HostError, IndexEntry, IndexField, MapKind, MapScript,
@@ -21,8 +21,10 @@ use crate::{
     error::IndexError,
     index_value::{IndexValue, for_each_value},
     mapper::{Follows, MapError, Mapper, failed_on},
+    reduce::store_script_entry,
+    source::{SourceItem, SourceKind},
     spatial_fields::coordinate_of_text,
-    static_definition::collection_names,
+    static_definition::{MIXED_SOURCES, collection_names},
     static_fields::{check_fields, static_field_options},
 };
 
@@ -59,8 +61,14 @@ impl JsMap {
         let reduce = definition.reduce.as_deref();
         let script = MapScript::compile(&pool.engine(), &texts, reduce, &sources)
             .map_err(|error| refused(&error))?;
-        if script.maps().iter().any(|map| map.kind != MapKind::Documents) {
-            return Err(refused(&"only documents can be indexed for now"));
+        for map in script.maps() {
+            if map.kind == MapKind::TimeSeries {
+                return Err(refused(&"time series cannot be indexed yet"));
+            }
+            if map.kind != script.maps()[0].kind {
+                let message = MIXED_SOURCES.to_owned();
+                return Err(IndexError::Definition { message });
+            }
         }
         let collections = collections_of(&script)?;
         let mut options = BTreeMap::new();
@@ -97,47 +105,60 @@ impl Mapper for JsMap {
         self.script.fields().iter().any(|fields| fields.has_others)
     }
 
+    fn source_kind(&self) -> SourceKind {
+        match self.script.maps().first().map(|map| map.kind) {
+            Some(MapKind::Counters) => SourceKind::Counters,
+            _ => SourceKind::Documents,
+        }
+    }
+
     fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         self.definition.archived_documents()
     }
 
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut references = Vec::new();
-        let mapped = self.results_of(document, documents, &mut references);
+        let mapped = self.results_of(item, documents, &mut references);
         references.iter().for_each(|id| entries.note_reference(id));
         let written = mapped?.iter().try_for_each(|entry| self.write(entry, entries));
-        written.map_err(|failure| failure.on(document.id()))
+        written.map_err(|failure| failure.on(&item.name()))
     }
 }
 
 impl JsMap {
-    /// What the maps make of a document; the ids of the documents that they looked at go to
+    /// What the maps make of an item; the ids of the documents that they looked at go to
     /// `references`.
     pub(crate) fn results_of(
         &self,
-        document: &DocumentRow<'_>,
+        item: &SourceItem<'_>,
         documents: &ReadTransaction,
         references: &mut Vec<String>,
     ) -> Result<Vec<IndexEntry>, MapError> {
-        let collection = document.collection()?;
+        let collection = item.collection(documents)?;
         let engine = self.pool.engine();
-        let given = script_document(document)?;
+        let given = match item {
+            SourceItem::Document(document) => script_document(document)?,
+            SourceItem::Counter(row) => script_counter(row)?,
+        };
         let mut results = Vec::new();
         for (number, map) in self.script.maps().iter().enumerate() {
             let is_over_all = map.collection == ALL_DOCUMENTS;
             if !is_over_all && !map.collection.eq_ignore_ascii_case(&collection) {
                 continue;
             }
+            if !item.is_called(map.name.as_deref()) {
+                continue;
+            }
             let mut host = DocumentsBeside { documents, loaded: Vec::new() };
             let budget = Budget::default();
             let run = self.script.map(&engine, number, &given, budget, &mut host, &mut results);
             references.append(&mut host.loaded);
-            run.map_err(|error| failed_on(document.id(), &error.to_string()))?;
+            run.map_err(|error| failed_on(&item.name(), &error.to_string()))?;
         }
         Ok(results)
     }
@@ -151,6 +172,15 @@ impl JsMap {
     pub(crate) fn pool(&self) -> &ScriptPool {
         &self.pool
     }
+}
+
+fn script_counter(row: &CounterRow<'_>) -> Result<ScriptDocument, MapError> {
+    let mut builder = ObjectBuilder::new();
+    builder
+        .put("DocumentId", row.lower_document_id())
+        .put("Name", row.name())
+        .put("Value", row.total());
+    Ok(ScriptDocument::unstored(builder.finish().map_err(DocumentError::from)?))
 }
 
 fn script_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, DocumentError> {
@@ -180,8 +210,12 @@ impl JsMap {
         // A value without terms, such as an array without elements, makes an entry all the same.
         if !has_values {
             entries.drop_entry();
+            return Ok(());
         }
-        Ok(())
+        match self.source_kind() {
+            SourceKind::Documents => Ok(()),
+            SourceKind::Counters => store_script_entry(entry, entries),
+        }
     }
 
     /// Whether there is a value.

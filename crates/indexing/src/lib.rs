@@ -15,6 +15,7 @@
 //! | `reduce` | map-reduce: rows by key, results kept current |
 //! | `output` | results of a reduce as documents |
 //! | `spatial_fields` | fields of places and shapes |
+//! | `source` | what is mapped, documents or counters, and their logs |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
@@ -65,6 +66,7 @@ mod reduce;
 mod references;
 mod reopening;
 mod replacement;
+mod source;
 mod spatial_fields;
 mod static_definition;
 mod static_fields;
@@ -96,6 +98,7 @@ pub use output::{NoOutputs, OutputError, OutputQueue};
 pub use reduce::{
     MappedRows, RESULT_FIELD, ReduceItems, ReduceNode, ReduceRow, ReduceTree, Reducer,
 };
-pub use static_definition::{REPLACEMENT_PREFIX, is_javascript};
+pub use source::{SourceItem, SourceKind};
+pub use static_definition::{REPLACEMENT_PREFIX, is_javascript, source_type_of};
 pub use static_fields::static_field_options;
 pub use trial::{TRIAL_DOCUMENTS_MAX, Trial, try_definition};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blittable::ObjectBuilder;
 use documents::{DocumentError, DocumentRow};
-use linq::{Budget, DocumentInput, HostError, Output, SourceKind, SpatialValue, Value};
+use linq::{Budget, CounterInput, DocumentInput, HostError, Output, SpatialValue, Value};
 use model::{CollectionName, DocumentId, TimeSpan};
 use search::{Field, FieldOptions};
 use storage::ReadTransaction;
@@ -17,7 +17,9 @@ use crate::{
     index_value::{IndexValue, for_each_value},
     loaded_rows::LoadedRows,
     mapper::{Follows, MapError, Mapper, failed_on},
-    static_definition::collection_names,
+    reduce::store_output,
+    source::{SourceItem, SourceKind},
+    static_definition::{MIXED_SOURCES, collection_names},
     static_fields::{check_fields, static_field_options},
 };
 
@@ -76,11 +78,18 @@ fn compile(definition: &IndexDefinition) -> Result<Vec<linq::Map>, IndexError> {
         .map(|text| linq::Map::compile(text).map_err(refused))
         .collect::<Result<_, _>>()?;
     linq::check_same_maps(&maps).map_err(refused)?;
-    if maps.iter().any(|map| map.source_kind() != SourceKind::Documents) {
-        let name = &definition.name;
-        let message =
-            format!("Failed to compile index {name}: only documents can be indexed for now");
-        return Err(IndexError::Definition { message });
+    for map in &maps {
+        let refused = |what: &str| {
+            let message = format!("Failed to compile index {}: {what}", definition.name);
+            Err(IndexError::Definition { message })
+        };
+        if map.source_kind() == linq::SourceKind::TimeSeries {
+            return refused("time series cannot be indexed yet");
+        }
+        if map.source_kind() != maps[0].source_kind() {
+            let message = MIXED_SOURCES.to_owned();
+            return Err(IndexError::Definition { message });
+        }
     }
     Ok(maps)
 }
@@ -109,18 +118,25 @@ impl Mapper for LinqMap {
         self.options.contains_key(CREATED_FIELDS)
     }
 
+    fn source_kind(&self) -> SourceKind {
+        match self.maps.first().map(linq::Map::source_kind) {
+            Some(linq::SourceKind::Counters) => SourceKind::Counters,
+            _ => SourceKind::Documents,
+        }
+    }
+
     fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         self.definition.archived_documents()
     }
 
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut references = Vec::new();
-        let mapped = self.for_each_output(document, documents, &mut references, &mut |output| {
+        let mapped = self.for_each_output(item, documents, &mut references, &mut |output| {
             self.write(output, entries)
         });
         references.iter().for_each(|id| entries.note_reference(id));
@@ -129,35 +145,50 @@ impl Mapper for LinqMap {
 }
 
 impl LinqMap {
-    /// Gives what the maps make of a document to `each`, and the ids of the documents that they looked
-    /// at to `references`.
+    /// Gives what the maps make of an item to `each`, and the ids of the documents that they looked at to
+    /// `references`.
     pub(crate) fn for_each_output(
         &self,
-        document: &DocumentRow<'_>,
+        item: &SourceItem<'_>,
         documents: &ReadTransaction,
         references: &mut Vec<String>,
         each: &mut dyn FnMut(&Output<'_, '_>) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
-        let collection = document.collection()?;
-        let input = input_of(document)?;
+        let collection = item.collection(documents)?;
         for map in &self.maps {
             let is_over = |name: &String| name.eq_ignore_ascii_case(&collection);
             if !map.collections().is_empty() && !map.collections().iter().any(is_over) {
                 continue;
             }
+            if !item.is_called(map.source().name.as_deref()) {
+                continue;
+            }
             let rows = LoadedRows::default();
             let mut host = DocumentsBeside { documents, rows: &rows, ids: Vec::new() };
             let mut failure = None;
-            let evaluated = map.evaluate(&input, &mut host, &self.budget, &mut |output| {
+            let mut take = |output: Output<'_, '_>| {
                 if failure.is_none() {
                     failure = each(&output).err();
                 }
-            });
+            };
+            let evaluated = match item {
+                SourceItem::Document(document) => {
+                    map.evaluate(&input_of(document)?, &mut host, &self.budget, &mut take)
+                }
+                SourceItem::Counter(row) => {
+                    let counter = CounterInput {
+                        document_id: row.lower_document_id(),
+                        name: row.name(),
+                        value: row.total(),
+                    };
+                    map.evaluate_counter(&counter, &mut host, &self.budget, &mut take)
+                }
+            };
             references.append(&mut host.ids);
             if let Some(failure) = failure {
-                return Err(failure.on(document.id()));
+                return Err(failure.on(&item.name()));
             }
-            evaluated.map_err(|error| failed_on(document.id(), &error.to_string()))?;
+            evaluated.map_err(|error| failed_on(&item.name(), &error.to_string()))?;
         }
         Ok(())
     }
@@ -198,7 +229,10 @@ impl LinqMap {
         for (name, value) in output.fields() {
             self.write_field(name, value, entries)?;
         }
-        Ok(())
+        match self.source_kind() {
+            SourceKind::Documents => Ok(()),
+            SourceKind::Counters => store_output(output, entries),
+        }
     }
 
     fn write_field(
@@ -405,8 +439,11 @@ impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
         Ok(Some(input_of(document)?))
     }
 
-    fn counter_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
-        Ok(Vec::new())
+    fn counter_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
+        // A text that is too long for an id names no document.
+        let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
+        let rows = documents::counters_of(self.documents, &id)?;
+        Ok(rows.map(|row| row.map(|row| row.name())).collect::<Result<_, _>>()?)
     }
 
     fn time_series_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {

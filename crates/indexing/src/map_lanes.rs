@@ -13,11 +13,10 @@ use std::{
     thread,
 };
 
-use documents::LogEntry;
 use search::FieldSet;
 use storage::ReadTransaction;
 
-use crate::{mapped::Mapped, mapper::Mapper};
+use crate::{mapped::Mapped, mapper::Mapper, source::SourceChange};
 
 /// Lanes of one index, at most.
 pub(crate) const LANES_MAX: usize = 7;
@@ -29,7 +28,7 @@ pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
 /// Some changes in the order of the log, and what the maps gave for each.
 #[derive(Default)]
 pub(crate) struct Piece<'t> {
-    pub(crate) changes: Vec<LogEntry<'t>>,
+    pub(crate) changes: Vec<SourceChange<'t>>,
     /// As many as there are changes, and perhaps more from earlier uses.
     pub(crate) mapped: Vec<Mapped>,
     /// Whether `mapped` is what one thread would have got.
@@ -148,8 +147,8 @@ impl<'t> MapLanes<'t> {
             if (self.is_closing)() {
                 return false;
             }
-            if let LogEntry::Document(document) = change {
-                mapped.map(self.mapper, fields, document, self.documents);
+            if let SourceChange::There(item) = change {
+                mapped.map(self.mapper, fields, item, self.documents);
             }
         }
         true

@@ -1,6 +1,5 @@
 //! What the maps gave for one document, on its way into a batch.
 
-use documents::DocumentRow;
 use search::{EntryBuilder, FieldSet};
 use storage::ReadTransaction;
 
@@ -8,6 +7,7 @@ use crate::{
     entry_writer::{Entries, EntryWriter},
     mapper::{MapError, Mapper},
     reduce::MappedRows,
+    source::SourceItem,
 };
 
 /// See the module. Reused from one document to the next.
@@ -20,25 +20,23 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Runs the maps on a document.
+    /// Runs the maps on an item.
     pub(crate) fn map(
         &mut self,
         mapper: &dyn Mapper,
         fields: &mut FieldSet,
-        document: &DocumentRow<'_>,
+        item: &SourceItem<'_>,
         documents: &ReadTransaction,
     ) {
         self.entries.clear();
         self.rows.clear();
-        if !mapper.takes(document) {
+        if !mapper.takes(item) {
             self.error = None;
             return;
         }
         let mapped = match mapper.reducer() {
-            Some(reducer) => reducer.map_rows(document, documents, &mut self.rows),
-            None => {
-                mapper.map(document, documents, &mut EntryWriter::new(fields, &mut self.entries))
-            }
+            Some(reducer) => reducer.map_rows(item, documents, &mut self.rows),
+            None => mapper.map(item, documents, &mut EntryWriter::new(fields, &mut self.entries)),
         };
         self.error = mapped.err();
         if self.error.is_some() {

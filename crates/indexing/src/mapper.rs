@@ -1,13 +1,17 @@
-//! What turns a document into index entries: the interface of every kind of map.
+//! What turns a document, or something else that is indexed, into entries: the interface of every kind of map.
 
 use std::{error::Error, fmt};
 
-use documents::DocumentRow;
 use model::{CollectionName, DocumentFlags};
 use storage::ReadTransaction;
 use wire::ArchivedDataProcessingBehavior;
 
-use crate::{entry_writer::EntryWriter, error::IndexError, reduce::Reducer};
+use crate::{
+    entry_writer::EntryWriter,
+    error::IndexError,
+    reduce::Reducer,
+    source::{SourceItem, SourceKind},
+};
 
 /// A map. It knows documents and the fields of its index, never etags or batches.
 pub trait Mapper: Send + Sync {
@@ -28,13 +32,19 @@ pub trait Mapper: Send + Sync {
         false
     }
 
+    /// What it maps.
+    fn source_kind(&self) -> SourceKind {
+        SourceKind::Documents
+    }
+
     /// What it makes of archived documents.
     fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         ArchivedDataProcessingBehavior::ExcludeArchived
     }
 
-    /// Whether it maps the document at all.
-    fn takes(&self, document: &DocumentRow<'_>) -> bool {
+    /// Whether it maps the item at all.
+    fn takes(&self, item: &SourceItem<'_>) -> bool {
+        let Some(document) = item.document() else { return true };
         let is_archived = document.flags().contains(DocumentFlags::ARCHIVED);
         match self.archived_documents() {
             ArchivedDataProcessingBehavior::ExcludeArchived => !is_archived,
@@ -43,7 +53,7 @@ pub trait Mapper: Send + Sync {
         }
     }
 
-    /// Gives the entries of a document to `entries`: none, one or many. Others are seen as `documents`
+    /// Gives the entries of an item to `entries`: none, one or many. Others are seen as `documents`
     /// sees them.
     ///
     /// # Errors
@@ -51,7 +61,7 @@ pub trait Mapper: Send + Sync {
     /// See [`MapError`]; entries that were given before the error are not used.
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;

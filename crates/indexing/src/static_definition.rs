@@ -1,11 +1,16 @@
 //! What a definition that an application wrote says before anything is compiled.
 
 use model::CollectionName;
+use wire::IndexSourceType;
 
 use crate::error::IndexError;
 
 /// Names of indexes that are to take another one's place begin so.
 pub const REPLACEMENT_PREFIX: &str = "ReplacementOf/";
+
+/// Why a definition is refused whose maps are over documents and counters, say.
+pub(crate) const MIXED_SOURCES: &str =
+    "Index definition cannot contain Maps with different source types.";
 
 /// The words that a map in C# begins with; any other text is JavaScript.
 const BEGINNINGS: [&str; 4] = ["from", "docs", "timeSeries", "counters"];
@@ -27,6 +32,23 @@ pub(crate) fn collection_names<'n>(
         }
     }
     Ok(names)
+}
+
+/// What the text of a map is over, as far as it can be understood.
+pub fn source_type_of(map: &str) -> IndexSourceType {
+    if is_javascript(map) {
+        let text = without_comments(map);
+        return match text.split_once(".map(") {
+            Some(("counters", _)) => IndexSourceType::Counters,
+            Some(("timeSeries", _)) => IndexSourceType::TimeSeries,
+            _ => IndexSourceType::Documents,
+        };
+    }
+    match linq::Map::compile(map).map(|map| map.source_kind()) {
+        Ok(linq::SourceKind::Counters) => IndexSourceType::Counters,
+        Ok(linq::SourceKind::TimeSeries) => IndexSourceType::TimeSeries,
+        Ok(linq::SourceKind::Documents) | Err(_) => IndexSourceType::Documents,
+    }
 }
 
 /// Whether the text of a map is JavaScript.
@@ -63,6 +85,22 @@ fn without_comments(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_map_is_over_shows_in_its_text() {
+        let table = [
+            ("from u in docs.Users select new { u.Name }", IndexSourceType::Documents),
+            ("from c in counters.Users select new { c.Name }", IndexSourceType::Counters),
+            ("counters.Users.likes.Select(c => new { c.Name })", IndexSourceType::Counters),
+            ("// all\ncounters.map('Users', c => ({ N: c.Name }))", IndexSourceType::Counters),
+            ("timeSeries.map('Users', 'HR', ts => ts)", IndexSourceType::TimeSeries),
+            ("map('Users', u => ({ N: u.counters }))", IndexSourceType::Documents),
+            ("no map at all", IndexSourceType::Documents),
+        ];
+        for (map, source) in table {
+            assert_eq!(source_type_of(map), source, "{map}");
+        }
+    }
 
     #[test]
     fn the_language_of_a_map_shows_in_its_first_word() {

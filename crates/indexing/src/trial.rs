@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use blittable::{BlittableBuf, Document, ObjectBuilder};
-use documents::{DocumentError, DocumentRow};
+use documents::DocumentError;
 use linq::{Output, SpatialValue, Value};
 use model::{DocumentId, Etag};
 use script::{FieldValue, IndexEntry, ScriptPool, ScriptValue};
@@ -17,6 +17,7 @@ use crate::{
     linq_map::LinqMap,
     mapper::{MapError, Mapper},
     reduce::{MappedRow, MappedRows, Reducer},
+    source::{self, SourceChange, SourceItem, SourceKind},
     static_definition::is_javascript,
 };
 
@@ -63,36 +64,38 @@ fn chosen<'d>(
     mapper: &dyn Mapper,
     documents: &'d ReadTransaction,
     ids: &[DocumentId],
-) -> Result<Vec<DocumentRow<'d>>, IndexError> {
-    let collections = mapper.collections();
-    if !ids.is_empty() {
-        let mut found = Vec::new();
-        for id in ids {
-            let Some(row) = documents::get(documents, id)? else { continue };
-            let own = row.collection()?;
-            let is_own = |name: &model::CollectionName| name.as_str().eq_ignore_ascii_case(&own);
-            let is_mapped = collections.is_empty() || collections.iter().any(is_own);
-            drop(own);
-            if is_mapped {
-                found.push(row);
+) -> Result<Vec<SourceItem<'d>>, IndexError> {
+    let (kind, collections) = (mapper.source_kind(), mapper.collections());
+    let mut found = Vec::new();
+    for id in ids {
+        let Some(document) = documents::get(documents, id)? else { continue };
+        let own = document.collection()?;
+        let is_own = |name: &model::CollectionName| name.as_str().eq_ignore_ascii_case(&own);
+        let is_mapped = collections.is_empty() || collections.iter().any(is_own);
+        drop(own);
+        match kind {
+            _ if !is_mapped => {}
+            SourceKind::Documents => found.push(SourceItem::Document(document)),
+            SourceKind::Counters => {
+                for row in documents::counters_of(documents, id)? {
+                    found.push(SourceItem::Counter(row?));
+                }
             }
         }
+    }
+    if !ids.is_empty() {
         return Ok(found);
     }
-    let mut found = Vec::new();
-    let mut take = |log: &mut dyn Iterator<Item = Result<DocumentRow<'d>, DocumentError>>| {
-        for row in log.take(TRIAL_DOCUMENTS_MAX) {
-            found.push(row?);
+    let logs = source::logs_of(kind, collections, documents, Etag::ZERO)?;
+    for log in logs {
+        let there = log.filter_map(|change| match change {
+            Ok(SourceChange::There(item)) => Some(Ok(item)),
+            Ok(SourceChange::Gone { .. } | SourceChange::LookedAt { .. }) => None,
+            Err(error) => Some(Err(error)),
+        });
+        for item in there.take(TRIAL_DOCUMENTS_MAX) {
+            found.push(item?);
         }
-        Ok::<_, IndexError>(())
-    };
-    if collections.is_empty() {
-        let log = documents::log(documents, Etag::ZERO)?;
-        take(&mut log.filter_map(|entry| entry.map(documents::LogEntry::document).transpose()))?;
-    }
-    for name in collections {
-        let log = documents::log_of_collection(documents, name, Etag::ZERO)?;
-        take(&mut log.filter_map(|entry| entry.map(documents::LogEntry::document).transpose()))?;
     }
     Ok(found)
 }
@@ -111,15 +114,15 @@ impl Trial {
 
 fn reduced(
     reducer: &dyn Reducer,
-    chosen: &[DocumentRow<'_>],
+    chosen: &[SourceItem<'_>],
     documents: &ReadTransaction,
 ) -> Result<Trial, MapError> {
     let mut trial = Trial::default();
     let mut places = HashMap::new();
     let mut keys: Vec<Vec<Vec<u8>>> = Vec::new();
-    for document in chosen {
+    for item in chosen {
         let mut rows = MappedRows::default();
-        reducer.map_rows(document, documents, &mut rows)?;
+        reducer.map_rows(item, documents, &mut rows)?;
         for MappedRow { key, row } in rows.into_rows() {
             trial.add(&document_of(&row)?)?;
             let place = *places.entry(key).or_insert_with(|| {
@@ -152,12 +155,12 @@ fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
 
 fn map_linq(
     map: &LinqMap,
-    chosen: &[DocumentRow<'_>],
+    chosen: &[SourceItem<'_>],
     documents: &ReadTransaction,
     trial: &mut Trial,
 ) -> Result<(), MapError> {
-    for document in chosen {
-        map.for_each_output(document, documents, &mut Vec::new(), &mut |output| {
+    for item in chosen {
+        map.for_each_output(item, documents, &mut Vec::new(), &mut |output| {
             trial.add(&shown_output(output)?.as_view())
         })?;
     }
@@ -166,12 +169,12 @@ fn map_linq(
 
 fn map_scripts(
     map: &JsMap,
-    chosen: &[DocumentRow<'_>],
+    chosen: &[SourceItem<'_>],
     documents: &ReadTransaction,
     trial: &mut Trial,
 ) -> Result<(), MapError> {
-    for document in chosen {
-        for entry in map.results_of(document, documents, &mut Vec::new())? {
+    for item in chosen {
+        for entry in map.results_of(item, documents, &mut Vec::new())? {
             trial.add(&shown_entry(&entry)?.as_view())?;
         }
     }

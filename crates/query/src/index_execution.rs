@@ -89,20 +89,20 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         }
         Some(projection) => {
             let number = |name: &str| fields.stored(name);
-            if index.has_reduce() {
+            if index.shows_results() {
                 options.projection.refuse_on_results(&asked)?;
             }
             let numbers =
                 projection.look_in_index(&asked, index.name(), options.projection, &number)?;
             // A result is kept in the index.
-            projection.lookup.in_document |= index.has_reduce();
+            projection.lookup.in_document |= index.shows_results();
             numbers
         }
     };
     let shows_documents = shown.projection.is_none() && !shown.is_script;
-    let has_repetitions = 1 < record.outputs_max && !index.has_reduce();
+    let has_repetitions = 1 < record.outputs_max && !index.shows_results();
     let shows_each_once = has_repetitions && shows_documents && !options.repeats_documents;
-    let result = match index.has_reduce() {
+    let result = match index.shows_results() {
         true => reader.field(RESULT_FIELD)?,
         false => None,
     };

@@ -39,7 +39,7 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
         documents: &'r D,
     ) -> Self {
         let (kind, names) = (index.kind(), index.fields());
-        let has_several_entries = 1 < record.outputs_max && !index.has_reduce();
+        let has_several_entries = 1 < record.outputs_max && !index.shows_results();
         FieldsOfIndex { index, kind, names, reader, documents, has_several_entries }
     }
 
@@ -161,7 +161,7 @@ impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D,
     }
 
     fn has_ids(&self) -> bool {
-        !self.index.has_reduce()
+        !self.index.shows_results()
     }
 
     fn has_several_entries(&self) -> bool {

@@ -153,6 +153,10 @@ impl BulkOperation {
                 return Err(query_error(QueryError::MissingIndex { name }));
             }
         };
+        if index.source_kind() != indexing::SourceKind::Documents {
+            let message = "Cannot execute bulk operation on indexes of counters.".to_owned();
+            return Err(ProtocolError::invalid_operation(message));
+        }
         if index.has_reduce() {
             let message = "Cannot execute bulk operation on Map-Reduce indexes.".to_owned();
             return Err(ProtocolError::invalid_operation(message));

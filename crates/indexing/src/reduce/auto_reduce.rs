@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blittable::{BlittableBuf, Document, Item, ObjectBuilder, Value};
-use documents::{DocumentError, DocumentRow};
+use documents::DocumentError;
 use model::CollectionName;
 use search::{FieldOptions, Indexing};
 use storage::ReadTransaction;
@@ -21,6 +21,7 @@ use crate::{
     entry_writer::EntryWriter,
     error::IndexError,
     mapper::{MapError, Mapper},
+    source::SourceItem,
 };
 
 /// See the module.
@@ -88,12 +89,12 @@ impl Mapper for AutoReduce {
 
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut rows = MappedRows::default();
-        self.map_rows(document, documents, &mut rows)?;
+        self.map_rows(item, documents, &mut rows)?;
         for row in &rows.rows {
             entries.begin_entry();
             let row = Document::new(&row.row).map_err(DocumentError::from)?;
@@ -110,11 +111,14 @@ impl Mapper for AutoReduce {
 impl Reducer for AutoReduce {
     fn map_rows<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         _: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
-        self.rows.map(document, rows)
+        match item.document() {
+            Some(document) => self.rows.map(document, rows),
+            None => Ok(()),
+        }
     }
 
     fn reduce<'a>(

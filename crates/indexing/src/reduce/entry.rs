@@ -15,6 +15,17 @@ use crate::{
 /// The field that keeps the result; it has no terms.
 pub const RESULT_FIELD: &str = "@result";
 
+/// Keeps a result with the entry that was begun last.
+pub(super) fn store_result(
+    result: &Document<'_>,
+    entries: &mut EntryWriter<'_>,
+) -> Result<(), MapError> {
+    let options = FieldOptions { stored: true, ..FieldOptions::new(Indexing::No) };
+    let field = entries.field(RESULT_FIELD, options)?;
+    entries.store(&field, result.as_bytes());
+    Ok(())
+}
+
 /// The fields of an index to which a property goes.
 type Targets = Vec<(String, FieldOptions)>;
 
@@ -66,10 +77,7 @@ impl EntryFields {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         self.write_terms(result, entries)?;
-        let options = FieldOptions { stored: true, ..FieldOptions::new(Indexing::No) };
-        let field = entries.field(RESULT_FIELD, options)?;
-        entries.store(&field, result.as_bytes());
-        Ok(())
+        store_result(result, entries)
     }
 
     /// Adds what a result is found by.

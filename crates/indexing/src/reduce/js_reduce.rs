@@ -1,7 +1,7 @@
 //! Maps and a reduce that an application wrote in JavaScript.
 
 use blittable::{BlittableBuf, Document, ObjectBuilder};
-use documents::{DocumentError, DocumentRow};
+use documents::DocumentError;
 use model::CollectionName;
 use script::{Budget, FieldValue, IndexEntry, NoHost, ScriptDocument, ScriptPool, ScriptValue};
 use storage::ReadTransaction;
@@ -17,6 +17,7 @@ use crate::{
     error::IndexError,
     js_map::JsMap,
     mapper::{Follows, MapError, Mapper},
+    source::{SourceItem, SourceKind},
 };
 
 /// The property that a key is written under to be read again.
@@ -104,17 +105,21 @@ impl Mapper for JsReduce {
         self.fields.names()
     }
 
+    fn source_kind(&self) -> SourceKind {
+        self.map.source_kind()
+    }
+
     fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         self.map.archived_documents()
     }
 
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        self.map.map(document, documents, entries)
+        self.map.map(item, documents, entries)
     }
 
     fn reducer(&self) -> Option<&dyn Reducer> {
@@ -125,12 +130,12 @@ impl Mapper for JsReduce {
 impl Reducer for JsReduce {
     fn map_rows<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
-        for entry in self.map.results_of(document, documents, rows.references())? {
-            self.check_has_key(&entry).map_err(|failure| failure.on(document.id()))?;
+        for entry in self.map.results_of(item, documents, rows.references())? {
+            self.check_has_key(&entry).map_err(|failure| failure.on(&item.name()))?;
             let row = document_of(&entry)?;
             let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;
             let value = key.as_view().root().get(KEY).map_err(DocumentError::from)?;
@@ -184,7 +189,7 @@ fn refused(error: &dyn std::fmt::Display) -> MapError {
 }
 
 /// What a function gave, as it is kept.
-fn document_of(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
+pub(super) fn document_of(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
     let mut builder = ObjectBuilder::new();
     for field in &entry.fields {
         let FieldValue::Plain(value) = &field.value else {

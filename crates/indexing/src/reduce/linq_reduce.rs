@@ -1,7 +1,7 @@
 //! Maps and a reduce that an application wrote in C#.
 
 use blittable::{BlittableBuf, Document, Object, ObjectBuilder};
-use documents::{DocumentError, DocumentRow};
+use documents::DocumentError;
 use linq::{Budget, Output, Value};
 use model::CollectionName;
 use storage::ReadTransaction;
@@ -17,6 +17,7 @@ use crate::{
     error::IndexError,
     linq_map::LinqMap,
     mapper::{Follows, MapError, Mapper},
+    source::{SourceItem, SourceKind},
 };
 
 /// Stands among the fields of a map for those that only a document names.
@@ -79,17 +80,21 @@ impl Mapper for LinqReduce {
         self.fields.names()
     }
 
+    fn source_kind(&self) -> SourceKind {
+        self.map.source_kind()
+    }
+
     fn archived_documents(&self) -> ArchivedDataProcessingBehavior {
         self.map.archived_documents()
     }
 
     fn map<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        self.map.map(document, documents, entries)
+        self.map.map(item, documents, entries)
     }
 
     fn reducer(&self) -> Option<&dyn Reducer> {
@@ -100,18 +105,17 @@ impl Mapper for LinqReduce {
 impl Reducer for LinqReduce {
     fn map_rows<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
         let mut references = Vec::new();
-        let mapped =
-            self.map.for_each_output(document, documents, &mut references, &mut |output| {
-                let row = document_of(output)?;
-                let key = self.key_of(&row.as_view().root())?;
-                rows.push(key, row);
-                Ok(())
-            });
+        let mapped = self.map.for_each_output(item, documents, &mut references, &mut |output| {
+            let row = document_of(output)?;
+            let key = self.key_of(&row.as_view().root())?;
+            rows.push(key, row);
+            Ok(())
+        });
         rows.references().append(&mut references);
         mapped
     }
@@ -159,7 +163,7 @@ impl Reducer for LinqReduce {
 }
 
 /// An output as it is kept.
-fn document_of(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
+pub(super) fn document_of(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
     let refused = |what: &dyn std::fmt::Display| MapError::Document { message: what.to_string() };
     let mut builder = ObjectBuilder::new();
     for (name, value) in output.fields() {

@@ -27,7 +27,6 @@ mod stage;
 mod tree;
 
 use blittable::{BlittableBuf, Document};
-use documents::DocumentRow;
 use storage::ReadTransaction;
 
 pub(crate) use auto_reduce::AutoReduce;
@@ -41,18 +40,38 @@ pub(crate) use tree::{documents_with_rows, trees_of};
 pub use entry::RESULT_FIELD;
 pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
-use crate::{entry_writer::EntryWriter, error::IndexError, mapper::MapError, output::OutputTarget};
+use crate::{
+    entry_writer::EntryWriter, error::IndexError, mapper::MapError, output::OutputTarget,
+    source::SourceItem,
+};
+
+/// Keeps what a map in C# gave with the entry that was begun last: where what is mapped is no document,
+/// it is all that there is to show.
+pub(crate) fn store_output(
+    output: &linq::Output<'_, '_>,
+    entries: &mut EntryWriter<'_>,
+) -> Result<(), MapError> {
+    entry::store_result(&linq_reduce::document_of(output)?.as_view(), entries)
+}
+
+/// The same of what a map in JavaScript gave.
+pub(crate) fn store_script_entry(
+    given: &script::IndexEntry,
+    entries: &mut EntryWriter<'_>,
+) -> Result<(), MapError> {
+    entry::store_result(&js_reduce::document_of(given)?.as_view(), entries)
+}
 
 /// The maps and the reduce of an index.
 pub trait Reducer: Send + Sync {
-    /// Gives the rows of a document to `rows`. Other documents are seen as `documents` sees them.
+    /// Gives the rows of an item to `rows`. Other documents are seen as `documents` sees them.
     ///
     /// # Errors
     ///
     /// See [`MapError`]; rows that were given before the error are not used.
     fn map_rows<'a>(
         &'a self,
-        document: &'a DocumentRow<'_>,
+        item: &'a SourceItem<'_>,
         documents: &'a ReadTransaction,
         rows: &mut MappedRows,
     ) -> Result<(), MapError>;

@@ -417,12 +417,11 @@ impl Output<'_> {
 #[cfg(test)]
 mod tests {
     use blittable::{BlittableBuf, Document, ObjectBuilder};
-    use documents::DocumentRow;
     use platform::Platform;
     use storage::{Environment, EnvironmentOptions, ReadTransaction};
 
     use super::*;
-    use crate::reduce::Reducer;
+    use crate::{reduce::Reducer, source::SourceItem};
 
     /// Counts rows; refuses to count to three.
     struct Counting;
@@ -430,7 +429,7 @@ mod tests {
     impl Reducer for Counting {
         fn map_rows<'a>(
             &'a self,
-            _: &'a DocumentRow<'_>,
+            _: &'a SourceItem<'_>,
             _: &'a ReadTransaction,
             _: &mut MappedRows,
         ) -> Result<(), MapError> {

@@ -113,7 +113,8 @@ pub(crate) fn typed(mut definition: IndexDefinition) -> IndexDefinition {
         (true, false) => IndexType::JavaScriptMap,
         (true, true) => IndexType::JavaScriptMapReduce,
     });
-    definition.source_type.get_or_insert(IndexSourceType::Documents);
+    let source = definition.maps.first().map(|map| indexing::source_type_of(map));
+    definition.source_type = Some(source.unwrap_or(IndexSourceType::Documents));
     definition
 }
 

@@ -1,7 +1,7 @@
 //! How far an index is: what it has still to do in each collection, and why it is stale.
 
 use http::StatusCode;
-use indexing::Index;
+use indexing::{Index, SourceKind};
 use model::{CollectionName, Etag, date};
 use serde_json::json;
 use storage::ReadTransaction;
@@ -14,6 +14,8 @@ use crate::{
     handlers::indexes::{named, statistics_of},
 };
 
+/// Changes of counters that are counted.
+const COUNTED_MAX: u64 = 1_000_000;
 /// What an index over all documents has in the place of collections.
 const ALL_DOCUMENTS: &str = "@all_docs";
 
@@ -22,11 +24,15 @@ pub(crate) fn progress_of(
     documents: &ReadTransaction,
     index: &Index,
 ) -> Result<Vec<CollectionProgress>, ProtocolError> {
+    let of_one = match index.source_kind() {
+        SourceKind::Documents => progress_in,
+        SourceKind::Counters => progress_in_counters,
+    };
     match index.collections() {
-        [] => Ok(vec![progress_in(documents, None, index.progress())?]),
+        [] => Ok(vec![of_one(documents, None, index.progress())?]),
         names => {
             let names = names.iter();
-            names.map(|name| progress_in(documents, Some(name), index.progress())).collect()
+            names.map(|name| of_one(documents, Some(name), index.progress())).collect()
         }
     }
 }
@@ -61,6 +67,27 @@ fn progress_in(
     })
 }
 
+/// The same of an index of counters. Those that were deleted are counted with the others.
+fn progress_in_counters(
+    documents: &ReadTransaction,
+    name: Option<&CollectionName>,
+    progress: Etag,
+) -> Result<CollectionProgress, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let last = documents::last_counter_etag_of_collection(documents, name).map_err(failed)?;
+    let changed_after = |after| {
+        documents::counters_changed_after(documents, name, after, COUNTED_MAX).map_err(failed)
+    };
+    Ok(CollectionProgress {
+        collection: name.map_or(ALL_DOCUMENTS, CollectionName::as_str).to_owned(),
+        last_etag: progress.min(last).0,
+        lag: changed_after(progress)?,
+        tombstone_lag: 0,
+        documents: changed_after(Etag::ZERO)?,
+        tombstones: 0,
+    })
+}
+
 /// `GET /indexes/progress`: of those that are stale.
 pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
@@ -88,6 +115,9 @@ fn staleness_reasons(
     index: &Index,
 ) -> Result<Vec<String>, ProtocolError> {
     let behind = progress_of(documents, index)?.into_iter().filter(CollectionProgress::is_behind);
+    if index.source_kind() == SourceKind::Counters {
+        return behind.map(|progress| counters_reason(documents, &progress)).collect();
+    }
     let of_one = |progress: CollectionProgress| {
         let last = match CollectionName::new(progress.collection.as_str()) {
             Ok(name) if progress.collection != ALL_DOCUMENTS => {
@@ -105,6 +135,31 @@ fn staleness_reasons(
         ))
     };
     behind.map(of_one).collect()
+}
+
+/// Why an index of counters is stale.
+fn counters_reason(
+    documents: &ReadTransaction,
+    progress: &CollectionProgress,
+) -> Result<String, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let CollectionProgress { collection, last_etag, .. } = progress;
+    let name = CollectionName::new(collection.as_str()).ok();
+    let name = name.filter(|_| collection != ALL_DOCUMENTS);
+    let last =
+        documents::last_counter_etag_of_collection(documents, name.as_ref()).map_err(failed)?;
+    let before = Etag(last.0.saturating_sub(1));
+    let newest = documents::counter_log(documents, before).map_err(failed)?.next();
+    let newest = newest.transpose().map_err(failed)?;
+    let key = newest.map_or(String::new(), |entry| {
+        format!(" (@key: '{}|{}')", entry.lower_document_id(), entry.lower_name())
+    });
+    Ok(format!(
+        "There are still some counters to process from collection '{collection}'. The last Counters \
+         etag in that collection is '{}'{key}, but last committed counter etag for that collection is \
+         '{last_etag}'",
+        last.0
+    ))
 }
 
 /// Which document the last change of a collection was; empty when it was a deletion.

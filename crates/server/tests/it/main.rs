@@ -14,6 +14,7 @@ mod client_definitions;
 mod cluster_transactions;
 mod compare_exchange;
 mod connections;
+mod counter_indexes;
 mod counters;
 mod databases;
 mod documents;

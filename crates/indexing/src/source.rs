@@ -1,0 +1,366 @@
+//! What an index maps: documents, or counters; and the logs in which it follows them.
+//!
+//! Whatever it is, it has a key by which the index knows what it gave, takes its etags from the one
+//! sequence of its database, and leaves a tombstone when it goes. So everything behind the maps is the
+//! same for every kind. An index of counters follows documents, too, where its maps look at them.
+
+use std::{borrow::Cow, iter::Peekable};
+
+use documents::{CounterLogEntry, CounterRow, DocumentError, DocumentRow, LogEntry};
+use model::{CollectionName, CounterName, DocumentId, Etag};
+use storage::{ReadTransaction, Transaction};
+
+use crate::mapper::{Follows, Mapper};
+
+/// Between the id and the name in the key of a counter.
+const BEHIND_ID: char = '\u{1e}';
+
+/// What maps are run over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// Documents.
+    Documents,
+    /// Counters.
+    Counters,
+}
+
+/// One thing that maps are run over.
+pub enum SourceItem<'t> {
+    /// A document.
+    Document(DocumentRow<'t>),
+    /// A counter.
+    Counter(CounterRow<'t>),
+}
+
+impl<'t> SourceItem<'t> {
+    /// The document, if it is one.
+    pub fn document(&self) -> Option<&DocumentRow<'t>> {
+        match self {
+            Self::Document(row) => Some(row),
+            Self::Counter(_) => None,
+        }
+    }
+
+    /// How the index knows what comes of it.
+    pub(crate) fn key(&self) -> Cow<'t, str> {
+        match self {
+            Self::Document(row) => Cow::Borrowed(row.lower_id()),
+            Self::Counter(row) => {
+                Cow::Owned(counter_key(row.lower_document_id(), row.lower_name()))
+            }
+        }
+    }
+
+    /// What people call it.
+    pub(crate) fn name(&self) -> Cow<'t, str> {
+        match self {
+            Self::Document(row) => Cow::Borrowed(row.id()),
+            Self::Counter(row) => Cow::Owned(format!("{}/{}", row.lower_document_id(), row.name())),
+        }
+    }
+
+    /// The collection of the document that it is, or belongs to.
+    pub(crate) fn collection(
+        &self,
+        documents: &ReadTransaction,
+    ) -> Result<Cow<'_, str>, DocumentError> {
+        match self {
+            Self::Document(row) => row.collection(),
+            Self::Counter(row) => {
+                let found = documents::collection_numbered(documents, row.collection_number())?;
+                Ok(Cow::Owned(found.name.as_str().to_owned()))
+            }
+        }
+    }
+
+    /// Whether a map that is bound to a name is over this; documents have none.
+    pub(crate) fn is_called(&self, name: Option<&str>) -> bool {
+        match self {
+            Self::Document(_) => true,
+            Self::Counter(row) => {
+                name.is_none_or(|name| model::lower_case(name) == row.lower_name())
+            }
+        }
+    }
+
+    pub(crate) fn etag(&self) -> Etag {
+        match self {
+            Self::Document(row) => row.etag(),
+            Self::Counter(row) => row.etag(),
+        }
+    }
+
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Self::Document(row) => row.body_bytes(),
+            Self::Counter(row) => row.size_bytes(),
+        }
+    }
+}
+
+fn counter_key(lower_id: &str, lower_name: &str) -> String {
+    format!("{lower_id}{BEHIND_ID}{lower_name}")
+}
+
+/// What is there under a key now.
+pub(crate) fn find<'t>(
+    kind: SourceKind,
+    documents: &'t ReadTransaction,
+    key: &str,
+) -> Result<Option<SourceItem<'t>>, DocumentError> {
+    let (id, name) = match kind {
+        SourceKind::Documents => (key, ""),
+        SourceKind::Counters => key.split_once(BEHIND_ID).unwrap_or((key, "")),
+    };
+    // Keys that no id or name has are those of nothing.
+    let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+    match kind {
+        SourceKind::Documents => Ok(documents::get(documents, &id)?.map(SourceItem::Document)),
+        SourceKind::Counters => match CounterName::new(name) {
+            Ok(name) => Ok(documents::counter(documents, &id, &name)?.map(SourceItem::Counter)),
+            Err(_) => Ok(None),
+        },
+    }
+}
+
+/// One change in a log that an index follows.
+pub(crate) enum SourceChange<'t> {
+    /// Something that may be mapped is there, as it was last written.
+    There(SourceItem<'t>),
+    /// Something is gone.
+    Gone {
+        /// How the index knew it.
+        key: Cow<'t, str>,
+        etag: Etag,
+    },
+    /// A document changed that maps may have looked at, and that is none of what is mapped.
+    LookedAt {
+        /// Its lower-cased id.
+        lower_id: &'t str,
+        etag: Etag,
+    },
+}
+
+impl<'t> SourceChange<'t> {
+    fn of_document(entry: LogEntry<'t>) -> Self {
+        match entry {
+            LogEntry::Document(row) => Self::There(SourceItem::Document(row)),
+            LogEntry::Tombstone(row) => {
+                Self::Gone { key: Cow::Borrowed(row.lower_id()), etag: row.etag() }
+            }
+        }
+    }
+
+    fn of_looked_at(entry: LogEntry<'t>) -> Self {
+        let etag = entry.etag();
+        let lower_id = match entry {
+            LogEntry::Document(row) => row.lower_id(),
+            LogEntry::Tombstone(row) => row.lower_id(),
+        };
+        Self::LookedAt { lower_id, etag }
+    }
+
+    fn of_counter(entry: CounterLogEntry<'t>) -> Self {
+        match entry {
+            CounterLogEntry::Counter(row) => Self::There(SourceItem::Counter(row)),
+            CounterLogEntry::Tombstone(row) => {
+                let key = counter_key(row.lower_document_id(), row.lower_name());
+                Self::Gone { key: Cow::Owned(key), etag: row.etag() }
+            }
+        }
+    }
+
+    /// The position in the log.
+    pub(crate) fn etag(&self) -> Etag {
+        match self {
+            Self::There(item) => item.etag(),
+            Self::Gone { etag, .. } | Self::LookedAt { etag, .. } => *etag,
+        }
+    }
+
+    /// The lower-cased id of the document that changed, if it is one.
+    pub(crate) fn document_id(&self) -> Option<&str> {
+        match self {
+            Self::There(SourceItem::Document(row)) => Some(row.lower_id()),
+            Self::There(SourceItem::Counter(_)) => None,
+            // The key of a counter is none of a document.
+            Self::Gone { key, .. } => Some(key),
+            Self::LookedAt { lower_id, .. } => Some(lower_id),
+        }
+    }
+}
+
+/// The collections of a log; none is all.
+type Collections = Vec<CollectionName>;
+
+/// The logs that an index follows.
+pub(crate) struct Followed {
+    kind: SourceKind,
+    /// Of what is mapped; of documents, those that are only looked at are among them.
+    mapped: Collections,
+    /// Of documents that are only looked at, beside something else that is mapped.
+    looked_at: Option<Collections>,
+    /// The collections of all that is followed; none is all.
+    all: Collections,
+}
+
+impl Followed {
+    pub(crate) fn by(mapper: &dyn Mapper) -> Self {
+        let (kind, own) = (mapper.source_kind(), mapper.collections());
+        let looked_at = match mapper.looks_at() {
+            Follows::Everything => Some(Vec::new()),
+            Follows::Collections([]) => None,
+            Follows::Collections(names) => Some(names.to_vec()),
+        };
+        let all = match &looked_at {
+            _ if own.is_empty() => Vec::new(),
+            None => own.to_vec(),
+            Some(more) if more.is_empty() => Vec::new(),
+            Some(more) => {
+                let more = more.iter().filter(|name| !own.contains(name));
+                own.iter().chain(more).cloned().collect()
+            }
+        };
+        match kind {
+            SourceKind::Documents => Self { kind, mapped: all.clone(), looked_at: None, all },
+            SourceKind::Counters => Self { kind, mapped: own.to_vec(), looked_at, all },
+        }
+    }
+
+    /// The collections of all that is followed; none is all.
+    pub(crate) fn collections(&self) -> &[CollectionName] {
+        &self.all
+    }
+
+    /// The etag of the last change in the logs.
+    pub(crate) fn last_etag_in(&self, tx: &impl Transaction) -> Result<Etag, DocumentError> {
+        let of_documents = |names: &[CollectionName]| match names {
+            [] => Ok(documents::progress(tx)?.last_etag),
+            names => names.iter().try_fold(Etag::ZERO, |last, name| {
+                Ok(last.max(documents::last_etag_of_collection(tx, name)?))
+            }),
+        };
+        if self.kind == SourceKind::Documents {
+            return of_documents(&self.mapped);
+        }
+        let last = match self.mapped.as_slice() {
+            [] => documents::last_counter_etag_of_collection(tx, None)?,
+            names => names.iter().try_fold(Etag::ZERO, |last: Etag, name| {
+                Ok::<_, DocumentError>(
+                    last.max(documents::last_counter_etag_of_collection(tx, Some(name))?),
+                )
+            })?,
+        };
+        let looked_at = self.looked_at.as_deref().map(of_documents).transpose()?;
+        Ok(last.max(looked_at.unwrap_or(Etag::ZERO)))
+    }
+
+    /// How many changes come after an etag, documents that are only looked at aside; counting ends at
+    /// `at_most` for each log.
+    pub(crate) fn behind(
+        &self,
+        tx: &ReadTransaction,
+        after: Etag,
+        at_most: u64,
+    ) -> Result<u64, DocumentError> {
+        let count = |collection: Option<&CollectionName>| match self.kind {
+            SourceKind::Documents => documents::changes_after(tx, collection, after, at_most),
+            SourceKind::Counters => {
+                documents::counters_changed_after(tx, collection, after, at_most)
+            }
+        };
+        match self.mapped.as_slice() {
+            [] => count(None),
+            names => names.iter().map(|name| count(Some(name))).sum(),
+        }
+    }
+
+    /// The changes after an etag.
+    pub(crate) fn changes_after<'t>(
+        &self,
+        tx: &'t ReadTransaction,
+        after: Etag,
+    ) -> Result<SourceChanges<'t>, DocumentError> {
+        let mut logs = logs_of(self.kind, &self.mapped, tx, after)?;
+        if let Some(names) = &self.looked_at {
+            let looked_at = names.iter().map(Some);
+            let all = if names.is_empty() { Some(None) } else { None };
+            for collection in looked_at.chain(all) {
+                logs.push(document_log(tx, collection, after, SourceChange::of_looked_at)?);
+            }
+        }
+        Ok(SourceChanges { logs })
+    }
+}
+
+/// The logs of what is mapped, one for each collection.
+pub(crate) fn logs_of<'t>(
+    kind: SourceKind,
+    collections: &[CollectionName],
+    tx: &'t ReadTransaction,
+    after: Etag,
+) -> Result<Vec<Log<'t>>, DocumentError> {
+    let each = collections.iter().map(Some);
+    let all = if collections.is_empty() { Some(None) } else { None };
+    let log_of = |collection| match kind {
+        SourceKind::Documents => document_log(tx, collection, after, SourceChange::of_document),
+        SourceKind::Counters => counter_log(tx, collection, after),
+    };
+    each.chain(all).map(log_of).collect()
+}
+
+pub(crate) type Change<'t> = Result<SourceChange<'t>, DocumentError>;
+pub(crate) type Log<'t> = Peekable<Box<dyn Iterator<Item = Change<'t>> + 't>>;
+
+fn document_log<'t>(
+    tx: &'t ReadTransaction,
+    collection: Option<&CollectionName>,
+    after: Etag,
+    change_of: fn(LogEntry<'t>) -> SourceChange<'t>,
+) -> Result<Log<'t>, DocumentError> {
+    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = match collection {
+        None => Box::new(documents::log(tx, after)?.map(move |entry| entry.map(change_of))),
+        Some(name) => {
+            let log = documents::log_of_collection(tx, name, after)?;
+            Box::new(log.map(move |entry| entry.map(change_of)))
+        }
+    };
+    Ok(log.peekable())
+}
+
+fn counter_log<'t>(
+    tx: &'t ReadTransaction,
+    collection: Option<&CollectionName>,
+    after: Etag,
+) -> Result<Log<'t>, DocumentError> {
+    let change_of = SourceChange::of_counter;
+    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = match collection {
+        None => Box::new(documents::counter_log(tx, after)?.map(move |entry| entry.map(change_of))),
+        Some(name) => {
+            let log = documents::counter_log_of_collection(tx, name, after)?;
+            Box::new(log.map(move |entry| entry.map(change_of)))
+        }
+    };
+    Ok(log.peekable())
+}
+
+/// Several logs as one, in the order of etags.
+pub(crate) struct SourceChanges<'t> {
+    logs: Vec<Log<'t>>,
+}
+
+impl<'t> Iterator for SourceChanges<'t> {
+    type Item = Change<'t>;
+
+    fn next(&mut self) -> Option<Change<'t>> {
+        // An error comes first: nothing behind it may be taken for indexed.
+        let etag = |change: &Change<'t>| change.as_ref().map_or(Etag::ZERO, SourceChange::etag);
+        let first = self
+            .logs
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(at, log)| log.peek().map(|change| (etag(change), at)))
+            .min()?;
+        self.logs[first.1].next()
+    }
+}
