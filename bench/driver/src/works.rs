@@ -4,6 +4,7 @@
 //! deleted afterwards; only the work itself is inside of the measured time.
 
 mod attachments;
+mod counters;
 mod indexes;
 mod patches;
 
@@ -48,6 +49,7 @@ pub(crate) enum Work {
     BulkDocs,
     PatchMany,
     PatchQuery,
+    CountMany,
     AttachmentUp,
     AttachmentDown,
     GetOne,
@@ -103,6 +105,7 @@ pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::BulkDocs, "bulk-docs", DOCUMENTS_WITH_LATENCY),
     facts(Work::PatchMany, "patch-64", REQUESTS_WITH_LATENCY),
     facts(Work::PatchQuery, "patch-query", DOCUMENTS),
+    facts(Work::CountMany, "counters-64", REQUESTS_WITH_LATENCY),
     facts(Work::AttachmentUp, "attachment-up", CONTENTS_WITH_MEMORY),
     facts(Work::AttachmentDown, "attachment-down", CONTENTS_WITH_MEMORY),
     facts(Work::GetOne, "get-one", REQUESTS_WITH_LATENCY),
@@ -122,6 +125,7 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
         Work::BulkDocs => "bulk_docs, 100 documents of 300 bytes each, 4 connections",
         Work::PatchMany => "PATCH one of 100k documents by a script, 64 connections",
         Work::PatchQuery => "patch by query of 100k documents",
+        Work::CountMany => "increment one of 1,000 counters, 64 connections",
         Work::AttachmentUp => "PUT an attachment of 10 MB, 1 connection",
         Work::AttachmentDown => "GET an attachment of 10 MB, 1 connection",
         Work::GetOne => "GET one document, 64 connections",
@@ -190,6 +194,7 @@ impl Work {
             | Self::BulkDocs
             | Self::PatchMany
             | Self::PatchQuery
+            | Self::CountMany
             | Self::Index(_) => false,
         }
     }
@@ -205,6 +210,7 @@ impl Work {
             | Self::BulkDocs
             | Self::PatchMany
             | Self::PatchQuery
+            | Self::CountMany
             | Self::AttachmentUp
             | Self::AttachmentDown
             | Self::GetOne
@@ -322,6 +328,9 @@ impl Target {
             }
             Work::PatchMany => self.load(MANY_CONNECTIONS, duration, 1, &mut patches::next_patch()),
             Work::PatchQuery => self.patch_by_query().await,
+            Work::CountMany => {
+                self.load(MANY_CONNECTIONS, duration, 1, &mut counters::next_increment())
+            }
             Work::AttachmentUp => self.put_attachments(duration),
             Work::AttachmentDown => self.get_attachments(duration),
             Work::GetOne => {
