@@ -107,7 +107,7 @@ pub use facet_query::{CountedFacet, FacetResult, FacetValue, facets_of_index};
 pub use id_selection::{IdList, IdSelection, IdSelector};
 pub use include_path::IncludePath;
 pub use index_execution::{IndexSnapshot, RowOptions, execute_on_index};
-pub use log_query::{IncludedIds, LogQuery, Tried};
+pub use log_query::{GivenAlong, LogQuery, Tried};
 pub use needed_index::needed_index;
 pub use paging::{PageWindow, Paging};
 pub use plan::{

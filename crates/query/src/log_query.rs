@@ -16,6 +16,7 @@ use rql::{Comparison, Expression, Literal, Query, Selection, SourceKind};
 use script::{Budget, DocumentInfo, ScriptDocument, ScriptPool, ScriptValue};
 use storage::Transaction;
 
+use crate::counter_includes::{CounterIncludes, IncludedCounters, is_counters};
 use crate::error::QueryError;
 use crate::parameters::Asked;
 use crate::plan::SourceDocuments;
@@ -38,13 +39,16 @@ pub struct LogQuery {
     is_of_revisions: bool,
     includes: Vec<PlannedInclude>,
     loads: Vec<PlannedLoad>,
+    counters: CounterIncludes,
 }
 
-/// Ids of documents to give along, each once, in the order in which they were met.
-#[derive(Debug, Default)]
-pub struct IncludedIds {
+/// What rows name that is to be given along with them.
+#[derive(Default)]
+pub struct GivenAlong {
+    /// Ids of documents, each once, in the order in which they were met.
     in_order: Vec<DocumentId>,
     met: HashSet<DocumentId>,
+    counters: IncludedCounters,
 }
 
 /// What becomes of a document.
@@ -76,7 +80,8 @@ impl LogQuery {
         let asked = Asked { query: &query, parameters: None };
         asked.filter_text()?;
         let (includes, loads) = (includes_of(&asked)?, asked.loads()?);
-        Ok(LogQuery { source, is_of_revisions, includes, loads, query })
+        let counters = asked.counter_includes()?;
+        Ok(LogQuery { source, is_of_revisions, includes, loads, counters, query })
     }
 
     /// Which documents are looked at.
@@ -92,6 +97,11 @@ impl LogQuery {
     /// Whether documents are given along that the rows name.
     pub fn has_includes(&self) -> bool {
         !self.includes.is_empty()
+    }
+
+    /// Whether counters are given along.
+    pub fn has_counters(&self) -> bool {
+        !self.counters.is_empty()
     }
 
     /// The scripts of the query, for the thread that asks; `None` when it has none.
@@ -120,7 +130,7 @@ impl LogQuery {
         tx: &T,
         document: &DocumentRow<'_>,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut IncludedIds,
+        included: &mut GivenAlong,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         let shown = Shown {
@@ -144,12 +154,12 @@ impl LogQuery {
         current: &RevisionRow<'_>,
         previous: Option<&RevisionRow<'_>>,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut IncludedIds,
+        included: &mut GivenAlong,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         let mut json = Vec::new();
         write_pair(current, previous, &mut json)?;
-        let needs_row = scripts.is_some() || !self.includes.is_empty();
+        let needs_row = scripts.is_some() || !self.includes.is_empty() || !self.counters.is_empty();
         let body = if needs_row { parsed(&json)? } else { parsed(b"{}")? };
         let write_whole = |out: &mut Vec<u8>| {
             out.extend_from_slice(&json);
@@ -171,7 +181,7 @@ impl LogQuery {
         tx: &T,
         shown: &Shown<'_>,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut IncludedIds,
+        included: &mut GivenAlong,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         let wanted = RefCell::default();
@@ -204,6 +214,7 @@ impl LogQuery {
             include.ids(shown.body.root(), &mut |id| included.add(id))?;
         }
         wanted.into_inner().iter().for_each(|id| included.add(id));
+        included.counters.add(tx, &self.counters, Some(shown.id), shown.body.root())?;
         Ok(Tried::Shown)
     }
 }
@@ -314,7 +325,7 @@ fn parsed(json: &[u8]) -> Result<BlittableBuf, QueryError> {
     })
 }
 
-impl IncludedIds {
+impl GivenAlong {
     fn add(&mut self, id: &str) {
         // A text that is too long for an id names no document.
         if self.in_order.len() < INCLUDED_MAX
@@ -325,10 +336,14 @@ impl IncludedIds {
         }
     }
 
-    /// The ids, and none left.
-    pub fn take(&mut self) -> Vec<DocumentId> {
-        self.met.clear();
-        std::mem::take(&mut self.in_order)
+    /// The ids of the documents.
+    pub fn ids(&self) -> &[DocumentId] {
+        &self.in_order
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &IncludedCounters {
+        &self.counters
     }
 }
 
@@ -390,11 +405,9 @@ fn includes_of(asked: &Asked<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
         !matches!(item, Expression::Field(path)
             if query.load.iter().any(|load| load.alias == path.text()))
     };
-    let items = query.include.iter().filter(is_row);
+    let items = query.include.iter().filter(is_row).filter(|item| !is_counters(item));
     let planned = items.map(|item| match item {
-        Expression::Method(call) if call.is("counters") || call.is("timeseries") => {
-            asked.include(item, None)
-        }
+        Expression::Method(call) if call.is("timeseries") => asked.include(item, None),
         Expression::Method(call) => {
             let name = &call.name;
             Err(not_supported(format!(

@@ -40,5 +40,5 @@ pub(crate) struct TcpConnection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// How long a client may take to make room for what is sent to it.
+/// How long a client may take to make room for what is sent to it, and its machine to say that it came.
 const SEND_TIME_MAX: Duration = Duration::from_secs(30);

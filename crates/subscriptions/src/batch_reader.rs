@@ -6,7 +6,9 @@
 
 use documents::{DocumentError, DocumentRow, LogEntry, RevisionRow};
 use model::{ChangeVector, DocumentId, Etag};
-use query::{BoundScripts, IncludedIds, LogQuery, QueryError, SourceDocuments, Tried};
+use query::{
+    BoundScripts, CountersOfDocument, GivenAlong, LogQuery, QueryError, SourceDocuments, Tried,
+};
 use script::ScriptPool;
 use storage::Transaction;
 use wire::ErrorKind;
@@ -108,7 +110,7 @@ impl<'t> Change<'t> {
         tx: &impl Transaction,
         query: &LogQuery,
         scripts: Option<&BoundScripts<'_>>,
-        included: &mut IncludedIds,
+        included: &mut GivenAlong,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         match self {
@@ -253,6 +255,7 @@ impl<T: Transaction> Reading<'_, T> {
             last_vector.clear();
             last_vector.push_str(change.change_vector());
         }
+        self.work.looked_until = last_etag(tx, self.query)?;
         Ok(true)
     }
 
@@ -352,28 +355,71 @@ fn merged(vector: &str, of_change: &str) -> String {
 
 /// See [`Worker::write_includes`].
 pub(crate) fn write_includes(
-    ids: Vec<DocumentId>,
+    given: &GivenAlong,
     tx: &impl Transaction,
     out: &mut Vec<u8>,
 ) -> Result<(), ReadError> {
     let start = out.len();
     out.extend_from_slice(b"{\"Type\":\"Includes\",\"Includes\":{");
-    match write_documents(ids, tx, out)? {
+    match write_documents(given.ids(), tx, out)? {
         0 => out.truncate(start),
         _ => out.extend_from_slice(b"}}"),
+    }
+    if !given.counters().documents().is_empty() {
+        write_counters(given.counters().documents(), out);
     }
     Ok(())
 }
 
+/// Appends what counters say, and which were asked for, as a message of the protocol.
+fn write_counters(documents: &[CountersOfDocument], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"Type\":\"CounterIncludes\",\"CounterIncludes\":{");
+    for (number, document) in documents.iter().enumerate() {
+        begin_property(number, &document.id, out);
+        let mut separator = b"[".as_slice();
+        for counter in document.counters.iter().flatten() {
+            out.extend_from_slice(separator);
+            separator = b",";
+            out.extend_from_slice(b"{\"DocumentId\":");
+            blittable::write_json_string(&document.id, out);
+            out.extend_from_slice(b",\"CounterName\":");
+            blittable::write_json_string(&counter.name, out);
+            out.extend_from_slice(format!(",\"TotalValue\":{}}}", counter.total).as_bytes());
+        }
+        out.extend_from_slice(if separator == b"[" { b"[]" } else { b"]" });
+    }
+    out.extend_from_slice(b"},\"IncludedCounterNames\":{");
+    for (number, document) in documents.iter().enumerate() {
+        begin_property(number, &document.id, out);
+        out.push(b'[');
+        for (number, name) in document.names.iter().enumerate() {
+            if 0 < number {
+                out.push(b',');
+            }
+            blittable::write_json_string(name, out);
+        }
+        out.push(b']');
+    }
+    out.extend_from_slice(b"}}");
+}
+
+fn begin_property(number: usize, name: &str, out: &mut Vec<u8>) {
+    if 0 < number {
+        out.push(b',');
+    }
+    blittable::write_json_string(name, out);
+    out.push(b':');
+}
+
 /// Appends those of the documents that there are as properties of an object, and counts them.
 pub(crate) fn write_documents(
-    ids: Vec<DocumentId>,
+    ids: &[DocumentId],
     tx: &impl Transaction,
     out: &mut Vec<u8>,
 ) -> Result<usize, ReadError> {
     let mut count = 0;
     for id in ids {
-        let Some(document) = documents::get(tx, &id)? else { continue };
+        let Some(document) = documents::get(tx, id)? else { continue };
         if 0 < count {
             out.push(b',');
         }

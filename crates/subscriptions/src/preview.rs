@@ -1,7 +1,7 @@
 //! What a query would show, without a subscription and without a trace.
 
 use model::Etag;
-use query::{IncludedIds, LogQuery, QueryError, Tried};
+use query::{GivenAlong, LogQuery, QueryError, Tried};
 use script::ScriptPool;
 use storage::Transaction;
 
@@ -25,7 +25,7 @@ pub fn preview(
     let scripts = query.scripts(pool).map_err(ReadError::Query)?;
     let bound = scripts.as_ref().map(|scripts| query.bind(scripts));
     let bound = bound.transpose().map_err(ReadError::Query)?;
-    let mut included = IncludedIds::default();
+    let mut included = GivenAlong::default();
     let mut rows = 0;
     out.extend_from_slice(b"{\"Results\":[");
     for change in changes(tx, query, after)?.take(CHANGES_MAX) {
@@ -57,7 +57,7 @@ pub fn preview(
         }
     }
     out.extend_from_slice(b"],\"Includes\":{");
-    write_documents(included.take(), tx, out)?;
+    write_documents(included.ids(), tx, out)?;
     out.extend_from_slice(b"}}");
     Ok(())
 }

@@ -70,11 +70,15 @@ pub(crate) struct Work {
     pub(crate) progress: Progress,
     /// The change vector that stands for the cursor.
     pub(crate) change_vector: String,
+    /// Nothing that the query looks at lies between the cursor and here.
+    pub(crate) looked_until: Etag,
     pub(crate) holders: Holders,
     pub(crate) workers: HashMap<WorkerNumber, Arc<WorkerShared>>,
     pub(crate) next_number: WorkerNumber,
     /// The cursor that was last stored, or is about to be.
     pub(crate) stored: Etag,
+    /// Whether changes were stored beside it as not settled.
+    pub(crate) stored_unsettled: bool,
 }
 
 impl Subscription {
@@ -94,10 +98,12 @@ impl Subscription {
             work: Mutex::new(Work {
                 progress: Progress::new(position.cursor, &position.unsettled),
                 change_vector: position.change_vector.clone(),
+                looked_until: position.cursor,
                 holders: Holders::default(),
                 workers: HashMap::new(),
                 next_number: 1,
                 stored: position.cursor,
+                stored_unsettled: !position.unsettled.is_empty(),
             }),
             past: Mutex::default(),
         }
@@ -147,11 +153,11 @@ impl Subscription {
     pub fn position_to_store(&self) -> Option<Position> {
         let mut work = self.lock();
         let cursor = work.progress.cursor();
-        if work.progress.has_unsettled() || cursor <= work.stored {
+        let is_stored = cursor <= work.stored && !work.stored_unsettled;
+        if work.progress.has_unsettled() || is_stored {
             return None;
         }
-        work.stored = cursor;
-        Some(work.position())
+        Some(work.store_position())
     }
 
     /// The workers that it has now.
@@ -179,12 +185,13 @@ impl Subscription {
 }
 
 impl Work {
-    pub(crate) fn position(&self) -> Position {
-        Position {
-            cursor: self.progress.cursor(),
-            change_vector: self.change_vector.clone(),
-            unsettled: self.progress.unsettled(),
-        }
+    /// The position, which is about to be stored.
+    pub(crate) fn store_position(&mut self) -> Position {
+        let unsettled = self.progress.unsettled();
+        self.stored = self.progress.cursor();
+        self.stored_unsettled = !unsettled.is_empty();
+        let change_vector = self.change_vector.clone();
+        Position { cursor: self.stored, change_vector, unsettled }
     }
 
     /// A worker comes.

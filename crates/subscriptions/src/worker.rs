@@ -6,7 +6,7 @@ use std::{
 };
 
 use model::Etag;
-use query::{IncludedIds, SourceDocuments};
+use query::{GivenAlong, SourceDocuments};
 use script::ScriptPool;
 use storage::Transaction;
 
@@ -133,7 +133,7 @@ pub(crate) struct BatchSoFar {
     pub(crate) bytes: usize,
     /// Whether it consists of changes that were sent before; where it goes on.
     pub(crate) again_after: Option<Etag>,
-    pub(crate) included: IncludedIds,
+    pub(crate) included: GivenAlong,
 }
 
 impl Worker {
@@ -177,14 +177,14 @@ impl Worker {
     pub fn has_work<T: Transaction>(&self, read: impl FnOnce() -> T) -> Result<bool, ReadError> {
         self.set.waiting().add(&self.awaited, &self.shared.wake);
         let tx = read();
-        let cursor = {
+        let looked_until = {
             let work = self.subscription.lock();
             if work.progress.next_free(Etag::ZERO, self.shared.number).is_some() {
                 return Ok(true);
             }
-            work.progress.cursor()
+            work.progress.cursor().max(work.looked_until)
         };
-        Ok(cursor < batch_reader::last_etag(&tx, self.subscription.query())?)
+        Ok(looked_until < batch_reader::last_etag(&tx, self.subscription.query())?)
     }
 
     /// Reads the next piece of a batch and appends it as messages of the protocol. A batch may turn out
@@ -201,17 +201,17 @@ impl Worker {
         batch_reader::read_piece(self, tx, scripts, out)
     }
 
-    /// Appends the documents that the batch gives along, as a message of the protocol; call it when the
+    /// Appends what the batch gives along, as messages of the protocol; call it when the
     /// last piece was read.
     ///
     /// # Errors
     /// When the documents cannot be read.
     pub fn write_includes(
-        &mut self,
+        &self,
         tx: &impl Transaction,
         out: &mut Vec<u8>,
     ) -> Result<(), ReadError> {
-        batch_reader::write_includes(self.batch.included.take(), tx, out)
+        batch_reader::write_includes(&self.batch.included, tx, out)
     }
 
     /// Begins a new batch, and forgets the one before, which had no documents.
@@ -235,12 +235,11 @@ impl Worker {
         let mut work = self.subscription.lock();
         let settled = std::mem::take(&mut *self.shared.held());
         settled.iter().for_each(|etag| work.progress.remove(*etag));
-        work.stored = work.progress.cursor();
         if work.holders.is_shared() {
             work.wake_all();
         }
         self.batch = BatchSoFar::default();
-        store(work.position())
+        store(work.store_position())
     }
 }
 

@@ -11,7 +11,7 @@ use wire::{
 };
 
 use crate::tcp::{
-    Gone, TcpConnection,
+    Gone, SEND_TIME_MAX, TcpConnection,
     messages::{MessageReader, ReadEnd, send},
     worker_session,
 };
@@ -22,6 +22,8 @@ const PROPOSALS_MAX: usize = 8;
 /// Serves a connection to its end.
 pub(crate) async fn serve(connection: TcpConnection) {
     let TcpConnection { state, stream, mut place } = connection;
+    // Where this fails, a client that vanished without a word is noticed later.
+    drop(platform::silent_peers::end_when_unacknowledged(&stream, SEND_TIME_MAX));
     let (reading, mut writing) = stream.into_split();
     let mut messages = MessageReader::new(reading);
     let deadline = Instant::now() + state.settings.http.request_head_timeout;

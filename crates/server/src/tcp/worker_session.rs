@@ -30,8 +30,9 @@ use wire::{
     ErrorKind, ProtocolError, REVISIONS_PROPERTY,
     database_shapes::NODE_TAG,
     tcp_shapes::{
-        CONFIRM, ConnectionStatus, HEARTBEAT, INCLUDES_SINCE, SubscriptionOptions, TcpHeader,
-        WorkerMessage, accepted, header_error, refused, session_error,
+        CONFIRM, COUNTER_INCLUDES_SINCE, ConnectionStatus, HEARTBEAT, INCLUDES_SINCE,
+        SubscriptionOptions, TcpHeader, WorkerMessage, accepted, header_error, refused,
+        session_error,
     },
 };
 
@@ -268,13 +269,18 @@ impl Session {
             return Err(ProtocolError::new(ErrorKind::Format, message).into());
         };
         let query = LogQuery::parse(&record.settings.query).map_err(query_error)?;
-        if query.has_includes() && self.header.version < INCLUDES_SINCE {
-            let message = format!(
-                "A connection to Subscription Task with ID '{}' cannot be opened because it \
-                 requires the protocol to support Includes.",
-                record.id
-            );
-            return Err(invalid(message));
+        let needed = [
+            (query.has_includes(), INCLUDES_SINCE, "Includes"),
+            (query.has_counters(), COUNTER_INCLUDES_SINCE, "Counter Includes"),
+        ];
+        for (is_needed, since, what) in needed {
+            if is_needed && self.header.version < since {
+                let id = record.id;
+                return Err(invalid(format!(
+                    "A connection to Subscription Task with ID '{id}' cannot be opened because it \
+                     requires the protocol to support {what}."
+                )));
+            }
         }
         let peer = writing.peer_addr().map(|peer: SocketAddr| peer.to_string());
         let facts = ConnectionFacts {

@@ -47,6 +47,7 @@ mod selected_rows;
 mod snapshots;
 mod spatial;
 mod storage_reports;
+mod subscription_histories;
 mod subscriptions;
 mod tail;
 mod tcp_client;

@@ -1,0 +1,3 @@
+//! Subscriptions over a database in memory, seen from outside.
+
+mod histories;
