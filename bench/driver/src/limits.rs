@@ -44,6 +44,8 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(title("patch-64"), "requests/s", Bound::AtLeastTimes(4.0, RAVEN)),
     wanted(title("patch-query"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
     wanted(title("counters-64"), "requests/s", Bound::AtLeastTimes(4.0, RAVEN)),
+    wanted(title("subscription-read"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(title("subscription-latency"), "p50 ms", Bound::AtMost(3.0)),
     wanted(title("attachment-up"), "contents/s", Bound::AtLeastTimes(0.8, BARE)),
     wanted(title("attachment-up"), "MB of memory added", Bound::AtMost(20.0)),
     wanted(title("attachment-down"), "contents/s", Bound::AtLeastTimes(0.8, BARE)),

@@ -28,7 +28,8 @@ driver: load on Corvus and on RavenDB in one run, side by side
   --quick               short rounds and few of them, and no long trial unless it is named
 
 Works: new-database, bulk-insert-small, bulk-insert-node, bulk-insert-sustained, put-64, put-1,
-bulk-docs, patch-64, patch-query, counters-64, attachment-up, attachment-down, get-one, get-random.
+bulk-docs, patch-64, patch-query, counters-64, subscription-read, subscription-latency,
+attachment-up, attachment-down, get-one, get-random.
 Trials, each with a server of its own: start-empty, compression; long ones: start-killed,
 many-databases, start-large.
 

@@ -7,6 +7,7 @@ mod attachments;
 mod counters;
 mod indexes;
 mod patches;
+mod subscriptions;
 
 use std::{cell::Cell, io::Write as _, net::SocketAddr, path::PathBuf, rc::Rc, time::Duration};
 
@@ -50,6 +51,8 @@ pub(crate) enum Work {
     PatchMany,
     PatchQuery,
     CountMany,
+    SubscriptionRead,
+    SubscriptionLatency,
     AttachmentUp,
     AttachmentDown,
     GetOne,
@@ -106,6 +109,8 @@ pub(crate) static WORKS: &[WorkFacts] = &[
     facts(Work::PatchMany, "patch-64", REQUESTS_WITH_LATENCY),
     facts(Work::PatchQuery, "patch-query", DOCUMENTS),
     facts(Work::CountMany, "counters-64", REQUESTS_WITH_LATENCY),
+    facts(Work::SubscriptionRead, "subscription-read", DOCUMENTS),
+    facts(Work::SubscriptionLatency, "subscription-latency", DOCUMENTS_WITH_LATENCY),
     facts(Work::AttachmentUp, "attachment-up", CONTENTS_WITH_MEMORY),
     facts(Work::AttachmentDown, "attachment-down", CONTENTS_WITH_MEMORY),
     facts(Work::GetOne, "get-one", REQUESTS_WITH_LATENCY),
@@ -126,6 +131,8 @@ const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> Wor
         Work::PatchMany => "PATCH one of 100k documents by a script, 64 connections",
         Work::PatchQuery => "patch by query of 100k documents",
         Work::CountMany => "increment one of 1,000 counters, 64 connections",
+        Work::SubscriptionRead => "a subscription over 100k documents, batches of 4,096",
+        Work::SubscriptionLatency => "from the answer to a PUT to the worker that has the document",
         Work::AttachmentUp => "PUT an attachment of 10 MB, 1 connection",
         Work::AttachmentDown => "GET an attachment of 10 MB, 1 connection",
         Work::GetOne => "GET one document, 64 connections",
@@ -195,6 +202,8 @@ impl Work {
             | Self::PatchMany
             | Self::PatchQuery
             | Self::CountMany
+            | Self::SubscriptionRead
+            | Self::SubscriptionLatency
             | Self::Index(_) => false,
         }
     }
@@ -211,6 +220,8 @@ impl Work {
             | Self::PatchMany
             | Self::PatchQuery
             | Self::CountMany
+            | Self::SubscriptionRead
+            | Self::SubscriptionLatency
             | Self::AttachmentUp
             | Self::AttachmentDown
             | Self::GetOne
@@ -331,6 +342,8 @@ impl Target {
             Work::CountMany => {
                 self.load(MANY_CONNECTIONS, duration, 1, &mut counters::next_increment())
             }
+            Work::SubscriptionRead => self.read_subscription().await,
+            Work::SubscriptionLatency => self.wait_for_documents(duration).await,
             Work::AttachmentUp => self.put_attachments(duration),
             Work::AttachmentDown => self.get_attachments(duration),
             Work::GetOne => {
