@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use testkit::recorded::{AutomaticIndexes, Exchange, Peer, Subject, print};
+use testkit::recorded::{AutomaticIndexes, Exchange, Peer, Subject, is_of_series, print};
 
 use crate::{Failure, checks::Checks, http_client::HttpClient};
 
@@ -28,18 +28,27 @@ pub(crate) fn run(root: &Path, topics: &[&str]) -> Result<Checks, Failure> {
         &fs::read_to_string(folder.join("documents.jsonl"))?,
         &fs::read_to_string(folder.join("indexes.jsonl"))?,
     );
+    let mut subject_with_series = Subject::with_series(
+        Connection(HttpClient::connect(&url)?),
+        &format!("{database}-series"),
+        &fs::read_to_string(folder.join("series-documents.jsonl"))?,
+        &fs::read_to_string(folder.join("series.jsonl"))?,
+    );
     let mut checks = Checks::default();
     for path in files(&folder.join("requests"))? {
         let name = path.file_name().ok_or("a file has a name")?.to_string_lossy().into_owned();
         if !topics.is_empty() && !topics.iter().any(|topic| name.contains(topic)) {
             continue;
         }
-        let (text, count) = record(&mut subject, &fs::read_to_string(&path)?)?;
+        let requests = fs::read_to_string(&path)?;
+        let subject = if is_of_series(&requests) { &mut subject_with_series } else { &mut subject };
+        let (text, count) = record(subject, &requests)?;
         println!("{name}: {count} exchanges, {} bytes", text.len());
         fs::write(folder.join("answers").join(name), text)?;
         checks.passed += count;
     }
     subject.delete();
+    subject_with_series.delete();
     let mut bytes = 0;
     for path in files(&folder.join("answers"))? {
         bytes += fs::metadata(path)?.len() as usize;

@@ -9,7 +9,7 @@ use std::fmt;
 
 use documents::DocumentError;
 use rql::{ParseError, Position, nearest};
-use script::ScriptError;
+use script::{Refusal, ScriptError};
 use search::SearchError;
 
 /// The families of failures, as clients tell them apart.
@@ -175,6 +175,9 @@ impl QueryError {
             QueryError::Index(SearchError::Pattern { .. }) => Family::Pattern,
             QueryError::Index(SearchError::QueryTooDeep) => Family::InvalidQuery,
             QueryError::Index(_) => Family::Index,
+            QueryError::Script(ScriptError::Refused { kind: Refusal::Value, .. }) => {
+                Family::Argument
+            }
             QueryError::Script(_) => Family::Script,
         }
     }

@@ -12,8 +12,8 @@
 //!
 //! A line that is not indented is a request: a query, and behind ` -- ` what else its body has; or
 //! `terms <index> <field>`. `~` in front says that the order of rows is not compared. Whole documents
-//! are listed by id, what was made for the answer with its content, and `+` begins the documents that
-//! came beside. Times, scores and change vectors are no essentials, nor are the words of errors.
+//! are listed by id, what was made for the answer with its content, and `+` begins the documents and time
+//! series that came beside. Times, scores and change vectors are no essentials, nor are the words of errors.
 
 use std::fmt::Write;
 
@@ -37,6 +37,11 @@ pub enum AutomaticIndexes {
     Grow,
     /// There are none before each request, and their names are compared.
     Fresh,
+}
+
+/// Whether the topic of a file of requests or answers is time series, whose documents are others.
+pub fn is_of_series(file: &str) -> bool {
+    file.starts_with("@series\n")
 }
 
 impl AutomaticIndexes {
@@ -109,6 +114,22 @@ impl<P: Peer> Subject<P> {
             let index: Value = serde_json::from_str(index).expect("a definition is JSON");
             let name = index["Name"].as_str().expect("an index has a name");
             subject.ask(&format!("from index '{name}' limit 0"), AutomaticIndexes::Any);
+        }
+        subject
+    }
+
+    /// The same with time series instead of indexes: a document's id, a name and entries a line.
+    ///
+    /// # Panics
+    ///
+    /// If the server refuses any of it.
+    pub fn with_series(peer: P, database: &str, documents: &str, series: &str) -> Subject<P> {
+        let mut subject = Subject::new(peer, database, documents, "");
+        for line in series.lines() {
+            let series: Value = serde_json::from_str(line).expect("a series is JSON");
+            let id = series["Id"].as_str().expect("a series has a document");
+            let target = format!("/timeseries?docId={}", in_url(id));
+            expect(subject.send("POST", &target, line), 204);
         }
         subject
     }
@@ -226,6 +247,9 @@ fn essentials(status: u16, answer: &Value, any_order: bool, with_names: bool) ->
     text.push('\n');
     push_rows(&mut text, answer["Results"].as_array().map_or(&[], Vec::as_slice), any_order);
     push_includes(&mut text, &answer["Includes"]);
+    if let Some(series) = answer.get("TimeSeriesIncludes") {
+        let _ = writeln!(text, "+ series {series}");
+    }
     text
 }
 

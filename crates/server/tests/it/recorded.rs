@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, fmt::Write, fs, path::Path};
 
-use testkit::recorded::{AutomaticIndexes, Exchange, Peer, Subject, parse, print};
+use testkit::recorded::{AutomaticIndexes, Exchange, Peer, Subject, is_of_series, parse, print};
 
 use crate::test_server::TestServer;
 
@@ -53,6 +53,10 @@ fn queries_are_answered_as_ravendb_answers_them() {
     let documents = read(&folder.join("documents.jsonl"));
     let indexes = read(&folder.join("indexes.jsonl"));
     let mut subject = Subject::new(Replay(&server), "recorded", &documents, &indexes);
+    let (documents, series) =
+        (read(&folder.join("series-documents.jsonl")), read(&folder.join("series.jsonl")));
+    let mut subject_with_series =
+        Subject::with_series(Replay(&server), "recorded-series", &documents, &series);
     let listed = parse(&read(&folder.join("differences.txt")));
     let ours = listed.into_iter().map(|one| (one.request, one.answer)).collect();
     let mut differences = Differences { ours, wrong: String::new() };
@@ -62,6 +66,7 @@ fn queries_are_answered_as_ravendb_answers_them() {
     for path in topics {
         let topic = path.file_name().unwrap().to_string_lossy().into_owned();
         let file = read(&path);
+        let subject = if is_of_series(&file) { &mut subject_with_series } else { &mut subject };
         let indexes = AutomaticIndexes::of(&file);
         if indexes == AutomaticIndexes::Grow {
             subject.forget_automatic_indexes();
