@@ -395,6 +395,8 @@ impl Offline<'_> {
         self.say_ids("documents deleted before, and back", &report.returned);
         self.say_ids("attachments lost", &report.lost_attachments);
         self.say_ids("counters lost", &report.lost_counters);
+        let older = "counters that most likely say what they said before";
+        self.say_ids(older, &report.older_counters);
         let segments = &report.lost_time_series_segments;
         self.say_ids("segments of time series lost", segments);
         if report.unreadable_key_pages != 0 {
@@ -441,6 +443,7 @@ fn is_anything_lost(report: &SalvageReport) -> bool {
         || report.returned.count != 0
         || report.lost_attachments.count != 0
         || report.lost_counters.count != 0
+        || report.older_counters.count != 0
         || report.lost_time_series_segments.count != 0
         || report.unreadable_key_pages != 0
         || report.trees.iter().any(|tree| tree.unreadable_pages != 0)

@@ -95,6 +95,8 @@ pub struct SalvageReport {
     /// Counters of which nothing is left but their key, or whose document is gone; named as attachments
     /// are.
     pub lost_counters: NamedIds,
+    /// Counters whose newest row is damaged and that were recovered from another, most likely older.
+    pub older_counters: NamedIds,
     /// Segments of time series recovered.
     pub time_series_segments: u64,
     /// Segments of time series of which nothing is left but their key. Each is named by its document's
@@ -426,6 +428,7 @@ impl Rebuilding<'_> {
         self.report.counters = salvaged.counters;
         self.report.unreadable_key_pages += salvaged.unreadable_key_pages;
         salvaged.lost.iter().for_each(|key| self.report.lost_counters.add_key(key));
+        salvaged.older.iter().for_each(|key| self.report.older_counters.add_key(key));
         progress.last_etag = progress.last_etag.max(salvaged.last_etag);
         progress.change_vector = progress.change_vector.merge(&salvaged.change_vector);
         Ok(())

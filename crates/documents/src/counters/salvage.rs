@@ -30,6 +30,8 @@ pub(crate) struct SalvagedCounters {
     pub(crate) counters: u64,
     /// Primary keys of those of which nothing is left, or no document.
     pub(crate) lost: Vec<Box<[u8]>>,
+    /// Primary keys of those that most likely say what they said before.
+    pub(crate) older: Vec<Box<[u8]>>,
     /// Pages of keys that could not be read.
     pub(crate) unreadable_key_pages: u64,
     pub(crate) last_etag: Etag,
@@ -67,9 +69,13 @@ impl GatheredCounters {
     ) -> Result<SalvagedCounters, DocumentError> {
         let mut salvaged = SalvagedCounters::default();
         salvaged.unreadable_key_pages = salvage.table_keys(&COUNTERS, &mut |key, is_readable| {
-            let is_lost = row::is_counter_key(key) && !self.rows.contains_key(&key[1..]);
-            if !is_readable && is_lost {
-                salvaged.lost.push(key.into());
+            if is_readable || key.is_empty() {
+                return;
+            }
+            match self.rows.get(&key[1..]).map(|row| row.is_counter) {
+                Some(true) => salvaged.older.push(key.into()),
+                None if row::is_counter_key(key) => salvaged.lost.push(key.into()),
+                Some(false) | None => {}
             }
         });
         for newest in self.rows.values() {

@@ -9,10 +9,12 @@ use std::{
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::{
-    AttachmentLogEntry, Compression, DatabaseIdentity, DocumentWriter, ExpectedVersion, LogEntry,
-    NewContent, PutAttachment, RequestedId, SalvageReport, WriteContext,
+    AttachmentLogEntry, Compression, CounterLogEntry, DatabaseIdentity, DocumentWriter,
+    ExpectedVersion, LogEntry, NewContent, PutAttachment, RequestedId, SalvageReport, WriteContext,
 };
-use model::{AttachmentName, DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag};
+use model::{
+    AttachmentName, CounterName, DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag,
+};
 use platform::{
     Platform,
     simulated::{SimulatedDisk, Simulation, Survival},
@@ -38,6 +40,8 @@ struct Content {
     identities: Vec<(String, i64)>,
     /// Documents and names of attachments, and what they have.
     attachments: BTreeMap<(String, String), String>,
+    /// Documents and names of counters, and what they say.
+    counters: BTreeMap<(String, String), i64>,
 }
 
 fn content(tx: &ReadTransaction) -> Content {
@@ -64,6 +68,11 @@ fn content(tx: &ReadTransaction) -> Content {
         let id = row.lower_document_id().unwrap().to_owned();
         let what = format!("{} {} {}", row.etag().0, row.hash(), row.content_bytes());
         content.attachments.insert((id, row.lower_name().to_owned()), what);
+    }
+    for entry in documents::counter_log(tx, Etag::ZERO).unwrap() {
+        let CounterLogEntry::Counter(row) = entry.unwrap() else { continue };
+        let (id, name) = (row.lower_document_id().to_owned(), row.lower_name().to_owned());
+        content.counters.insert((id, name), row.total());
     }
     content
 }
@@ -117,6 +126,10 @@ fn attach(writer: &mut DocumentWriter<'_>, number: u64) {
     writer.put_attachment(&put).unwrap();
 }
 
+fn count(writer: &mut DocumentWriter<'_>, number: u64, name: &str) {
+    writer.increment_counter(&id(number), &CounterName::new(name).unwrap(), 3).unwrap();
+}
+
 fn put(writer: &mut DocumentWriter<'_>, number: u64, round: u64) {
     let id = RequestedId::Exactly(id(number));
     writer.put(&id, &ExpectedVersion::Any, &body(number, round)).unwrap();
@@ -143,6 +156,12 @@ impl Ward {
         for number in (0..documents).step_by(5) {
             write(&platform, &environment, |writer| attach(writer, number));
         }
+        for number in (0..documents).step_by(3) {
+            write(&platform, &environment, |writer| {
+                count(writer, number, "Likes");
+                count(writer, number, "views");
+            });
+        }
         if flushed[0] {
             environment.flush().unwrap();
         }
@@ -162,6 +181,13 @@ impl Ward {
         for number in (1..documents).step_by(6) {
             write(&platform, &environment, |writer| {
                 writer.delete(&id(number), &ExpectedVersion::Any).unwrap();
+            });
+        }
+        for number in (0..documents).step_by(12) {
+            write(&platform, &environment, |writer| {
+                count(writer, number, "LIKES");
+                let views = CounterName::new("views").unwrap();
+                writer.delete_counter(&id(number), &views).unwrap();
             });
         }
         if flushed[1] {
@@ -216,6 +242,7 @@ impl Ward {
         let counted = documents::check(&tx).unwrap();
         assert_eq!((counted.documents, counted.tombstones), (report.documents, report.tombstones));
         assert_eq!(counted.attachments, report.attachments);
+        assert_eq!(counted.counters, report.counters);
         assert_eq!(documents::database_identity(&tx).unwrap(), OWN);
         assert!(!report.is_new_identity);
         let content = content(&tx);
@@ -228,7 +255,9 @@ impl Ward {
     /// what is named as returned.
     fn assert_only_named_differ(&self, report: &SalvageReport, found: &Content, what: &str) {
         let lost_attachments = &report.lost_attachments.named;
-        let of_documents = lost_attachments.iter().map(|name| name.split('\n').next().unwrap());
+        let counters = report.lost_counters.named.iter().chain(&report.older_counters.named);
+        let of_documents = lost_attachments.iter().chain(counters);
+        let of_documents = of_documents.map(|name| name.split('\n').next().unwrap());
         let named: BTreeSet<&str> = [&report.lost, &report.older, &report.returned]
             .into_iter()
             .flat_map(|ids| ids.named.iter().map(String::as_str))
@@ -237,6 +266,10 @@ impl Ward {
         for (attachment, what_it_is) in &self.content.attachments {
             let is_there = found.attachments.get(attachment) == Some(what_it_is);
             assert!(is_there || named.contains(attachment.0.as_str()), "{what}: {attachment:?}");
+        }
+        for (counter, total) in &self.content.counters {
+            let is_there = found.counters.get(counter) == Some(total);
+            assert!(is_there || named.contains(counter.0.as_str()), "{what}: {counter:?}");
         }
         for (id, json) in &self.content.documents {
             assert!(
@@ -302,6 +335,7 @@ fn without_headers_root_and_free_space_every_document_is_found() {
         assert_eq!(found.documents, ward.content.documents, "{flushed:?} {report:?}");
         assert_eq!(found.tombstones, ward.content.tombstones, "{flushed:?}");
         assert_eq!(found.attachments, ward.content.attachments, "{flushed:?}");
+        assert_eq!(found.counters, ward.content.counters, "{flushed:?}");
         assert_eq!(found.collections, ward.content.collections, "{flushed:?}");
         assert_eq!(found.identities, ward.content.identities, "{flushed:?}");
     }
