@@ -29,6 +29,10 @@ const ROUTES: &[(&str, &str)] = &[
     ("GET", "/databases/*/revisions/count"),
     ("GET", "/databases/*/revisions/bin"),
     ("GET", "/databases/*/counters"),
+    ("GET", "/databases/*/timeseries"),
+    ("GET", "/databases/*/timeseries/ranges"),
+    ("GET", "/databases/*/timeseries/stats"),
+    ("GET", "/databases/*/streams/timeseries"),
     ("POST", "/databases/*/multi_get"),
 ];
 

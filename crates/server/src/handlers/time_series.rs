@@ -204,7 +204,7 @@ fn extras_of(query: &QueryString<'_>) -> Result<Extras, ProtocolError> {
 
 /// Answers what is short at once, and away from the connection's thread what is long.
 async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let Some((etag, entries)) = wanted.survey(&tx)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
@@ -247,7 +247,7 @@ fn respond(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, P
 pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let id = document_id(query.required("docId")?)?;
-    let tx = call.database()?.read();
+    let tx = call.read()?;
     let Some(document) = documents::get(&tx, &id).map_err(|error| document_error(&error))? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
     };
@@ -282,7 +282,7 @@ pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
     let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
     let wanted = WantedRange::parse(name, from, to)?;
     let database = call.database()?;
-    let (tx, (answer, pieces)) = (database.read(), Answer::stream());
+    let (tx, (answer, pieces)) = (call.read()?, Answer::stream());
     let sender = PieceSender::new(pieces, database.clone());
     tokio::task::spawn_blocking(move || {
         let mut out = b"{\"Results\":[".to_vec();

@@ -20,6 +20,7 @@ mod databases;
 mod documents;
 mod documents_compression;
 mod filtered_queries;
+mod guarantees;
 mod hostile;
 mod hostile_frames;
 mod http_client;

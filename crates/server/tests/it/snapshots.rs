@@ -58,6 +58,11 @@ const READS: &[(&str, &str, &str, &str)] = &[
     ("GET", "/databases/*/revisions/count", "?id=t/1", ""),
     ("GET", "/databases/*/revisions/bin", "", ""),
     ("GET", "/databases/*/counters", "?docId=t/1", ""),
+    ("GET", "/databases/*/timeseries", "?docId=t/1&name=s", ""),
+    ("GET", "/databases/*/timeseries/ranges", "?docId=t/1&name=s&from=&to=", ""),
+    ("GET", "/databases/*/timeseries/stats", "?docId=t/1", ""),
+    ("GET", "/databases/*/streams/timeseries", "?docId=t/1&name=s", ""),
+    ("GET", "/databases/*/docs", "?id=t/1&counter=c", ""),
     (
         "POST",
         "/databases/*/multi_get",
@@ -99,6 +104,14 @@ fn every_route_that_reads_from_snapshots_answers_from_the_one_that_is_named() {
     for (id, n) in [("t/1", 1), ("t/2", 2), ("o/1", 7), ("o/2", 8), ("t/gone", 9)] {
         server.put(id, &document(n));
     }
+    let measuring = |day: u32| {
+        let entry = format!(
+            r#"{{"Name":"s","Appends":[{{"Timestamp":"2026-01-0{day}T00:00:00.0000000Z",
+                "Values":[{day}]}}]}}"#
+        );
+        let target = "/databases/db/timeseries?docId=t/1";
+        assert_eq!(server.send("POST", target, entry.as_bytes()).status, 204);
+    };
     let counting = |delta: u32| {
         let command = json!({"Id": "t/1", "ChangeVector": null, "Type": "Counters", "Counters": {
             "DocumentId": "t/1",
@@ -106,6 +119,7 @@ fn every_route_that_reads_from_snapshots_answers_from_the_one_that_is_named() {
         assert_eq!(server.batch(&command.to_string()).status, 201);
     };
     counting(1);
+    measuring(1);
     let delete = |id: &str| {
         let target = format!("/databases/db/docs?id={id}");
         assert_eq!(server.send("DELETE", &target, b"").status, 204);
@@ -134,6 +148,7 @@ fn every_route_that_reads_from_snapshots_answers_from_the_one_that_is_named() {
     }
     delete("t/2");
     counting(5);
+    measuring(2);
     catch_up();
     for (read, before) in READS.iter().zip(&before) {
         let held = content(&request(&server, read, Some(token)));
