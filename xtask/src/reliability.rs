@@ -25,8 +25,8 @@ const PLANTS: &str = "
 ## Planted bugs
 
 A drill that finds nothing proves nothing unless it finds what is known to be there. Each of these bugs
-was put, alone, into a copy of the sources, against `crash 2000`, `io-sweep` and `rot`; what caught it is
-named, and where it showed first.
+was put, alone, into a copy of the sources, against `crash 2000`, `io-sweep` and `rot`, those of what
+clients see against `consistency 16000 1`; what caught it is named, and where it showed first.
 ";
 const BUGS: &str = "
 ## Bugs found

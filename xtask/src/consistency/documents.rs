@@ -109,7 +109,11 @@ impl Session<'_> {
         keys.dedup();
         let done = match self.round.workload {
             Workload::Requests if self.random.below(2) == 0 => self.append(&keys),
-            Workload::Requests => self.read_at_once(&keys).map(drop),
+            Workload::Requests => match self.random.below(3) {
+                0 => self.read_counted(&keys),
+                1 => self.read_everything_of(keys[0]),
+                _ => self.read_at_once(&keys).map(drop),
+            },
             Workload::Optimistic { .. } => self.read_and_write(&keys, Reading::AtOnce, true),
             Workload::Tokens { .. } => self.read_and_write(&keys, Reading::UnderToken, true),
             Workload::Unheld => self.read_and_write(&keys, Reading::OneByOne, true),
@@ -134,7 +138,8 @@ impl Session<'_> {
         self.round.key(count, &mut self.random)
     }
 
-    /// One batch of patches, each of which puts a value at the end of a list.
+    /// One batch that puts values at the end of lists, by patches. Each value is counted and measured
+    /// in the same batch, so that list, counter and time series are of one length at any moment.
     fn append(&mut self, keys: &[u64]) -> Result<(), Trouble> {
         let mut commands = Vec::new();
         for key in keys {
@@ -146,10 +151,69 @@ impl Session<'_> {
                     "Patch": {"Script": APPEND, "Values": values},
                     "PatchIfMissing": {"Script": BEGIN_LIST, "Values": values},
                 }));
+                let counted = json!({"Type": "Increment", "CounterName": "c", "Delta": 1});
+                commands.push(json!({
+                    "Id": id(*key), "ChangeVector": null, "Type": "Counters",
+                    "Counters": {"DocumentId": id(*key), "Operations": [counted]},
+                }));
+                // A millisecond of its own for each value.
+                let (seconds, millis) = (value / 1000, value % 1000);
+                let time = format!(
+                    "2026-01-01T{:02}:{:02}:{:02}.{millis:03}0000Z",
+                    seconds / 3600,
+                    seconds / 60 % 60,
+                    seconds % 60
+                );
+                let measured = json!({"Timestamp": time, "Values": [value]});
+                commands.push(json!({
+                    "Id": id(*key), "ChangeVector": null, "Type": "TimeSeries",
+                    "TimeSeries": {"Name": "s", "Appends": [measured]},
+                }));
                 self.steps.push(Step::Append { key: *key, value });
             }
         }
         self.batch(&commands)
+    }
+
+    /// Documents and their counters in one request.
+    fn read_counted(&mut self, keys: &[u64]) -> Result<(), Trouble> {
+        let ids: Vec<String> = keys.iter().map(|key| format!("id={}", id(*key))).collect();
+        let target = format!("/docs?{}&counter=c", ids.join("&"));
+        let answer = self.client.send("GET", &target, &[], b"")?;
+        let mut read = BTreeMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            self.note(*key, &answer["Results"][place], &mut read);
+            let counted = answer["CounterIncludes"][id(*key)][0]["TotalValue"].as_u64();
+            same_length(*key, &read[key].list, "counter given along", counted)?;
+        }
+        Ok(())
+    }
+
+    /// A document, its counters and its time series, in three requests under one token.
+    fn read_everything_of(&mut self, key: u64) -> Result<(), Trouble> {
+        let token = self.open_snapshot()?;
+        let list = self.load(&[key], Some(&token))?.remove(&key).map(|read| read.list);
+        let list = list.unwrap_or_default();
+        let headers = [(SNAPSHOT, token.as_str())];
+        let target = format!("/counters?docId={}&counter=c", id(key));
+        let counters = self.client.send("GET", &target, &headers, b"")?;
+        let counted = counters["Counters"][0]["TotalValue"].as_u64();
+        same_length(key, &list, "counter", counted)?;
+        let target = format!("/timeseries/stats?docId={}", id(key));
+        let series = self.client.send("GET", &target, &headers, b"")?;
+        let measured = series["TimeSeries"][0]["NumberOfEntries"].as_u64();
+        same_length(key, &list, "time series", measured)?;
+        self.release_snapshot(&token)
+    }
+
+    fn open_snapshot(&mut self) -> Result<String, Trouble> {
+        let opened = self.client.send("POST", "/snapshots", &[], b"")?;
+        let token = opened["Snapshot"].as_str().map(str::to_owned);
+        token.ok_or_else(|| Trouble::Broken("a snapshot without a token".to_owned()))
+    }
+
+    fn release_snapshot(&mut self, token: &str) -> Result<(), Trouble> {
+        self.client.send("DELETE", &format!("/snapshots?id={token}"), &[], b"").map(drop)
     }
 
     fn batch(&mut self, commands: &[Value]) -> Result<(), Trouble> {
@@ -229,12 +293,11 @@ impl Session<'_> {
             Reading::AtOnce => self.read_at_once(keys)?,
             Reading::OneByOne => self.read_one_by_one(keys, None)?,
             Reading::UnderToken => {
-                let opened = self.client.send("POST", "/snapshots", &[], b"")?;
-                let token = opened["Snapshot"].as_str().unwrap_or("").to_owned();
+                let token = self.open_snapshot()?;
                 let read = self.read_one_by_one(keys, Some(&token))?;
                 // Once more, as a unit of work may.
                 self.load(&keys[..1], Some(&token))?;
-                self.client.send("DELETE", &format!("/snapshots?id={token}"), &[], b"")?;
+                self.release_snapshot(&token)?;
                 read
             }
         };
@@ -276,6 +339,17 @@ impl Session<'_> {
         }
         Ok(read)
     }
+}
+
+/// What was written together is seen together.
+fn same_length(key: u64, list: &[u64], what: &str, counted: Option<u64>) -> Result<(), Trouble> {
+    let (length, counted) = (list.len() as u64, counted.unwrap_or(0));
+    if length == counted {
+        return Ok(());
+    }
+    Err(Trouble::Broken(format!(
+        "fractured: the list of key {key} has {length} values, its {what} says {counted}"
+    )))
 }
 
 /// How a session reads.
