@@ -23,10 +23,20 @@ const BEGIN_LIST: &str = "this.L = [args.V]; this.Next = args.Next";
 
 /// Whether the keys hold lists.
 pub(crate) fn are_lists(workload: Workload) -> bool {
-    !matches!(workload, Workload::Optimistic { lists: false } | Workload::Tokens { lists: false })
+    !matches!(
+        workload,
+        Workload::Optimistic { lists: false }
+            | Workload::Tokens { lists: false }
+            | Workload::ClusterWide { lists: false }
+            | Workload::ClusterValues
+    )
 }
 
-/// A document as it was read: what it holds, and its version; an empty one when it is not there.
+/// Clients of this version have their documents guarded in cluster-wide transactions.
+const WITH_GUARDS: [(&str, &str); 1] = [("Raven-Client-Version", "5.4.0")];
+
+/// A document or a value as it was read: what it holds, and its version; an empty one when it is not
+/// there.
 struct Read {
     list: Vec<u64>,
     version: String,
@@ -80,7 +90,11 @@ pub(crate) fn read_all(url: &str, round: &Round, process: u32) -> Played<Transac
     let keys: Vec<u64> = round.keys().collect();
     for keys in keys.chunks(FINAL_KEYS) {
         let began = round.now();
-        if session.load(keys, None).is_err() {
+        let read = match round.workload {
+            Workload::ClusterValues => session.load_values(keys),
+            _ => session.load(keys, None),
+        };
+        if read.is_err() {
             played.broken = Some("what is there could not be read at the end".to_owned());
             return played;
         }
@@ -114,11 +128,15 @@ impl Session<'_> {
                 1 => self.read_everything_of(keys[0]),
                 _ => self.read_at_once(&keys).map(drop),
             },
-            Workload::Optimistic { .. } => self.read_and_write(&keys, Reading::AtOnce, true),
-            Workload::Tokens { .. } => self.read_and_write(&keys, Reading::UnderToken, true),
-            Workload::Unheld => self.read_and_write(&keys, Reading::OneByOne, true),
+            Workload::Optimistic { .. } => self.session(&keys, Reading::AtOnce, Writing::Checked),
+            Workload::Tokens { .. } => self.session(&keys, Reading::UnderToken, Writing::Checked),
+            Workload::Unheld => self.session(&keys, Reading::OneByOne, Writing::Checked),
+            Workload::ClusterWide { .. } => {
+                self.session(&keys, Reading::AtOnce, Writing::ClusterWide)
+            }
+            Workload::ClusterValues => self.exchange(&keys),
             Workload::LastWriteWins | Workload::Exchanges => {
-                self.read_and_write(&keys, Reading::OneByOne, false)
+                self.session(&keys, Reading::OneByOne, Writing::Unchecked)
             }
         };
         let steps = std::mem::take(&mut self.steps);
@@ -283,12 +301,7 @@ impl Session<'_> {
     }
 
     /// A session: reads, then writes some of what it has read in one batch.
-    fn read_and_write(
-        &mut self,
-        keys: &[u64],
-        reading: Reading,
-        is_optimistic: bool,
-    ) -> Result<(), Trouble> {
+    fn session(&mut self, keys: &[u64], reading: Reading, writing: Writing) -> Result<(), Trouble> {
         let read = match reading {
             Reading::AtOnce => self.read_at_once(keys)?,
             Reading::OneByOne => self.read_one_by_one(keys, None)?,
@@ -320,12 +333,57 @@ impl Session<'_> {
                 }
             };
             document["Next"] = id(key + 1).into();
-            let version = if is_optimistic { Value::from(read.version) } else { Value::Null };
+            let version = match writing {
+                Writing::Checked | Writing::ClusterWide => Value::from(read.version),
+                Writing::Unchecked => Value::Null,
+            };
             commands.push(json!({
                 "Id": id(key), "ChangeVector": version, "Type": "PUT", "Document": document
             }));
         }
-        if commands.is_empty() { Ok(()) } else { self.batch(&commands) }
+        match writing {
+            _ if commands.is_empty() => Ok(()),
+            Writing::Checked | Writing::Unchecked => self.batch(&commands),
+            Writing::ClusterWide => self.cluster_wide(&commands),
+        }
+    }
+
+    /// Reads some values of compare exchange in one request, and changes some of them together.
+    fn exchange(&mut self, keys: &[u64]) -> Result<(), Trouble> {
+        let mut commands = Vec::new();
+        for (key, read) in self.load_values(keys)? {
+            if self.random.below(2) == 0 {
+                continue;
+            }
+            let value = self.round.value();
+            self.steps.push(Step::Write { key, value });
+            let index: u64 = read.version.parse().unwrap_or(0);
+            commands.push(json!({
+                "Type": "CompareExchangePUT", "Id": id(key), "Index": index,
+                "Document": {"Object": value},
+            }));
+        }
+        if commands.is_empty() { Ok(()) } else { self.cluster_wide(&commands) }
+    }
+
+    fn load_values(&mut self, keys: &[u64]) -> Result<BTreeMap<u64, Read>, Trouble> {
+        let wanted: Vec<String> = keys.iter().map(|key| format!("key={}", id(*key))).collect();
+        let target = format!("/cmpxchg?{}", wanted.join("&"));
+        let answer = self.client.send("GET", &target, &[], b"")?;
+        let mut read = BTreeMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            let entry = &answer["Results"][place];
+            let value = entry["Value"]["Object"].as_u64().unwrap_or(0);
+            self.steps.push(Step::Value { key: *key, value });
+            let version = entry["Index"].as_u64().unwrap_or(0).to_string();
+            read.insert(*key, Read { list: vec![value], version });
+        }
+        Ok(read)
+    }
+
+    fn cluster_wide(&mut self, commands: &[Value]) -> Result<(), Trouble> {
+        let body = json!({"Commands": commands, "TransactionMode": "ClusterWide"}).to_string();
+        self.client.send("POST", "/bulk_docs", &WITH_GUARDS, body.as_bytes()).map(drop)
     }
 
     fn read_one_by_one(
@@ -358,6 +416,17 @@ enum Reading {
     AtOnce,
     OneByOne,
     UnderToken,
+}
+
+/// How a session writes.
+#[derive(Clone, Copy)]
+enum Writing {
+    /// Only what is in the version that was read.
+    Checked,
+    /// Whatever is there.
+    Unchecked,
+    /// Through the cluster, only what is in the version that was read.
+    ClusterWide,
 }
 
 fn id(key: u64) -> String {

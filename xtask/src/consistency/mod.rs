@@ -54,6 +54,10 @@ enum Workload {
     LastWriteWins,
     /// Compare exchange.
     Exchanges,
+    /// Sessions that read in one request and write documents cluster-wide, with atomic guards.
+    ClusterWide { lists: bool },
+    /// Sessions that read several values of compare exchange and change some cluster-wide.
+    ClusterValues,
 }
 
 const WORKLOADS: &[Workload] = &[
@@ -61,9 +65,12 @@ const WORKLOADS: &[Workload] = &[
     Workload::Optimistic { lists: true },
     Workload::Tokens { lists: true },
     Workload::Exchanges,
+    Workload::ClusterWide { lists: true },
     Workload::Optimistic { lists: false },
+    Workload::ClusterValues,
     Workload::Unheld,
     Workload::Tokens { lists: false },
+    Workload::ClusterWide { lists: false },
     Workload::LastWriteWins,
 ];
 
@@ -74,7 +81,10 @@ impl Workload {
         match self {
             Workload::Requests | Workload::Exchanges => false,
             // Snapshot isolation: what was only read is not looked at again.
-            Workload::Optimistic { .. } | Workload::Tokens { .. } => skew,
+            Workload::Optimistic { .. }
+            | Workload::Tokens { .. }
+            | Workload::ClusterWide { .. }
+            | Workload::ClusterValues => skew,
             Workload::Unheld => {
                 skew || matches!(
                     anomaly,

@@ -85,7 +85,8 @@ fn request(server: &TestServer, read: &(&str, &str, &str, &str), token: Option<&
 fn content(reply: &Reply) -> Value {
     let etag = reply.header("etag").unwrap_or_default().to_owned();
     // Not every stream of the protocol is JSON.
-    let mut body = serde_json::from_slice(&reply.body).unwrap_or_else(|_| reply.text().into());
+    let mut body: Value =
+        serde_json::from_slice(&reply.body).unwrap_or_else(|_| reply.text().into());
     if let Some(object) = body.as_object_mut() {
         object.remove("DurationInMs");
         object.remove("LastQueryTime");
