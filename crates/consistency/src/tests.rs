@@ -249,6 +249,9 @@ fn has_serial_order(history: &[Transaction]) -> bool {
     go(history, &mut Vec::new(), &HashMap::new())
 }
 
+/// The steps of a transaction, as keys and whether they are written, and its time before and after.
+type Dice = (Vec<(u64, bool)>, u64, u64);
+
 /// Histories of a store that runs the transactions one after the other, each at a moment between its
 /// beginning and its end, and forgets how it should be now and then.
 fn small_histories() -> impl Strategy<Value = (Vec<Transaction>, bool)> {
@@ -258,7 +261,7 @@ fn small_histories() -> impl Strategy<Value = (Vec<Transaction>, bool)> {
         |(transactions, fault)| {
             let mut lists: HashMap<u64, Vec<u64>> = HashMap::new();
             let (mut reads, mut next, mut is_sound) = (0, 0, true);
-            let run = |(place, (steps, before, after)): (usize, (Vec<(u64, bool)>, u64, u64))| {
+            let run = |(place, (steps, before, after)): (usize, Dice)| {
                 let mut done = Vec::new();
                 for (key, is_append) in steps {
                     let list = lists.entry(key).or_default();
