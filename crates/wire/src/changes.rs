@@ -353,6 +353,26 @@ mod tests {
     }
 
     #[test]
+    fn wherever_commands_are_cut_they_are_the_same() {
+        let text = r#" {"CommandId":1,"Command":"watch-doc","Param":"é\u00e9\""} {"Command":"unwatch-docs"}
+            {"CommandId":-7,"Command":"watch-document-counter","Params":["a","b"],"More":[{"x":null}]}"#;
+        let whole = take_commands(&mut text.to_owned()).unwrap();
+        assert_eq!(whole.len(), 3);
+        let ends = |from: usize| (from..=text.len()).filter(|at| text.is_char_boundary(*at));
+        for first in ends(0) {
+            for second in ends(first).step_by(7) {
+                let (mut unfinished, mut commands) = (String::new(), Vec::new());
+                for piece in [&text[..first], &text[first..second], &text[second..]] {
+                    unfinished.push_str(piece);
+                    commands.extend(take_commands(&mut unfinished).unwrap());
+                }
+                assert_eq!(commands, whole, "{first} {second}");
+                assert_eq!(unfinished.trim(), "");
+            }
+        }
+    }
+
+    #[test]
     fn notifications_have_the_properties_of_the_protocol_in_their_order() {
         let document = DocumentChangeShape {
             kind: "Put",

@@ -51,7 +51,8 @@ pub(crate) const IDLE_FIGURES: &[(&str, Better)] = &[
 const LISTENERS: usize = 1_000;
 const WRITES_PER_SECOND: u32 = 1_000;
 const WRITTEN_FOR: Duration = Duration::from_secs(10);
-const WRITERS: usize = 16;
+/// More than are needed while a write takes as long as it should: one that takes longer holds up no other.
+const WRITERS: usize = 64;
 /// How long is waited for the last notification.
 const PATIENCE: Duration = Duration::from_secs(20);
 const IDLE: usize = 10_000;
