@@ -41,10 +41,7 @@ async fn create_from(
     let database = call.database()?;
     let query = body.query.clone().unwrap_or_default();
     checked_query(call, &query).await?;
-    let position = match position_of(database, &body.start(false)?)? {
-        Some(position) => position,
-        None => SubscriptionPosition::default(),
-    };
+    let position = position_of(database, &body.start(false)?)?.unwrap_or_default();
     let is_disabled = call.query().bool("disabled")?.or(body.disabled).unwrap_or(false);
     let command = SubscriptionCommand::Create {
         database: database.record().topology_id,

@@ -500,7 +500,9 @@ impl Working<'_> {
         loop {
             match self.woken(heartbeat).await? {
                 Woken::Acknowledged => return Ok(()),
-                Woken::Change => drop(self.require_standing()?),
+                Woken::Change => {
+                    self.require_standing()?;
+                }
                 Woken::Silence => {
                     send(self.writing, HEARTBEAT).await?;
                     self.database.touch();
