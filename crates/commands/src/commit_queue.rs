@@ -27,7 +27,7 @@ use crate::{
     command::{Batch, BatchOutcome, Command},
     error::{CommandError, LowDiskSpace, SubmitError},
     journal_thread,
-    patch::PatchLimits,
+    patch::{PatchLimits, ValueReader},
     queue_state::{Rest, Shared, Submission},
     trainer_thread,
     writer_thread::Writer,
@@ -165,6 +165,11 @@ impl CommitQueue {
     /// Who is told of the changes of batches. Only the first call counts.
     pub fn tell_changes_to(&self, listener: Arc<dyn ChangeListener>) {
         self.shared.listener.get_or_init(|| listener);
+    }
+
+    /// Where patches read compare exchange. Only the first call counts.
+    pub fn read_values_by(&self, values: Arc<ValueReader>) {
+        drop(self.shared.values.set(values));
     }
 
     /// Has `done` called when every batch that was submitted before is durable or has failed, on a

@@ -42,7 +42,7 @@ pub use command::{Batch, BatchOutcome, Command, CommandResult};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
 pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;
-pub use patch::{PatchLimits, Patcher};
+pub use patch::{PatchLimits, Patcher, ValueReader};
 pub use patch_command::{
     IncrementNote, PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus,
     PatchedEach, PatchedOne, WhenMissing,

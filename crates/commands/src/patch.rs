@@ -4,7 +4,10 @@
 //! leaves is stored unless nothing has changed. Time is bounded for one script and for all scripts of a
 //! batch, because everybody else's writes wait as long.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use blittable::{BlittableBuf, ObjectBuilder};
 use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
@@ -53,7 +56,14 @@ pub struct Patcher {
     scripts: PatchScripts,
     /// Until when the scripts of the batch may run.
     deadline: Duration,
+    values: SharedValues,
 }
+
+/// Reads a value of compare exchange by its key.
+pub type ValueReader = dyn Fn(&str) -> Result<Option<BlittableBuf>, String> + Send + Sync;
+
+/// Where patches read compare exchange, once that is known.
+pub(crate) type SharedValues = Arc<OnceLock<Arc<ValueReader>>>;
 
 /// A document and what the script made of it.
 struct Changed {
@@ -68,7 +78,13 @@ impl Patcher {
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
         let engine = Engine::new(Arc::clone(&clock));
         let scripts = PatchScripts::default();
-        Patcher { clock, limits, engine, scripts, deadline: Duration::MAX }
+        let (deadline, values) = (Duration::MAX, SharedValues::default());
+        Patcher { clock, limits, engine, scripts, deadline, values }
+    }
+
+    /// The same patcher, whose scripts read compare exchange there.
+    pub(crate) fn with_values(self, values: SharedValues) -> Patcher {
+        Patcher { values, ..self }
     }
 
     /// A batch begins.
@@ -241,7 +257,8 @@ impl Patcher {
         let budget = self.budget(request)?;
         let failed = |error| script_failed(error, id.as_str());
         let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;
-        let mut host = PatchHost::new(writer, wants_notes);
+        let mut host =
+            PatchHost::new(writer, wants_notes, self.values.get().map(|values| &**values));
         let args = prepared.values.as_ref();
         let outcome = prepared.script.run(&self.engine, document, args, budget, &mut host);
         // What failed in a call counts, also when the script caught it.

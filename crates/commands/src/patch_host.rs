@@ -11,6 +11,7 @@ use script::{DocumentInfo, Host, HostError, Refusal, ScriptDocument, TimeSeriesE
 
 use crate::{
     error::CommandError,
+    patch::ValueReader,
     patch_command::{IncrementNote, PatchNotes},
     patch_error::PatchError,
 };
@@ -27,12 +28,17 @@ pub(crate) struct PatchHost<'h, 'w> {
     loaded_bytes: usize,
     put_bytes: usize,
     failure: Option<CommandError>,
+    values: Option<&'h ValueReader>,
 }
 
 impl<'h, 'w> PatchHost<'h, 'w> {
-    pub(crate) fn new(writer: &'h mut DocumentWriter<'w>, wants_notes: bool) -> Self {
+    pub(crate) fn new(
+        writer: &'h mut DocumentWriter<'w>,
+        wants_notes: bool,
+        values: Option<&'h ValueReader>,
+    ) -> Self {
         let notes = wants_notes.then(PatchNotes::default);
-        PatchHost { writer, notes, loaded_bytes: 0, put_bytes: 0, failure: None }
+        PatchHost { writer, notes, loaded_bytes: 0, put_bytes: 0, failure: None, values }
     }
 
     /// What the script called, or the call that failed.
@@ -161,9 +167,12 @@ impl Host for PatchHost<'_, '_> {
         Ok(())
     }
 
-    /// There are no compare exchange values yet, so none has this key.
-    fn compare_exchange(&mut self, _: &str) -> Result<Option<BlittableBuf>, HostError> {
-        Ok(None)
+    /// As it is while the script runs: compare exchange belongs to no transaction of documents.
+    fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
+        match self.values {
+            Some(values) => values(key).map_err(Into::into),
+            None => Ok(None),
+        }
     }
 
     fn output(&mut self, line: &str) {

@@ -20,6 +20,7 @@ use crate::{
     command::{Batch, BatchOutcome},
     commit_queue::{CommitQueueStatistics, Reply},
     error::{CommandError, LowDiskSpace, SubmitError},
+    patch::SharedValues,
 };
 
 /// What a batch of the queue's own counts: so much that a transaction does not take many of them.
@@ -116,6 +117,8 @@ pub(crate) struct Shared {
     trainer_wakes: Condvar,
     /// Who is told of changes.
     pub(crate) listener: OnceLock<Arc<dyn ChangeListener>>,
+    /// Where patches read compare exchange.
+    pub(crate) values: SharedValues,
 }
 
 impl Shared {
@@ -141,6 +144,7 @@ impl Shared {
             journal_wakes: Condvar::new(),
             trainer_wakes: Condvar::new(),
             listener: OnceLock::new(),
+            values: Arc::default(),
         }
     }
 

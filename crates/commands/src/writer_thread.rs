@@ -88,6 +88,7 @@ impl Writer {
 
     fn new_patcher(&self) -> Patcher {
         Patcher::new(Arc::clone(&self.platform.clock), self.options.patches)
+            .with_values(Arc::clone(&self.shared.values))
     }
 
     fn run_transaction(&self, mut tx: WriteTransaction, first: Submission, patcher: &mut Patcher) {

@@ -307,6 +307,16 @@ impl Database {
         Ok(())
     }
 
+    /// Lets patches read the database's values of compare exchange.
+    pub(crate) fn read_values_of(&self, cluster: Arc<Cluster>) {
+        let database = self.record().topology_id;
+        self.queue.read_values_by(Arc::new(move |key| {
+            let state = cluster.read();
+            let found = state.compare_exchange(database, key).map_err(|error| error.to_string())?;
+            Ok(found.map(|entry| entry.value.to_buf()))
+        }));
+    }
+
     /// Executes what the cluster has for it and a crash has left. Blocks.
     pub(crate) fn catch_up_with(&self, cluster: &Cluster) -> Result<(), ExecutionError> {
         self.transactions.catch_up(cluster, &self.record(), &self.queue)

@@ -94,7 +94,10 @@ impl Reader<'_> {
         for command in commands {
             let kind = command.type_name();
             match command {
-                BatchCommand::Put { id, change_vector, document, .. } => {
+                BatchCommand::Put {
+                    id, change_vector, original_change_vector, document, ..
+                } => {
+                    let change_vector = original_change_vector.or(change_vector);
                     let id = named(id, kind, 0)?;
                     check_end(&id, &['/'])?;
                     let checked = check_document(&document_id(&id)?, &document, transaction.ticks);
@@ -102,7 +105,8 @@ impl Reader<'_> {
                     let guard = self.guard(change_vector.as_deref().unwrap_or_default());
                     transaction.documents.push(DocumentChange { id, body: Some(document), guard });
                 }
-                BatchCommand::Delete { id, change_vector } => {
+                BatchCommand::Delete { id, change_vector, original_change_vector } => {
+                    let change_vector = original_change_vector.or(change_vector);
                     let id = named(id, kind, 0)?;
                     check_end(&id, &['/', IDENTITY_SUFFIX])?;
                     document_id(&id)?;

@@ -70,6 +70,7 @@ mod tcp;
 mod time_series_commands;
 mod time_series_range;
 mod time_series_text;
+mod value_includes;
 mod web_socket;
 
 pub use crate::{

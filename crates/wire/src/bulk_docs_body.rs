@@ -36,6 +36,8 @@ pub enum BatchCommand {
         id: Option<String>,
         /// The version that must be stored; empty means none; `None` means any.
         change_vector: Option<String>,
+        /// The version that the client loaded; of use in a cluster-wide transaction only.
+        original_change_vector: Option<String>,
         /// The document.
         document: BlittableBuf,
         /// Whether the version that it replaces becomes a revision.
@@ -47,6 +49,8 @@ pub enum BatchCommand {
         id: Option<String>,
         /// As for a put.
         change_vector: Option<String>,
+        /// As for a put.
+        original_change_vector: Option<String>,
     },
     /// Change a document by a script.
     Patch {
@@ -240,6 +244,7 @@ fn to_batch_command(
         CommandKind::Put => Some(BatchCommand::Put {
             document: properties.required_document()?,
             keeps_replaced: properties.keeps_replaced,
+            original_change_vector: properties.original_change_vector,
             id: properties.id,
             change_vector: properties.change_vector,
         }),
@@ -247,6 +252,7 @@ fn to_batch_command(
             Some(BatchCommand::DeletePrefix { prefix: properties.id.unwrap_or_default() })
         }
         CommandKind::Delete => Some(BatchCommand::Delete {
+            original_change_vector: properties.original_change_vector,
             id: properties.id,
             change_vector: properties.change_vector,
         }),
@@ -385,7 +391,9 @@ mod tests {
             .map(|command| match command {
                 BatchCommand::Put { id, change_vector, .. } => format!("{id:?} {change_vector:?}"),
                 BatchCommand::ForceRevision { id } => format!("revision of {id}"),
-                BatchCommand::Delete { id, change_vector } => format!("-{id:?} {change_vector:?}"),
+                BatchCommand::Delete { id, change_vector, .. } => {
+                    format!("-{id:?} {change_vector:?}")
+                }
                 BatchCommand::DeletePrefix { prefix } => format!("-{prefix}*"),
                 BatchCommand::Patch { id, patch, return_document, .. } => {
                     format!("~{id:?} {} {return_document}", patch.script)

@@ -23,6 +23,7 @@ pub(crate) struct CommandProperties {
     pub(crate) kind: Option<CommandKind>,
     pub(crate) id: Option<String>,
     pub(crate) change_vector: Option<String>,
+    pub(crate) original_change_vector: Option<String>,
     pub(crate) document: Option<BlittableBuf>,
     pub(crate) id_prefixed: bool,
     pub(crate) patch: Option<PatchBody>,
@@ -105,6 +106,9 @@ pub(crate) fn read_command(
             "Type" => properties.kind = Some(read_kind(reader)?),
             "Id" => properties.id = read_optional_string(reader)?,
             "ChangeVector" => properties.change_vector = read_optional_string(reader)?,
+            "OriginalChangeVector" => {
+                properties.original_change_vector = read_optional_string(reader)?;
+            }
             "Document" => properties.document = read_document(reader, builder)?,
             "ForceRevisionCreationStrategy" => properties.keeps_replaced = read_strategy(reader)?,
             "IdPrefixed" => properties.id_prefixed = read_flag(reader)?,

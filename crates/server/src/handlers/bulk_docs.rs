@@ -117,7 +117,7 @@ fn to_batch(
     let mut echoes = Vec::with_capacity(commands.len());
     for command in commands {
         match command {
-            BatchCommand::Put { id, change_vector, document, keeps_replaced } => {
+            BatchCommand::Put { id, change_vector, document, keeps_replaced, .. } => {
                 if keeps_replaced {
                     let of = DocumentId::new(id.as_deref().unwrap_or("")).map_err(too_long)?;
                     let version = RevisedVersion::BeforeReplacing;
@@ -135,7 +135,7 @@ fn to_batch(
                 batch.commands.push(Command::ForceRevision { id, version });
                 echoes.push(Echo::Executed { id: None });
             }
-            BatchCommand::Delete { id, change_vector } => match id.as_deref() {
+            BatchCommand::Delete { id, change_vector, .. } => match id.as_deref() {
                 None | Some("") => echoes.push(Echo::Nothing { id }),
                 Some(text) => {
                     let expected = ExpectedVersion::parse(change_vector.as_deref());

@@ -144,8 +144,27 @@ impl Entries {
     }
 }
 
+/// The version that is told: a missing value has one, too.
+fn told_index(value: Option<(u64, &Document<'_>)>) -> i64 {
+    value.map_or(MISSING_INDEX, |(index, _)| index.cast_signed())
+}
+
+/// As [`write_entry`], in the order in which values that are given along are shown.
+pub(crate) fn write_include(
+    key: &str,
+    value: Option<(u64, &Document<'_>)>,
+    body: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let mut object = JsonObject::begin(body);
+    object.text("Key", key);
+    object.number("Index", told_index(value));
+    write_value(value.map(|(_, value)| value), object.name("Value"))?;
+    object.end();
+    Ok(())
+}
+
 /// One value with its key and version; a missing one, too, is told.
-pub(crate) fn write_entry(
+fn write_entry(
     key: &str,
     value: Option<(u64, &Document<'_>)>,
     body: &mut Vec<u8>,
@@ -153,8 +172,7 @@ pub(crate) fn write_entry(
     let mut object = JsonObject::begin(body);
     object.text("Key", key);
     write_value(value.map(|(_, value)| value), object.name("Value"))?;
-    let index = value.map_or(MISSING_INDEX, |(index, _)| index.cast_signed());
-    object.number("Index", index);
+    object.number("Index", told_index(value));
     object.end();
     Ok(())
 }

@@ -25,6 +25,7 @@ use crate::{
     revision_includes,
     router::Answering,
     submitting::submit,
+    value_includes::ValueIncludes,
 };
 
 /// Parameters that ask for what this server does not keep.
@@ -153,6 +154,8 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
         query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
     let revisions = revision_includes::of_query(query);
     let counters = counter_includes::of_query(query);
+    let database = call.database()?.record().topology_id;
+    let values = ValueIncludes::of_query(query, || call.state.cluster.read(), database);
     let tx = call.read()?;
     let rows = find_all(&tx, ids)?;
     note_huge(call, &rows)?;
@@ -161,7 +164,13 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     }
     let included = included_rows(&tx, &rows, &paths)?;
     let found_counters = counters_of(&tx, &rows, &counters)?;
-    let etag = load_etag(&rows, &included, found_counters.as_ref(), paths.is_empty());
+    let versions = values.as_ref().map(|values| values.versions(&values.keys(&rows)?));
+    let versions = versions.transpose()?;
+    let is_plain = paths.is_empty() && versions.is_none();
+    let mut etag = load_etag(&rows, &included, found_counters.as_ref(), is_plain);
+    for version in versions.iter().flatten() {
+        etag.push_str(&format!("-{}", version.unwrap_or_default()));
+    }
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
@@ -169,12 +178,13 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
     let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
     if load_body(&rows, &included, metadata_only, &mut body, &mut is_short)? {
-        write_includes_behind(&tx, &rows, (&revisions, &counters), &mut body)?;
+        let along = (&revisions, &counters, values.as_ref());
+        write_includes_behind(&tx, &rows, along, &mut body)?;
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
     drop((rows, included));
     let ids = ids.iter().map(ToString::to_string).collect();
-    let load = Load { ids, paths, revisions, counters, metadata_only };
+    let load = Load { ids, paths, revisions, counters, values, metadata_only };
     Ok(stream_load(call.database()?.clone(), tx, load).with_quoted_etag(&etag))
 }
 
@@ -294,11 +304,14 @@ fn counters_of(
 fn write_includes_behind(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
-    (revisions, counters): (&RevisionIncludes, &CounterIncludes),
+    (revisions, counters, values): (&RevisionIncludes, &CounterIncludes, Option<&ValueIncludes>),
     out: &mut Vec<u8>,
 ) -> Result<(), ProtocolError> {
     if let Some(found) = counters_of(tx, rows, counters)? {
         counter_includes::write_behind(&found, out);
+    }
+    if let Some(values) = values {
+        values.write_behind(rows, out)?;
     }
     let found = revisions_of(tx, rows, revisions)?;
     revision_includes::write_behind(&found, out)
@@ -373,6 +386,7 @@ struct Load {
     paths: Vec<IncludePath>,
     revisions: RevisionIncludes,
     counters: CounterIncludes,
+    values: Option<ValueIncludes>,
     metadata_only: bool,
 }
 
@@ -386,7 +400,7 @@ fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answ
         let written = find_all(&tx, &load.ids).and_then(|rows| {
             let included = included_rows(&tx, &rows, &load.paths)?;
             let is_written = load_body(&rows, &included, load.metadata_only, &mut out, &mut send)?;
-            let along = (&load.revisions, &load.counters);
+            let along = (&load.revisions, &load.counters, load.values.as_ref());
             write_includes_behind(&tx, &rows, along, &mut out)?;
             Ok(is_written)
         });

@@ -146,7 +146,11 @@ fn atomic_guards_refuse_who_has_not_seen_the_newest_version() {
     assert!(server.document("c/1")["@metadata"].get("@flags").is_none());
     let other = server.put("other", "{}");
     assert!(other.contains("RAFT:4-") && !other.contains("TRXN"), "{other}");
-    done(&server, &WITH_GUARDS, &json!([put("c/1", Some(&alone))]));
+    // Clients tell the version that they loaded beside the one that they expect: it counts.
+    let mut loaded = put("c/1", Some("A:1-abc"));
+    loaded["OriginalChangeVector"] = alone.as_str().into();
+    done(&server, &WITH_GUARDS, &json!([loaded]));
+    refused(&server, &json!([loaded]));
     done(&server, &WITH_GUARDS, &json!([delete("c/1", None)]));
     assert_eq!(values(&server, ""), json!([]));
     assert!(server.document("c/1").is_null());

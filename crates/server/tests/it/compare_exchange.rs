@@ -144,3 +144,41 @@ fn values_are_counted_and_go_with_their_database() {
     assert_eq!(counts(), (0, 0));
     assert_eq!(get(&server, ""), json!([]));
 }
+
+#[test]
+fn values_are_given_along_with_documents_and_read_by_patches() {
+    let server = TestServer::with_database();
+    let index = put(&server, "key=Ck1&index=0", r#"{"Object":{"A":1}}"#)["Index"].clone();
+    server.put("h/1", r#"{"K":"Ck1","L":["ck1","nope"],"N":{"K":"ck1"}}"#);
+    let value = json!({"Object": {"A": 1}});
+    let found = |key: &str| json!({"Key": key, "Index": index, "Value": value});
+    let missing = json!({"Key": "nope", "Index": -1, "Value": null});
+    for (query, expected) in [
+        ("cmpxchg=K", json!({"Ck1": found("Ck1")})),
+        ("cmpxchg=L", json!({"ck1": found("ck1"), "nope": missing})),
+        ("cmpxchg=L[]", json!({"ck1": found("ck1"), "nope": missing})),
+        ("cmpxchg=N.K", json!({"ck1": found("ck1")})),
+        ("cmpxchg=K&cmpxchg=L[]", json!({"Ck1": found("Ck1"), "nope": missing})),
+        ("cmpxchg=Zip", Value::Null),
+        ("cmpxchg=", Value::Null),
+    ] {
+        let answer = server.get(&format!("/databases/db/docs?id=h/1&{query}")).json();
+        assert_eq!(answer["CompareExchangeValueIncludes"], expected, "{query}");
+    }
+    let tag = |query: &str| {
+        let reply = server.get(&format!("/databases/db/docs?id=h/1&{query}"));
+        reply.header("etag").unwrap().to_owned()
+    };
+    let before = tag("cmpxchg=K");
+    put(&server, &format!("key=ck1&index={index}"), r#"{"Object":{"A":2}}"#);
+    assert_ne!(tag("cmpxchg=K"), before, "what is cached is not current any more");
+
+    let patch = |script: &str| {
+        let body = json!({"Patch": {"Script": script}}).to_string();
+        let reply = server.send("PATCH", "/databases/db/docs?id=h/1", body.as_bytes());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    };
+    patch("this.Found = cmpxchg('CK1').A; this.Missing = cmpxchg('nope');");
+    let document = server.document("h/1");
+    assert_eq!((&document["Found"], &document["Missing"]), (&json!(2), &Value::Null));
+}
