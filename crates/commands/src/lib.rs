@@ -13,6 +13,7 @@
 //! | `execute` | one batch inside a write transaction |
 //! | `patch_command` | patches as they are asked for, and what became of them |
 //! | `patch`, `patch_host`, `patch_scripts` | running their scripts over the open transaction |
+//! | `patch_time_series` | time series in their scripts |
 //! | `json_patch.js` | the script of a patch by operations (RFC 6902) |
 //! | `commit_queue` | the queue as its callers see it |
 //! | `queue_state` | what the threads of the queue share |
@@ -33,6 +34,7 @@ mod patch_command;
 mod patch_error;
 mod patch_host;
 mod patch_scripts;
+mod patch_time_series;
 mod queue_state;
 mod trainer_thread;
 mod writer_thread;

@@ -43,11 +43,6 @@ pub enum PatchError {
         /// Why.
         message: String,
     },
-    /// The script called what this server does not have yet.
-    NotSupportedYet {
-        /// The function.
-        function: &'static str,
-    },
     /// The environment's: no engine could be made.
     Engine {
         /// Why.
@@ -65,8 +60,7 @@ impl PatchError {
             | PatchError::Refused { .. }
             | PatchError::Exhausted(_)
             | PatchError::TooMuch { .. }
-            | PatchError::Result { .. }
-            | PatchError::NotSupportedYet { .. } => ErrorKind::Caller,
+            | PatchError::Result { .. } => ErrorKind::Caller,
         }
     }
 }
@@ -112,9 +106,6 @@ impl fmt::Display for PatchError {
                     formatter,
                     "A script may not {verb} more than {bytes_max} bytes of documents"
                 )
-            }
-            PatchError::NotSupportedYet { function } => {
-                write!(formatter, "The function {function}() is not supported by this server yet")
             }
         }
     }

@@ -7,13 +7,16 @@
 use blittable::BlittableBuf;
 use documents::{CounterDetail, DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
 use model::{CounterName, DocumentId};
-use script::{DocumentInfo, Host, HostError, Refusal, ScriptDocument, TimeSeriesEntry};
+use script::{
+    DocumentInfo, Host, HostError, Refusal, ScriptDocument, TimeSeriesEntry, TimeSeriesStats,
+};
 
 use crate::{
     error::CommandError,
     patch::ValueReader,
     patch_command::{IncrementNote, PatchNotes},
     patch_error::PatchError,
+    patch_time_series::{self, SeriesCall},
 };
 
 /// How much one script may load.
@@ -64,8 +67,13 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         })
     }
 
-    fn not_yet<R>(&mut self, function: &'static str) -> Result<R, HostError> {
-        self.call(|_| Err(PatchError::NotSupportedYet { function }.into()))
+    fn change_time_series(
+        &mut self,
+        id: &str,
+        name: &str,
+        call: &SeriesCall,
+    ) -> Result<(), HostError> {
+        self.call(|host| patch_time_series::change(host.writer, (id, name), call))
     }
 
     /// What a counter says now. No counter has a name that cannot be one.
@@ -223,39 +231,54 @@ impl Host for PatchHost<'_, '_> {
 
     fn time_series_get(
         &mut self,
-        _: &str,
-        _: &str,
-        _: Option<f64>,
-        _: Option<f64>,
+        id: &str,
+        name: &str,
+        from: Option<f64>,
+        to: Option<f64>,
     ) -> Result<Vec<TimeSeriesEntry>, HostError> {
-        self.not_yet("timeseries")
+        self.call(|host| {
+            let bytes_max = LOADED_BYTES_MAX.saturating_sub(host.loaded_bytes);
+            let found = patch_time_series::entries(host.writer, (id, name), (from, to), bytes_max)?;
+            let too_much = PatchError::TooMuch { verb: "load", bytes_max: LOADED_BYTES_MAX };
+            let (entries, bytes) = found.ok_or(too_much)?;
+            host.loaded_bytes += bytes;
+            Ok(entries)
+        })
+    }
+
+    fn time_series_stats(
+        &mut self,
+        id: &str,
+        name: &str,
+    ) -> Result<Option<TimeSeriesStats>, HostError> {
+        self.call(|host| patch_time_series::stats(host.writer, (id, name)))
     }
 
     fn time_series_append(
         &mut self,
-        _: &str,
-        _: &str,
-        _: TimeSeriesEntry,
+        id: &str,
+        name: &str,
+        entry: TimeSeriesEntry,
     ) -> Result<(), HostError> {
-        self.not_yet("timeseries")
+        self.change_time_series(id, name, &SeriesCall::Append(entry))
     }
 
     fn time_series_increment(
         &mut self,
-        _: &str,
-        _: &str,
-        _: TimeSeriesEntry,
+        id: &str,
+        name: &str,
+        entry: TimeSeriesEntry,
     ) -> Result<(), HostError> {
-        self.not_yet("timeseries")
+        self.change_time_series(id, name, &SeriesCall::Increment(entry))
     }
 
     fn time_series_delete(
         &mut self,
-        _: &str,
-        _: &str,
-        _: Option<f64>,
-        _: Option<f64>,
+        id: &str,
+        name: &str,
+        from: Option<f64>,
+        to: Option<f64>,
     ) -> Result<(), HostError> {
-        self.not_yet("timeseries")
+        self.change_time_series(id, name, &SeriesCall::Delete { from, to })
     }
 }

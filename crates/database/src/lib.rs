@@ -14,6 +14,7 @@
 //! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
+//! | `time_series_policies` | rollups of time series, and their old entries |
 //! | `retention` | [`Retention`]: the threads that deal with documents whose time has come |
 //! | `disk_space` | whether the disks of a database have room, and what that means |
 //! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
@@ -39,6 +40,7 @@ mod record_format;
 mod registry;
 mod resource_watch;
 mod retention;
+mod time_series_policies;
 mod transition;
 mod usage_gate;
 

@@ -18,7 +18,9 @@ use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
 use subscriptions::SubscriptionSet;
-use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, changes::Watch};
+use wire::{
+    RecordedIndexes, RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch,
+};
 
 use crate::{
     changes::{ChangesHub, Event, Family, Listener, TooManyWatches, WatchBegins},
@@ -89,6 +91,7 @@ pub struct Database {
     record: RwLock<Arc<DatabaseRecord>>,
     /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
     retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
+    time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
     opened: Timestamp,
     opened_after: Duration,
     /// The registry's count of idle checks when the database was last asked for.
@@ -176,6 +179,7 @@ impl Database {
             followers,
             subscriptions,
             retention: RwLock::new(recorded_retention(&record)),
+            time_series: RwLock::new(recorded_time_series(&record)),
             record: RwLock::new(record),
             opened: platform.clock.now(),
             opened_after: platform.clock.monotonic(),
@@ -349,6 +353,11 @@ impl Database {
         RetentionKind::ALL.into_iter().zip(*retention).find(|(one, _)| *one == kind)?.1
     }
 
+    /// The policies of its time series; `None` when there are none.
+    pub(crate) fn time_series_policies(&self) -> Option<Arc<TimeSeriesConfiguration>> {
+        self.time_series.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// When it was opened.
     pub fn opened(&self) -> Timestamp {
         self.opened
@@ -392,6 +401,8 @@ impl Database {
         }
         let retention = recorded_retention(&record);
         *self.retention.write().unwrap_or_else(PoisonError::into_inner) = retention;
+        let time_series = recorded_time_series(&record);
+        *self.time_series.write().unwrap_or_else(PoisonError::into_inner) = time_series;
         *self.record.write().unwrap_or_else(PoisonError::into_inner) = record;
     }
 
@@ -450,6 +461,10 @@ fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadErro
 fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfiguration>, LoadError> {
     let read = wire::revisions_of_record(&record.body);
     read.map(Arc::new).map_err(|error| LoadError::Settings { message: error.message })
+}
+
+fn recorded_time_series(record: &DatabaseRecord) -> Option<Arc<TimeSeriesConfiguration>> {
+    TimeSeriesConfiguration::of_record(&record.body).map(Arc::new)
 }
 
 fn recorded_retention(

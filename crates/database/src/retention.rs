@@ -1,4 +1,5 @@
-//! Documents whose time has come: they expire, are refreshed or archived.
+//! Documents whose time has come: they expire, are refreshed or archived. And the policies of time
+//! series, whose time comes again and again.
 //!
 //! A few threads serve all open databases. Each look at a database reads some ids of what is due from a
 //! snapshot, lets go of it and submits commands like anybody; the commands look again, so a document
@@ -17,11 +18,12 @@ use commands::{Batch, Command, CommandResult};
 use documents::{DocumentError, DueAction};
 use model::DocumentId;
 use platform::Platform;
-use wire::{RetentionConfiguration, RetentionKind};
+use wire::{RetentionConfiguration, RetentionKind, TIME_SERIES_PROPERTY};
 
 use crate::{
     open_database::{Database, DatabaseLease},
     registry::DatabaseRegistry,
+    time_series_policies,
 };
 
 /// How often the threads look for databases that are due.
@@ -40,6 +42,13 @@ pub enum RetentionEvent {
         kind: RetentionKind,
         /// How many.
         documents: u64,
+    },
+    /// So many entries were made by policies of time series.
+    RolledUp {
+        /// The database.
+        database: String,
+        /// How many.
+        entries: u64,
     },
     /// It failed; the next look tries again.
     Failed {
@@ -158,16 +167,39 @@ impl Shared {
                     return;
                 }
                 let Some(configuration) = database.retention(kind) else { continue };
-                if !self.begin(&database, kind, configuration) {
+                if !self.begin(&database, kind.property(), configuration.interval_seconds) {
                     continue;
                 }
                 // Used only while it is dealt with, so that nobody waits to close the others.
                 if let Some(lease) = DatabaseLease::take(&database) {
                     self.deal_with(&lease, kind, configuration);
                 }
-                self.end(&database, kind);
+                self.end(&database, kind.property());
+            }
+            self.apply_time_series_policies(&database);
+        }
+    }
+
+    fn apply_time_series_policies(&self, database: &Arc<Database>) {
+        let Some(policies) = database.time_series_policies() else { return };
+        if self.is_closing() || !self.begin(database, TIME_SERIES_PROPERTY, policies.check_seconds)
+        {
+            return;
+        }
+        if let Some(lease) = DatabaseLease::take(database) {
+            let name = lease.record().name.as_str().to_owned();
+            let now = self.platform.clock.now().ticks();
+            match time_series_policies::apply(&lease, &policies, now) {
+                Ok(0) => {}
+                Ok(entries) => {
+                    (self.on_event)(&RetentionEvent::RolledUp { database: name, entries });
+                }
+                Err(message) => {
+                    (self.on_event)(&RetentionEvent::Failed { database: name, message });
+                }
             }
         }
+        self.end(database, TIME_SERIES_PROPERTY);
     }
 
     fn is_closing(&self) -> bool {
@@ -180,20 +212,15 @@ impl Shared {
     }
 
     /// Whether the database is due and nobody looks at it; it is this thread's then.
-    fn begin(
-        &self,
-        database: &Database,
-        kind: RetentionKind,
-        configuration: RetentionConfiguration,
-    ) -> bool {
+    fn begin(&self, database: &Database, property: &'static str, interval_seconds: u64) -> bool {
         let now = self.platform.clock.monotonic();
         let name = key_of(database);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.busy.contains(&name) {
             return false;
         }
-        let last = *state.looks.entry((name.clone(), kind.property())).or_insert(now);
-        let interval = Duration::from_secs(configuration.interval_seconds);
+        let last = *state.looks.entry((name.clone(), property)).or_insert(now);
+        let interval = Duration::from_secs(interval_seconds);
         if now.saturating_sub(last) < interval {
             return false;
         }
@@ -201,12 +228,12 @@ impl Shared {
         true
     }
 
-    fn end(&self, database: &Database, kind: RetentionKind) {
+    fn end(&self, database: &Database, property: &'static str) {
         let now = self.platform.clock.monotonic();
         let name = key_of(database);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.busy.retain(|busy| *busy != name);
-        state.looks.insert((name, kind.property()), now);
+        state.looks.insert((name, property), now);
     }
 
     fn deal_with(

@@ -9,6 +9,8 @@ const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
 const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
 const DAYS_PER_400_YEARS: i64 = 146_097;
 const FRACTION_DIGITS: usize = 7;
+const MONTHS_PER_YEAR: i64 = 12;
+const YEAR_MAX: i64 = 9999;
 /// `2026-11-20T13:58:40`, the shortest text.
 const SECONDS_TEXT_BYTES: usize = 19;
 
@@ -66,6 +68,34 @@ pub fn text(ticks: i64) -> [u8; TEXT_BYTES] {
 /// [`text`] as a `String`.
 pub fn format(ticks: i64) -> String {
     String::from_utf8_lossy(&text(ticks)).into_owned()
+}
+
+/// The same time of the day so many months later, or earlier; the last day of a shorter month stands for
+/// those that it does not have. A moment outside the calendar becomes its nearest end.
+pub fn add_months(ticks: i64, months: i64) -> i64 {
+    let ticks = ticks.clamp(0, TICKS_MAX);
+    let (year, month, day) = calendar_date(ticks / TICKS_PER_DAY);
+    let all = (year * MONTHS_PER_YEAR + month - 1).saturating_add(months);
+    if all < MONTHS_PER_YEAR {
+        return 0;
+    }
+    let (year, month) = (all / MONTHS_PER_YEAR, all % MONTHS_PER_YEAR + 1);
+    if YEAR_MAX < year {
+        return TICKS_MAX;
+    }
+    let days = days_before(year, month, day.min(days_in_month(year, month)));
+    days.map_or(0, |days| days * TICKS_PER_DAY + ticks % TICKS_PER_DAY)
+}
+
+/// The beginning of the span of so many months in which a moment lies; spans are counted from the year 0.
+pub fn start_of_months(ticks: i64, months: i64) -> i64 {
+    let (year, month, _) = calendar_date(ticks.clamp(0, TICKS_MAX) / TICKS_PER_DAY);
+    let first = (year * MONTHS_PER_YEAR + month - 1) / months.max(1) * months.max(1);
+    if first < MONTHS_PER_YEAR {
+        return 0;
+    }
+    let days = days_before(first / MONTHS_PER_YEAR, first % MONTHS_PER_YEAR + 1, 1);
+    days.map_or(0, |days| days * TICKS_PER_DAY)
 }
 
 /// Reads `yyyy-MM-ddTHH:mm:ss`, then optionally a point and one to seven digits, then nothing, `Z`,
@@ -210,6 +240,31 @@ mod tests {
         }
         let offset = parse("2020-01-01T02:00:00+02:00").unwrap();
         assert_eq!(offset.utc_ticks(), base);
+    }
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        let ticks = |text: &str| parse(text).unwrap().utc_ticks();
+        let cases = [
+            ("2020-01-31T05:00:00", 1, "2020-02-29T05:00:00"),
+            ("2020-01-31T05:00:00", -2, "2019-11-30T05:00:00"),
+            ("2020-12-15T00:00:00", 1, "2021-01-15T00:00:00"),
+            ("0001-02-01T00:00:00", -1, "0001-01-01T00:00:00"),
+            ("0001-02-01T00:00:00", -2, "0001-01-01T00:00:00"),
+        ];
+        for (from, months, expected) in cases {
+            assert_eq!(format(add_months(ticks(from), months)), format(ticks(expected)), "{from}");
+        }
+        assert_eq!(add_months(TICKS_MAX, 1), TICKS_MAX);
+        assert_eq!(add_months(5, i64::MIN), 0);
+        for (from, months, expected) in [
+            ("2020-05-31T05:00:00", 1, "2020-05-01T00:00:00"),
+            ("2020-05-31T05:00:00", 3, "2020-04-01T00:00:00"),
+            ("2020-05-31T05:00:00", 12, "2020-01-01T00:00:00"),
+            ("0001-01-02T00:00:00", 24, "0001-01-01T00:00:00"),
+        ] {
+            assert_eq!(format(start_of_months(ticks(from), months)), format(ticks(expected)));
+        }
     }
 
     #[test]

@@ -89,9 +89,7 @@ fn patch_error(error: &PatchError) -> ProtocolError {
             ErrorKind::JavaScript
         }
         PatchError::Refused { kind: Refusal::Value, .. } => ErrorKind::Argument,
-        PatchError::Refused { kind: Refusal::NotHere, .. } | PatchError::NotSupportedYet { .. } => {
-            ErrorKind::NotSupported
-        }
+        PatchError::Refused { kind: Refusal::NotHere, .. } => ErrorKind::NotSupported,
         PatchError::Refused { kind: Refusal::Renamed, .. } => ErrorKind::MissingMethod,
         PatchError::Refused { kind: Refusal::Call, .. } | PatchError::Result { .. } => {
             ErrorKind::InvalidOperation

@@ -54,3 +54,4 @@ pub(crate) mod subscription_workers;
 pub(crate) mod subscriptions;
 pub(crate) mod tail;
 pub(crate) mod time_series;
+pub(crate) mod time_series_policies;

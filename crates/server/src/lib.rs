@@ -68,6 +68,7 @@ mod submitting;
 mod tail;
 mod tcp;
 mod time_series_commands;
+mod time_series_includes;
 mod time_series_range;
 mod time_series_text;
 mod value_includes;

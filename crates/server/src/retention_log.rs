@@ -15,12 +15,11 @@ pub(crate) fn log(event: &RetentionEvent) {
                 tracing::info!(database, documents, "documents were archived");
             }
         },
+        RetentionEvent::RolledUp { database, entries } => {
+            tracing::info!(database, entries, "time series were rolled up");
+        }
         RetentionEvent::Failed { database, message } => {
-            tracing::warn!(
-                database,
-                message,
-                "documents whose time has come could not be dealt with"
-            );
+            tracing::warn!(database, message, "what is due could not be dealt with");
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
         indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
         patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
         revisions, server_info, snapshots, statistics, storage_report, streams,
-        subscription_workers, subscriptions, tail, time_series,
+        subscription_workers, subscriptions, tail, time_series, time_series_policies,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -98,6 +98,11 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/timeseries"                 Read          Ignored  Waiting(time_series::get);
     "POST"   "/databases/*/timeseries"                 Write         Whole    Waiting(time_series::post);
     "GET"    "/databases/*/timeseries/ranges"          Read          Ignored  Waiting(time_series::ranges);
+    "GET"    "/databases/*/timeseries/config"          Read          Ignored  Inline(time_series_policies::configuration);
+    "POST"   "/databases/*/admin/timeseries/config"    DatabaseAdmin Whole    Waiting(time_series_policies::configure);
+    "PUT"    "/databases/*/admin/timeseries/policy"    DatabaseAdmin Whole    Waiting(time_series_policies::put_policy);
+    "DELETE" "/databases/*/admin/timeseries/policy"    DatabaseAdmin Ignored  Waiting(time_series_policies::delete_policy);
+    "POST"   "/databases/*/timeseries/names/config"    Read          Whole    Waiting(time_series_policies::name_values);
     "GET"    "/databases/*/timeseries/stats"           Read          Ignored  Inline(time_series::stats);
     "POST"   "/databases/*/multi_get"                  Read          Whole    Waiting(multi_get::multi_get);
 

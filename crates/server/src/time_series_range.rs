@@ -71,6 +71,17 @@ pub(crate) struct Page {
     pub(crate) size: u64,
 }
 
+/// When it is told how many entries an open range has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Total {
+    #[default]
+    Never,
+    /// When all of them are shown.
+    OfWhole,
+    /// Also with a page of them.
+    OfPages,
+}
+
 /// What is written beside the entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extras {
@@ -80,8 +91,8 @@ pub(crate) struct Extras {
     pub(crate) tagged_documents: bool,
     /// What each node has made of an entry.
     pub(crate) node_values: bool,
-    /// How many entries an open range has, even if not all are shown.
-    pub(crate) total_of_pages: bool,
+    /// When it is told how many entries an open range has.
+    pub(crate) total: Total,
 }
 
 /// The ends of a page, as the answer names them.
@@ -151,7 +162,12 @@ pub(crate) fn write_range(
         }
     }
     output.out.push(b']');
-    let is_total_told = wanted.is_open() && (extras.total_of_pages || ends.are_open());
+    let is_total_told = wanted.is_open()
+        && match extras.total {
+            Total::Never => false,
+            Total::OfWhole => ends.are_open(),
+            Total::OfPages => true,
+        };
     if let Some(known) = known.as_ref().filter(|_| is_total_told) {
         output.out.extend_from_slice(b",\"TotalResults\":");
         output.out.extend_from_slice(known.entries.to_string().as_bytes());

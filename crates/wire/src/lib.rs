@@ -46,6 +46,7 @@ mod size_text;
 mod spatial_options;
 mod subscription_body;
 mod time_series_body;
+mod time_series_configuration;
 
 pub mod changes;
 pub mod database_shapes;
@@ -97,4 +98,8 @@ pub use crate::{
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
     subscription_body::{SubscriptionBody, SubscriptionStart},
     time_series_body::{TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
+    time_series_configuration::{
+        CollectionPolicies, TIME_SERIES_PROPERTY, TimeSeriesConfiguration, TimeSeriesPolicy,
+        TimeValue, read_time_series_configuration, with_policy, with_value_names, without_policy,
+    },
 };

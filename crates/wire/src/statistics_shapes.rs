@@ -21,6 +21,10 @@ pub struct DatabaseStatistics {
     pub contents_count: u64,
     /// Counters of all documents.
     pub counters_count: u64,
+    /// Segments of time series.
+    pub time_series_segments_count: u64,
+    /// Ranges of time series that were deleted.
+    pub time_series_deleted_ranges_count: u64,
     /// The database's change vector; empty before the first write.
     pub change_vector: String,
     /// 22 characters of base64.
@@ -63,7 +67,7 @@ impl DatabaseStatistics {
             "CountOfIdentities": cluster.identities_count,
             "CountOfCompareExchange": cluster.compare_exchange_count,
             "CountOfCompareExchangeTombstones": cluster.deleted_compare_exchange_count,
-            "CountOfTimeSeriesDeletedRanges": 0
+            "CountOfTimeSeriesDeletedRanges": self.time_series_deleted_ranges_count
         }) else {
             return Value::Null;
         };
@@ -79,7 +83,8 @@ impl DatabaseStatistics {
             "CountOfTombstones": self.tombstones_count,
             "CountOfDocumentsConflicts": 0, "CountOfConflicts": 0,
             "CountOfAttachments": self.attachments_count,
-            "CountOfCounterEntries": self.counters_count, "CountOfTimeSeriesSegments": 0,
+            "CountOfCounterEntries": self.counters_count,
+            "CountOfTimeSeriesSegments": self.time_series_segments_count,
             "Indexes": self.summaries()
         })
     }
@@ -103,7 +108,7 @@ impl DatabaseStatistics {
             "CountOfTombstones": self.tombstones_count, "CountOfDocumentsConflicts": 0,
             "CountOfConflicts": 0, "CountOfAttachments": self.attachments_count,
             "CountOfCounterEntries": self.counters_count,
-            "CountOfTimeSeriesSegments": 0, "CountOfUniqueAttachments": self.contents_count,
+            "CountOfTimeSeriesSegments": self.time_series_segments_count, "CountOfUniqueAttachments": self.contents_count,
             "DatabaseChangeVector": self.change_vector, "DatabaseId": self.database_id,
             "NumberOfTransactionMergerQueueOperations": self.queued_commands, "Is64Bit": true,
             "Pager": "Voron.Impl.Paging.RvnMemoryMapPager", "LastDocEtag": self.last_document_etag,

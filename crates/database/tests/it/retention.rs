@@ -98,6 +98,7 @@ impl Machine {
             RetentionEvent::Done { kind, documents, .. } => {
                 (*kind == RetentionKind::Expiration, *documents)
             }
+            RetentionEvent::RolledUp { .. } => panic!("nothing is rolled up here"),
             RetentionEvent::Failed { message, .. } => panic!("{message}"),
         });
         shown.collect()

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     compression::body::StoredBody, counters::with_snapshot, error::DocumentError,
-    metadata::METADATA, read, requests::DeletedDocument, write::DocumentWriter,
+    metadata::METADATA, read, requests::DeletedDocument, time_series, write::DocumentWriter,
 };
 
 /// One write removes no more revisions of a document, however many are too many; the next ones go on.
@@ -215,6 +215,15 @@ impl DocumentWriter<'_> {
             true => {
                 snapshot = with_snapshot(self.tx, fields.lower_id, &Document::new(body)?)?;
                 snapshot.as_bytes()
+            }
+            false => body,
+        };
+        let series;
+        let body = match fields.flags.contains(DocumentFlags::HAS_TIME_SERIES) {
+            true => {
+                let document = Document::new(body)?;
+                series = time_series::with_snapshot(self.tx, fields.lower_id, &document)?;
+                series.as_bytes()
             }
             false => body,
         };

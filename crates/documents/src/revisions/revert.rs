@@ -12,6 +12,7 @@ use crate::{
     counters::without_snapshot,
     error::DocumentError,
     requests::{ExpectedVersion, RequestedId},
+    time_series,
     write::{DocumentWriter, Marks},
 };
 
@@ -86,6 +87,7 @@ impl DocumentWriter<'_> {
                 self.restore_attachments_of_revision(id, revision)?;
                 self.restore_counters_of_revision(id, collection_number, &body.as_view())?;
                 let body = without_snapshot(&body.as_view())?;
+                let body = time_series::without_snapshot(&body.as_view())?;
                 let id = RequestedId::Exactly(id.clone());
                 self.put_marked(&id, &any, &body, Marks::with(mark))?;
                 true

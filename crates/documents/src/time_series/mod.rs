@@ -16,13 +16,17 @@
 //! | `requests` | what a caller asks, and what it is told |
 //! | `write` | changes of a series |
 //! | `rewrite` | the segments of a part of a series |
+//! | `rollup` | entries that are made of others by a policy |
+//! | `of_revision` | what revisions tell of series |
 //! | `check`, `salvage` | whether all of this agrees; rebuilding it |
 
 mod check;
 mod deleted_range;
+mod of_revision;
 mod read;
 mod requests;
 mod rewrite;
+mod rollup;
 mod salvage;
 mod segment_row;
 mod series;
@@ -31,16 +35,20 @@ mod write;
 
 pub use deleted_range::DeletedRangeRow;
 pub use read::{
-    Series, SeriesReader, TimeSeriesEntry, TimeSeriesLogEntry, segments, segments_count, series,
-    series_of, time_series_log, time_series_log_of_collection,
+    Series, SeriesReader, TimeSeriesEntry, TimeSeriesLogEntry, deleted_ranges_count, segments,
+    segments_bytes, segments_count, series, series_of, time_series_log,
+    time_series_log_of_collection,
 };
 pub use requests::{
     CopyTimeSeries, InvalidTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten,
 };
+pub use rollup::{Frame, ROLLUP_VALUES, Rollup, RollupStep, moment_before, series_page};
 pub use segment_row::SegmentRow;
+pub use series::RolledUp;
 pub use timeseries::{Entries, Entry, Summary, TAG_BYTES_MAX, VALUES_MAX};
 
 pub(crate) use check::{check_time_series, read_whole};
+pub(crate) use of_revision::{with_snapshot, without_snapshot};
 pub(crate) use read::add_listing;
 pub(crate) use salvage::GatheredTimeSeries;
 pub(crate) use tables::{DELETED_RANGES, SEGMENTS, document_of_key, series_tree};

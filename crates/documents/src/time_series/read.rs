@@ -62,6 +62,22 @@ pub fn segments_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
     Ok(tx.table(&SEGMENTS).len()?)
 }
 
+/// Bytes of all segments, as rows.
+///
+/// # Errors
+/// Those of the storage.
+pub fn segments_bytes(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    Ok(tx.table(&SEGMENTS).row_bytes()?)
+}
+
+/// How many deleted ranges the database remembers.
+///
+/// # Errors
+/// Those of the storage.
+pub fn deleted_ranges_count(tx: &impl Transaction) -> Result<u64, DocumentError> {
+    Ok(tx.table(&DELETED_RANGES).len()?)
+}
+
 /// A series of a document, if it has entries.
 ///
 /// # Errors
@@ -308,6 +324,12 @@ impl<'t> SeriesReader<'t> {
             tag: entry.tag,
             is_rollup,
         })
+    }
+
+    /// The next entry of the segment that was opened last.
+    pub(super) fn next_of_segment(&mut self) -> Option<timeseries::Entry<'_>> {
+        let position = self.waiting.next()?;
+        self.entries.get(position)
     }
 
     /// Passes over so many entries, whole segments without decoding them; gives over how many.

@@ -5,7 +5,7 @@ use std::fmt;
 use model::{ChangeVector, DocumentId, DocumentIdTooLong, TimeSeriesName, date};
 use timeseries::{Entries, VALUES_MAX};
 
-use super::{MOMENT_MAX, TICKS_PER_MILLISECOND};
+use super::{MOMENT_MAX, TICKS_PER_MILLISECOND, series::RolledUp};
 
 /// The longest tag that is accepted, in bytes.
 const TAG_BYTES_ACCEPTED: usize = timeseries::TAG_BYTES_MAX - 1;
@@ -55,6 +55,8 @@ pub struct TimeSeriesChange {
     pub increments: Entries,
     /// Whether the series is a rollup, which only the server itself writes.
     pub is_of_policy: bool,
+    /// Of a rollup: how far it is with these entries.
+    pub rolled_up: Option<RolledUp>,
 }
 
 impl TimeSeriesChange {
@@ -67,6 +69,7 @@ impl TimeSeriesChange {
             appends: Entries::default(),
             increments: Entries::default(),
             is_of_policy: false,
+            rolled_up: None,
         }
     }
 

@@ -15,7 +15,7 @@ use super::{
     requests::MomentRange,
     rewrite,
     segment_row::{self, SegmentFields, SegmentRow},
-    series::{self, SeriesRecord},
+    series::{self, RolledUp, SeriesRecord},
     tables::{DELETED_RANGES, SEGMENTS, series_key_of, series_tree},
 };
 use crate::error::DocumentError;
@@ -235,8 +235,13 @@ impl Rebuilding<'_, '_> {
         };
         // Whatever was told of the series before is not true any more.
         let changed = self.salvaged.last_etag;
-        let record =
-            series::write(&SeriesRecord { name: &name, collection_number, entries, changed });
+        let record = series::write(&SeriesRecord {
+            name: &name,
+            collection_number,
+            entries,
+            changed,
+            rolled_up: RolledUp::default(),
+        });
         self.writer.transaction()?.tree_mut(&series_tree())?.put(self.key, &record)?;
         Ok(())
     }

@@ -6,7 +6,9 @@
 //!  4..8    number of the collection
 //!  8..16   entries
 //! 16..24   etag of the last change
-//! 24..     name, as the first entry of the series was written
+//! 24..32   of a rollup: etag of the last change of its source that it knows; else 0
+//! 32..40   of a rollup: the moment up to which it is complete; else 0
+//! 40..     name, as the first entry of the series was written
 //! ```
 
 use model::Etag;
@@ -14,7 +16,16 @@ use model::Etag;
 use crate::error::DocumentError;
 
 const VERSION: u8 = 1;
-const HEADER_BYTES: usize = 24;
+const HEADER_BYTES: usize = 40;
+
+/// How far a rollup has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RolledUp {
+    /// The etag of the last change of its source that it knows.
+    pub source_changed: Etag,
+    /// The moment up to which it is complete.
+    pub closed_to: i64,
+}
 
 /// What is recorded of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +35,7 @@ pub(super) struct SeriesRecord<'a> {
     /// How many entries a reader sees.
     pub(super) entries: u64,
     pub(super) changed: Etag,
+    pub(super) rolled_up: RolledUp,
 }
 
 pub(super) fn write(record: &SeriesRecord<'_>) -> Vec<u8> {
@@ -32,6 +44,8 @@ pub(super) fn write(record: &SeriesRecord<'_>) -> Vec<u8> {
     bytes.extend_from_slice(&record.collection_number.to_le_bytes());
     bytes.extend_from_slice(&record.entries.to_le_bytes());
     bytes.extend_from_slice(&record.changed.0.to_le_bytes());
+    bytes.extend_from_slice(&record.rolled_up.source_changed.0.to_le_bytes());
+    bytes.extend_from_slice(&record.rolled_up.closed_to.to_le_bytes());
     bytes.extend_from_slice(record.name.as_bytes());
     bytes
 }
@@ -45,11 +59,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<SeriesRecord<'_>, DocumentError> {
         return Err(corrupt("the record of a time series has an unknown version"));
     }
     let name = std::str::from_utf8(name);
+    let number = |at: usize| u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| header[at + i]));
     Ok(SeriesRecord {
         name: name.map_err(|_| corrupt("the name of a time series is not UTF-8"))?,
         collection_number: u32::from_le_bytes([header[4], header[5], header[6], header[7]]),
-        entries: u64::from_le_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|at| header[at])),
-        changed: Etag(u64::from_le_bytes([16, 17, 18, 19, 20, 21, 22, 23].map(|at| header[at]))),
+        entries: number(8),
+        changed: Etag(number(16)),
+        rolled_up: RolledUp {
+            source_changed: Etag(number(24)),
+            closed_to: number(32).cast_signed(),
+        },
     })
 }
 
@@ -59,12 +78,23 @@ mod tests {
 
     #[test]
     fn a_record_lies_as_it_is_drawn() {
-        let record =
-            SeriesRecord { name: "HR", collection_number: 3, entries: 258, changed: Etag(7) };
+        let rolled_up = RolledUp { source_changed: Etag(5), closed_to: 9 };
+        let record = SeriesRecord {
+            name: "HR",
+            collection_number: 3,
+            entries: 258,
+            changed: Etag(7),
+            rolled_up,
+        };
         let bytes = write(&record);
-        assert_eq!(bytes, b"\x01\0\0\0\x03\0\0\0\x02\x01\0\0\0\0\0\0\x07\0\0\0\0\0\0\0HR");
+        let golden = [
+            b"\x01\0\0\0\x03\0\0\0".as_slice(),
+            b"\x02\x01\0\0\0\0\0\0\x07\0\0\0\0\0\0\0",
+            b"\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0HR",
+        ];
+        assert_eq!(bytes, golden.concat());
         assert_eq!(read(&bytes).unwrap(), record);
-        assert!(read(&bytes[..23]).is_err());
+        assert!(read(&bytes[..39]).is_err());
         let other = [&[2], &bytes[1..]].concat();
         assert!(read(&other).is_err());
     }

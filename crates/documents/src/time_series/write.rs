@@ -2,18 +2,18 @@
 
 use std::ops::{Bound, Range};
 
-use model::{DocumentId, TimeSeriesName};
+use model::{DocumentId, Etag, TimeSeriesName};
 use storage::Transaction;
 use timeseries::{Entries, Entry};
 
 use super::{
     TICKS_PER_MILLISECOND,
     deleted_range::{self, DeletedRangeFields},
-    read::{self, SeriesReader, records_of, segments_of},
+    read::{self, Series, SeriesReader, records_of, segments_of},
     requests::{CopyTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten},
     rewrite::{self, Meeting},
     segment_row::{self, SegmentFields, SegmentRow},
-    series::{self, SeriesRecord},
+    series::{self, RolledUp, SeriesRecord},
     tables::{self, DELETED_RANGES, SEGMENTS, segment_key, series_key},
 };
 use crate::{Change, DocumentWriter, TimeSeriesChangeKind, error::DocumentError, write::corrupt};
@@ -33,6 +33,10 @@ struct OpenSeries {
     entries: u64,
     /// Whether it was there before.
     was_there: bool,
+    /// The etag of its last change before, and that of the database.
+    changed: Etag,
+    opened_at: Etag,
+    rolled_up: RolledUp,
 }
 
 /// What is known of a segment before it is written anew.
@@ -87,6 +91,7 @@ impl DocumentWriter<'_> {
             self.write_entries(&mut series, &new, Meeting::Add)?;
             self.note_written(change, &series, &new)?;
         }
+        series.rolled_up = change.rolled_up.unwrap_or(series.rolled_up);
         let is_document_touched = self.close_series(&change.id, &series)?;
         let (after, change_vector) = self.last_change();
         let change_vector = (before != after).then(|| change_vector.clone());
@@ -133,6 +138,31 @@ impl DocumentWriter<'_> {
             })
         });
         Ok(())
+    }
+
+    /// The entries of a series in a range, with the changes of this writer.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn time_series_reader(
+        &self,
+        id: &DocumentId,
+        name: &TimeSeriesName,
+        range: MomentRange,
+    ) -> Result<SeriesReader<'_>, DocumentError> {
+        SeriesReader::new(self.transaction(), id, name, range)
+    }
+
+    /// A series as it is now, with the changes of this writer.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn time_series(
+        &self,
+        id: &DocumentId,
+        name: &TimeSeriesName,
+    ) -> Result<Option<Series>, DocumentError> {
+        read::series(self.transaction(), id, name)
     }
 
     /// Copies entries from one series to another, whose entries of the same moments are replaced.
@@ -200,17 +230,29 @@ impl DocumentWriter<'_> {
         let key = series_key(id, name);
         let tree = self.transaction().tree(&tables::series_tree())?;
         let record = tree.get(&key)?.map(series::read).transpose()?;
-        let (entries, was_there) =
-            (record.as_ref().map_or(0, |record| record.entries), record.is_some());
-        let name_text = record.map_or(name.as_str(), |record| record.name).to_owned();
+        let was_there = record.is_some();
+        let (opened_at, _) = self.last_change();
+        let none = SeriesRecord {
+            name: name.as_str(),
+            collection_number,
+            entries: 0,
+            changed: opened_at,
+            rolled_up: RolledUp::default(),
+        };
+        let SeriesRecord { name: written, entries, changed, rolled_up, .. } =
+            record.unwrap_or(none);
+        let written = written.to_owned();
         Ok(OpenSeries {
             key,
             lower_id: id.lower_cased().to_owned(),
             lower_name: name.lower_cased().to_owned(),
-            name: name_text,
+            name: written,
             collection_number,
             entries,
             was_there,
+            changed,
+            opened_at,
+            rolled_up,
         })
     }
 
@@ -222,10 +264,15 @@ impl DocumentWriter<'_> {
     ) -> Result<bool, DocumentError> {
         let is_there = series.entries != 0;
         if is_there {
-            let OpenSeries { name, collection_number, entries, .. } = series;
-            let (collection_number, entries) = (*collection_number, *entries);
-            let (changed, _) = self.last_change();
-            let record = series::write(&SeriesRecord { name, collection_number, entries, changed });
+            let (now, _) = self.last_change();
+            let changed = if now == series.opened_at { series.changed } else { now };
+            let record = series::write(&SeriesRecord {
+                name: &series.name,
+                collection_number: series.collection_number,
+                entries: series.entries,
+                changed,
+                rolled_up: series.rolled_up,
+            });
             self.tx.tree_mut(&tables::series_tree())?.put(&series.key, &record)?;
         } else if series.was_there {
             self.tx.tree_mut(&tables::series_tree())?.delete(&series.key)?;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use documents::{
     DocumentError,
     time_series::{
-        CopyTimeSeries, Entries, Entry, InvalidTimeSeries, MomentRange, Series, SeriesReader,
-        Summary, TimeSeriesChange, TimeSeriesLogEntry, TimeSeriesWritten, segments, series,
-        series_of, time_series_log, time_series_log_of_collection,
+        CopyTimeSeries, Entries, Entry, Frame, InvalidTimeSeries, MomentRange, Rollup, Series,
+        SeriesReader, Summary, TimeSeriesChange, TimeSeriesLogEntry, TimeSeriesWritten, segments,
+        series, series_of, time_series_log, time_series_log_of_collection,
     },
 };
 use model::{CollectionName, DocumentId, Etag, TimeSeriesName};
@@ -367,4 +367,104 @@ fn the_log_has_what_was_written_and_what_was_deleted() {
     let log: Vec<String> = time_series_log(&tx, Etag::ZERO).unwrap().map(shown).collect();
     let all = MomentRange::ALL;
     assert_eq!(log, ["b", "hr"].map(|name| format!("{name} -{}..{}", all.from, all.to)));
+}
+
+/// Brings a rollup up to date, a few entries at a time.
+fn roll_up(database: &Database, rollup: &Rollup, now: i64) -> usize {
+    let mut made = 0;
+    while let Some(step) = rollup.step(&database.read(), now, 7).unwrap() {
+        made += step.entries.len();
+        let mut change = TimeSeriesChange::new(rollup.id.clone(), rollup.target.clone());
+        change.is_of_policy = true;
+        change.appends = step.entries;
+        change.rolled_up = Some(step.rolled_up);
+        database.change(&change).unwrap();
+        if !step.has_more {
+            break;
+        }
+    }
+    made
+}
+
+fn rollup(source: &str, target: &str, seconds: i64) -> Rollup {
+    let (id, frame) = (id("u/1"), Frame::Seconds(seconds));
+    Rollup { id, source: name(source), target: name(target), frame, kept_from: 0 }
+}
+
+/// What a rollup of the entries must be.
+fn rolled_up(entries: &BTreeMap<i64, f64>, frame_ms: i64, now: i64) -> Vec<Owned> {
+    let mut frames: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    for (moment, value) in entries.range(..now / frame_ms * frame_ms) {
+        frames.entry(moment / frame_ms * frame_ms).or_default().push(*value);
+    }
+    let of_frame = |(start, values): (i64, Vec<f64>)| {
+        let (first, last) = (values[0], values[values.len() - 1]);
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum = values.iter().sum();
+        (start, vec![first, last, min, max, sum, values.len() as f64], None)
+    };
+    frames.into_iter().map(of_frame).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rollups_follow_whatever_is_written(
+        batches in proptest::collection::vec(
+            (proptest::collection::vec((0_i64..400_000, -50_i64..50), 0..60), 0_i64..120_000), 1..8
+        )
+    ) {
+        let database = Database::new();
+        database.put("u/1", &user("one"));
+        let (by_second, by_minute) = (rollup("HR", "HR@s", 10), rollup("HR@s", "HR@m", 60));
+        let (mut entries, mut now) = (BTreeMap::new(), 0);
+        for (batch, passed) in batches {
+            now += passed;
+            let all: Vec<Owned> =
+                batch.iter().map(|(moment, value)| (*moment, vec![*value as f64], None)).collect();
+            database.append("u/1", "HR", &all);
+            entries.extend(batch.iter().map(|(moment, value)| (*moment, *value as f64)));
+            roll_up(&database, &by_second, now);
+            roll_up(&database, &by_minute, now);
+            let found = |called| database.entries_of("u/1", called, MomentRange::ALL);
+            prop_assert_eq!(found("HR@s"), rolled_up(&entries, 10_000, now));
+            prop_assert_eq!(found("HR@m"), rolled_up(&entries, 60_000, now));
+            prop_assert_eq!(roll_up(&database, &by_second, now), 0, "nothing is left to do");
+        }
+    }
+}
+
+#[test]
+fn frames_whose_entries_may_be_gone_are_not_rolled_up_again() {
+    let database = Database::new();
+    database.put("u/1", &user("one"));
+    database.append("u/1", "HR", &plain((0..100).map(|second| second * 1000)));
+    let mut by_ten = rollup("HR", "HR@s", 10);
+    assert_eq!(roll_up(&database, &by_ten, 95_000), 9);
+    database.delete_moments("u/1", "HR", 0, 24_999);
+    by_ten.kept_from = 25_000;
+    // The segment that the deletion cut was written anew.
+    roll_up(&database, &by_ten, 95_000);
+    let counts = database.entries_of("u/1", "HR@s", MomentRange::ALL);
+    let counts: Vec<f64> = counts.iter().map(|(_, values, _)| values[5]).collect();
+    assert_eq!(counts, [10.0; 9]);
+}
+
+#[test]
+fn a_regular_series_takes_few_bytes_for_an_entry() {
+    let database = Database::new();
+    database.put("u/1", &user("one"));
+    let mut cents = 10_000_i64;
+    for batch in 0..20_i64 {
+        let moments = batch * 1000..(batch + 1) * 1000;
+        let walk = moments.map(|moment| {
+            cents += moment * 7919 % 201 - 100;
+            (moment * 1000, vec![cents as f64 / 100.0], None)
+        });
+        database.append("u/1", "HR", &walk.collect::<Vec<_>>());
+    }
+    let bytes = documents::time_series::segments_bytes(&database.read()).unwrap();
+    assert!(bytes < 20_000 * 3 / 2, "{bytes}");
 }

@@ -25,11 +25,9 @@ use crate::{
     revision_includes,
     router::Answering,
     submitting::submit,
+    time_series_includes::TimeSeriesIncludes,
     value_includes::ValueIncludes,
 };
-
-/// Parameters that ask for what this server does not keep.
-const UNSUPPORTED_INCLUDES: [&str; 3] = ["timeseries", "timeseriestime", "timeseriescount"];
 
 /// How many documents one load may ask for, and how many it may include.
 const LOADED_IDS_MAX: usize = 1 << 17;
@@ -147,7 +145,6 @@ fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
 }
 
 fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, ProtocolError> {
-    refuse_unsupported_includes(query)?;
     check_count(ids.len())?;
     let metadata_only = query.bool("metadataOnly")?.unwrap_or(false);
     let paths: Vec<IncludePath> =
@@ -156,6 +153,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let counters = counter_includes::of_query(query);
     let database = call.database()?.record().topology_id;
     let values = ValueIncludes::of_query(query, || call.state.cluster.read(), database);
+    let time_series = TimeSeriesIncludes::of_query(query)?;
     let tx = call.read()?;
     let rows = find_all(&tx, ids)?;
     note_huge(call, &rows)?;
@@ -166,10 +164,13 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let found_counters = counters_of(&tx, &rows, &counters)?;
     let versions = values.as_ref().map(|values| values.versions(&values.keys(&rows)?));
     let versions = versions.transpose()?;
-    let is_plain = paths.is_empty() && versions.is_none();
+    let is_plain = paths.is_empty() && versions.is_none() && time_series.is_empty();
     let mut etag = load_etag(&rows, &included, found_counters.as_ref(), is_plain);
     for version in versions.iter().flatten() {
         etag.push_str(&format!("-{}", version.unwrap_or_default()));
+    }
+    if !time_series.is_empty() {
+        etag = time_series.tag_of(&tx, rows.iter().flatten(), &etag)?;
     }
     if call.if_none_match() == Some(etag.as_str()) {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
@@ -180,22 +181,14 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     if load_body(&rows, &included, metadata_only, &mut body, &mut is_short)? {
         let along = (&revisions, &counters, values.as_ref());
         write_includes_behind(&tx, &rows, along, &mut body)?;
-        return Ok(Answer::json(body).with_quoted_etag(&etag));
+        if time_series.write_behind(&tx, rows.iter().flatten(), &mut body, &mut is_short)? {
+            return Ok(Answer::json(body).with_quoted_etag(&etag));
+        }
     }
     drop((rows, included));
     let ids = ids.iter().map(ToString::to_string).collect();
-    let load = Load { ids, paths, revisions, counters, values, metadata_only };
+    let load = Load { ids, paths, revisions, counters, values, time_series, metadata_only };
     Ok(stream_load(call.database()?.clone(), tx, load).with_quoted_etag(&etag))
-}
-
-fn refuse_unsupported_includes(query: &QueryString<'_>) -> Result<(), ProtocolError> {
-    match UNSUPPORTED_INCLUDES.iter().find(|name| query.has(name)) {
-        None => Ok(()),
-        Some(name) => Err(ProtocolError::new(
-            wire::ErrorKind::NotSupported,
-            format!("Loads with the parameter '{name}' are not supported by this server yet"),
-        )),
-    }
 }
 
 fn check_count(ids: usize) -> Result<(), ProtocolError> {
@@ -387,6 +380,7 @@ struct Load {
     revisions: RevisionIncludes,
     counters: CounterIncludes,
     values: Option<ValueIncludes>,
+    time_series: TimeSeriesIncludes,
     metadata_only: bool,
 }
 
@@ -402,7 +396,8 @@ fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answ
             let is_written = load_body(&rows, &included, load.metadata_only, &mut out, &mut send)?;
             let along = (&load.revisions, &load.counters, load.values.as_ref());
             write_includes_behind(&tx, &rows, along, &mut out)?;
-            Ok(is_written)
+            let rows = rows.iter().flatten();
+            Ok(is_written && load.time_series.write_behind(&tx, rows, &mut out, &mut send)?)
         });
         match written {
             Ok(true) => sender.finish(Bytes::from(out)),

@@ -97,6 +97,9 @@ pub(crate) fn of_database(database: &Database) -> Result<DatabaseStatistics, Pro
         attachments_count: attachments.attachments,
         contents_count: attachments.contents,
         counters_count: documents::counters_count(&tx).map_err(failed)?,
+        time_series_segments_count: documents::time_series::segments_count(&tx).map_err(failed)?,
+        time_series_deleted_ranges_count: documents::time_series::deleted_ranges_count(&tx)
+            .map_err(failed)?,
         change_vector: progress.change_vector.to_string(),
         database_id: String::from_utf8_lossy(&id).into_owned(),
         queued_commands: database.queue().statistics().length as u64,

@@ -18,7 +18,7 @@ use crate::{
     router::Answering,
     submitting::submit,
     time_series_commands::{change_command, document_id, moment_text, series_name},
-    time_series_range::{Extras, Output, Page, WantedRange, write_range},
+    time_series_range::{Extras, Output, Page, Total, WantedRange, write_range},
     time_series_text::write_streamed_entry,
 };
 
@@ -73,7 +73,7 @@ impl Wanted {
         let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
         let ranges = vec![WantedRange::parse(name, from, to)?];
         let page = page_of(query)?;
-        let extras = Extras { total_of_pages: true, ..extras_of(query)? };
+        let extras = Extras { total: Total::OfPages, ..extras_of(query)? };
         Ok(Wanted { id, ranges, page, extras, is_one: true })
     }
 
@@ -198,7 +198,7 @@ fn extras_of(query: &QueryString<'_>) -> Result<Extras, ProtocolError> {
         document: flag("includeDocument")?,
         tagged_documents: flag("includeTags")?,
         node_values: flag("full")?,
-        total_of_pages: false,
+        total: Total::OfWhole,
     })
 }
 

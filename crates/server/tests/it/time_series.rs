@@ -348,3 +348,156 @@ fn a_long_series_is_sent_while_it_is_read() {
     let streamed = server.get("/databases/db/streams/timeseries?docId=c/4&name=Long").text();
     assert_eq!(streamed.matches("\"Timestamp\"").count(), 40_000);
 }
+
+#[test]
+fn loads_give_ranges_along() {
+    let server = server();
+    let load = |more: &str| server.get(&format!("/databases/db/docs?id=c/4{more}"));
+    let included = |more: &str| load(more).json()["TimeSeriesIncludes"]["c/4"].clone();
+    let all = included("&timeseries=hr&from=&to=");
+    assert_eq!(all["hr"][0]["Entries"].as_array().unwrap().len(), 8);
+    assert_eq!(all["hr"][0].get("TotalResults"), None);
+    let range = "&timeseries=HR&from=2020-01-01T00:01:00Z&to=2020-01-01T00:02:00Z";
+    let entries = json!([shown(1, Some("w/1")), shown(2, None)]);
+    let expected = json!({ "HR": [{ "From": moment(1), "To": moment(2), "Entries": entries }] });
+    assert_eq!(included(range), expected);
+    let last = json!([shown(7, Some("w/none")), shown(8, Some("w/1"))]);
+    let expected = json!({ "HR": [{ "From": moment(7), "To": null, "Entries": last }] });
+    assert_eq!(included("&timeseriescount=HR&countType=Last&countValue=2"), expected);
+    assert_eq!(included("&timeseriescount=@all_timeseries&countType=Last&countValue=2"), expected);
+    assert_eq!(included("&timeseriestime=HR&timeType=Last&timeValue=60&timeUnit=Second"), expected);
+    let months = included("&timeseriestime=HR&timeType=Last&timeValue=1&timeUnit=Month");
+    assert_eq!(months["HR"][0]["From"], json!("2019-12-01T00:08:00.0000000Z"));
+    let none = json!({ "HR": [{ "From": moment(8), "To": null, "Entries": [] }] });
+    assert_eq!(included("&timeseriescount=HR&countType=Last&countValue=0"), none);
+    assert_eq!(included("&timeseriescount=nope&countType=Last&countValue=2"), json!({}));
+    let missing = json!({ "nope": [{ "From": null, "To": null, "Entries": [] }] });
+    assert_eq!(included("&timeseries=nope&from=&to="), missing);
+    let message = |more: &str| load(more).json()["Message"].as_str().unwrap().to_owned();
+    assert_eq!(
+        message("&timeseries=HR"),
+        "Parameters 'timeseriesNames', 'fromList' and 'toList' must be of equal length. Got : \
+         timeseriesNames.Count = 1, fromList.Count = 0, toList.Count = 0."
+    );
+    let first = "&timeseriescount=HR&countType=First&countValue=2";
+    assert_eq!(message(first), "Requested value 'First' was not found.");
+    let none = "&timeseriescount=HR&countType=None&countValue=2";
+    assert_eq!(message(none), "Not supported time series range type 'None'.");
+    let etag = load(range).header("etag").unwrap().to_owned();
+    change(&server, "c/4", &json!({ "Name": "HR", "Appends": [entry(1, 5, None)] }));
+    assert_ne!(load(range).header("etag").unwrap(), etag);
+}
+
+#[test]
+fn patches_change_series_and_read_them() {
+    let server = server();
+    let patch = |script: &str| {
+        let body = json!({ "Patch": { "Script": script } });
+        let reply = server.send("PATCH", "/databases/db/docs?id=c/4", body.to_string().as_bytes());
+        (reply.status, reply.json())
+    };
+    let script = "timeseries(this,'New').append('2020-01-01T00:01:00.000Z', [1, 2], 'w/1');
+        timeseries(this,'New').append('2020-01-01T00:02:00.000Z', 3);
+        timeseries(this,'HR').delete('2020-01-01T00:01:00.000Z', '2020-01-01T00:07:00.000Z');
+        timeseries(this,'INC:A').increment('2020-01-01T00:01:00.000Z', [5]);
+        this.Count = timeseries(this,'HR').getStats().Count;
+        this.Values = timeseries(this,'HR').get().map(entry => entry.Values[0]);";
+    let (status, answer) = patch(script);
+    assert_eq!(status, 200, "{answer}");
+    let document = server.document("c/4");
+    assert_eq!((&document["Count"], &document["Values"]), (&json!(2), &json!([60, 68])));
+    assert_eq!(document["@metadata"]["@timeseries"], json!(["HR", "INC:A", "New"]));
+    let found = server.get(&format!("{AT}?docId=c/4&name=New")).json();
+    assert_eq!(found["Entries"][0]["Values"], json!([1, 2]));
+    assert_eq!(found["TotalResults"], json!(2));
+    let (status, _) = patch("timeseries('nobody','HR').append('2020-01-01T00:01:00.000Z', 1)");
+    assert_eq!(status, 500);
+    let (status, _) = patch("timeseries(this,'A@B').append('2020-01-01T00:01:00.000Z', 1)");
+    assert_eq!(status, 500);
+}
+
+#[test]
+fn revisions_tell_how_far_series_went() {
+    let server = server();
+    let path = "/databases/db/admin/revisions/config";
+    let rules = br#"{"Default":{"Disabled":false}}"#;
+    assert_eq!(server.send("POST", path, rules).status, 200);
+    server.put("c/4", r#"{"N":"new","@metadata":{"@collection":"Cos"}}"#);
+    let found = server.get("/databases/db/revisions?id=c/4").json();
+    let metadata = &found["Results"][0]["@metadata"];
+    let snapshot = json!({ "HR": { "Count": 8, "Start": moment(0), "End": moment(8) } });
+    assert_eq!(metadata["@timeseries-snapshot"], snapshot);
+    assert_eq!(metadata.get("@timeseries"), None);
+    assert_eq!(metadata["@flags"], json!("HasRevisions, Revision, HasTimeSeries"));
+}
+
+#[test]
+fn statistics_count_segments() {
+    let server = server();
+    let stats = server.get("/databases/db/stats").json();
+    assert_eq!(stats["CountOfTimeSeriesSegments"], json!(1));
+    change(&server, "c/4", &json!({ "Name": "HR", "Deletes": [{ "To": moment(1) }] }));
+    let stats = server.get("/databases/db/stats/detailed").json();
+    assert_eq!(stats["CountOfTimeSeriesDeletedRanges"], json!(1));
+}
+
+#[test]
+fn policies_and_names_of_values_are_kept() {
+    let server = server();
+    let send = |method: &str, path: &str, body: &Value| {
+        server.send(method, &format!("/databases/db{path}"), body.to_string().as_bytes())
+    };
+    let configuration = || server.get("/databases/db/timeseries/config");
+    assert_eq!(configuration().status, 404);
+    let names = json!({ "Collection": "Cos", "TimeSeries": "HR", "ValueNames": ["Bpm"] });
+    assert!(
+        send("POST", "/timeseries/names/config", &names).json()["RaftCommandIndex"].is_number()
+    );
+    assert_eq!(send("POST", "/timeseries/names/config", &names).text(), "");
+    assert_eq!(configuration().json()["NamedValues"], json!({ "Cos": { "HR": ["Bpm"] } }));
+    let span = |seconds: i64| json!({ "Value": seconds, "Unit": "Second" });
+    let policy =
+        json!({ "Name": "byMin", "AggregationTime": span(60), "RetentionTime": span(3600) });
+    let path = "/admin/timeseries/policy?collection=Cos";
+    assert_eq!(send("PUT", path, &policy).status, 200);
+    let stored = configuration().json();
+    assert_eq!(stored["Collections"]["Cos"]["Policies"][0]["Name"], json!("byMin"));
+    assert_eq!(stored["NamedValues"], json!({ "Cos": { "HR": ["Bpm"] } }));
+    assert_eq!(send("DELETE", &format!("{path}&name=byMin"), &json!({})).status, 200);
+    assert_eq!(configuration().json()["Collections"]["Cos"]["Policies"], json!([]));
+    assert_eq!(send("DELETE", &format!("{path}&name=byMin"), &json!({})).text(), "");
+    let bad = json!({ "Name": "a", "AggregationTime": span(0), "RetentionTime": span(3600) });
+    assert_eq!(send("PUT", path, &bad).status, 500);
+}
+
+#[test]
+fn rollups_are_made_by_themselves_and_old_entries_go() {
+    let server = server();
+    let span = |seconds: i64| json!({ "Value": seconds, "Unit": "Second" });
+    let policies = json!({
+        "PolicyCheckFrequency": "00:00:01",
+        "Collections": { "Cos": {
+            "RawPolicy": { "RetentionTime": span(3600) },
+            "Policies": [{
+                "Name": "by2Min", "AggregationTime": span(120),
+                "RetentionTime": { "Value": 2_147_483_647, "Unit": "None" }
+            }]
+        } }
+    });
+    let path = "/databases/db/admin/timeseries/config";
+    assert_eq!(server.send("POST", path, policies.to_string().as_bytes()).status, 200);
+    // Ends when it is done; a server that never does it is a test that never ends.
+    while server.get(&format!("{AT}?docId=c/4&name=HR")).status != 404 {
+        std::thread::yield_now();
+    }
+    let rollup = server.get(&format!("{AT}?docId=c/4&name=HR@by2Min")).json();
+    let entries = rollup["Entries"].as_array().unwrap();
+    let row = |minute: i64, values: [f64; 6]| {
+        let values: Vec<Value> = values.iter().map(|value| json!(*value as i64)).collect();
+        json!({ "Timestamp": moment(minute), "Tag": null, "Values": values, "IsRollup": true })
+    };
+    assert_eq!(entries[0], row(0, [60.0, 61.0, 60.0, 61.0, 121.0, 2.0]));
+    assert_eq!(entries[3], row(6, [67.0, 67.0, 67.0, 67.0, 67.0, 1.0]));
+    assert_eq!(entries.len(), 5);
+    assert_eq!(server.document("c/4")["@metadata"]["@timeseries"], json!(["HR@by2Min"]));
+}

@@ -1,0 +1,110 @@
+"""Time series: written by sessions, operations and bulk inserts, read by range, given along, counted."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from ravendb.documents.operations.time_series import (
+    ConfigureTimeSeriesOperation,
+    ConfigureTimeSeriesValueNamesOperation,
+    GetMultipleTimeSeriesOperation,
+    GetTimeSeriesOperation,
+    GetTimeSeriesStatisticsOperation,
+    TimeSeriesBatchOperation,
+    TimeSeriesCollectionConfiguration,
+    TimeSeriesConfiguration,
+    TimeSeriesOperation,
+)
+from ravendb.documents.session.time_series import TimeSeriesRange
+from ravendb.exceptions.raven_exceptions import RavenException
+
+from entities import City, save
+
+NOON = datetime(2020, 1, 1, 12)
+
+
+def at(minute):
+    return NOON + timedelta(minutes=minute)
+
+
+def append(store, key, name, minutes, tag=None):
+    with store.open_session() as session:
+        series = session.time_series_for(key, name)
+        for minute in minutes:
+            series.append(at(minute), [minute, minute / 4], tag)
+        session.save_changes()
+
+
+def minutes_of(entries):
+    return [int((entry.timestamp - NOON).total_seconds() // 60) for entry in entries]
+
+
+def test_entries_are_appended_replaced_and_deleted(store):
+    save(store, {"cities/1": City("Chur", 1)})
+    append(store, "cities/1", "Snow", [0, 1, 2, 3], "guides/1")
+    with store.open_session() as session:
+        session.time_series_for("cities/1", "snow").append_single(at(1), 7.5)
+        session.time_series_for("cities/1", "snow").delete(at(2), at(3))
+        session.save_changes()
+    with store.open_session() as session:
+        entries = session.time_series_for("cities/1", "Snow").get()
+        assert [(entry.values, entry.tag) for entry in entries] == [([0, 0], "guides/1"), ([7.5], None)]
+        city = session.load("cities/1", City)
+        assert session.advanced.get_time_series_for(city) == ["Snow"]
+
+
+def test_ranges_and_pages_are_read(store):
+    save(store, {"cities/2": City("Thun", 1)})
+    append(store, "cities/2", "Snow", range(30))
+    with store.open_session() as session:
+        series = session.time_series_for("cities/2", "Snow")
+        assert minutes_of(series.get(at(5), at(7))) == [5, 6, 7]
+    with store.open_session() as session:
+        series = session.time_series_for("cities/2", "Snow")
+        assert minutes_of(series.get(None, None, 10, 3)) == [10, 11, 12]
+    assert store.operations.send(GetTimeSeriesOperation("cities/2", "Snow")).total_results == 30
+    ranges = [TimeSeriesRange("Snow", at(1), at(2)), TimeSeriesRange("Snow", at(10), at(10))]
+    several = store.operations.send(GetMultipleTimeSeriesOperation("cities/2", ranges))
+    assert [minutes_of(part.entries) for part in several.values["Snow"]] == [[1, 2], [10]]
+
+
+def test_operations_come_in_any_order(store):
+    save(store, {"cities/3": City("Bern", 1)})
+    operation = TimeSeriesOperation("Wind")
+    for minute in [4, 0, 3, 1, 2]:
+        operation.append(TimeSeriesOperation.AppendOperation(at(minute), [minute], "guides/2"))
+    store.operations.send(TimeSeriesBatchOperation("cities/3", operation))
+    statistics = store.operations.send(GetTimeSeriesStatisticsOperation("cities/3"))
+    [wind] = statistics.time_series
+    assert (wind.name, wind.number_of_entries) == ("Wind", 5)
+    assert (wind.start_date, wind.end_date) == (at(0), at(4))
+    with pytest.raises(RavenException):
+        store.operations.send(TimeSeriesBatchOperation("cities/none", operation))
+
+
+def test_a_session_gives_ranges_along(store):
+    save(store, {"cities/4": City("Genf", 1)})
+    append(store, "cities/4", "Snow", range(10))
+    with store.open_session() as session:
+        include = lambda builder: builder.include_time_series("Snow", at(2), at(4))
+        session.load("cities/4", City, include)
+        assert minutes_of(session.time_series_for("cities/4", "Snow").get(at(2), at(4))) == [2, 3, 4]
+        assert session.advanced.number_of_requests == 1
+
+
+def test_bulk_inserts_fill_series(store):
+    save(store, {"cities/5": City("Zug", 1)})
+    with store.bulk_insert() as bulk:
+        with bulk.time_series_for("cities/5", "Long") as series:
+            for second in range(3000):
+                series.append_single(NOON + timedelta(seconds=second), second / 8, "tag")
+    found = store.operations.send(GetTimeSeriesOperation("cities/5", "Long"))
+    assert found.total_results == 3000
+    assert [entry.values for entry in found.entries[-2:]] == [[2998 / 8], [2999 / 8]]
+
+
+def test_names_of_values_and_policies_are_configured(store):
+    names = ConfigureTimeSeriesValueNamesOperation.Parameters("Cities", "Snow", ["Depth", "Fresh"], True)
+    assert store.maintenance.send(ConfigureTimeSeriesValueNamesOperation(names)).raft_command_index > 0
+    configuration = TimeSeriesConfiguration()
+    configuration.collections = {"Cities": TimeSeriesCollectionConfiguration(disabled=True)}
+    assert store.maintenance.send(ConfigureTimeSeriesOperation(configuration)).raft_command_index > 0

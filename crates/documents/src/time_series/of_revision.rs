@@ -1,0 +1,51 @@
+//! `@timeseries-snapshot`: how far the series of a document went when a revision was made.
+
+use blittable::{BlittableBuf, Document, Edit, Item, ObjectBuilder, modify};
+use model::{DocumentId, date};
+use storage::Transaction;
+
+use super::{TICKS_PER_MILLISECOND, read::series_of};
+use crate::{
+    error::DocumentError,
+    metadata::{METADATA, TIME_SERIES},
+};
+
+/// The property of a revision's metadata that stands in the place of the names.
+const SNAPSHOT: &str = "@timeseries-snapshot";
+
+/// The body of a revision: that of the document, with what there is of its series instead of their names.
+pub(crate) fn with_snapshot(
+    tx: &impl Transaction,
+    lower_id: &str,
+    body: &Document<'_>,
+) -> Result<BlittableBuf, DocumentError> {
+    let mut snapshot = ObjectBuilder::new();
+    for found in series_of(tx, &DocumentId::new(lower_id)?)? {
+        let found = found?;
+        let text = |moment: i64| date::format(moment.saturating_mul(TICKS_PER_MILLISECOND));
+        let entries = i64::try_from(found.entries).unwrap_or(i64::MAX);
+        snapshot
+            .begin_object(&found.name)
+            .put("Count", entries)
+            .put("Start", text(found.start_ms).as_str())
+            .put("End", text(found.end_ms).as_str())
+            .end();
+    }
+    let snapshot = snapshot.finish()?;
+    let snapshot = snapshot.as_view();
+    Ok(modify(
+        body,
+        &[
+            Edit::Remove { path: &[METADATA, TIME_SERIES] },
+            Edit::Set {
+                path: &[METADATA, SNAPSHOT],
+                item: Item::Copy(blittable::Value::Object(snapshot.root())),
+            },
+        ],
+    )?)
+}
+
+/// The body of a document that becomes what a revision is.
+pub(crate) fn without_snapshot(body: &Document<'_>) -> Result<BlittableBuf, DocumentError> {
+    Ok(modify(body, &[Edit::Remove { path: &[METADATA, SNAPSHOT] }])?)
+}

@@ -1,0 +1,86 @@
+//! The policies of time series and the names of their values: parts of a database's record.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use wire::{
+    ErrorKind, ProtocolError, TIME_SERIES_PROPERTY, read_time_series_configuration, with_policy,
+    with_value_names, without_policy,
+};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    router::Answering,
+    stored_record::{body_of, change_body, read_object},
+};
+
+/// `GET /timeseries/config`.
+pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = body_of(&call.database()?.record());
+    Ok(match body.get(TIME_SERIES_PROPERTY).filter(|stored| !stored.is_null()) {
+        Some(stored) => Answer::shape(StatusCode::OK, stored),
+        None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+/// `POST /admin/timeseries/config`.
+pub(crate) fn configure(call: Call) -> Answering {
+    Box::pin(async move {
+        let sent = read_object(&call.body)?;
+        change(call, move |_| read_time_series_configuration(&sent).map(Some)).await
+    })
+}
+
+/// `PUT /admin/timeseries/policy`.
+pub(crate) fn put_policy(call: Call) -> Answering {
+    Box::pin(async move {
+        let collection = call.query().single_non_empty("collection")?.to_owned();
+        let policy = read_object(&call.body)?;
+        change(call, move |stored| with_policy(stored, &collection, &policy).map(Some)).await
+    })
+}
+
+/// `DELETE /admin/timeseries/policy`.
+pub(crate) fn delete_policy(call: Call) -> Answering {
+    Box::pin(async move {
+        let collection = call.query().single_non_empty("collection")?.to_owned();
+        let name = call.query().single_non_empty("name")?.to_owned();
+        change(call, move |stored| Ok(without_policy(stored, &collection, &name))).await
+    })
+}
+
+/// `POST /timeseries/names/config`.
+pub(crate) fn name_values(call: Call) -> Answering {
+    Box::pin(async move {
+        let sent = read_object(&call.body)?;
+        change(call, move |stored| with_value_names(stored, &sent)).await
+    })
+}
+
+/// Changes the configuration as `work` says of the stored one; `None` changes nothing.
+async fn change(
+    call: Call,
+    work: impl Fn(Option<&Value>) -> Result<Option<Value>, ProtocolError> + Send + 'static,
+) -> Result<Answer, ProtocolError> {
+    let name = call.database()?.record().name.as_str().to_owned();
+    let stored = body_of(&call.database()?.record());
+    if work(stored.get(TIME_SERIES_PROPERTY))?.is_none() {
+        return Ok(Answer::empty(StatusCode::OK));
+    }
+    let state = call.state;
+    blocking(move || {
+        let set = |body: &mut Map<String, Value>| {
+            // Looked at again, since somebody else may have changed it meanwhile.
+            if let Ok(Some(configuration)) = work(body.get(TIME_SERIES_PROPERTY)) {
+                body.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
+            }
+        };
+        let record = change_body(&state, &name, set)?.ok_or_else(|| {
+            let message = format!("Database '{name}' does not exist");
+            ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
+        })?;
+        Ok(Answer::shape(StatusCode::OK, &json!({ "RaftCommandIndex": record.etag })))
+    })
+    .await
+}

@@ -1,0 +1,253 @@
+//! Ranges of time series that are given along with documents: `TimeSeriesIncludes` of a load.
+
+use documents::{
+    DocumentError, DocumentRow,
+    time_series::{MomentRange, SeriesReader, TICKS_PER_MILLISECOND, series, series_of},
+};
+use model::{DocumentId, TimeSeriesName, date};
+use storage::ReadTransaction;
+use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
+
+use crate::{
+    error_mapping::document_error,
+    time_series_commands::series_name,
+    time_series_range::{Extras, Output, Page, WantedRange, write_range},
+};
+
+/// Stands for every series that a document has.
+const ALL_SERIES: &str = "@all_timeseries";
+/// More ranges are refused.
+const RANGES_MAX: usize = 1 << 10;
+const TICKS_PER_SECOND: i64 = 10_000_000;
+
+/// What the parameters of a load ask for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TimeSeriesIncludes {
+    wanted: Vec<Included>,
+}
+
+#[derive(Clone, Debug)]
+struct Included {
+    /// `None` for every series of the document.
+    name: Option<TimeSeriesName>,
+    part: Part,
+}
+
+/// Which entries of a series.
+#[derive(Clone, Debug)]
+enum Part {
+    /// Those between two moments, in ticks.
+    Between(Option<i64>, Option<i64>),
+    /// The last ones, so many.
+    LastCount(u64),
+    /// Those of the last seconds before the last entry.
+    LastSeconds(i64),
+    /// Those of the last months before the last entry.
+    LastMonths(i64),
+}
+
+impl TimeSeriesIncludes {
+    /// Reads the parameters.
+    pub(crate) fn of_query(query: &QueryString<'_>) -> Result<TimeSeriesIncludes, ProtocolError> {
+        let mut includes = TimeSeriesIncludes::default();
+        let names: Vec<&str> = query.all("timeseries").collect();
+        if !names.is_empty() {
+            let (from, to): (Vec<_>, Vec<_>) =
+                (query.all("from").collect(), query.all("to").collect());
+            let lengths = (names.len(), from.len(), to.len());
+            if lengths.0 != lengths.1 || lengths.0 != lengths.2 {
+                return Err(ProtocolError::invalid_operation(format!(
+                    "Parameters 'timeseriesNames', 'fromList' and 'toList' must be of equal length. \
+                     Got : timeseriesNames.Count = {}, fromList.Count = {}, toList.Count = {}.",
+                    lengths.0, lengths.1, lengths.2
+                )));
+            }
+            for (name, (from, to)) in names.iter().zip(from.iter().zip(&to)) {
+                let range = WantedRange::parse(series_name(name)?, from, to)?;
+                includes.add(name, Part::Between(range.from, range.to))?;
+            }
+        }
+        includes.add_last(query, "timeseriescount", "countType", "countValue", |value, _| {
+            Ok(Part::LastCount(u64::try_from(value).unwrap_or(0)))
+        })?;
+        includes.add_last(query, "timeseriestime", "timeType", "timeValue", |value, unit| {
+            match unit {
+                "Second" => Ok(Part::LastSeconds(value)),
+                "Month" => Ok(Part::LastMonths(value)),
+                other => Err(not_found(other)),
+            }
+        })?;
+        Ok(includes)
+    }
+
+    /// Whether nothing is asked for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    fn add_last(
+        &mut self,
+        query: &QueryString<'_>,
+        property: &str,
+        kind: &str,
+        value: &str,
+        part: impl Fn(i64, &str) -> Result<Part, ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let (mut kinds, mut values) = (query.all(kind), query.all(value));
+        let mut units = query.all("timeUnit");
+        for name in query.all(property) {
+            match kinds.next() {
+                Some(kind) if kind.eq_ignore_ascii_case("Last") => {}
+                Some(kind) if kind.eq_ignore_ascii_case("None") => {
+                    let message = format!("Not supported time series range type '{kind}'.");
+                    return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+                }
+                other => return Err(not_found(other.unwrap_or_default())),
+            }
+            let text = values.next().unwrap_or_default();
+            let number = text.trim().parse().map_err(|_| {
+                ProtocolError::argument(format!("Could not parse '{value}', val '{text}'"))
+            })?;
+            self.add(name, part(number, units.next().unwrap_or_default())?)?;
+        }
+        Ok(())
+    }
+
+    /// The first that is asked of a series counts, as in the protocol.
+    fn add(&mut self, name: &str, part: Part) -> Result<(), ProtocolError> {
+        let name = match name {
+            ALL_SERIES => None,
+            name => Some(series_name(name)?),
+        };
+        let lower =
+            |name: &Option<TimeSeriesName>| name.as_ref().map(|name| name.lower_cased().to_owned());
+        if self.wanted.len() == RANGES_MAX {
+            let message = format!("At most {RANGES_MAX} time series may be included at once");
+            return Err(ProtocolError::argument(message));
+        }
+        if !self.wanted.iter().any(|known| lower(&known.name) == lower(&name)) {
+            self.wanted.push(Included { name, part });
+        }
+        Ok(())
+    }
+
+    /// The tag of an answer that depends on the series of documents, too.
+    pub(crate) fn tag_of<'d>(
+        &self,
+        tx: &ReadTransaction,
+        rows: impl Iterator<Item = &'d DocumentRow<'d>>,
+        tag: &str,
+    ) -> Result<String, ProtocolError> {
+        let mut etag = HashEtag::new();
+        etag.add(Some(tag));
+        for row in rows {
+            let id = DocumentId::new(row.id()).map_err(|error| document_error(&error.into()))?;
+            for found in series_of(tx, &id).map_err(|error| document_error(&error))? {
+                let found = found.map_err(|error| document_error(&error))?;
+                etag.add(Some(&found.changed.0.to_string()));
+            }
+        }
+        Ok(etag.finish())
+    }
+
+    /// Writes the ranges of the documents as the last property of the object that `out` ends with;
+    /// `false` when the answer must not go on.
+    pub(crate) fn write_behind<'d>(
+        &self,
+        tx: &ReadTransaction,
+        rows: impl Iterator<Item = &'d DocumentRow<'d>>,
+        out: &mut Vec<u8>,
+        sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<bool, ProtocolError> {
+        if self.is_empty() {
+            return Ok(true);
+        }
+        out.pop();
+        out.extend_from_slice(b",\"TimeSeriesIncludes\":{");
+        for (index, row) in rows.enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            blittable::write_json_string(row.id(), out);
+            out.extend_from_slice(b":{");
+            let id = DocumentId::new(row.id()).map_err(|error| document_error(&error.into()))?;
+            if !self.write_of_document(tx, &id, &mut Output { out, sink })? {
+                return Ok(false);
+            }
+            out.push(b'}');
+        }
+        out.extend_from_slice(b"}}");
+        Ok(true)
+    }
+
+    fn write_of_document(
+        &self,
+        tx: &ReadTransaction,
+        id: &DocumentId,
+        output: &mut Output<'_>,
+    ) -> Result<bool, ProtocolError> {
+        let mut is_first = true;
+        for Included { name, part } in &self.wanted {
+            let names = match name {
+                Some(name) => vec![name.clone()],
+                None => all_names(tx, id).map_err(|error| document_error(&error))?,
+            };
+            for name in names {
+                let range = part.range(tx, id, name).map_err(|error| document_error(&error))?;
+                let Some((range, page)) = range else { continue };
+                if !is_first {
+                    output.out.push(b',');
+                }
+                is_first = false;
+                blittable::write_json_string(range.name.as_str(), output.out);
+                output.out.extend_from_slice(b":[");
+                if write_range(tx, id, &range, page, Extras::default(), output)?.is_none() {
+                    return Ok(false);
+                }
+                output.out.push(b']');
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn all_names(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<TimeSeriesName>, DocumentError> {
+    series_of(tx, id)?.map(|found| Ok(TimeSeriesName::new(found?.name)?)).collect()
+}
+
+impl Part {
+    /// The range that this part of a series is; `None` when there is no series that it could be a part
+    /// of.
+    fn range(
+        &self,
+        tx: &ReadTransaction,
+        id: &DocumentId,
+        name: TimeSeriesName,
+    ) -> Result<Option<(WantedRange, Page)>, DocumentError> {
+        let all = Page { start: 0, size: u64::MAX };
+        if let Part::Between(from, to) = *self {
+            return Ok(Some((WantedRange { name, from, to }, all)));
+        }
+        let Some(known) = series(tx, id, &name)? else { return Ok(None) };
+        let end = known.end_ms * TICKS_PER_MILLISECOND;
+        let (from, page) = match *self {
+            Part::Between(..) => (0, all),
+            Part::LastSeconds(seconds) => {
+                (end.saturating_sub(seconds.saturating_mul(TICKS_PER_SECOND)), all)
+            }
+            Part::LastMonths(months) => (date::add_months(end, months.saturating_neg()), all),
+            Part::LastCount(0) => (end, Page { start: 0, size: 0 }),
+            Part::LastCount(count) => {
+                let mut reader = SeriesReader::new(tx, id, &name, MomentRange::ALL)?;
+                reader.pass(known.entries.saturating_sub(count))?;
+                let first = reader.next_entry()?.map(|entry| entry.timestamp_ms);
+                (first.map_or(end, |first| first * TICKS_PER_MILLISECOND), all)
+            }
+        };
+        Ok(Some((WantedRange { name, from: Some(from.max(0)), to: None }, page)))
+    }
+}
+
+fn not_found(value: &str) -> ProtocolError {
+    ProtocolError::argument(format!("Requested value '{value}' was not found."))
+}
