@@ -39,10 +39,12 @@ const EXCEPTIONS_SHARE: usize = 8;
 /// The whole number that a value is at a scale, if it is one, bit by bit.
 fn whole(value: f64, scale: f64) -> Option<i64> {
     let scaled = (value * scale).round();
-    if !(scaled.abs() <= WHOLE_MAX) {
+    if scaled.is_nan() || WHOLE_MAX < scaled.abs() {
         return None;
     }
-    (scaled / scale).to_bits().eq(&value.to_bits()).then_some(scaled as i64)
+    // Through the whole number and back, since that one does not know a negative zero.
+    let number = scaled as i64;
+    (number as f64 / scale).to_bits().eq(&value.to_bits()).then_some(number)
 }
 
 /// The values as whole numbers of a scale, and those that are none, by position.
@@ -229,6 +231,16 @@ mod tests {
         mixed[50] = -0.0;
         mixed[51] = f64::INFINITY;
         assert_eq!(written(&mixed)[0], NEAR_DECIMALS);
+    }
+
+    #[test]
+    fn a_negative_zero_stays_one() {
+        written(&[-0.0]);
+        written(&[-0.0, -0.0, -0.0]);
+        written(&[
+            -0.0, 1.0, 0.0, 2.5, -0.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0,
+            14.0,
+        ]);
     }
 
     proptest! {
