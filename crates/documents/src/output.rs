@@ -129,7 +129,7 @@ impl DocumentWriter<'_> {
     ) -> Result<(), DocumentError> {
         let marks = Marks::with(DocumentFlags::ARTIFICIAL | DocumentFlags::FROM_INDEX);
         let id = RequestedId::Exactly(id.clone());
-        self.put_marked(&id, &ExpectedVersion::Any, body, marks.into()).map(drop)
+        self.put_marked(&id, &ExpectedVersion::Any, body, marks).map(drop)
     }
 
     fn delete_output(&mut self, id: &DocumentId) -> Result<OutputWritten, DocumentError> {

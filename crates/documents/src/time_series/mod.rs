@@ -42,7 +42,7 @@ pub use read::{
 pub use requests::{
     CopyTimeSeries, InvalidTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten,
 };
-pub use rollup::{Frame, ROLLUP_VALUES, Rollup, RollupStep, moment_before, series_page};
+pub use rollup::{Frame, ROLLUP_VALUES, Rollup, RollupStep, SeriesAt, moment_before, series_page};
 pub use segment_row::SegmentRow;
 pub use series::RolledUp;
 pub use timeseries::{Entries, Entry, Summary, TAG_BYTES_MAX, VALUES_MAX};

@@ -107,14 +107,14 @@ pub fn series_of<'t, T: Transaction>(
     }))
 }
 
+/// The key of a series, and its record.
+pub(super) type KeyedRecord<'t> = Result<(Vec<u8>, &'t [u8]), DocumentError>;
+
 /// The records of the series of a document, by their keys.
 pub(super) fn records_of<'t, T: Transaction>(
     tx: &'t T,
     lower_id: &str,
-) -> Result<
-    impl Iterator<Item = Result<(Vec<u8>, &'t [u8]), DocumentError>> + use<'t, T>,
-    DocumentError,
-> {
+) -> Result<impl Iterator<Item = KeyedRecord<'t>> + use<'t, T>, DocumentError> {
     let prefix = document_prefix(lower_id);
     let entries = tx.tree(&tables::series_tree())?.range(Bound::Included(&prefix))?;
     let entries = entries.map(|entry| entry.map_err(DocumentError::from));

@@ -98,13 +98,16 @@ pub(super) fn merged(
     }
 }
 
+/// Which entries a segment has, and its bytes.
+pub(super) type Piece = (Range<usize>, Vec<u8>);
+
 /// Cuts entries into segments. Those of the end of a series are as long as can be, since more will
 /// follow; others are about equally long, so that they can grow.
 pub(super) fn cut(
     entries: &Entries,
     range: Range<usize>,
     is_at_end: bool,
-) -> Result<Vec<(Range<usize>, Vec<u8>)>, InvalidTimeSeries> {
+) -> Result<Vec<Piece>, InvalidTimeSeries> {
     let mut pieces = Vec::new();
     let (mut at, mut most) = (range.start, ENTRIES_MAX);
     while at < range.end {

@@ -277,8 +277,11 @@ fn summary_of(values: &[f64]) -> Summary {
     }
 }
 
-/// The series of all documents from a key on, so many of them: document, name, number of the collection;
-/// and the key behind them, unless these are the last.
+/// A document, one of its series, and the number of its collection.
+pub type SeriesAt = (DocumentId, TimeSeriesName, u32);
+
+/// The series of all documents from a key on, so many of them; and the key behind
+/// them, unless these are the last.
 ///
 /// # Errors
 /// Those of the storage; a damaged record.
@@ -286,7 +289,7 @@ pub fn series_page(
     tx: &impl Transaction,
     from: &[u8],
     count: usize,
-) -> Result<(Vec<(DocumentId, TimeSeriesName, u32)>, Option<Vec<u8>>), DocumentError> {
+) -> Result<(Vec<SeriesAt>, Option<Vec<u8>>), DocumentError> {
     let mut page = Vec::new();
     for entry in tx.tree(&tables::series_tree())?.range(std::ops::Bound::Included(from))? {
         let (key, record) = entry?;

@@ -160,7 +160,7 @@ impl Rebuilding<'_, '_> {
             }
             let counts = |moment: i64| {
                 let below = covered.range(..=moment).next_back();
-                !below.is_some_and(|(_, end)| moment <= *end)
+                below.is_none_or(|(_, end)| *end < moment)
                     && !newer.iter().any(|deleted| deleted.range.contains(moment))
             };
             let is_whole = stored.timestamps().iter().all(|moment| counts(*moment))
