@@ -127,7 +127,7 @@ pub enum BatchCommand {
         /// The document.
         id: String,
         /// The changes.
-        changes: TimeSeriesBody,
+        changes: Box<TimeSeriesBody>,
         /// What the answer repeats: `TimeSeries` or `TimeSeriesWithIncrements`.
         kind: &'static str,
     },
@@ -299,7 +299,7 @@ fn to_batch_command(
         }),
         kind @ (CommandKind::TimeSeries | CommandKind::TimeSeriesWithIncrements) => {
             Some(BatchCommand::TimeSeries {
-                changes: properties.required_time_series()?,
+                changes: Box::new(properties.required_time_series()?),
                 id: properties.id.unwrap_or_default(),
                 kind: kind.name(),
             })

@@ -36,7 +36,7 @@ pub enum BulkInsertCommand {
         /// The document.
         id: String,
         /// The changes.
-        changes: TimeSeriesBody,
+        changes: Box<TimeSeriesBody>,
     },
     /// Nothing: the client shows that it is alive.
     HeartBeat,
@@ -56,7 +56,7 @@ pub fn read_bulk_insert_element(
         }),
         CommandKind::HeartBeat => Ok(BulkInsertCommand::HeartBeat),
         CommandKind::TimeSeriesBulkInsert => Ok(BulkInsertCommand::TimeSeries {
-            changes: properties.required_time_series()?,
+            changes: Box::new(properties.required_time_series()?),
             id: properties.id.unwrap_or_default(),
         }),
         CommandKind::Counters => Ok(BulkInsertCommand::Counters(properties.required_counters()?)),

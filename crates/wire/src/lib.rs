@@ -97,7 +97,7 @@ pub use crate::{
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
     subscription_body::{SubscriptionBody, SubscriptionStart},
-    time_series_body::{TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
+    time_series_body::{DeletedRange, TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
     time_series_configuration::{
         CollectionPolicies, TIME_SERIES_PROPERTY, TimeSeriesConfiguration, TimeSeriesPolicy,
         TimeValue, read_time_series_configuration, with_policy, with_value_names, without_policy,

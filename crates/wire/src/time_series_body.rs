@@ -17,6 +17,9 @@ const DELETES_MAX: usize = 1 << 16;
 /// Values behind this one are counted but not kept: there are too many anyway.
 const VALUES_KEPT: usize = VALUES_MAX + 1;
 
+/// First and last moment of a range to delete; an absent one leaves the range open.
+pub type DeletedRange = (Option<i64>, Option<i64>);
+
 /// Changes of one time series. Moments are milliseconds since the year 1.
 #[derive(Debug, Default)]
 pub struct TimeSeriesBody {
@@ -24,8 +27,8 @@ pub struct TimeSeriesBody {
     pub name: String,
     /// Entries to write.
     pub appends: Entries,
-    /// First and last moment of each range to delete; an absent one leaves the range open.
-    pub deletes: Vec<(Option<i64>, Option<i64>)>,
+    /// Ranges to delete.
+    pub deletes: Vec<DeletedRange>,
     /// Values to add.
     pub increments: Entries,
 }
@@ -252,9 +255,7 @@ pub(crate) fn read_moment(reader: &mut JsonReader<'_>) -> Result<Option<i64>, Pr
     }
 }
 
-fn read_deletes(
-    reader: &mut JsonReader<'_>,
-) -> Result<Vec<(Option<i64>, Option<i64>)>, ProtocolError> {
+fn read_deletes(reader: &mut JsonReader<'_>) -> Result<Vec<DeletedRange>, ProtocolError> {
     let mut deletes = Vec::new();
     if reader.read_null_if_next().map_err(broken)? {
         return Ok(deletes);

@@ -185,7 +185,7 @@ fn to_batch(
                 batch.commands.push(Command::DeletePrefix { prefix });
             }
             BatchCommand::TimeSeries { id, changes, kind } => {
-                batch.commands.push(change_command(&id, changes)?);
+                batch.commands.push(change_command(&id, *changes)?);
                 echoes.push(Echo::TimeSeries { kind });
             }
             BatchCommand::TimeSeriesCopy(copy) => {

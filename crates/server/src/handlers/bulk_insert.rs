@@ -369,7 +369,7 @@ impl Insert {
             BulkInsertCommand::Put { id, document } => (id, document),
             BulkInsertCommand::TimeSeries { id, changes } => {
                 self.beside_documents[0].time_series += 1;
-                self.take_command(change_command(&id, changes)?);
+                self.take_command(change_command(&id, *changes)?);
                 self.last_id = Some(id);
                 return Ok(());
             }

@@ -157,9 +157,8 @@ impl Wanted {
             is_first = false;
             blittable::write_json_string(self.ranges[first].name.as_str(), output.out);
             output.out.extend_from_slice(b":[");
-            for index in first..self.ranges.len() {
-                let is_same =
-                    self.ranges[index].name.lower_cased() == self.ranges[first].name.lower_cased();
+            for (index, range) in self.ranges.iter().enumerate().skip(first) {
+                let is_same = range.name.lower_cased() == self.ranges[first].name.lower_cased();
                 if !is_same || page.size == 0 {
                     continue;
                 }
@@ -167,7 +166,6 @@ impl Wanted {
                 if index != first {
                     output.out.push(b',');
                 }
-                let range = &self.ranges[index];
                 let written = write_range(tx, &self.id, range, page, self.extras, output)?;
                 let Some(written) = written else { return Ok(false) };
                 page.start -= written.start;
