@@ -31,6 +31,7 @@
 //! | `stored_projection`, `script_fields` | values that an index stored, in a projection and for a script |
 //! | `shown_entries`, `term_text` | entries and terms as answers show them |
 //! | `entry_rows` | one row of each document, where an index has several entries of it |
+//! | `series_includes` | `include timeseries()` |
 //! | `time_series` | queries over time series in `select` |
 //! | `result_kind` | whether a query asks for rows, facets or suggestions |
 //! | `facet_plan`, `facet_ranges`, `facet_setup`, `facet_order`, `facet_query` | facets |
@@ -88,6 +89,7 @@ mod row_told;
 mod script_fields;
 mod search_words;
 mod searched_fields;
+mod series_includes;
 mod shown_entries;
 mod sought_value;
 mod spatial_clause;
@@ -123,6 +125,7 @@ pub use row_document::RowDocument;
 pub use row_notes::{FieldFragments, Notes};
 pub use row_script::{BoundScripts, QueryScripts};
 pub use searched_fields::SearchedFields;
+pub use series_includes::{IncludedSeries, SeriesInclude, SeriesIncludes, SeriesPart};
 pub use shown_entries::{
     ENTRIES_MAX, ScanCounts, ShownEntries, ShownEntry, count_scanned, entries_of_index,
 };

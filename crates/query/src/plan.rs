@@ -20,6 +20,7 @@ use crate::result_kind::{ResultKind, result_kind};
 use crate::revision_includes::RevisionIncludes;
 use crate::row_script::{PlannedLoad, is_script};
 use crate::script_fields::ScriptFields;
+use crate::series_includes::SeriesIncludes;
 
 /// The name of the pseudo index that answers queries over all documents.
 const ALL_DOCUMENTS_INDEX: &str = "AllDocs";
@@ -55,6 +56,8 @@ pub struct ShownRows {
     pub includes: Vec<PlannedInclude>,
     /// The older versions to give along.
     pub revisions: RevisionIncludes,
+    /// The time series to give along.
+    pub series: SeriesIncludes,
     /// The counters to give along.
     pub counters: CounterIncludes,
     /// Whether the query says anything of counters, which change without their documents.
@@ -264,6 +267,7 @@ impl<'a> Asked<'a> {
             window: PageWindow::of(self, paging)?,
             includes: self.includes(projection.as_ref())?,
             revisions: self.revision_includes()?,
+            series: self.series_includes()?,
             counters: self.counter_includes()?,
             names_counters: query.text.as_str().to_ascii_lowercase().contains("counter"),
             projection,

@@ -9,6 +9,7 @@ use crate::include_path::IncludePath;
 use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
 use crate::revision_includes::is_revisions;
+use crate::series_includes::is_series;
 
 /// Methods of INCLUDE.
 const INCLUDED_METHODS: [&str; 7] =
@@ -42,7 +43,11 @@ impl<'a> Asked<'a> {
         self.refuse_unknown_includes()?;
         let items = self.query.include.iter();
         let paths = items.filter(|item| {
-            !is_timings(item) && !is_note(item) && !is_revisions(item) && !is_counters(item)
+            !is_timings(item)
+                && !is_note(item)
+                && !is_revisions(item)
+                && !is_counters(item)
+                && !is_series(item)
         });
         paths.map(|item| self.include(item, projection)).collect()
     }

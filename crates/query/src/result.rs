@@ -29,6 +29,7 @@ use crate::row_script::{
     self, Beside, BoundScripts, RowHost, arguments_of, load_beside, script_document,
 };
 use crate::row_told::{RowLocation, Told};
+use crate::series_includes::IncludedSeries;
 use crate::time_series::{
     NoValueNames, PlannedSeries, SeriesCalls, SeriesForm, SeriesShown, StoredSeries, ValueNames,
 };
@@ -124,6 +125,7 @@ pub struct QueryResult<'t, T> {
     included: Included,
     revisions: IncludedRevisions<'t>,
     counters: IncludedCounters,
+    included_series: IncludedSeries,
     notes: Notes,
     /// Ids that scripts wanted to be given along.
     wanted: Rc<RefCell<Vec<String>>>,
@@ -197,6 +199,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             included: Included::default(),
             revisions: IncludedRevisions::default(),
             counters: IncludedCounters::default(),
+            included_series: IncludedSeries::default(),
             notes: Notes::default(),
             wanted: Rc::default(),
         };
@@ -354,6 +357,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.shown.projection.as_ref()?.only_series().map(|series| series.column_names())
     }
 
+    /// The documents that it was made from.
+    pub fn documents(&self) -> &'t T {
+        self.documents
+    }
+
     /// What is told of the result beside its rows.
     pub fn facts(&self) -> &ResultFacts {
         &self.facts
@@ -458,6 +466,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 document.root()?,
             )?;
         }
+        if !self.shown.series.is_empty() {
+            let (id, root) = (row.document.id(), row.document.root()?);
+            self.included_series.add(&self.shown.series, id, root)?;
+        }
         if !self.shown.counters.is_empty() {
             let (documents, includes) = (self.documents, &self.shown.counters);
             self.counters.add(documents, includes, row.document.id(), row.document.root()?)?;
@@ -476,6 +488,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// The older versions to give along with the rows that [`QueryResult::next_row`] has given.
     pub fn revisions(&self) -> &IncludedRevisions<'t> {
         &self.revisions
+    }
+
+    /// The time series to give along with the rows that [`QueryResult::next_row`] has given; `None`
+    /// when none are asked for.
+    pub fn included_series(&self) -> Option<&IncludedSeries> {
+        (!self.shown.series.is_empty()).then_some(&self.included_series)
     }
 
     /// What counters say, to give along with the rows that [`QueryResult::next_row`] has given; `None`

@@ -1,10 +1,11 @@
-//! Ranges of time series that are given along with documents: `TimeSeriesIncludes` of a load.
+//! Ranges of time series that are given along with documents: `TimeSeriesIncludes` of a load or a query.
 
 use documents::{
     DocumentError, DocumentRow,
     time_series::{MomentRange, SeriesReader, TICKS_PER_MILLISECOND, series, series_of},
 };
 use model::{DocumentId, TimeSeriesName, date};
+use query::{IncludedSeries, SeriesInclude, SeriesPart};
 use storage::ReadTransaction;
 use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
 
@@ -77,6 +78,21 @@ impl TimeSeriesIncludes {
                 other => Err(not_found(other)),
             }
         })?;
+        Ok(includes)
+    }
+
+    /// What a query asks for of one document.
+    fn of_parts(wanted: &[SeriesInclude]) -> Result<TimeSeriesIncludes, ProtocolError> {
+        let mut includes = TimeSeriesIncludes::default();
+        for SeriesInclude { name, part } in wanted {
+            let part = match *part {
+                SeriesPart::Between(from, to) => Part::Between(from, to),
+                SeriesPart::LastCount(count) => Part::LastCount(count),
+                SeriesPart::LastTicks(ticks) => Part::LastSeconds(ticks / TICKS_PER_SECOND),
+                SeriesPart::LastMonths(months) => Part::LastMonths(months),
+            };
+            includes.add(name.as_deref().unwrap_or(ALL_SERIES), part)?;
+        }
         Ok(includes)
     }
 
@@ -209,6 +225,33 @@ impl TimeSeriesIncludes {
         }
         Ok(true)
     }
+}
+
+/// Writes what a query asks for as the last property of the object that `out` ends with; `false` when
+/// the answer must not go on.
+pub(crate) fn write_of_query(
+    tx: &ReadTransaction,
+    found: &IncludedSeries,
+    out: &mut Vec<u8>,
+    sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+) -> Result<bool, ProtocolError> {
+    out.pop();
+    out.extend_from_slice(b",\"TimeSeriesIncludes\":{");
+    for (index, (id, wanted)) in found.documents().iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        blittable::write_json_string(id, out);
+        out.extend_from_slice(b":{");
+        let id = DocumentId::new(id.as_str()).map_err(|error| document_error(&error.into()))?;
+        let includes = TimeSeriesIncludes::of_parts(wanted)?;
+        if !includes.write_of_document(tx, &id, &mut Output { out, sink })? {
+            return Ok(false);
+        }
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"}}");
+    Ok(true)
 }
 
 fn all_names(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<TimeSeriesName>, DocumentError> {

@@ -33,6 +33,18 @@ const UNITS: [(&[&str], TimeLength); 8] = [
     (&["y", "year", "years"], TimeLength::Months(12)),
 ];
 
+/// So many of a unit; `None` when there is no such unit.
+pub(crate) fn length_of_unit(number: i64, unit: &str) -> Option<TimeLength> {
+    let is_named = |names: &[&str]| names.iter().any(|name| unit.eq_ignore_ascii_case(name));
+    let (_, one) = UNITS.iter().find(|(names, _)| is_named(names))?;
+    Some(match *one {
+        TimeLength::Ticks { unit, .. } => {
+            TimeLength::Ticks { length: number.saturating_mul(unit), unit }
+        }
+        TimeLength::Months(months) => TimeLength::Months(number.saturating_mul(months)),
+    })
+}
+
 impl TimeLength {
     /// Reads a length: a whole number and a unit.
     pub(crate) fn parse(text: &str) -> Result<TimeLength, QueryError> {
@@ -50,18 +62,8 @@ impl TimeLength {
                 format!("After range specification, found additional unknown data: {text}");
             return Err(refused(message));
         }
-        let known = UNITS
-            .iter()
-            .find(|(names, _)| names.iter().any(|name| unit.eq_ignore_ascii_case(name)));
-        let Some((_, one)) = known else {
-            return Err(refused(format!("Unable to understand time range: '{text}'")));
-        };
-        Ok(match *one {
-            TimeLength::Ticks { unit, .. } => {
-                TimeLength::Ticks { length: number.saturating_mul(unit), unit }
-            }
-            TimeLength::Months(months) => TimeLength::Months(number.saturating_mul(months)),
-        })
+        length_of_unit(number, unit)
+            .ok_or_else(|| refused(format!("Unable to understand time range: '{text}'")))
     }
 
     pub(crate) fn is_zero(self) -> bool {

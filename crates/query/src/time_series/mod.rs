@@ -33,6 +33,7 @@ pub use evaluation::ValueNames;
 pub use shown::SeriesForm;
 
 pub(crate) use evaluation::{NoValueNames, RowDocuments};
+pub(crate) use length::{TimeLength, length_of_unit};
 pub(crate) use planned::PlannedSeries;
 pub(crate) use script_calls::SeriesCalls;
 pub(crate) use shown::SeriesShown;

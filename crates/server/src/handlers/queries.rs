@@ -49,6 +49,7 @@ use crate::{
     router::Answering,
     running_queries::{QueryFacts, RunningQuery},
     server_state::ServerState,
+    time_series_includes,
 };
 
 /// Results of at most so many rows are written at once.
@@ -260,7 +261,9 @@ fn answer(
     if shape == Shape::Page {
         result.count_filtered().map_err(query_error)?;
     }
-    let gives_along = result.included_paths().is_some() || result.wants_revisions();
+    let gives_along = result.included_paths().is_some()
+        || result.wants_revisions()
+        || result.included_series().is_some();
     if shape != Shape::Page && gives_along {
         let message = "Includes are not supported by this type of query.";
         return Err(ProtocolError::new(ErrorKind::NotSupported, message));
@@ -600,6 +603,10 @@ impl Prepared {
                 if let Some(counters) = result.counters() {
                     counter_includes::write_behind(counters, out);
                     counter_includes::write_names_behind(counters, out);
+                }
+                if let Some(series) = result.included_series() {
+                    let tx = result.documents();
+                    return time_series_includes::write_of_query(tx, series, out, sink);
                 }
             }
             Shape::Stream => out.extend_from_slice(b"]}"),
