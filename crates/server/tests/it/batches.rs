@@ -57,12 +57,10 @@ fn a_batch_with_one_bad_command_changes_nothing() {
 #[test]
 fn what_is_not_supported_is_refused_by_name() {
     let server = TestServer::with_database();
-    for kind in ["TimeSeriesBulkInsert"] {
-        let reply = server.batch(&format!("{{\"Type\":\"{kind}\",\"Id\":\"a\"}}"));
-        assert_eq!(reply.status, 500);
-        assert_eq!(reply.json()["Type"], "System.NotSupportedException");
-        assert!(reply.json()["Message"].as_str().unwrap().contains(kind));
-    }
+    let reply = server.batch(r#"{"Type":"TimeSeriesBulkInsert","Id":"a"}"#);
+    assert_eq!(reply.status, 500);
+    assert_eq!(reply.json()["Type"], "System.NotSupportedException");
+    assert!(reply.json()["Message"].as_str().unwrap().contains("TimeSeriesBulkInsert"));
     let text = [("Content-Type", "text/plain")];
     let reply = server.send_with("POST", "/databases/db/bulk_docs", &text, b"{\"Commands\":[]}");
     assert_eq!(reply.status, 500);
