@@ -247,12 +247,6 @@ fn scripts_that_fail_change_nothing_and_say_why() {
         assert!(given.starts_with(&message), "{script}: {given}");
         assert_eq!(server.get("/databases/db/docs").text(), before, "{script}");
     }
-    for function in ["timeseries(this, 't').append(new Date(), 1)", "timeseries(this, 't').get()"] {
-        let name = function.split('(').next().unwrap();
-        let (status, kind, message) = error(&patch(&server, "u/1", function));
-        assert_eq!((status, kind.as_str()), (500, "NotSupportedException"), "{function}");
-        assert!(message.contains(&format!("{name}()")), "{message}");
-    }
     assert_eq!(patch(&server, "u/1", "this.works = 1").status, 200);
 }
 
