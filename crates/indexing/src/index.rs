@@ -156,7 +156,8 @@ impl Index {
                 is_closing: false,
                 failure: None,
                 is_broken: false,
-                tells_when_done: true,
+                // What an index that was found did is old news.
+                tells_when_done: files.is_new,
                 waiters: Vec::new(),
             }),
             changed: Condvar::new(),

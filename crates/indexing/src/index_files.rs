@@ -53,6 +53,8 @@ pub(crate) struct IndexFiles {
     pub(crate) last_query_ticks: i64,
     /// Whose they are; `None` when they are new, or of a form that is not known.
     pub(crate) owner: Option<Owner>,
+    /// Whether they were made just now, and not found.
+    pub(crate) is_new: bool,
 }
 
 /// What files say of their index.
@@ -114,7 +116,7 @@ impl IndexFiles {
         let is_replacement = index_record::read_is_replacement(&tx)?;
         let last_query_ticks = index_record::read_last_query(&tx)?;
         drop(tx);
-        Ok(Self { environment, record, is_replacement, last_query_ticks, owner })
+        Ok(Self { environment, record, is_replacement, last_query_ticks, owner, is_new: false })
     }
 
     /// Opens the files of an index. Those of another are deleted first.
@@ -156,7 +158,7 @@ impl IndexFiles {
         }
         tx.commit()?;
         let owner = Some(owner);
-        Ok(Self { environment, record, is_replacement, last_query_ticks: 0, owner })
+        Ok(Self { environment, record, is_replacement, last_query_ticks: 0, owner, is_new: true })
     }
 
     /// As [`IndexFiles::begin`], in the place of files that are there until the new ones are whole.
