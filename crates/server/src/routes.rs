@@ -203,7 +203,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
 
     "GET"    "/databases/*/hilo/next"                  Write         Ignored  Waiting(hilo::next);
     "PUT"    "/databases/*/hilo/return"                Write         Ignored  Waiting(hilo::give_back);
-    "GET"    "/databases/*/cmpxchg"                    Read          Ignored  Inline(compare_exchange::get);
+    "GET"    "/databases/*/cmpxchg"                    Read          Ignored  Waiting(compare_exchange::get);
     "PUT"    "/databases/*/cmpxchg"                    Write         Whole    Waiting(compare_exchange::put);
     "DELETE" "/databases/*/cmpxchg"                    Write         Ignored  Waiting(compare_exchange::delete);
 

@@ -2,64 +2,70 @@
 
 use blittable::{BlittableBuf, Document};
 use cluster::{
-    Applied, ClusterError, ClusterState, Command, CompareExchangeCommand, CompareExchangeOutcome,
-    Outcome,
+    Applied, ClusterError, Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome,
 };
 use http::StatusCode;
-use model::DatabaseId;
+use storage::pass_over;
 use wire::{ErrorKind, ProtocolError, QueryString};
 
 use crate::{
-    answer::Answer, call::Call, cluster_commands::submit_of, cluster_transaction::check_expiry,
-    error_mapping::cluster_error, json_text::JsonObject, router::Answering,
+    answer::Answer, blocking::blocking, call::Call, cluster_commands::submit_of,
+    cluster_transaction::check_expiry, error_mapping::cluster_error, json_text::JsonObject,
+    router::Answering,
 };
 
 /// What stands for the version of a value that is not there.
 const MISSING_INDEX: i64 = -1;
+/// How long one listing may be: it is made before it is sent.
+const LISTED_BYTES_MAX: usize = 64 << 20;
 
 /// `GET /cmpxchg`: the values of some keys, or a listing.
-pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
+pub(crate) fn get(call: Call) -> Answering {
+    Box::pin(async move {
+        match call.query().has("key") {
+            true => look_up(&call),
+            false => blocking(move || list(&call)).await,
+        }
+    })
+}
+
+fn look_up(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let keys: Vec<&str> = query.all("key").collect();
     let state = call.state.cluster.read();
     let database = call.database()?.record().topology_id;
     let mut entries = Entries::begin();
-    match keys.as_slice() {
-        [] => {
-            let (start, page_size) = (query.start()?, query.page_size()?);
-            let prefix = query.get("startsWith").unwrap_or_default();
-            list(&state, database, prefix, (start, page_size), &mut entries)?;
-        }
-        keys => {
-            for key in keys {
-                let entry = state.compare_exchange(database, key).map_err(failed)?;
-                match entry {
-                    None if keys.len() == 1 => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
-                    None => entries.add(key, None)?,
-                    Some(entry) => entries.add(key, Some((entry.index, &entry.value)))?,
-                }
-            }
+    for key in &keys {
+        match state.compare_exchange(database, key).map_err(failed)? {
+            None if keys.len() == 1 => return Ok(Answer::empty(StatusCode::NOT_FOUND)),
+            None => entries.add(key, None)?,
+            Some(entry) => entries.add(key, Some((entry.index, &entry.value)))?,
         }
     }
     Ok(Answer::json(entries.end()))
 }
 
-fn list(
-    state: &ClusterState,
-    database: DatabaseId,
-    prefix: &str,
-    (start, page_size): (i32, i32),
-    entries: &mut Entries,
-) -> Result<(), ProtocolError> {
+fn list(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (start, page_size) = (query.start()?, query.page_size()?);
+    let mut entries = Entries::begin();
     // No page starts before the first value, and one without a size holds all.
-    let Ok(start) = usize::try_from(start) else { return Ok(()) };
+    let Ok(start) = usize::try_from(start) else { return Ok(Answer::json(entries.end())) };
     let at_most = usize::try_from(page_size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX);
+    let (state, database) = (call.state.cluster.read(), call.database()?.record().topology_id);
+    let prefix = query.get("startsWith").unwrap_or_default();
     let found = state.compare_exchange_with_prefix(database, prefix).map_err(failed)?;
-    for entry in found.skip(start).take(at_most) {
+    for entry in found.skip_while(pass_over(start)).take(at_most) {
         let entry = entry.map_err(failed)?;
         entries.add(&entry.key, Some((entry.index, &entry.value)))?;
+        if LISTED_BYTES_MAX < entries.body.len() {
+            return Err(ProtocolError::invalid_operation(format!(
+                "The values are more than {LISTED_BYTES_MAX} bytes: ask for them in pages, with \
+                 'start' and 'pageSize'"
+            )));
+        }
     }
-    Ok(())
+    Ok(Answer::json(entries.end()))
 }
 
 /// `PUT /cmpxchg`.

@@ -182,3 +182,20 @@ fn values_are_given_along_with_documents_and_read_by_patches() {
     let document = server.document("h/1");
     assert_eq!((&document["Found"], &document["Missing"]), (&json!(2), &Value::Null));
 }
+
+#[test]
+fn a_listing_that_is_too_long_is_to_be_asked_for_in_pages() {
+    let server = TestServer::with_database();
+    // One fits, and both do not.
+    let value = format!(r#"{{"Object":"{}"}}"#, "x".repeat(40 << 20));
+    put(&server, "key=a&index=0", &value);
+    put(&server, "key=b&index=0", &value);
+    let all = server.get("/databases/db/cmpxchg");
+    assert_eq!(all.status, 500, "{}", all.status);
+    assert!(all.json()["Message"].as_str().unwrap().contains("in pages"));
+    for (start, key) in [(0, "a"), (1, "b")] {
+        let page = get(&server, &format!("start={start}&pageSize=1"));
+        assert_eq!((page.as_array().unwrap().len(), page[0]["Key"].as_str()), (1, Some(key)));
+    }
+    assert_eq!(get(&server, "start=2&pageSize=1"), json!([]));
+}
