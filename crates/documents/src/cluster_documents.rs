@@ -14,11 +14,11 @@ use platform::Timestamp;
 use storage::Transaction;
 
 use crate::{
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     metadata,
     requests::{ExpectedVersion, RequestedId},
     schema::meta,
-    write::{DocumentWriter, Marks, corrupt},
+    write::{DocumentWriter, Marks},
 };
 
 const MARK: &[u8] = b"cluster-transactions";

@@ -16,7 +16,10 @@
 use model::{ChangeVector, DatabaseId, Etag, NodeTag};
 use storage::{Transaction, WriteTransaction};
 
-use crate::{error::DocumentError, schema::meta};
+use crate::{
+    error::{DocumentError, corrupt},
+    schema::meta,
+};
 
 const VERSION: u8 = 1;
 pub(crate) const DATABASE: &[u8] = b"database";
@@ -147,10 +150,6 @@ pub(crate) fn parse_progress(record: &[u8]) -> Result<DatabaseProgress, Document
         tombstones: number(24),
         change_vector: change_vector.ok_or(corrupt("the database's change vector is damaged"))?,
     })
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }
 
 #[cfg(test)]

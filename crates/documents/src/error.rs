@@ -148,6 +148,11 @@ pub enum ErrorKind {
     Ours,
 }
 
+/// What is stored cannot be: damage.
+pub(crate) const fn corrupt(detail: &'static str) -> DocumentError {
+    DocumentError::Corrupt { detail }
+}
+
 impl DocumentError {
     /// Whose error it is.
     pub fn kind(&self) -> ErrorKind {

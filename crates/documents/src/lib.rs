@@ -11,7 +11,7 @@
 //! | file | what |
 //! |---|---|
 //! | `schema` | the tables and trees of a database, drawn |
-//! | `row`, `database_record`, `collection_record` | what is on disk, byte by byte |
+//! | `row`, `database_record`, `collection_record`; `row_bytes` | what is on disk, byte by byte; reading it |
 //! | `read` | one document, the log, collections, prefixes |
 //! | `pending` | how much of the log lies behind an etag |
 //! | `write`, `requests` | putting and deleting |
@@ -58,6 +58,7 @@ mod read;
 mod requests;
 mod revisions;
 mod row;
+mod row_bytes;
 mod salvage;
 mod schema;
 pub mod time_series;

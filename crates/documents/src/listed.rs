@@ -15,12 +15,11 @@ use crate::{
     check::demand,
     compression::body::StoredBody,
     counters,
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     metadata, read,
     revisions::keep::NewVersion,
     row::{self, AnyRow, DocumentRow, RowFields},
     time_series,
-    write::corrupt,
 };
 
 /// The flags that go with the lists.

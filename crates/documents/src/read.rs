@@ -1,9 +1,9 @@
 //! Reading: one document, the log, a collection, a prefix of ids.
 
-use std::ops::Bound;
+use std::ops::{Bound, Deref};
 
 use model::{CollectionName, DocumentId, Etag, lower_case};
-use storage::{Transaction, TreeName};
+use storage::{StorageError, Transaction, TreeName};
 
 use crate::{
     collections::collection,
@@ -176,17 +176,7 @@ pub fn by_prefix<'t, T: Transaction>(
         Some(_) | None => Bound::Included(prefix.as_slice()),
     };
     let rows = tx.table(&DOCUMENTS).range(from)?;
-    let mut is_done = false;
-    Ok(rows.map_while(move |entry| match entry {
-        _ if is_done => None,
-        Ok((key, bytes)) => {
-            key.starts_with(&prefix).then(|| row::read_document(bytes, &finder(tx)))
-        }
-        Err(error) => {
-            is_done = true;
-            Some(Err(error.into()))
-        }
-    }))
+    Ok(with_prefix(rows, prefix).map(|row| row::read_document(row?, &finder(tx))))
 }
 
 /// As [`by_prefix`], from the last id to the first.
@@ -202,17 +192,23 @@ pub fn by_prefix_descending<'t, T: Transaction>(
     let behind = key_behind(&prefix);
     let to = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
     let rows = tx.table(&DOCUMENTS).range_back(to)?;
+    Ok(with_prefix(rows, prefix).map(|row| row::read_document(row?, &finder(tx))))
+}
+
+/// The rows whose keys start with `prefix`, up to the first other key. Behind an error there is nothing.
+pub(crate) fn with_prefix<'t, K: Deref<Target = [u8]>>(
+    rows: impl Iterator<Item = Result<(K, &'t [u8]), StorageError>>,
+    prefix: Vec<u8>,
+) -> impl Iterator<Item = Result<&'t [u8], StorageError>> {
     let mut is_done = false;
-    Ok(rows.map_while(move |entry| match entry {
+    rows.map_while(move |entry| match entry {
         _ if is_done => None,
-        Ok((key, bytes)) => {
-            key.starts_with(&prefix).then(|| row::read_document(bytes, &finder(tx)))
-        }
+        Ok((key, row)) => key.starts_with(&prefix).then_some(Ok(row)),
         Err(error) => {
             is_done = true;
-            Some(Err(error.into()))
+            Some(Err(error))
         }
-    }))
+    })
 }
 
 /// The least key behind all that start with `prefix`; `None` when nothing is behind them.

@@ -30,9 +30,14 @@ use model::{DocumentFlags, EMPTY_COLLECTION, Etag};
 
 use crate::{
     compression::body::{Body, FindDictionary, StoredBody},
-    error::DocumentError,
+    error::{DocumentError, corrupt},
+    row_bytes::{RowKind, length_at, u32_at, u64_at},
 };
 
+const ROW: RowKind = RowKind {
+    ends_early: "a row ends inside its texts",
+    is_no_text: "a row has a text that is not UTF-8",
+};
 const VERSION: u8 = 1;
 const VERSION_COMPRESSED: u8 = 2;
 const HEADER_BYTES: usize = 41;
@@ -139,9 +144,9 @@ pub(crate) fn read<'a>(
         return Err(corrupt("a row has an unknown version"));
     }
     let mut rest = &bytes[HEADER_BYTES..];
-    let lower_id = take_text(&mut rest, read_u16(bytes, 2))?;
-    let id = take_text(&mut rest, read_u16(bytes, 4))?;
-    let change_vector = take_text(&mut rest, read_u16(bytes, 6))?;
+    let lower_id = ROW.take_text(&mut rest, length_at(bytes, 2))?;
+    let id = ROW.take_text(&mut rest, length_at(bytes, 4))?;
+    let change_vector = ROW.take_text(&mut rest, length_at(bytes, 6))?;
     let id = if id.is_empty() { lower_id } else { id };
     let row = Row { bytes, lower_id, id, change_vector };
     match header[KIND_AT] {
@@ -179,18 +184,18 @@ pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<TombstoneRow<'_>, DocumentE
 /// The primary key of a row: its kind and its lower-cased id. Empty for a row that is no row, which
 /// reading it will tell.
 pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
-    let length = row.get(2..4).map_or(0, |_| read_u16(row, 2));
+    let length = row.get(2..4).map_or(0, |_| length_at(row, 2));
     row.get(KIND_AT..HEADER_BYTES + length).unwrap_or_default()
 }
 
 /// The etag of a row; 0 for a row that is no row.
 pub(crate) fn etag_of(row: &[u8]) -> u64 {
-    row.get(16..24).map_or(0, |_| read_u64(row, 16))
+    u64_at(row, 16)
 }
 
 /// The number of the collection of a row; 0 for a row that is no row.
 pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
-    row.get(12..16).map_or(0, |_| read_u32(row, 12))
+    u32_at(row, 12)
 }
 
 /// The primary key of the live document of a lower-cased id.
@@ -215,38 +220,13 @@ fn key(kind: u8, lower_id: &str) -> Vec<u8> {
     key
 }
 
-fn take_text<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a str, DocumentError> {
-    let Some((text, behind)) = rest.split_at_checked(length) else {
-        return Err(corrupt("a row ends inside its texts"));
-    };
-    *rest = behind;
-    std::str::from_utf8(text).map_err(|_| corrupt("a row has a text that is not UTF-8"))
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
-}
-
-// The three readers below are called with positions inside a header whose length was checked.
-fn read_u16(bytes: &[u8], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
-}
-
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]))
-}
-
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|byte| bytes[at + byte]))
-}
-
 impl Row<'_> {
     fn flags(&self) -> DocumentFlags {
-        DocumentFlags::from_bits(read_u32(self.bytes, 8))
+        DocumentFlags::from_bits(u32_at(self.bytes, 8))
     }
 
     fn last_modified_ticks(&self) -> i64 {
-        read_u64(self.bytes, 24).cast_signed()
+        u64_at(self.bytes, 24).cast_signed()
     }
 }
 
@@ -353,7 +333,7 @@ impl<'a> TombstoneRow<'a> {
 
     /// The position that the deleted document had in the log.
     pub fn deleted_etag(&self) -> Etag {
-        Etag(read_u64(self.row.bytes, 32))
+        Etag(u64_at(self.row.bytes, 32))
     }
 
     /// The version of the deletion.

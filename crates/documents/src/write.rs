@@ -21,7 +21,7 @@ use crate::{
         DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
     },
     due,
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     identities,
     listed::{LISTING_FLAGS, TouchedDocuments, listed},
     metadata, read,
@@ -686,10 +686,6 @@ fn transaction_in(change_vector: &str) -> Option<ChangeVectorEntry> {
     }
     let change_vector = change_vector.parse::<ChangeVector>().ok()?;
     change_vector.entries().find(|entry| entry.tag.as_str() == TRANSACTION_TAG)
-}
-
-pub(crate) fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }
 
 pub(crate) const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";

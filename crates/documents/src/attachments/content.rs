@@ -7,7 +7,7 @@ use super::{
     content_row::{self, ContentRecord, chunk_key},
     tables::{CONTENT_CHUNKS, CONTENTS},
 };
-use crate::error::DocumentError;
+use crate::error::{DocumentError, corrupt};
 
 /// A content that is there. It can be read through any transaction that still has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,4 @@ impl Content {
     pub(super) fn record(&self) -> &ContentRecord {
         &self.0
     }
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }

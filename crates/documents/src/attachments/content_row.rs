@@ -17,7 +17,7 @@ use std::{fmt, ops::Range};
 
 use model::ContentHash;
 
-use crate::error::DocumentError;
+use crate::error::{DocumentError, corrupt};
 
 const CONTENT: u8 = 0xa3;
 const CHUNK: u8 = 0xa4;
@@ -143,10 +143,6 @@ pub(crate) fn chunk_key_of(row: &[u8]) -> &[u8] {
 fn u64_at(row: &[u8], range: Range<usize>) -> u64 {
     let bytes = row.get(range).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }
 
 #[cfg(test)]

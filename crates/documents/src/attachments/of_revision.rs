@@ -9,7 +9,10 @@ use super::{
     tables::ATTACHMENTS,
     write::NewAttachment,
 };
-use crate::{DocumentWriter, error::DocumentError};
+use crate::{
+    DocumentWriter,
+    error::{DocumentError, corrupt},
+};
 
 /// An attachment as it is noted down while others are changed.
 struct Noted {
@@ -138,8 +141,4 @@ impl Noted {
             && self.content_type == other.content_type
             && self.name == other.name
     }
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }

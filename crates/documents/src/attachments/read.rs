@@ -9,7 +9,7 @@ use super::{
     row::{self, AttachmentRow, AttachmentTombstoneRow, Owner},
     tables::{self, ATTACHMENT_TOMBSTONES, ATTACHMENTS, CONTENTS},
 };
-use crate::error::DocumentError;
+use crate::{error::DocumentError, read::with_prefix};
 
 /// How many attachments a database has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,15 +98,7 @@ pub(super) fn of_owner<'t, T: Transaction>(
 > {
     let prefix = owner.prefix();
     let rows = tx.table(&ATTACHMENTS).range(Bound::Included(&prefix))?;
-    let mut is_done = false;
-    Ok(rows.map_while(move |entry| match entry {
-        _ if is_done => None,
-        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read(bytes)),
-        Err(error) => {
-            is_done = true;
-            Some(Err(error.into()))
-        }
-    }))
+    Ok(with_prefix(rows, prefix).map(|row| row::read(row?)))
 }
 
 /// How many attachments have that content.

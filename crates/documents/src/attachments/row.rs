@@ -29,8 +29,15 @@ use std::{borrow::Cow, ops::Range};
 
 use model::{ContentHash, Etag};
 
-use crate::error::DocumentError;
+use crate::{
+    error::{DocumentError, corrupt},
+    row_bytes::{RowKind, length_at, u64_at},
+};
 
+const ATTACHMENT_ROW: RowKind = RowKind {
+    ends_early: "the row of an attachment ends too early",
+    is_no_text: "an attachment has a text that is not UTF-8",
+};
 const ATTACHMENT: u8 = 0xa1;
 const TOMBSTONE: u8 = 0xa2;
 const KIND_AT: usize = 64;
@@ -159,14 +166,14 @@ pub(crate) fn read(bytes: &[u8]) -> Result<AttachmentRow<'_>, DocumentError> {
         return Err(corrupt("a row is no attachment"));
     }
     let mut rest = &bytes[KIND_AT + 1..];
-    let owner = take(&mut rest, length_at(bytes, 2))?;
-    if take(&mut rest, 1)? != [END_OF_OWNER] {
+    let owner = ATTACHMENT_ROW.take(&mut rest, length_at(bytes, 2))?;
+    if ATTACHMENT_ROW.take(&mut rest, 1)? != [END_OF_OWNER] {
         return Err(corrupt("the owner of an attachment does not end"));
     }
-    let lower_name = take_text(&mut rest, length_at(bytes, 4))?;
-    let name = take_text(&mut rest, length_at(bytes, 6))?;
-    let content_type = take_text(&mut rest, length_at(bytes, 8))?;
-    let change_vector = take_text(&mut rest, length_at(bytes, 10))?;
+    let lower_name = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 4))?;
+    let name = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 6))?;
+    let content_type = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 8))?;
+    let change_vector = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 10))?;
     let name = if name.is_empty() { lower_name } else { name };
     let row = AttachmentRow { bytes, owner, lower_name, name, content_type, change_vector };
     row.owner().map(|_| row)
@@ -178,10 +185,10 @@ pub(crate) fn read_tombstone(bytes: &[u8]) -> Result<AttachmentTombstoneRow<'_>,
         return Err(corrupt("a row is no tombstone of an attachment"));
     }
     let mut rest = &bytes[TOMBSTONE_KIND_AT + 1..];
-    let lower_id = take_text(&mut rest, length_at(bytes, 2))?;
-    take(&mut rest, 1)?;
-    let lower_name = take_text(&mut rest, length_at(bytes, 4))?;
-    let change_vector = take_text(&mut rest, length_at(bytes, 6))?;
+    let lower_id = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 2))?;
+    ATTACHMENT_ROW.take(&mut rest, 1)?;
+    let lower_name = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 4))?;
+    let change_vector = ATTACHMENT_ROW.take_text(&mut rest, length_at(bytes, 6))?;
     Ok(AttachmentTombstoneRow { bytes, lower_id, lower_name, change_vector })
 }
 
@@ -205,7 +212,7 @@ fn key_at(row: &[u8], kind_at: usize) -> &[u8] {
 
 /// The etag of either row; 0 for a row that is no row.
 pub(crate) fn etag_of(row: &[u8]) -> u64 {
-    number_at(row, ETAG)
+    u64_at(row, ETAG.start)
 }
 
 /// Gives a row that was just made another etag.
@@ -218,32 +225,6 @@ pub(crate) fn hash_key_of(row: &[u8]) -> Cow<'_, [u8]> {
     let mut key = row.get(HASH).unwrap_or_default().to_vec();
     key.extend_from_slice(&etag_of(row).to_be_bytes());
     Cow::Owned(key)
-}
-
-fn number_at(row: &[u8], range: Range<usize>) -> u64 {
-    let bytes = row.get(range).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Called with positions inside a header whose length was checked.
-fn length_at(row: &[u8], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([row[at], row[at + 1]]))
-}
-
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], DocumentError> {
-    let parts = rest.split_at_checked(length);
-    let (taken, behind) = parts.ok_or(corrupt("the row of an attachment ends too early"))?;
-    *rest = behind;
-    Ok(taken)
-}
-
-fn take_text<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a str, DocumentError> {
-    let text = std::str::from_utf8(take(rest, length)?);
-    text.map_err(|_| corrupt("an attachment has a text that is not UTF-8"))
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }
 
 impl<'a> AttachmentRow<'a> {
@@ -274,7 +255,7 @@ impl<'a> AttachmentRow<'a> {
 
     /// Bytes of the content.
     pub fn content_bytes(&self) -> u64 {
-        number_at(self.bytes, 24..32)
+        u64_at(self.bytes, 24)
     }
 
     /// What identifies the content.
@@ -333,12 +314,12 @@ impl<'a> AttachmentTombstoneRow<'a> {
 
     /// The position that the deleted attachment had.
     pub fn deleted_etag(&self) -> Etag {
-        Etag(number_at(self.bytes, 8..16))
+        Etag(u64_at(self.bytes, 8))
     }
 
     /// When it was deleted, in ticks of UTC.
     pub fn deleted_at_ticks(&self) -> i64 {
-        number_at(self.bytes, 24..32).cast_signed()
+        u64_at(self.bytes, 24).cast_signed()
     }
 }
 

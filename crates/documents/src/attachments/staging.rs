@@ -19,7 +19,11 @@ use super::{
     requests::NewContent,
     tables::{CONTENT_CHUNKS, CONTENTS, NEWEST_CONTENT, leftovers},
 };
-use crate::{DocumentWriter, error::DocumentError, schema::meta};
+use crate::{
+    DocumentWriter,
+    error::{DocumentError, corrupt},
+    schema::meta,
+};
 
 const STATE_BYTES: u16 = 1;
 const STAGED: &[u8] = b"s";
@@ -262,8 +266,4 @@ pub(super) fn newest_content(tx: &impl Transaction) -> Result<u64, DocumentError
     let Some(record) = tx.tree(&meta())?.get(NEWEST_CONTENT)? else { return Ok(0) };
     let bytes = record.try_into().map_err(|_| corrupt("the count of contents is damaged"))?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }

@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     DocumentWriter,
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     read,
     requests::ExpectedVersion,
-    write::{VIOLATION, corrupt},
+    write::VIOLATION,
 };
 
 /// The longest type of a content, in bytes.

@@ -17,7 +17,7 @@ use super::{
     coder,
     dictionary::{Dictionary, DictionaryName},
 };
-use crate::error::DocumentError;
+use crate::error::{DocumentError, corrupt};
 
 const NUMBER_BYTES: usize = 2;
 /// No document is larger: its length is a number of 32 bits.
@@ -136,8 +136,4 @@ impl CompressedBody<'_> {
         let document = BlittableBuf::from_bytes(bytes)?;
         Ok(self.document.get_or_init(|| document).as_view())
     }
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }

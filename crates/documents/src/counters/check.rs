@@ -9,7 +9,10 @@ use super::{
     tables::COUNTERS,
 };
 use crate::{
-    check::demand, collections::CollectionStatistics, error::DocumentError, read, write::corrupt,
+    check::demand,
+    collections::CollectionStatistics,
+    error::{DocumentError, corrupt},
+    read,
 };
 
 /// Compares everything that is stored about counters; gives their number.

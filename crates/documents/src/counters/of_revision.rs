@@ -6,9 +6,8 @@ use model::{CounterName, DocumentId};
 use super::{read::of_document, write::CounterOwner};
 use crate::{
     DocumentWriter,
-    error::DocumentError,
+    error::{DocumentError, corrupt},
     metadata::{COUNTERS, METADATA},
-    write::corrupt,
 };
 
 /// The property of a revision's metadata that stands in the place of the names.

@@ -9,7 +9,12 @@ use super::{
     row::{self, CounterRow, CounterTombstoneRow},
     tables::{self, COUNTERS},
 };
-use crate::{collections::collection, error::DocumentError, schema::meta, write::corrupt};
+use crate::{
+    collections::collection,
+    error::{DocumentError, corrupt},
+    read::with_prefix,
+    schema::meta,
+};
 
 /// One entry of the log of counters.
 #[derive(Clone, Copy)]
@@ -87,15 +92,7 @@ pub(super) fn of_document<'t, T: Transaction>(
 {
     let prefix = row::counter_key(lower_id, "");
     let rows = tx.table(&COUNTERS).range(Bound::Included(&prefix))?;
-    let mut is_done = false;
-    Ok(rows.map_while(move |entry| match entry {
-        _ if is_done => None,
-        Ok((key, bytes)) => key.starts_with(&prefix).then(|| row::read(bytes)),
-        Err(error) => {
-            is_done = true;
-            Some(Err(error.into()))
-        }
-    }))
+    Ok(with_prefix(rows, prefix).map(|row| row::read(row?)))
 }
 
 /// How many counters all documents have together.

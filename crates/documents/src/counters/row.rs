@@ -32,8 +32,15 @@ use std::ops::Range;
 use model::{DatabaseId, Etag, NodeTag};
 
 use super::requests::CounterValue;
-use crate::{error::DocumentError, write::corrupt};
+use crate::{
+    error::{DocumentError, corrupt},
+    row_bytes::{RowKind, length_at, u32_at, u64_at},
+};
 
+const COUNTER_ROW: RowKind = RowKind {
+    ends_early: "the row of a counter ends too early",
+    is_no_text: "a counter has a text that is not UTF-8",
+};
 const COUNTER: u8 = 0xc1;
 const TOMBSTONE: u8 = 0xc2;
 const KIND_AT: usize = 32;
@@ -193,7 +200,7 @@ pub(super) fn is_tombstone(bytes: &[u8]) -> bool {
 /// Reads the row of a counter.
 pub(super) fn read(bytes: &[u8]) -> Result<CounterRow<'_>, DocumentError> {
     let (lower_id, lower_name, mut rest) = read_key(bytes, COUNTER, OF_COUNTER)?;
-    let name = take_text(&mut rest, length_at(bytes, 6))?;
+    let name = COUNTER_ROW.take_text(&mut rest, length_at(bytes, 6))?;
     if rest.len() != values_in(bytes) * VALUE_BYTES {
         return Err(corrupt("the row of a counter has another length than its values"));
     }
@@ -208,7 +215,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CounterRow<'_>, DocumentError> {
 /// Reads the row of a tombstone.
 pub(super) fn read_tombstone(bytes: &[u8]) -> Result<CounterTombstoneRow<'_>, DocumentError> {
     let (lower_id, lower_name, mut rest) = read_key(bytes, TOMBSTONE, OF_TOMBSTONE)?;
-    let change_vector = take_text(&mut rest, length_at(bytes, 8))?;
+    let change_vector = COUNTER_ROW.take_text(&mut rest, length_at(bytes, 8))?;
     Ok(CounterTombstoneRow { bytes, lower_id, lower_name, change_vector })
 }
 
@@ -217,11 +224,11 @@ fn read_key(bytes: &[u8], version: u8, kind: u8) -> Result<(&str, &str, &[u8]), 
         return Err(corrupt("a row is not of the kind of counter that it should be"));
     }
     let mut rest = &bytes[KIND_AT + 1..];
-    let lower_id = take_text(&mut rest, length_at(bytes, 2))?;
-    if take(&mut rest, 1)? != [END_OF_ID] {
+    let lower_id = COUNTER_ROW.take_text(&mut rest, length_at(bytes, 2))?;
+    if COUNTER_ROW.take(&mut rest, 1)? != [END_OF_ID] {
         return Err(corrupt("the document of a counter does not end"));
     }
-    let lower_name = take_text(&mut rest, length_at(bytes, 4))?;
+    let lower_name = COUNTER_ROW.take_text(&mut rest, length_at(bytes, 4))?;
     Ok((lower_id, lower_name, rest))
 }
 
@@ -236,35 +243,12 @@ pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
 
 /// The etag of either row; 0 for a row that is no row.
 pub(super) fn etag_of(row: &[u8]) -> u64 {
-    number_at(row, ETAG)
+    u64_at(row, ETAG.start)
 }
 
 /// The number of the collection of either row; 0 for a row that is no row.
 pub(super) fn collection_number_of(row: &[u8]) -> u32 {
-    let bytes = row.get(COLLECTION).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-fn number_at(row: &[u8], range: Range<usize>) -> u64 {
-    let bytes = row.get(range).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Called with positions inside a header whose length was checked.
-fn length_at(row: &[u8], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([row[at], row[at + 1]]))
-}
-
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], DocumentError> {
-    let parts = rest.split_at_checked(length);
-    let (taken, behind) = parts.ok_or(corrupt("the row of a counter ends too early"))?;
-    *rest = behind;
-    Ok(taken)
-}
-
-fn take_text<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a str, DocumentError> {
-    let text = std::str::from_utf8(take(rest, length)?);
-    text.map_err(|_| corrupt("a counter has a text that is not UTF-8"))
+    u32_at(row, COLLECTION.start)
 }
 
 fn read_value(bytes: &[u8; VALUE_BYTES]) -> Result<CounterValue, DocumentError> {
@@ -275,8 +259,8 @@ fn read_value(bytes: &[u8; VALUE_BYTES]) -> Result<CounterValue, DocumentError> 
     Ok(CounterValue {
         node_tag: node_tag.ok_or(corrupt("a counter has an impossible node tag"))?,
         database_id: DatabaseId(database_id),
-        value: number_at(bytes, 20..28).cast_signed(),
-        etag: Etag(number_at(bytes, 28..36)),
+        value: u64_at(bytes, 20).cast_signed(),
+        etag: Etag(u64_at(bytes, 28)),
     })
 }
 
@@ -320,7 +304,7 @@ impl<'a> CounterRow<'a> {
     pub fn total(&self) -> i64 {
         let (values, _) = self.values.as_chunks::<VALUE_BYTES>();
         let sum: i128 =
-            values.iter().map(|value| i128::from(number_at(value, 20..28).cast_signed())).sum();
+            values.iter().map(|value| i128::from(u64_at(value, 20).cast_signed())).sum();
         i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX })
     }
 
@@ -347,7 +331,7 @@ impl<'a> CounterTombstoneRow<'a> {
 
     /// The position that the deleted counter had in the log.
     pub fn deleted_etag(&self) -> Etag {
-        Etag(number_at(self.bytes, DELETED_ETAG))
+        Etag(u64_at(self.bytes, DELETED_ETAG.start))
     }
 
     /// The version of the deletion: it deletes what it contains.

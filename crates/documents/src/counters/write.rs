@@ -9,8 +9,9 @@ use super::{
     tables::COUNTERS,
 };
 use crate::{
-    Change, CounterChange, CounterChangeKind, DocumentWriter, error::DocumentError, read,
-    write::corrupt,
+    Change, CounterChange, CounterChangeKind, DocumentWriter,
+    error::{DocumentError, corrupt},
+    read,
 };
 
 /// What a counter has to know of its document.

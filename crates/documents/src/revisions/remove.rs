@@ -9,7 +9,11 @@ use super::{
     row::{self, RevisionRow},
     schema::REVISIONS,
 };
-use crate::{error::DocumentError, read, write::DocumentWriter};
+use crate::{
+    error::{DocumentError, corrupt},
+    read,
+    write::DocumentWriter,
+};
 
 /// One step removes so many revisions, and so many keys are held in memory meanwhile.
 const STEP: u64 = 1024;
@@ -170,8 +174,4 @@ impl DocumentWriter<'_> {
 /// The rule, except for how much one write may remove.
 fn one_step_of(rule: &RevisionsRule) -> RevisionsRule {
     RevisionsRule { removed_by_write_max: Some(STEP.cast_signed()), ..*rule }
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
 }

@@ -27,9 +27,14 @@ use model::{DocumentFlags, Etag};
 
 use crate::{
     compression::body::{Body, FindDictionary, StoredBody},
-    error::DocumentError,
+    error::{DocumentError, corrupt},
+    row_bytes::{RowKind, length_at, u32_at},
 };
 
+const REVISION_ROW: RowKind = RowKind {
+    ends_early: "a revision ends inside its texts",
+    is_no_text: "a revision has a text that is not UTF-8",
+};
 const KIND: u8 = b'R';
 const VERSION: u8 = 1;
 const VERSION_COMPRESSED: u8 = 2;
@@ -97,13 +102,13 @@ pub(crate) fn read<'a>(
         return Err(corrupt("a revision has an unknown version"));
     }
     let mut rest = &bytes[HEADER_BYTES..];
-    let lower_id = take_text(&mut rest, u16_at(bytes, 2))?;
-    let key_end = take(&mut rest, 1 + ETAG_BYTES)?;
+    let lower_id = REVISION_ROW.take_text(&mut rest, length_at(bytes, 2))?;
+    let key_end = REVISION_ROW.take(&mut rest, 1 + ETAG_BYTES)?;
     if key_end[0] != BEHIND_ID {
         return Err(corrupt("a revision's id does not end where it should"));
     }
-    let id = take_text(&mut rest, u16_at(bytes, 4))?;
-    let change_vector = take_text(&mut rest, u16_at(bytes, 6))?;
+    let id = REVISION_ROW.take_text(&mut rest, length_at(bytes, 4))?;
+    let change_vector = REVISION_ROW.take_text(&mut rest, length_at(bytes, 6))?;
     let id = if id.is_empty() { lower_id } else { id };
     let body = match header[1] {
         VERSION => Body::plain(rest)?,
@@ -114,7 +119,7 @@ pub(crate) fn read<'a>(
 
 /// The primary key of a row. Empty for a row that is no row, which reading it will tell.
 pub(crate) fn primary_key_of(row: &[u8]) -> &[u8] {
-    let length = row.get(2..4).map_or(0, |_| u16_at(row, 2));
+    let length = row.get(2..4).map_or(0, |_| length_at(row, 2));
     row.get(HEADER_BYTES..HEADER_BYTES + length + 1 + ETAG_BYTES).unwrap_or_default()
 }
 
@@ -135,7 +140,7 @@ pub(crate) fn id_of_key(key: &[u8]) -> &[u8] {
 
 /// The number of the collection of a row; 0 for a row that is no row.
 pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
-    row.get(12..16).map_or(0, |bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    u32_at(row, 12)
 }
 
 /// The change vector of a row. Empty for a row that is no row.
@@ -145,28 +150,6 @@ pub(crate) fn change_vector_of(row: &[u8]) -> &[u8] {
         [0, 2, 4].map(|at| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]])));
     let from = HEADER_BYTES + lower_id + 1 + ETAG_BYTES + id;
     row.get(from..from + change_vector).unwrap_or_default()
-}
-
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], DocumentError> {
-    let Some((taken, behind)) = rest.split_at_checked(length) else {
-        return Err(corrupt("a revision ends inside its texts"));
-    };
-    *rest = behind;
-    Ok(taken)
-}
-
-fn take_text<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a str, DocumentError> {
-    let text = std::str::from_utf8(take(rest, length)?);
-    text.map_err(|_| corrupt("a revision has a text that is not UTF-8"))
-}
-
-fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
-}
-
-/// Called with a position inside a header whose length was checked.
-fn u16_at(bytes: &[u8], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
 }
 
 impl<'a> RevisionRow<'a> {

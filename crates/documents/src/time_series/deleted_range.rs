@@ -22,7 +22,10 @@ use std::ops::Range;
 use model::Etag;
 
 use super::{requests::MomentRange, tables::segment_key};
-use crate::error::DocumentError;
+use crate::{
+    error::{DocumentError, corrupt},
+    row_bytes::{length_at, u32_at, u64_at},
+};
 
 const DELETED: u8 = 0xb2;
 const ETAG: Range<usize> = 16..24;
@@ -101,34 +104,19 @@ pub(super) fn primary_key_of(row: &[u8]) -> Vec<u8> {
     }
     let length = length_at(row, 2) + 1 + length_at(row, 4);
     let Some(series) = row.get(HEADER_BYTES..HEADER_BYTES + length) else { return Vec::new() };
-    let mut key = segment_key(series, number_at(row, 24).cast_signed());
+    let mut key = segment_key(series, u64_at(row, 24).cast_signed());
     key.extend_from_slice(&etag_of(row).to_be_bytes());
     key
 }
 
 /// The etag; 0 for a row that is no row.
 pub(super) fn etag_of(row: &[u8]) -> u64 {
-    number_at(row, ETAG.start)
+    u64_at(row, ETAG.start)
 }
 
 /// The number of the collection; 0 for a row that is no row.
 pub(super) fn collection_number_of(row: &[u8]) -> u32 {
-    let bytes = row.get(8..12).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-fn number_at(row: &[u8], at: usize) -> u64 {
-    let bytes = row.get(at..).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Called with positions inside a header whose length was checked.
-fn length_at(row: &[u8], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([row[at], row[at + 1]]))
-}
-
-const fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
+    u32_at(row, 8)
 }
 
 impl<'a> DeletedRangeRow<'a> {
@@ -160,14 +148,14 @@ impl<'a> DeletedRangeRow<'a> {
     /// Which moments were deleted.
     pub fn range(&self) -> MomentRange {
         MomentRange {
-            from: number_at(self.bytes, 24).cast_signed(),
-            to: number_at(self.bytes, 32).cast_signed(),
+            from: u64_at(self.bytes, 24).cast_signed(),
+            to: u64_at(self.bytes, 32).cast_signed(),
         }
     }
 
     /// When it was deleted, in ticks of UTC.
     pub fn deleted_at_ticks(&self) -> i64 {
-        number_at(self.bytes, 40).cast_signed()
+        u64_at(self.bytes, 40).cast_signed()
     }
 }
 

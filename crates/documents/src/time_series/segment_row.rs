@@ -24,8 +24,15 @@ use model::Etag;
 use timeseries::{Entries, Summary, VALUES_MAX};
 
 use super::requests::MomentRange;
-use crate::error::DocumentError;
+use crate::{
+    error::{DocumentError, corrupt},
+    row_bytes::{RowKind, length_at, u32_at, u64_at},
+};
 
+const SEGMENT_ROW: RowKind = RowKind {
+    ends_early: "the row of a segment ends too early",
+    is_no_text: "a segment has a text that is not UTF-8",
+};
 const SEGMENT: u8 = 0xb1;
 const ETAG: Range<usize> = 16..24;
 const HEADER_BYTES: usize = 32;
@@ -105,12 +112,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<SegmentRow<'_>, DocumentError> {
         return Err(corrupt("a segment has no values or too many"));
     }
     let mut rest = &bytes[HEADER_BYTES..];
-    take(&mut rest, positions * SUMMARY_BYTES)?;
+    SEGMENT_ROW.take(&mut rest, positions * SUMMARY_BYTES)?;
     let (id, name) = (length_at(bytes, 2), length_at(bytes, 4));
-    let key = take(&mut rest, id + name + KEY_EXTRA_BYTES)?;
-    let (lower_id, lower_name) = (text(&key[..id])?, text(&key[id + 1..id + 1 + name])?);
-    let written = text(take(&mut rest, length_at(bytes, 6))?)?;
-    let change_vector = text(take(&mut rest, length_at(bytes, 8))?)?;
+    let key = SEGMENT_ROW.take(&mut rest, id + name + KEY_EXTRA_BYTES)?;
+    let (lower_id, lower_name) =
+        (SEGMENT_ROW.text(&key[..id])?, SEGMENT_ROW.text(&key[id + 1..id + 1 + name])?);
+    let written = SEGMENT_ROW.take_text(&mut rest, length_at(bytes, 6))?;
+    let change_vector = SEGMENT_ROW.take_text(&mut rest, length_at(bytes, 8))?;
     let name = if written.is_empty() { lower_name } else { written };
     let row = SegmentRow { bytes, key, lower_id, lower_name, name, change_vector, segment: rest };
     if key[id] != 0xff || row.start_ms() < 0 || row.end_ms() < row.start_ms() || row.moments() == 0
@@ -132,34 +140,12 @@ pub(super) fn primary_key_of(row: &[u8]) -> &[u8] {
 
 /// The etag; 0 for a row that is no row.
 pub(super) fn etag_of(row: &[u8]) -> u64 {
-    let bytes = row.get(ETAG).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    u64_at(row, ETAG.start)
 }
 
 /// The number of the collection; 0 for a row that is no row.
 pub(super) fn collection_number_of(row: &[u8]) -> u32 {
-    let bytes = row.get(12..16).and_then(|bytes| bytes.first_chunk());
-    bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-/// Called with positions inside a header whose length was checked.
-fn length_at(row: &[u8], at: usize) -> usize {
-    usize::from(u16::from_le_bytes([row[at], row[at + 1]]))
-}
-
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], DocumentError> {
-    let parts = rest.split_at_checked(length);
-    let (taken, behind) = parts.ok_or(corrupt("the row of a segment ends too early"))?;
-    *rest = behind;
-    Ok(taken)
-}
-
-fn text(bytes: &[u8]) -> Result<&str, DocumentError> {
-    std::str::from_utf8(bytes).map_err(|_| corrupt("a segment has a text that is not UTF-8"))
-}
-
-const fn corrupt(detail: &'static str) -> DocumentError {
-    DocumentError::Corrupt { detail }
+    u32_at(row, 12)
 }
 
 impl<'a> SegmentRow<'a> {
@@ -261,8 +247,7 @@ impl<'a> SegmentRow<'a> {
 
     /// Called with positions inside a header or summary whose length was checked.
     fn number_at(&self, at: usize) -> u64 {
-        let bytes = self.bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        u64_at(self.bytes, at)
     }
 }
 

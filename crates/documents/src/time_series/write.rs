@@ -16,7 +16,10 @@ use super::{
     series::{self, RolledUp, SeriesRecord},
     tables::{self, DELETED_RANGES, SEGMENTS, segment_key, series_key},
 };
-use crate::{Change, DocumentWriter, TimeSeriesChangeKind, error::DocumentError, write::corrupt};
+use crate::{
+    Change, DocumentWriter, TimeSeriesChangeKind,
+    error::{DocumentError, corrupt},
+};
 
 /// So many segments are looked up before they are removed.
 const REMOVED_CHUNK: usize = 256;
