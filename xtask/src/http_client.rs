@@ -24,6 +24,13 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
+impl Answer {
+    /// As an error tells it.
+    pub(crate) fn told(&self) -> String {
+        format!("{} {}", self.status, String::from_utf8_lossy(&self.body))
+    }
+}
+
 impl HttpClient {
     /// Connects to `http://host:port`.
     pub(crate) fn connect(url: &str) -> io::Result<Self> {

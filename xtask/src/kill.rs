@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     Failure,
     checks::Checks,
+    drill_database::{create_database, get_while_loading},
     http_client::{Answer, HttpClient},
     insert_oracle::{InsertOracle, Kept},
     loop_disk::LoopDisk,
@@ -27,9 +28,6 @@ const WRITERS: u64 = 8;
 const INSERTERS: u64 = 4;
 const WRITING_MS_MIN: u64 = 30;
 const WRITING_MS_MAX: u64 = 900;
-/// How long a database may take to load after a crash.
-const LOADING_TIMEOUT: Duration = Duration::from_secs(30);
-const RETRY_PAUSE: Duration = Duration::from_millis(50);
 /// How long the first batch of a round may take to be acknowledged.
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_ANSWER_PAUSE: Duration = Duration::from_millis(1);
@@ -165,7 +163,7 @@ impl Drill {
 
     fn rounds(mut self, task: &str, times: u64, checks: &mut Checks) -> Result<(), Failure> {
         let mut server = self.start()?;
-        create_database(&server.url)?;
+        create_database(&server.url, "kill")?;
         for round in 1..=times {
             let writing = Duration::from_millis(
                 WRITING_MS_MIN + self.random.below(WRITING_MS_MAX - WRITING_MS_MIN),
@@ -291,7 +289,7 @@ fn write(url: &str, oracle: &mut WriterOracle, written: &Written) -> Option<Stri
                 oracle.acknowledge();
                 written.batches.fetch_add(1, Ordering::SeqCst);
             }
-            Ok(answer) => return written.unless_killed(refusal(&answer)),
+            Ok(answer) => return written.unless_killed(answer.told()),
             Err(error) => return written.unless_killed(format!("the connection broke: {error}")),
         }
     }
@@ -310,25 +308,9 @@ fn insert(url: &str, oracle: &mut InsertOracle, written: &Written) -> Option<Str
                 oracle.acknowledge();
                 written.inserts.fetch_add(1, Ordering::SeqCst);
             }
-            Ok(answer) => return written.unless_killed(refusal(&answer)),
+            Ok(answer) => return written.unless_killed(answer.told()),
             Err(error) => return written.unless_killed(format!("the insert broke: {error}")),
         }
-    }
-}
-
-fn refusal(answer: &Answer) -> String {
-    format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
-}
-
-fn create_database(url: &str) -> Result<(), Failure> {
-    let answer = HttpClient::connect(url)?.send(
-        "PUT",
-        "/admin/databases?name=kill&replicationFactor=1",
-        br#"{"DatabaseName":"kill","Settings":{},"Disabled":false}"#,
-    )?;
-    match answer.status {
-        200..=299 => Ok(()),
-        _ => Err(format!("the database was not created: {}", refusal(&answer)).into()),
     }
 }
 
@@ -339,7 +321,7 @@ fn documents_of(client: &mut HttpClient, prefix: &str) -> Result<Documents, Fail
         let start = documents.len();
         let path =
             format!("{DATABASE}/docs?startsWith={prefix}&start={start}&pageSize={PAGE_DOCUMENTS}");
-        let answer = send_while_loading(client, &path)?;
+        let answer = get_while_loading(client, &path)?;
         let mut answer: Value = serde_json::from_slice(&answer.body)?;
         let Value::Array(results) = answer["Results"].take() else {
             return Err(format!("no Results in the answer to {path}").into());
@@ -356,19 +338,6 @@ fn documents_of(client: &mut HttpClient, prefix: &str) -> Result<Documents, Fail
         }
         if documents.len() == start {
             return Err(format!("the page at {start} of {prefix} repeats the one before").into());
-        }
-    }
-}
-
-/// A database that is still loading answers 503.
-fn send_while_loading(client: &mut HttpClient, path: &str) -> Result<Answer, Failure> {
-    let began = Instant::now();
-    loop {
-        let answer = client.send("GET", path, b"")?;
-        match answer.status {
-            200 => return Ok(answer),
-            503 if began.elapsed() < LOADING_TIMEOUT => std::thread::sleep(RETRY_PAUSE),
-            _ => return Err(format!("GET {path}: {}", refusal(&answer)).into()),
         }
     }
 }

@@ -16,6 +16,7 @@ mod checks;
 mod consistency;
 mod control_group;
 mod crash;
+mod drill_database;
 mod golden;
 mod http_client;
 mod insert_oracle;

@@ -18,6 +18,7 @@ use crate::{
     Failure,
     checks::Checks,
     control_group::ControlGroup,
+    drill_database::create_database,
     http_client::{Answer, HttpClient},
     server_process::{ServerProcess, executable},
 };
@@ -214,15 +215,6 @@ fn is_short_of_memory(body: &[u8]) -> bool {
     let error: Value = serde_json::from_slice(body).unwrap_or_default();
     let of_kind = |kind| error["Type"].as_str().is_some_and(|name| name.ends_with(kind));
     of_kind("LowMemoryException") || of_kind("ServerLoadFailureException")
-}
-
-fn create_database(url: &str, name: &str) -> Result<(), Failure> {
-    let body = json!({"DatabaseName": name}).to_string();
-    let answer = HttpClient::connect(url)?.send("PUT", "/admin/databases", body.as_bytes())?;
-    match answer.status {
-        200..=299 => Ok(()),
-        status => Err(format!("{name}: {status} {}", String::from_utf8_lossy(&answer.body)).into()),
-    }
 }
 
 fn get(url: &str, path: &str) -> Result<Value, Failure> {

@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    Failure,
-    consistency::DATABASE,
-    http_client::{Answer, HttpClient},
-};
+use crate::{consistency::DATABASE, http_client::HttpClient};
 
 /// What a process recorded.
 pub(crate) struct Played<T> {
@@ -70,23 +66,7 @@ impl Client {
             409 => Err(Trouble::Conflict),
             412 => Err(Trouble::SnapshotEnded),
             503 => Err(Trouble::Unknown),
-            _ => Err(Trouble::Broken(format!("{method} {path}: {}", refusal(&answer)))),
+            _ => Err(Trouble::Broken(format!("{method} {path}: {}", answer.told()))),
         }
-    }
-}
-
-fn refusal(answer: &Answer) -> String {
-    format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body))
-}
-
-pub(crate) fn create_database(url: &str) -> Result<(), Failure> {
-    let answer = HttpClient::connect(url)?.send(
-        "PUT",
-        "/admin/databases?name=consistency&replicationFactor=1",
-        br#"{"DatabaseName":"consistency","Settings":{},"Disabled":false}"#,
-    )?;
-    match answer.status {
-        200..=299 => Ok(()),
-        _ => Err(format!("the database was not created: {}", refusal(&answer)).into()),
     }
 }

@@ -20,6 +20,7 @@ use consistency::{Anomaly, Finding};
 use crate::{
     Failure,
     checks::Checks,
+    drill_database::{create_database, get_while_loading},
     http_client::HttpClient,
     random::Random,
     server_process::{ServerProcess, executable},
@@ -34,9 +35,6 @@ const SHOWN_MAX: usize = 5;
 const KEYS_AT_ONCE: u64 = 8;
 /// ... until so many operations were begun; then they give way to others.
 const OPERATIONS_PER_KEYS: u64 = 160;
-/// How long a database may take to load after a crash.
-const LOADING_TIMEOUT: Duration = Duration::from_secs(60);
-const RETRY_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const DATABASE: &str = "/databases/consistency";
 
 /// What clients do in a round.
@@ -190,7 +188,7 @@ impl Drill {
 
     fn rounds(mut self, operations: u64, checks: &mut Checks) -> Result<(), Failure> {
         let mut server = self.start()?;
-        client::create_database(&server.url)?;
+        create_database(&server.url, "consistency")?;
         let (mut done, mut committed, mut kills, mut number) = (0, 0, 0, 0);
         let (mut lost_updates, mut is_default_run) = (false, false);
         while done < operations || number < WORKLOADS.len() as u64 {
@@ -298,7 +296,8 @@ impl Drill {
             Some(server) => server,
             None => self.start()?,
         };
-        wait_until_loaded(&server.url)?;
+        let mut client = HttpClient::connect(&server.url)?;
+        get_while_loading(&mut client, &format!("{DATABASE}/stats/essential"))?;
         Ok((judge(&server.url, round, histories), server))
     }
 }
@@ -335,17 +334,4 @@ fn judge(url: &str, round: &Round, histories: Vec<History>) -> Judged {
     };
     judged.broken = documents.broken;
     judged
-}
-
-fn wait_until_loaded(url: &str) -> Result<(), Failure> {
-    let began = Instant::now();
-    let mut client = HttpClient::connect(url)?;
-    loop {
-        let answer = client.send("GET", &format!("{DATABASE}/stats/essential"), b"")?;
-        match answer.status {
-            200 => return Ok(()),
-            503 if began.elapsed() < LOADING_TIMEOUT => std::thread::sleep(RETRY_PAUSE),
-            status => return Err(format!("the database does not load: {status}").into()),
-        }
-    }
 }
