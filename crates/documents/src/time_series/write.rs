@@ -23,6 +23,8 @@ use crate::{
 
 /// So many segments are looked up before they are removed.
 const REMOVED_CHUNK: usize = 256;
+/// So many entries are in memory while a series is copied.
+const COPIED_CHUNK: usize = 1 << 14;
 
 /// A series that is being changed.
 struct OpenSeries {
@@ -176,19 +178,52 @@ impl DocumentWriter<'_> {
         &mut self,
         copy: &CopyTimeSeries,
     ) -> Result<TimeSeriesWritten, DocumentError> {
+        let mut written: Option<TimeSeriesWritten> = None;
+        let mut rest = copy.range;
+        loop {
+            let change = self.next_copied(copy, rest)?;
+            let copied = match copy.destination_name.is_incremental() {
+                true => &change.increments,
+                false => &change.appends,
+            };
+            let (count, last) = (copied.len(), copied.timestamps().last().copied());
+            let part = self.change_time_series(&change)?;
+            let whole = match written {
+                None => part,
+                Some(before) => TimeSeriesWritten {
+                    change_vector: part.change_vector.or(before.change_vector),
+                    is_document_touched: part.is_document_touched || before.is_document_touched,
+                    ..part
+                },
+            };
+            match last {
+                Some(last) if count == COPIED_CHUNK => rest.from = last + 1,
+                Some(_) | None => return Ok(whole),
+            }
+            written = Some(whole);
+        }
+    }
+
+    /// The first entries of a range that are copied, as a change of the series that gets them.
+    fn next_copied(
+        &self,
+        copy: &CopyTimeSeries,
+        range: MomentRange,
+    ) -> Result<TimeSeriesChange, DocumentError> {
         let mut change =
             TimeSeriesChange::new(copy.destination_id.clone(), copy.destination_name.clone());
-        let mut reader = SeriesReader::new(self.transaction(), &copy.id, &copy.name, copy.range)?;
         let into = match copy.destination_name.is_incremental() {
             true => &mut change.increments,
             false => &mut change.appends,
         };
-        while let Some(entry) = reader.next_entry()? {
+        let mut reader = SeriesReader::new(self.transaction(), &copy.id, &copy.name, range)?;
+        while into.len() < COPIED_CHUNK
+            && let Some(entry) = reader.next_entry()?
+        {
             let (timestamp_ms, values) = (entry.timestamp_ms, entry.values);
             into.push(Entry { timestamp_ms, values, tag: entry.tag });
         }
-        drop(reader);
-        self.change_time_series(&change)
+        Ok(change)
     }
 
     /// Deletes all series of a document that is being deleted.

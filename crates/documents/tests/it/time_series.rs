@@ -313,6 +313,26 @@ fn batches_in_order_make_full_segments_and_single_entries_do_not_make_one_each()
 }
 
 #[test]
+fn a_long_series_is_copied_in_parts_and_whole() {
+    let database = Database::new();
+    database.put("u/1", &user("a"));
+    database.put("u/2", &user("b"));
+    // Twice as many as are copied at once, and some more.
+    let all = plain((0..40_000).map(|position| position * 1000));
+    database.append("u/1", "HR", &all);
+    let copy = CopyTimeSeries {
+        id: id("u/1"),
+        name: name("HR"),
+        destination_id: id("u/2"),
+        destination_name: name("Copy"),
+        range: MomentRange::ALL,
+    };
+    let written = database.write(|writer| writer.copy_time_series(&copy)).unwrap();
+    assert!(written.is_document_touched && written.change_vector.is_some());
+    assert_eq!(database.entries_of("u/2", "Copy", MomentRange::ALL), all);
+}
+
+#[test]
 fn segments_know_what_their_values_are_together() {
     let database = Database::new();
     database.put("u/1", &user("one"));
