@@ -353,8 +353,8 @@ impl Database {
         RetentionKind::ALL.into_iter().zip(*retention).find(|(one, _)| *one == kind)?.1
     }
 
-    /// The policies of its time series; `None` when there are none.
-    pub(crate) fn time_series_policies(&self) -> Option<Arc<TimeSeriesConfiguration>> {
+    /// What is said of its time series; `None` when that is nothing.
+    pub fn time_series(&self) -> Option<Arc<TimeSeriesConfiguration>> {
         self.time_series.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -181,8 +181,10 @@ impl Shared {
     }
 
     fn apply_time_series_policies(&self, database: &Arc<Database>) {
-        let Some(policies) = database.time_series_policies() else { return };
-        if self.is_closing() || !self.begin(database, TIME_SERIES_PROPERTY, policies.check_seconds)
+        let Some(policies) = database.time_series() else { return };
+        if self.is_closing()
+            || policies.collections.is_empty()
+            || !self.begin(database, TIME_SERIES_PROPERTY, policies.check_seconds)
         {
             return;
         }

@@ -192,7 +192,8 @@ impl LogQuery {
                 let arguments =
                     arguments_of(shown.script_document(scripts.rows().is_some())?, &beside)?;
                 let never = AtomicBool::new(false);
-                let series = SeriesCalls { functions: scripts.series(), names: None, stop: &never };
+                let series =
+                    SeriesCalls { functions: scripts.series(), settings: None, stop: &never };
                 let mut host = RowHost { documents: tx, included: &wanted, series };
                 if let Some(filter) = scripts.filter()
                     && !passes(filter, &arguments, &mut host)?

@@ -31,7 +31,7 @@ use crate::row_script::{
 use crate::row_told::{RowLocation, Told};
 use crate::series_includes::IncludedSeries;
 use crate::time_series::{
-    NoValueNames, PlannedSeries, SeriesCalls, SeriesForm, SeriesShown, StoredSeries, ValueNames,
+    NoSettings, PlannedSeries, SeriesCalls, SeriesForm, SeriesSettings, SeriesShown, StoredSeries,
 };
 
 /// Filtered rows that are kept until they are written; more are filtered again.
@@ -136,9 +136,9 @@ pub struct QueryResult<'t, T> {
 pub struct SeriesOptions<'n> {
     /// The form of the answer.
     pub form: SeriesForm,
-    /// The names that values have.
-    pub names: Option<&'n dyn ValueNames>,
-    /// Whether they are told beside the values.
+    /// What the database says of them.
+    pub settings: Option<&'n dyn SeriesSettings>,
+    /// Whether the names of values are told beside them.
     pub tells_names: bool,
 }
 
@@ -147,7 +147,7 @@ impl<'n> SeriesOptions<'n> {
     where
         'n: 's,
     {
-        SeriesCalls { functions, names: self.names, stop }
+        SeriesCalls { functions, settings: self.settings, stop }
     }
 
     fn shown<'s, T: Transaction>(&'s self, stored: &'s StoredSeries<'_, T>) -> SeriesShown<'s>
@@ -157,7 +157,7 @@ impl<'n> SeriesOptions<'n> {
         SeriesShown {
             reader: stored,
             tags: stored,
-            names: self.names.unwrap_or(&NoValueNames),
+            settings: self.settings.unwrap_or(&NoSettings),
             tells_names: self.tells_names,
             form: self.form,
         }

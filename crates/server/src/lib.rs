@@ -52,6 +52,7 @@ mod patch_commands;
 mod piece_sender;
 mod query_notes;
 mod query_timings;
+mod recorded_series;
 mod request_body;
 mod resource_log;
 mod retention_log;

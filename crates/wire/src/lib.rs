@@ -47,6 +47,7 @@ mod spatial_options;
 mod subscription_body;
 mod time_series_body;
 mod time_series_configuration;
+mod time_series_policy;
 
 pub mod changes;
 pub mod database_shapes;
@@ -99,7 +100,8 @@ pub use crate::{
     subscription_body::{SubscriptionBody, SubscriptionStart},
     time_series_body::{DeletedRange, TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
     time_series_configuration::{
-        CollectionPolicies, TIME_SERIES_PROPERTY, TimeSeriesConfiguration, TimeSeriesPolicy,
-        TimeValue, read_time_series_configuration, with_policy, with_value_names, without_policy,
+        TIME_SERIES_PROPERTY, TimeSeriesConfiguration, read_time_series_configuration, with_policy,
+        with_value_names, without_policy,
     },
+    time_series_policy::{CollectionPolicies, TimeSeriesPolicy, TimeValue},
 };

@@ -1,287 +1,79 @@
-//! The policies of time series, and names for their values: as clients send them and records keep them.
+//! What a database says of its time series, policies and names for values: as clients send it and records
+//! keep it.
+
+use std::collections::HashMap;
 
 use model::TimeSpan;
 use serde_json::{Map, Value, json};
 
-use crate::{error_body::ProtocolError, error_kind::ErrorKind};
+use crate::{
+    error_body::ProtocolError,
+    error_kind::ErrorKind,
+    time_series_policy::{CollectionPolicies, RAW_POLICY},
+};
 
 /// Where the record of a database keeps the configuration.
 pub const TIME_SERIES_PROPERTY: &str = "TimeSeries";
 
-const RAW_POLICY: &str = "rawpolicy";
 const FREQUENCY_DEFAULT: &str = "00:10:00";
 const FREQUENCY_SECONDS_DEFAULT: u64 = 600;
-/// Stands for ever.
-const FOR_EVER: i64 = 2_147_483_647;
-const POLICIES_MAX: usize = 64;
 
-/// A span of time as policies have it: seconds, which have a length, or months, which have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeValue {
-    /// No end.
-    ForEver,
-    /// So many seconds.
-    Seconds(i64),
-    /// So many months.
-    Months(i64),
-}
-
-impl TimeValue {
-    /// About how long it is; a month has up to 31 days.
-    fn seconds_max(self) -> i64 {
-        const SECONDS_PER_MONTH: i64 = 31 * 24 * 3600;
-        match self {
-            Self::ForEver => i64::MAX,
-            Self::Seconds(seconds) => seconds,
-            Self::Months(months) => months.saturating_mul(SECONDS_PER_MONTH),
-        }
-    }
-
-    /// Whether the other is a whole number of these.
-    fn divides(self, other: Self) -> bool {
-        const SECONDS_PER_DAY: i64 = 24 * 3600;
-        match (self, other) {
-            (Self::Seconds(own), Self::Seconds(other))
-            | (Self::Months(own), Self::Months(other)) => other % own == 0,
-            // Months begin with a day.
-            (Self::Seconds(own), Self::Months(_)) => SECONDS_PER_DAY % own == 0,
-            _ => false,
-        }
-    }
-
-    fn text(self) -> String {
-        let plural = |count: i64, unit: &str| match count {
-            1 => format!("1 {unit}"),
-            count => format!("{count} {unit}s"),
-        };
-        match self {
-            Self::ForEver => "no limit".to_owned(),
-            Self::Months(months) => {
-                let (years, months) = (months / 12, months % 12);
-                let parts = [(years, "year"), (months, "month")];
-                let parts = parts.iter().filter(|(count, _)| *count != 0);
-                parts.map(|(count, unit)| plural(*count, unit)).collect::<Vec<_>>().join(" ")
-            }
-            Self::Seconds(seconds) => {
-                let mut rest = seconds;
-                let mut parts = Vec::new();
-                for (length, unit) in [(86_400, "day"), (3600, "hour"), (60, "minute")] {
-                    if rest > length {
-                        parts.push(plural(rest / length, unit));
-                        rest %= length;
-                    }
-                }
-                if rest != 0 || parts.is_empty() {
-                    parts.push(plural(rest, "second"));
-                }
-                parts.join(" ")
-            }
-        }
-    }
-
-    fn json(self) -> Value {
-        match self {
-            Self::ForEver => json!({ "Value": FOR_EVER, "Unit": "None" }),
-            Self::Seconds(value) => json!({ "Value": value, "Unit": "Second" }),
-            Self::Months(value) => json!({ "Value": value, "Unit": "Month" }),
-        }
-    }
-
-    fn read(sent: Option<&Value>) -> Result<Option<Self>, ProtocolError> {
-        let Some(sent) = sent.filter(|sent| !sent.is_null()) else { return Ok(None) };
-        let value = sent.get("Value").and_then(Value::as_i64).unwrap_or(0);
-        let value = value.clamp(i64::from(i32::MIN), FOR_EVER);
-        match sent.get("Unit").and_then(Value::as_str).unwrap_or("None") {
-            "None" if value == FOR_EVER => Ok(Some(Self::ForEver)),
-            "None" => Ok(None),
-            "Second" => Ok(Some(Self::Seconds(value))),
-            "Month" => Ok(Some(Self::Months(value))),
-            other => Err(ProtocolError::new(
-                ErrorKind::Format,
-                format!(
-                    "Could not convert Sparrow.Json.LazyStringValue ('{other}') to \
-                     Sparrow.TimeValueUnit"
-                ),
-            )),
-        }
-    }
-
-    fn is_positive(self) -> bool {
-        match self {
-            Self::ForEver => true,
-            Self::Seconds(value) | Self::Months(value) => 0 < value,
-        }
-    }
-}
-
-/// A policy: entries of a time are added up to one, which is kept for a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimeSeriesPolicy {
-    /// Its name.
-    pub name: String,
-    /// What is added up to one entry.
-    pub aggregation: TimeValue,
-    /// How long it is kept.
-    pub retention: TimeValue,
-}
-
-impl TimeSeriesPolicy {
-    fn read(sent: &Value) -> Result<Self, ProtocolError> {
-        let name = sent.get("Name").and_then(Value::as_str).unwrap_or_default();
-        if name.trim().is_empty() {
-            let message = "Value cannot be null. (Parameter 'Name')";
-            return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
-        }
-        let none = TimeValue::Seconds(0);
-        let policy = Self {
-            name: name.to_owned(),
-            aggregation: TimeValue::read(sent.get("AggregationTime"))?.unwrap_or(none),
-            retention: TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none),
-        };
-        if !policy.aggregation.is_positive() || policy.aggregation == TimeValue::ForEver {
-            return Err(invalid(format!("Aggregation time of '{name}' must be greater than zero")));
-        }
-        policy.check_retention()?;
-        if name.contains('@') {
-            return Err(invalid(format!("The name of a policy cannot contain '@': '{name}'")));
-        }
-        Ok(policy)
-    }
-
-    fn read_raw(sent: Option<&Value>) -> Result<Self, ProtocolError> {
-        let mut raw = Self {
-            name: RAW_POLICY.to_owned(),
-            aggregation: TimeValue::Seconds(0),
-            retention: TimeValue::ForEver,
-        };
-        if let Some(sent) = sent.filter(|sent| !sent.is_null()) {
-            let none = TimeValue::Seconds(0);
-            raw.retention = TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none);
-            raw.check_retention()?;
-        }
-        Ok(raw)
-    }
-
-    fn check_retention(&self) -> Result<(), ProtocolError> {
-        if self.retention.is_positive() {
-            return Ok(());
-        }
-        Err(invalid(format!("Retention time of '{}' must be greater than zero", self.name)))
-    }
-
-    fn json(&self) -> Value {
-        let aggregation = match self.aggregation {
-            TimeValue::Seconds(0) => json!({ "Value": 0, "Unit": "None" }),
-            aggregation => aggregation.json(),
-        };
-        json!({
-            "Name": self.name, "RetentionTime": self.retention.json(),
-            "AggregationTime": aggregation
-        })
-    }
-}
-
-/// The policies of the documents of a collection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectionPolicies {
-    /// The collection.
-    pub collection: String,
-    /// Whether nothing is done.
-    pub is_disabled: bool,
-    /// How long the entries that clients write are kept.
-    pub raw_retention: TimeValue,
-    /// The policies, the finest first.
-    pub policies: Vec<TimeSeriesPolicy>,
-}
-
-impl CollectionPolicies {
-    fn read(collection: &str, sent: &Value) -> Result<Self, ProtocolError> {
-        let raw = TimeSeriesPolicy::read_raw(sent.get("RawPolicy"))?;
-        let sent_policies = sent.get("Policies").and_then(Value::as_array);
-        let policies = sent_policies.into_iter().flatten().map(TimeSeriesPolicy::read);
-        let mut policies = policies.collect::<Result<Vec<_>, _>>()?;
-        if POLICIES_MAX < policies.len() {
-            let message = format!("A collection may have up to {POLICIES_MAX} policies");
-            return Err(ProtocolError::argument(message));
-        }
-        policies.sort_by_key(|policy| policy.aggregation.seconds_max());
-        check_chain(&raw, &policies)?;
-        Ok(Self {
-            collection: collection.to_owned(),
-            is_disabled: sent.get("Disabled").and_then(Value::as_bool).unwrap_or(false),
-            raw_retention: raw.retention,
-            policies,
-        })
-    }
-
-    fn json(&self) -> Value {
-        let raw = TimeSeriesPolicy {
-            name: RAW_POLICY.to_owned(),
-            aggregation: TimeValue::Seconds(0),
-            retention: self.raw_retention,
-        };
-        let policies: Vec<Value> = self.policies.iter().map(TimeSeriesPolicy::json).collect();
-        json!({ "RawPolicy": raw.json(), "Disabled": self.is_disabled, "Policies": policies })
-    }
-}
-
-/// Each policy is made of the entries of the one before it, which must still be there then.
-fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<(), ProtocolError> {
-    for (position, policy) in policies.iter().enumerate() {
-        let same = |other: &TimeSeriesPolicy| other.name.eq_ignore_ascii_case(&policy.name);
-        if policies[..position].iter().any(same) || policy.name.eq_ignore_ascii_case(&raw.name) {
-            return Err(invalid(format!(
-                "Policy names must be unique, policy with the name '{}' has duplicates.",
-                policy.name
-            )));
-        }
-        let before = if position == 0 { raw } else { &policies[position - 1] };
-        if before.retention.seconds_max() < policy.aggregation.seconds_max() {
-            return Err(invalid(format!(
-                "The policy '{}' has a retention time of '{}' but should be aggregated by policy \
-                 '{}' with the aggregation time frame of {}",
-                before.name,
-                before.retention.text(),
-                policy.name,
-                policy.aggregation.text()
-            )));
-        }
-        if position != 0 && !before.aggregation.divides(policy.aggregation) {
-            return Err(invalid(format!(
-                "The aggregation time of the policy '{}' ({}) must be divided by the aggregation \
-                 time of '{}' ({}) without a remainder.",
-                policy.name,
-                policy.aggregation.text(),
-                before.name,
-                before.aggregation.text()
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// What is to be done with the time series of a database.
+/// What is to be done with the time series of a database, and what their values are called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSeriesConfiguration {
-    /// Collections that have policies, switched off or not.
+    /// Collections that have policies which are not switched off.
     pub collections: Vec<CollectionPolicies>,
     /// Seconds between two looks.
     pub check_seconds: u64,
+    /// The names of the values by collection and series, both in lower case.
+    value_names: HashMap<String, HashMap<String, Vec<String>>>,
 }
 
 impl TimeSeriesConfiguration {
-    /// The configuration in the record of a database, JSON; `None` when there is nothing to do.
+    /// The configuration in the record of a database, JSON; `None` when it says nothing.
     pub fn of_record(json: &[u8]) -> Option<Self> {
         let record: Map<String, Value> = serde_json::from_slice(json).unwrap_or_default();
         let stored = record.get(TIME_SERIES_PROPERTY)?.as_object()?;
-        let mut collections = read_collections(stored).ok()?;
+        let mut collections = read_collections(stored).unwrap_or_default();
         collections.retain(|policies| !policies.is_disabled);
         let frequency = stored.get("PolicyCheckFrequency").and_then(Value::as_str);
         let frequency = frequency.and_then(|text| text.parse::<TimeSpan>().ok());
         let seconds = frequency.map(|span| span.to_duration().as_secs());
         let check_seconds = seconds.unwrap_or(FREQUENCY_SECONDS_DEFAULT).max(1);
-        (!collections.is_empty()).then_some(Self { collections, check_seconds })
+        let value_names = read_value_names(stored);
+        let says_nothing = collections.is_empty() && value_names.is_empty();
+        (!says_nothing).then_some(Self { collections, check_seconds, value_names })
     }
+
+    /// The names of the values of a series of the documents of a collection, by position.
+    pub fn value_names(&self, collection: &str, series: &str) -> Option<&[String]> {
+        let of_collection = self.value_names.get(&collection.to_lowercase())?;
+        of_collection.get(&series.to_lowercase()).map(Vec::as_slice)
+    }
+
+    /// The policies of a collection.
+    pub fn policies_of(&self, collection: &str) -> Option<&CollectionPolicies> {
+        let is_named = |policies: &&CollectionPolicies| {
+            policies.collection.to_lowercase() == collection.to_lowercase()
+        };
+        self.collections.iter().find(is_named)
+    }
+}
+
+fn read_value_names(stored: &Map<String, Value>) -> HashMap<String, HashMap<String, Vec<String>>> {
+    let objects = |value: Option<&Value>| {
+        let object = value.and_then(Value::as_object).cloned().unwrap_or_default();
+        object.into_iter().map(|(name, value)| (name.to_lowercase(), value))
+    };
+    let names = |value: Value| {
+        let names = value.as_array().cloned().unwrap_or_default();
+        names.iter().map(|name| name.as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let of_series = |value: Value| {
+        objects(Some(&value)).map(|(series, value)| (series, names(value))).collect()
+    };
+    let collections = objects(stored.get("NamedValues"));
+    collections.map(|(collection, value)| (collection, of_series(value))).collect()
 }
 
 fn read_collections(sent: &Map<String, Value>) -> Result<Vec<CollectionPolicies>, ProtocolError> {
@@ -459,6 +251,7 @@ fn invalid(message: String) -> ProtocolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time_series_policy::TimeValue;
 
     fn read(sent: Value) -> Result<Value, String> {
         let sent = sent.as_object().expect("a test sends objects");
@@ -483,6 +276,7 @@ mod tests {
         let found = TimeSeriesConfiguration::of_record(record.as_bytes()).unwrap();
         assert_eq!(found.check_seconds, 600);
         assert_eq!(found.collections[0].policies[0].aggregation, TimeValue::Seconds(60));
+        assert_eq!(found.policies_of("cos"), Some(&found.collections[0]));
         assert_eq!(TimeSeriesConfiguration::of_record(b"{}"), None);
     }
 
@@ -562,5 +356,10 @@ mod tests {
         assert_eq!(stored["NamedValues"]["Cos"]["HR"], json!(["X"]));
         let error = with_value_names(None, &sent(json!([]), false)).unwrap_err();
         assert_eq!(error.message, "ValueNames can't be empty.");
+        let record = json!({ "TimeSeries": stored }).to_string();
+        let found = TimeSeriesConfiguration::of_record(record.as_bytes()).unwrap();
+        assert_eq!(found.value_names("cOs", "hr"), Some(&["X".to_owned()][..]));
+        assert_eq!(found.value_names("Cos", "HR2"), None);
+        assert_eq!(found.value_names("Dogs", "HR"), None);
     }
 }

@@ -21,27 +21,13 @@ use crate::time_series::planned::{
 };
 use crate::time_series::reader::{SeriesFacts, SeriesReader, SeriesVisitor};
 use crate::time_series::result::SeriesResult;
-
-/// The names that values of time series have.
-pub trait ValueNames {
-    /// The names by position, for a series of the documents of a collection.
-    fn of(&self, collection: &str, series: &str) -> Option<&[String]>;
-}
-
-/// No values have names.
-pub(crate) struct NoValueNames;
-
-impl ValueNames for NoValueNames {
-    fn of(&self, _: &str, _: &str) -> Option<&[String]> {
-        None
-    }
-}
+use crate::time_series::settings::SeriesSettings;
 
 /// What a query over a series reads.
 pub(crate) struct Surroundings<'s> {
     pub(crate) reader: &'s dyn SeriesReader,
     pub(crate) tags: &'s dyn TagDocuments,
-    pub(crate) names: &'s dyn ValueNames,
+    pub(crate) settings: &'s dyn SeriesSettings,
 }
 
 /// The documents of a row.
@@ -102,11 +88,11 @@ impl PlannedSeries {
     pub(crate) fn value_names<'n>(
         &self,
         row: RowDocuments<'_, '_>,
-        names: &'n dyn ValueNames,
+        settings: &'n dyn SeriesSettings,
     ) -> Result<Option<&'n [String]>, QueryError> {
         let arguments = self.known_arguments(row)?;
         let series = self.series_of(row, &arguments);
-        Ok(series.and_then(|(_, collection, name)| names.of(&collection, &name)))
+        Ok(series.and_then(|(_, collection, name)| settings.value_names(&collection, &name)))
     }
 
     /// Adds to `result` what it shows of the row; tells how many entries it looked at, with the groups
@@ -120,7 +106,7 @@ impl PlannedSeries {
         let arguments = self.known_arguments(row)?;
         let Some((id, collection, name)) = self.series_of(row, &arguments) else { return Ok(0) };
         let Some(facts) = surroundings.reader.facts(id, &name)? else { return Ok(0) };
-        let names = surroundings.names.of(&collection, &name).unwrap_or_default();
+        let names = surroundings.settings.value_names(&collection, &name).unwrap_or_default();
         let mut bind = |operand: &Operand| self.known_operand(operand, &arguments, names);
         let ends = self.ends(&facts, &mut bind)?;
         let test = self.condition.as_ref().map(|test| test.bound(&mut bind)).transpose()?;

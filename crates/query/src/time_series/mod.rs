@@ -10,6 +10,7 @@
 //! | `evaluation` | run for a row |
 //! | `condition` | `where` |
 //! | `groups`, `aggregation` | `group by`, interpolation, and what is computed |
+//! | `settings` | names of values |
 //! | `periods`, `length`, `calendar` | moments and lengths of time |
 //! | `reader`, `stored` | what is read of stored series |
 //! | `script_calls` | what scripts of queries ask |
@@ -26,15 +27,17 @@ mod planned;
 mod reader;
 mod result;
 mod script_calls;
+mod settings;
 mod shown;
 mod stored;
 
-pub use evaluation::ValueNames;
+pub use settings::SeriesSettings;
 pub use shown::SeriesForm;
 
-pub(crate) use evaluation::{NoValueNames, RowDocuments};
+pub(crate) use evaluation::RowDocuments;
 pub(crate) use length::{TimeLength, length_of_unit};
 pub(crate) use planned::PlannedSeries;
 pub(crate) use script_calls::SeriesCalls;
+pub(crate) use settings::NoSettings;
 pub(crate) use shown::SeriesShown;
 pub(crate) use stored::StoredSeries;

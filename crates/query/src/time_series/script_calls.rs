@@ -11,10 +11,11 @@ use crate::error::QueryError;
 use crate::row_document::RowDocument;
 use crate::row_script::Beside;
 use crate::time_series::condition::Cell;
-use crate::time_series::evaluation::{NoValueNames, RowDocuments, ValueNames};
+use crate::time_series::evaluation::RowDocuments;
 use crate::time_series::length::TICKS_PER_MILLISECOND;
 use crate::time_series::planned::{Place, PlannedArgument, PlannedSeries};
 use crate::time_series::reader::SeriesReader;
+use crate::time_series::settings::{NoSettings, SeriesSettings};
 use crate::time_series::shown::{SeriesForm, SeriesShown};
 use crate::time_series::stored::{StoredSeries, key_of};
 
@@ -29,7 +30,7 @@ const YEAR_1970_MS: i64 = 62_135_596_800_000;
 pub(crate) struct SeriesCalls<'h> {
     /// The functions that `declare timeseries` declares.
     pub(crate) functions: &'h [PlannedSeries],
-    pub(crate) names: Option<&'h dyn ValueNames>,
+    pub(crate) settings: Option<&'h dyn SeriesSettings>,
     /// Set when the query is to end without an answer.
     pub(crate) stop: &'h AtomicBool,
 }
@@ -124,7 +125,7 @@ impl SeriesCalls<'_> {
         let shown = SeriesShown {
             reader: &stored,
             tags: &stored,
-            names: self.names.unwrap_or(&NoValueNames),
+            settings: self.settings.unwrap_or(&NoSettings),
             tells_names: false,
             form: SeriesForm::Page,
         };

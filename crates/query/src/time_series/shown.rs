@@ -4,10 +4,11 @@ use blittable::write_json_string;
 
 use crate::error::QueryError;
 use crate::time_series::condition::TagDocuments;
-use crate::time_series::evaluation::{RowDocuments, Surroundings, ValueNames};
+use crate::time_series::evaluation::{RowDocuments, Surroundings};
 use crate::time_series::planned::PlannedSeries;
 use crate::time_series::reader::SeriesReader;
 use crate::time_series::result::{Numbers, SeriesResult};
+use crate::time_series::settings::SeriesSettings;
 
 /// The form of the answer, which decides that of its time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum SeriesForm {
 pub(crate) struct SeriesShown<'s> {
     pub(crate) reader: &'s dyn SeriesReader,
     pub(crate) tags: &'s dyn TagDocuments,
-    pub(crate) names: &'s dyn ValueNames,
+    pub(crate) settings: &'s dyn SeriesSettings,
     /// Whether the names of values are told.
     pub(crate) tells_names: bool,
     pub(crate) form: SeriesForm,
@@ -53,7 +54,8 @@ impl SeriesShown<'_> {
             scale: series.scale.unwrap_or(1.0),
             offset: series.offset,
         };
-        let surroundings = Surroundings { reader: self.reader, tags: self.tags, names: self.names };
+        let surroundings =
+            Surroundings { reader: self.reader, tags: self.tags, settings: self.settings };
         let count = series.evaluate(row, &surroundings, &mut result)?;
         Ok((count, result))
     }
@@ -125,7 +127,7 @@ impl SeriesShown<'_> {
         if !self.tells_names {
             return Ok(());
         }
-        let Some(names) = series.value_names(row, self.names)? else { return Ok(()) };
+        let Some(names) = series.value_names(row, self.settings)? else { return Ok(()) };
         out.extend_from_slice(b"\"@timeseries-named-values\":[");
         for (place, name) in names.iter().enumerate() {
             if 0 < place {

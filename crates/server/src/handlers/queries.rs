@@ -16,7 +16,7 @@ use indexing::Index;
 use model::date;
 use query::{
     BoundScripts, Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult,
-    QueryScripts, ResultKind, RowOptions, SeriesForm, SeriesOptions,
+    QueryScripts, ResultKind, RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
 };
 use rql::{Query, SourceKind};
 use script::ScriptPool;
@@ -45,6 +45,7 @@ use crate::{
     piece_sender::PieceSender,
     query_notes,
     query_timings::{QueryTimings, milliseconds},
+    recorded_series::RecordedSeries,
     revision_includes,
     router::Answering,
     running_queries::{QueryFacts, RunningQuery},
@@ -130,6 +131,7 @@ pub(crate) struct Prepared {
 pub(crate) struct Snapshot {
     index: Option<(Arc<Index>, ReadTransaction)>,
     documents: ReadTransaction,
+    series: RecordedSeries,
 }
 
 impl Snapshot {
@@ -154,7 +156,7 @@ impl Snapshot {
         };
         let index = index.map(entries_of).transpose()?;
         let documents = held.map_or_else(|| database.read(), |held| held.documents().clone());
-        Ok(Self { index, documents })
+        Ok(Self { index, documents, series: RecordedSeries::of(database) })
     }
 
     pub(crate) fn documents(&self) -> &ReadTransaction {
@@ -502,7 +504,9 @@ impl Prepared {
         let documents = &snapshot.documents;
         let Some(entries) = self.index_snapshot(snapshot) else {
             let result = query::execute(documents, &self.query, parameters, self.paging)?;
-            return Ok(result.stopped_by(self.stop_flag()).with_series(self.series_options()));
+            return Ok(result
+                .stopped_by(self.stop_flag())
+                .with_series(self.series_options(snapshot)));
         };
         let stop = Arc::clone(&entries.stop);
         let result = query::execute_on_index(
@@ -513,16 +517,17 @@ impl Prepared {
             self.paging,
             self.rows,
         )?;
-        Ok(result.stopped_by(stop).with_series(self.series_options()))
+        Ok(result.stopped_by(stop).with_series(self.series_options(snapshot)))
     }
 
-    fn series_options<'n>(&self) -> SeriesOptions<'n> {
+    fn series_options<'t>(&self, snapshot: &'t Snapshot) -> SeriesOptions<'t> {
         let form = match self.shape {
             Shape::Page => SeriesForm::Page,
             Shape::Stream | Shape::Lines => SeriesForm::Stream,
             Shape::Csv => SeriesForm::Table,
         };
-        SeriesOptions { form, names: None, tells_names: self.tells_value_names }
+        let settings = Some(&snapshot.series as &dyn SeriesSettings);
+        SeriesOptions { form, settings, tells_names: self.tells_value_names }
     }
 
     /// The columns of a text with separated values, as far as they do not depend on its rows.

@@ -117,6 +117,47 @@ fn what_cannot_be_given_along_is_refused() {
 }
 
 #[test]
+fn values_are_found_by_the_names_that_they_were_given() {
+    let server = server();
+    let names = json!({ "Collection": "cos", "TimeSeries": "hr", "ValueNames": ["Bpm", "Steps"] });
+    let path = "/databases/db/timeseries/names/config";
+    assert_eq!(server.send("POST", path, names.to_string().as_bytes()).status, 200);
+    let ask = |text: &str| {
+        let body = json!({ "Query": text, "QueryParameters": { "x": 75 } }).to_string();
+        let path = "/databases/db/queries?addTimeSeriesNames=true";
+        server.send("POST", path, body.as_bytes()).json()
+    };
+    let told = json!(["Bpm", "Steps"]);
+    for text in [
+        "from Cos as c select timeseries(from c.HR where Bpm > 75)",
+        "from Cos as c select timeseries(from HR where Bpm > $x and Bpm < 100)",
+        "declare timeseries o(c) { from c.HR where Bpm > $x } from Cos as c select o(c)",
+        "from Cos as c where c.Age = 1 select timeseries(from c.HR where Bpm > 75 group by 1d)",
+        "from @all_docs as c where id() = 'c/1' select timeseries(from c.HR where Bpm > 75)",
+    ] {
+        let answer = ask(text);
+        let row = &answer["Results"][0];
+        assert_eq!(row["Count"], json!(1), "{text}: {answer}");
+        assert_eq!(row["@metadata"]["@timeseries-named-values"], told, "{text}");
+    }
+    let answer = ask("from Cos as c select timeseries(from c.HR where Bpm > 75) as T, c.Age");
+    assert_eq!(answer["Results"][0]["T"]["@metadata"]["@timeseries-named-values"], told);
+    let script = "declare timeseries o(c) { from c.HR where Bpm > 75 } \
+         declare function f(c) { return { R: o(c) } } from Cos as c select f(c)";
+    assert_eq!(ask(script)["Results"][0]["R"]["Count"], json!(1));
+    // Names are those of one series of one collection, to the letter.
+    for (text, unknown) in [
+        ("from Cos as c select timeseries(from c.HR where bpm > 75)", "bpm"),
+        ("from Cos as c select timeseries(from c.'Two words' where Bpm > 75)", "Bpm"),
+        ("from Others as c select timeseries(from c.HR where Bpm > 75)", "Bpm"),
+    ] {
+        let message = ask(text)["Message"].as_str().unwrap_or_default().to_owned();
+        let expected = format!("'{unknown}' is unknown in time series function");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
+#[test]
 fn streams_show_series_as_arrays_and_tables_their_entries_as_lines() {
     let server = server();
     let stream = |format: &str, text: &str| {

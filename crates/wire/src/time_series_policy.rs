@@ -1,0 +1,260 @@
+//! The policies of time series: how long entries are kept, and what is added up to one.
+
+use serde_json::{Value, json};
+
+use crate::{error_body::ProtocolError, error_kind::ErrorKind};
+
+/// The policy of the entries that clients write.
+pub(crate) const RAW_POLICY: &str = "rawpolicy";
+/// Stands for ever.
+const FOR_EVER: i64 = 2_147_483_647;
+const POLICIES_MAX: usize = 64;
+
+/// A span of time as policies have it: seconds, which have a length, or months, which have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeValue {
+    /// No end.
+    ForEver,
+    /// So many seconds.
+    Seconds(i64),
+    /// So many months.
+    Months(i64),
+}
+
+impl TimeValue {
+    /// About how long it is; a month has up to 31 days.
+    fn seconds_max(self) -> i64 {
+        const SECONDS_PER_MONTH: i64 = 31 * 24 * 3600;
+        match self {
+            Self::ForEver => i64::MAX,
+            Self::Seconds(seconds) => seconds,
+            Self::Months(months) => months.saturating_mul(SECONDS_PER_MONTH),
+        }
+    }
+
+    /// Whether the other is a whole number of these.
+    fn divides(self, other: Self) -> bool {
+        const SECONDS_PER_DAY: i64 = 24 * 3600;
+        match (self, other) {
+            (Self::Seconds(own), Self::Seconds(other))
+            | (Self::Months(own), Self::Months(other)) => other % own == 0,
+            // Months begin with a day.
+            (Self::Seconds(own), Self::Months(_)) => SECONDS_PER_DAY % own == 0,
+            _ => false,
+        }
+    }
+
+    fn text(self) -> String {
+        let plural = |count: i64, unit: &str| match count {
+            1 => format!("1 {unit}"),
+            count => format!("{count} {unit}s"),
+        };
+        match self {
+            Self::ForEver => "no limit".to_owned(),
+            Self::Months(months) => {
+                let (years, months) = (months / 12, months % 12);
+                let parts = [(years, "year"), (months, "month")];
+                let parts = parts.iter().filter(|(count, _)| *count != 0);
+                parts.map(|(count, unit)| plural(*count, unit)).collect::<Vec<_>>().join(" ")
+            }
+            Self::Seconds(seconds) => {
+                let mut rest = seconds;
+                let mut parts = Vec::new();
+                for (length, unit) in [(86_400, "day"), (3600, "hour"), (60, "minute")] {
+                    if rest > length {
+                        parts.push(plural(rest / length, unit));
+                        rest %= length;
+                    }
+                }
+                if rest != 0 || parts.is_empty() {
+                    parts.push(plural(rest, "second"));
+                }
+                parts.join(" ")
+            }
+        }
+    }
+
+    fn json(self) -> Value {
+        match self {
+            Self::ForEver => json!({ "Value": FOR_EVER, "Unit": "None" }),
+            Self::Seconds(value) => json!({ "Value": value, "Unit": "Second" }),
+            Self::Months(value) => json!({ "Value": value, "Unit": "Month" }),
+        }
+    }
+
+    fn read(sent: Option<&Value>) -> Result<Option<Self>, ProtocolError> {
+        let Some(sent) = sent.filter(|sent| !sent.is_null()) else { return Ok(None) };
+        let value = sent.get("Value").and_then(Value::as_i64).unwrap_or(0);
+        let value = value.clamp(i64::from(i32::MIN), FOR_EVER);
+        match sent.get("Unit").and_then(Value::as_str).unwrap_or("None") {
+            "None" if value == FOR_EVER => Ok(Some(Self::ForEver)),
+            "None" => Ok(None),
+            "Second" => Ok(Some(Self::Seconds(value))),
+            "Month" => Ok(Some(Self::Months(value))),
+            other => Err(ProtocolError::new(
+                ErrorKind::Format,
+                format!(
+                    "Could not convert Sparrow.Json.LazyStringValue ('{other}') to \
+                     Sparrow.TimeValueUnit"
+                ),
+            )),
+        }
+    }
+
+    fn is_positive(self) -> bool {
+        match self {
+            Self::ForEver => true,
+            Self::Seconds(value) | Self::Months(value) => 0 < value,
+        }
+    }
+}
+
+/// A policy: entries of a time are added up to one, which is kept for a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeSeriesPolicy {
+    /// Its name.
+    pub name: String,
+    /// What is added up to one entry.
+    pub aggregation: TimeValue,
+    /// How long it is kept.
+    pub retention: TimeValue,
+}
+
+impl TimeSeriesPolicy {
+    fn read(sent: &Value) -> Result<Self, ProtocolError> {
+        let name = sent.get("Name").and_then(Value::as_str).unwrap_or_default();
+        if name.trim().is_empty() {
+            let message = "Value cannot be null. (Parameter 'Name')";
+            return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
+        }
+        let none = TimeValue::Seconds(0);
+        let policy = Self {
+            name: name.to_owned(),
+            aggregation: TimeValue::read(sent.get("AggregationTime"))?.unwrap_or(none),
+            retention: TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none),
+        };
+        if !policy.aggregation.is_positive() || policy.aggregation == TimeValue::ForEver {
+            return Err(invalid(format!("Aggregation time of '{name}' must be greater than zero")));
+        }
+        policy.check_retention()?;
+        if name.contains('@') {
+            return Err(invalid(format!("The name of a policy cannot contain '@': '{name}'")));
+        }
+        Ok(policy)
+    }
+
+    fn read_raw(sent: Option<&Value>) -> Result<Self, ProtocolError> {
+        let mut raw = Self {
+            name: RAW_POLICY.to_owned(),
+            aggregation: TimeValue::Seconds(0),
+            retention: TimeValue::ForEver,
+        };
+        if let Some(sent) = sent.filter(|sent| !sent.is_null()) {
+            let none = TimeValue::Seconds(0);
+            raw.retention = TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none);
+            raw.check_retention()?;
+        }
+        Ok(raw)
+    }
+
+    fn check_retention(&self) -> Result<(), ProtocolError> {
+        if self.retention.is_positive() {
+            return Ok(());
+        }
+        Err(invalid(format!("Retention time of '{}' must be greater than zero", self.name)))
+    }
+
+    fn json(&self) -> Value {
+        let aggregation = match self.aggregation {
+            TimeValue::Seconds(0) => json!({ "Value": 0, "Unit": "None" }),
+            aggregation => aggregation.json(),
+        };
+        json!({
+            "Name": self.name, "RetentionTime": self.retention.json(),
+            "AggregationTime": aggregation
+        })
+    }
+}
+
+/// The policies of the documents of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectionPolicies {
+    /// The collection.
+    pub collection: String,
+    /// Whether nothing is done.
+    pub is_disabled: bool,
+    /// How long the entries that clients write are kept.
+    pub raw_retention: TimeValue,
+    /// The policies, the finest first.
+    pub policies: Vec<TimeSeriesPolicy>,
+}
+
+impl CollectionPolicies {
+    pub(crate) fn read(collection: &str, sent: &Value) -> Result<Self, ProtocolError> {
+        let raw = TimeSeriesPolicy::read_raw(sent.get("RawPolicy"))?;
+        let sent_policies = sent.get("Policies").and_then(Value::as_array);
+        let policies = sent_policies.into_iter().flatten().map(TimeSeriesPolicy::read);
+        let mut policies = policies.collect::<Result<Vec<_>, _>>()?;
+        if POLICIES_MAX < policies.len() {
+            let message = format!("A collection may have up to {POLICIES_MAX} policies");
+            return Err(ProtocolError::argument(message));
+        }
+        policies.sort_by_key(|policy| policy.aggregation.seconds_max());
+        check_chain(&raw, &policies)?;
+        Ok(Self {
+            collection: collection.to_owned(),
+            is_disabled: sent.get("Disabled").and_then(Value::as_bool).unwrap_or(false),
+            raw_retention: raw.retention,
+            policies,
+        })
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let raw = TimeSeriesPolicy {
+            name: RAW_POLICY.to_owned(),
+            aggregation: TimeValue::Seconds(0),
+            retention: self.raw_retention,
+        };
+        let policies: Vec<Value> = self.policies.iter().map(TimeSeriesPolicy::json).collect();
+        json!({ "RawPolicy": raw.json(), "Disabled": self.is_disabled, "Policies": policies })
+    }
+}
+
+/// Each policy is made of the entries of the one before it, which must still be there then.
+fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<(), ProtocolError> {
+    for (position, policy) in policies.iter().enumerate() {
+        let same = |other: &TimeSeriesPolicy| other.name.eq_ignore_ascii_case(&policy.name);
+        if policies[..position].iter().any(same) || policy.name.eq_ignore_ascii_case(&raw.name) {
+            return Err(invalid(format!(
+                "Policy names must be unique, policy with the name '{}' has duplicates.",
+                policy.name
+            )));
+        }
+        let before = if position == 0 { raw } else { &policies[position - 1] };
+        if before.retention.seconds_max() < policy.aggregation.seconds_max() {
+            return Err(invalid(format!(
+                "The policy '{}' has a retention time of '{}' but should be aggregated by policy \
+                 '{}' with the aggregation time frame of {}",
+                before.name,
+                before.retention.text(),
+                policy.name,
+                policy.aggregation.text()
+            )));
+        }
+        if position != 0 && !before.aggregation.divides(policy.aggregation) {
+            return Err(invalid(format!(
+                "The aggregation time of the policy '{}' ({}) must be divided by the aggregation \
+                 time of '{}' ({}) without a remainder.",
+                policy.name,
+                policy.aggregation.text(),
+                before.name,
+                before.aggregation.text()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(message: String) -> ProtocolError {
+    ProtocolError::invalid_operation(message)
+}
