@@ -1,0 +1,176 @@
+//! Deleting documents.
+
+use model::{CollectionName, DocumentFlags, DocumentId, Etag};
+
+use crate::{
+    change::{Change, DocumentChange, DocumentChangeKind},
+    error::{DocumentError, corrupt},
+    read,
+    requests::{DeletedDocument, ExpectedVersion},
+    row::{self, RowFields},
+    schema::DOCUMENTS,
+};
+
+use super::{DocumentWriter, VIOLATION};
+
+/// How many documents a deletion by prefix looks up before it deletes them.
+const PREFIX_CHUNK: usize = 1024;
+
+impl DocumentWriter<'_> {
+    /// Deletes a document and leaves a tombstone; `None` when there is no such document and none was
+    /// expected.
+    ///
+    /// # Errors
+    /// [`DocumentError::Concurrency`]; those of the storage. The transaction has to be rolled back
+    /// then.
+    pub fn delete(
+        &mut self,
+        id: &DocumentId,
+        expected: &ExpectedVersion,
+    ) -> Result<Option<DeletedDocument>, DocumentError> {
+        self.delete_marked(id, expected, DocumentFlags::NONE)
+    }
+
+    /// As [`DocumentWriter::delete`], with further marks for the revision of the deletion.
+    pub(crate) fn delete_marked(
+        &mut self,
+        id: &DocumentId,
+        expected: &ExpectedVersion,
+        marks: DocumentFlags,
+    ) -> Result<Option<DeletedDocument>, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else {
+            return match expected.as_text() {
+                None => self.note_deleted_before(id).map(|()| None),
+                Some(expected) => Err(missing_to_delete(id, expected)),
+            };
+        };
+        if let Some(expected) = expected.as_text()
+            && document.change_vector() != expected
+        {
+            return Err(changed_before_delete(id, expected, document.change_vector()));
+        }
+        let deleted = document.etag();
+        let (number, flags) = (document.collection_number(), document.flags());
+        let (stored_id, requested_id) = (DocumentId::new(document.id())?, id);
+        let old = self.before_delete(&stored_id)?;
+        let deleted = self.bury(stored_id, number, flags, deleted)?;
+        let change_vector = Some(deleted.change_vector.as_str());
+        self.note_delete(requested_id, &deleted.collection, change_vector);
+        self.revise_delete(&deleted, &old, marks)?;
+        let kinds = self.kinds_to_list(&deleted.id, flags);
+        if kinds.contains(DocumentFlags::HAS_ATTACHMENTS) {
+            self.delete_attachments_of(&deleted.id)?;
+        }
+        if kinds.contains(DocumentFlags::HAS_COUNTERS) {
+            self.delete_counters_of(&deleted.id, number)?;
+        }
+        if kinds.contains(DocumentFlags::HAS_TIME_SERIES) {
+            self.delete_time_series_of(&deleted.id, number)?;
+        }
+        Ok(Some(deleted))
+    }
+
+    /// Deletes every document whose id starts with the prefix; gives their number.
+    ///
+    /// # Errors
+    /// A prefix that is too long; those of [`DocumentWriter::delete`].
+    pub fn delete_prefix(&mut self, prefix: &str) -> Result<u64, DocumentError> {
+        let prefix = DocumentId::new(prefix)?;
+        let mut deleted = 0;
+        loop {
+            let found = read::by_prefix(self.tx, prefix.lower_cased(), None)?;
+            let ids = found.take(PREFIX_CHUNK).map(|row| Ok(DocumentId::new(row?.id())?));
+            let ids = ids.collect::<Result<Vec<_>, DocumentError>>()?;
+            for id in &ids {
+                let gone = self.delete(id, &ExpectedVersion::Any)?;
+                gone.ok_or(corrupt("a document is not found by its own id"))?;
+            }
+            deleted += ids.len() as u64;
+            if ids.len() < PREFIX_CHUNK {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Whoever watches is told of the deletion of a document that was deleted before, too.
+    fn note_deleted_before(&mut self, id: &DocumentId) -> Result<(), DocumentError> {
+        if !self.changes.are_wanted() {
+            return Ok(());
+        }
+        let Some(tombstone) = read::get_tombstone(self.tx, id)? else { return Ok(()) };
+        let number = tombstone.collection_number();
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        self.note_delete(id, &collection, None);
+        Ok(())
+    }
+
+    fn note_delete(
+        &mut self,
+        id: &DocumentId,
+        collection: &CollectionName,
+        change_vector: Option<&str>,
+    ) {
+        self.changes.note(|| {
+            Change::Document(DocumentChange {
+                kind: DocumentChangeKind::Delete,
+                id: id.clone(),
+                collection: collection.clone(),
+                change_vector: change_vector.map(str::to_owned),
+            })
+        });
+    }
+
+    /// Replaces a live document by its tombstone.
+    fn bury(
+        &mut self,
+        id: DocumentId,
+        number: u32,
+        flags: DocumentFlags,
+        deleted: Etag,
+    ) -> Result<DeletedDocument, DocumentError> {
+        let etag = self.next_etag()?;
+        let change_vector = self.next_change_vector(etag);
+        let fields = RowFields {
+            lower_id: id.lower_cased(),
+            id: id.as_str(),
+            change_vector: change_vector.as_str(),
+            flags,
+            collection_number: number,
+            etag,
+            last_modified_ticks: self.context.now.ticks(),
+        };
+        self.reschedule(&id, None, false)?;
+        row::write_tombstone(&mut self.row, &fields, deleted)?;
+        self.remove_row(&row::document_key(id.lower_cased()))?;
+        self.tx.table_mut(&DOCUMENTS).insert(&self.row)?;
+        self.collections.count(self.tx, number, -1, 1)?;
+        self.progress.documents -= 1;
+        self.progress.tombstones += 1;
+        let collection = self.collections.numbered(self.tx, number)?.name.clone();
+        Ok(DeletedDocument { id, etag, change_vector, collection })
+    }
+}
+
+fn missing_to_delete(id: &DocumentId, expected: &str) -> DocumentError {
+    DocumentError::Concurrency {
+        id: None,
+        expected: None,
+        actual: None,
+        message: format!(
+            "Document {id} does not exist, but delete was called with change vector '{expected}'. \
+             {VIOLATION}"
+        ),
+    }
+}
+
+fn changed_before_delete(id: &DocumentId, expected: &str, actual: &str) -> DocumentError {
+    DocumentError::Concurrency {
+        id: None,
+        expected: Some(expected.to_owned()),
+        actual: Some(actual.to_owned()),
+        message: format!(
+            "Document {id} has change vector {actual}, but Delete was called with change vector \
+             '{expected}'. {VIOLATION}"
+        ),
+    }
+}

@@ -1,0 +1,271 @@
+//! Putting and deleting documents inside a write transaction.
+//!
+//! Invariant: when [`DocumentWriter::finish`] has returned, the records of the database and of its
+//! collections agree with the rows. A writer that is dropped before, because something failed, leaves
+//! them disagreeing: its caller rolls the transaction back.
+
+mod delete;
+mod new_id;
+mod put;
+
+use model::{
+    ChangeVector, ChangeVectorEntry, CollectionName, DatabaseId, DocumentFlags, DocumentId, Etag,
+    NodeTag, RevisionsConfiguration,
+};
+use platform::{Entropy, Timestamp};
+use storage::WriteTransaction;
+
+use crate::{
+    attachments::Leftovers,
+    change::{Change, NotedChanges},
+    collections::OpenCollections,
+    compression::{Compression, Packer},
+    database_record::{
+        DatabaseIdentity, DatabaseProgress, database_identity, progress, write_progress,
+    },
+    due,
+    error::{DocumentError, corrupt},
+    identities,
+    listed::TouchedDocuments,
+    read,
+    revisions::keep::has_revisions,
+    row::DocumentRow,
+    schema::{self, DOCUMENTS},
+};
+
+/// What a violated expectation ends with.
+pub(crate) const VIOLATION: &str = "Optimistic concurrency violation, transaction will be aborted.";
+
+/// The tag of a cluster-wide transaction in the version of a document.
+const TRANSACTION_TAG: &str = "TRXN";
+
+/// How a put changes the marks of a document, and its version where that is agreed on elsewhere.
+#[derive(Clone, Default)]
+pub(crate) struct Marks {
+    pub(crate) added: DocumentFlags,
+    pub(crate) removed: DocumentFlags,
+    pub(crate) change_vector: Option<ChangeVector>,
+}
+
+impl Marks {
+    /// The stored marks and these.
+    pub(crate) fn with(added: DocumentFlags) -> Self {
+        Self { added, ..Self::default() }
+    }
+}
+
+/// What a writer needs from outside.
+#[derive(Clone, Copy)]
+pub struct WriteContext<'c> {
+    /// What time it is, for all writes of the batch.
+    pub now: Timestamp,
+    /// For random ids.
+    pub entropy: &'c dyn Entropy,
+    /// Which older versions are kept.
+    pub revisions: &'c RevisionsConfiguration,
+    /// What is compressed.
+    pub compression: &'c Compression,
+    /// Whether somebody wants to be told of every change.
+    pub notes_changes: bool,
+}
+
+impl<'c> WriteContext<'c> {
+    /// The context of a database that keeps no older versions and compresses nothing.
+    pub fn new(now: Timestamp, entropy: &'c dyn Entropy) -> Self {
+        Self {
+            now,
+            entropy,
+            revisions: RevisionsConfiguration::nothing(),
+            compression: Compression::nothing(),
+            notes_changes: false,
+        }
+    }
+}
+
+/// The one who writes documents, for one batch.
+pub struct DocumentWriter<'w> {
+    pub(crate) tx: &'w mut WriteTransaction,
+    pub(crate) context: WriteContext<'w>,
+    identity: DatabaseIdentity,
+    progress: DatabaseProgress,
+    /// The last etag before this writer.
+    opened_at: Etag,
+    pub(crate) collections: OpenCollections,
+    /// Whether there are revisions.
+    pub(crate) has_revisions: bool,
+    /// Whether documents have times at which something is due.
+    pub(crate) has_due: bool,
+    /// Documents whose lists were changed and whose metadata does not tell yet.
+    pub(crate) touched: TouchedDocuments,
+    pub(crate) leftovers: Leftovers,
+    pub(crate) packer: Packer,
+    /// What was changed, for those who watch.
+    pub(crate) changes: NotedChanges,
+    /// The row under construction; kept to keep its memory.
+    pub(crate) row: Vec<u8>,
+}
+
+impl<'w> DocumentWriter<'w> {
+    /// A writer over a transaction of an initialized database.
+    ///
+    /// # Errors
+    /// Those of the storage; damaged records.
+    pub fn open(
+        tx: &'w mut WriteTransaction,
+        context: WriteContext<'w>,
+    ) -> Result<Self, DocumentError> {
+        let identity = database_identity(tx)?;
+        let progress = progress(tx)?;
+        let (opened_at, has_revisions) = (progress.last_etag, has_revisions(tx)?);
+        let has_due = due::times_count(tx)? != 0;
+        Ok(Self {
+            tx,
+            context,
+            identity,
+            progress,
+            opened_at,
+            collections: OpenCollections::default(),
+            has_revisions,
+            has_due,
+            touched: TouchedDocuments::default(),
+            leftovers: Leftovers::default(),
+            packer: Packer::default(),
+            changes: NotedChanges::new(context.notes_changes),
+            row: Vec::new(),
+        })
+    }
+
+    /// Does what was left to the end of the batch: the lists in the metadata of touched documents, and
+    /// contents of attachments that nobody needs any more.
+    ///
+    /// # Errors
+    /// A document that becomes too large; those of the storage.
+    pub fn settle(&mut self) -> Result<(), DocumentError> {
+        self.list_in_touched_documents()?;
+        self.remove_dropped()
+    }
+
+    /// Writes what the writer kept in memory: etag, change vector and counts.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn finish(mut self) -> Result<Etag, DocumentError> {
+        self.settle()?;
+        // Every change takes an etag: without one there is nothing to write, and nothing to sync.
+        if self.opened_at != self.progress.last_etag {
+            self.collections.write(self.tx)?;
+            write_progress(self.tx, &self.progress)?;
+        }
+        Ok(self.progress.last_etag)
+    }
+
+    /// The collections in which documents were stored or deleted so far.
+    pub fn changed_collections(&self) -> Vec<CollectionName> {
+        self.collections.touched()
+    }
+
+    /// A document as it is now, with the changes of this writer.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged row.
+    pub fn get(&self, id: &DocumentId) -> Result<Option<DocumentRow<'_>>, DocumentError> {
+        read::get(self.tx, id)
+    }
+
+    /// Takes the next value of an identity; the first is 1.
+    ///
+    /// # Errors
+    /// A name that is too long; those of the storage.
+    pub fn next_identity(&mut self, name: &str) -> Result<i64, DocumentError> {
+        identities::next(self.tx, name)
+    }
+
+    /// Sets an identity, to a smaller value only when forced; gives its value then.
+    ///
+    /// # Errors
+    /// A name that is too long; those of the storage.
+    pub fn seed_identity(
+        &mut self,
+        name: &str,
+        value: i64,
+        force: bool,
+    ) -> Result<i64, DocumentError> {
+        identities::seed(self.tx, name, value, force)
+    }
+
+    /// Forgets all identities: they are kept elsewhere.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn forget_identities(&mut self) -> Result<(), DocumentError> {
+        Ok(self.tx.drop_tree(&schema::identities())?)
+    }
+
+    pub(crate) fn transaction(&self) -> &WriteTransaction {
+        self.tx
+    }
+
+    pub(crate) fn now_ticks(&self) -> i64 {
+        self.context.now.ticks()
+    }
+
+    pub(crate) fn node_tag(&self) -> NodeTag {
+        self.identity.node_tag
+    }
+
+    pub(crate) fn database_id(&self) -> DatabaseId {
+        self.identity.database_id
+    }
+
+    /// The etag of the last change, and what the database contains with it.
+    pub(crate) fn last_change(&self) -> (Etag, &ChangeVector) {
+        (self.progress.last_etag, &self.progress.change_vector)
+    }
+
+    /// The numbers of the collections that need a dictionary.
+    pub fn wanted_dictionaries(&self) -> Vec<u32> {
+        self.packer.wanted().to_vec()
+    }
+
+    pub(crate) fn next_etag(&mut self) -> Result<Etag, DocumentError> {
+        let etag = self.progress.last_etag.next();
+        let etag = etag.ok_or(corrupt("no etag is left"))?;
+        self.progress.last_etag = etag;
+        Ok(etag)
+    }
+
+    /// The version of a local write: all that the database contains, and this write.
+    pub(crate) fn next_change_vector(&mut self, etag: Etag) -> ChangeVector {
+        let DatabaseIdentity { database_id, node_tag } = self.identity;
+        let own = ChangeVectorEntry { tag: node_tag, etag, database_id };
+        self.progress.change_vector = self.progress.change_vector.with(own);
+        self.progress.change_vector.clone()
+    }
+
+    /// Notes that the database contains this version; transactions of the cluster are counted by
+    /// `RAFT` alone.
+    pub(crate) fn contain(&mut self, version: &ChangeVector) {
+        for entry in version.entries().filter(|entry| entry.tag.as_str() != TRANSACTION_TAG) {
+            self.progress.change_vector = self.progress.change_vector.with(entry);
+        }
+    }
+
+    /// Makes the writes that follow happen at that time; gives what was the time before.
+    pub(crate) fn set_now(&mut self, now: Timestamp) -> Timestamp {
+        std::mem::replace(&mut self.context.now, now)
+    }
+
+    /// What was changed so far, in order, if the context says that somebody wants to know; nothing
+    /// of it is told twice.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.take()
+    }
+
+    /// Removes a row that was just read.
+    fn remove_row(&mut self, primary_key: &[u8]) -> Result<(), DocumentError> {
+        match self.tx.table_mut(&DOCUMENTS).delete(primary_key)? {
+            true => Ok(()),
+            false => Err(corrupt("a row that was read cannot be removed")),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Storing documents.
+
+use blittable::{BlittableBuf, Value};
+use model::{ChangeVector, ChangeVectorEntry, CollectionName, DocumentFlags, DocumentId, Etag};
+
+use crate::{
+    change::{Change, DocumentChange, DocumentChangeKind},
+    compression::body::StoredBody,
+    error::DocumentError,
+    listed::{LISTING_FLAGS, listed},
+    metadata, read,
+    requests::{ExpectedVersion, RequestedId, StoredDocument},
+    revisions::keep::NewVersion,
+    row::{self, RowFields},
+    schema::DOCUMENTS,
+};
+
+use super::{DocumentWriter, Marks, TRANSACTION_TAG, VIOLATION};
+
+/// Marks that say something about what else is stored for a document; a put does not take them away.
+const LASTING_FLAGS: [DocumentFlags; 4] = [
+    DocumentFlags::HAS_REVISIONS,
+    DocumentFlags::HAS_ATTACHMENTS,
+    DocumentFlags::HAS_COUNTERS,
+    DocumentFlags::HAS_TIME_SERIES,
+];
+
+/// What a put has to know about the document it replaces.
+struct Replaced {
+    collection_number: u32,
+    flags: DocumentFlags,
+    /// The cluster-wide transaction that wrote it, for its atomic guard.
+    transaction: Option<ChangeVectorEntry>,
+}
+
+impl DocumentWriter<'_> {
+    /// Stores a document.
+    ///
+    /// # Errors
+    /// The caller's ones of [`DocumentError`]; those of the storage. The transaction has to be rolled
+    /// back then.
+    pub fn put(
+        &mut self,
+        id: &RequestedId,
+        expected: &ExpectedVersion,
+        body: &BlittableBuf,
+    ) -> Result<StoredDocument, DocumentError> {
+        self.put_marked(id, expected, body, Marks::default())
+    }
+
+    /// As [`DocumentWriter::put`], with other marks.
+    pub(crate) fn put_marked(
+        &mut self,
+        id: &RequestedId,
+        expected: &ExpectedVersion,
+        body: &BlittableBuf,
+        marks: Marks,
+    ) -> Result<StoredDocument, DocumentError> {
+        let etag = self.next_etag()?;
+        let id = self.resolve_id(id, etag)?;
+        let replaced = self.check_put(&id, expected)?;
+        let known = replaced.as_ref().map_or(DocumentFlags::NONE, |replaced| replaced.flags);
+        let known = (known | marks.added).without(marks.removed);
+        let listed = listed(self.tx, id.lower_cased(), self.kinds_to_list(&id, known))?;
+        let lists = listed.lists.as_ref();
+        let accepted = metadata::accept(body, lists, id.as_str(), self.now_ticks())?;
+        let collection =
+            self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
+        let (number, collection) = (collection.number, collection.name.clone());
+        let is_new = replaced.is_none();
+        let transaction = replaced.as_ref().and_then(|replaced| replaced.transaction);
+        let flags = match replaced {
+            Some(replaced) if replaced.collection_number != number => {
+                return Err(self.mismatch(&id, replaced.collection_number, &accepted.collection));
+            }
+            Some(replaced) => self.count_replaced(number, &replaced)?,
+            None => self.count_new(&id, number)?,
+        };
+        let flags = flags.without(LISTING_FLAGS) | listed.flags | marks.added;
+        let change_vector = match (marks.change_vector, transaction) {
+            (Some(given), _) => {
+                self.contain(&given);
+                given
+            }
+            (None, None) => self.next_change_vector(etag),
+            (None, Some(transaction)) => self.next_change_vector(etag).with(transaction),
+        };
+        let new = NewVersion {
+            id: &id,
+            change_vector: change_vector.as_str(),
+            collection: &collection,
+            collection_number: number,
+            flags,
+            body: accepted.body.as_view(),
+            is_new,
+        };
+        let flags = self.revise_put(&new)?;
+        self.store_version(&new, flags, etag)?;
+        self.touched.remove(&id);
+        let last_modified_ticks = self.now_ticks();
+        Ok(StoredDocument { id, etag, change_vector, collection, last_modified_ticks, flags })
+    }
+
+    /// Stores a document in place of the one of this id, unless both are equal or there is none: `None`
+    /// then. The body was made from the stored one: without its `@archived` it is archived no more.
+    ///
+    /// # Errors
+    /// Those of [`DocumentWriter::put`].
+    pub fn replace(
+        &mut self,
+        id: &DocumentId,
+        body: &BlittableBuf,
+    ) -> Result<Option<StoredDocument>, DocumentError> {
+        let Some(stored) = read::get(self.tx, id)? else { return Ok(None) };
+        let mut marks = Marks::default();
+        let lists = if stored.flags().contains(DocumentFlags::ARCHIVED)
+            && !metadata::says_archived(&body.as_view())?
+        {
+            marks.removed = DocumentFlags::ARCHIVED;
+            let kinds = self.kinds_to_list(id, stored.flags()).without(DocumentFlags::ARCHIVED);
+            listed(self.tx, id.lower_cased(), kinds)?.lists
+        } else {
+            metadata::listed_in(&stored.body()?)?
+        };
+        let accepted = metadata::accept(body, lists.as_ref(), stored.id(), self.now_ticks())?.body;
+        let stored = Value::Object(stored.body()?.root());
+        let is_same = blittable::equal(&stored, &Value::Object(accepted.as_view().root()))?;
+        // A document whose lists have changed is another one.
+        if is_same && !self.touched.contains(id) {
+            return Ok(None);
+        }
+        let id = RequestedId::Exactly(id.clone());
+        self.put_marked(&id, &ExpectedVersion::Any, &accepted, marks).map(Some)
+    }
+
+    /// Stores a version of a document, whose revision, if there is to be one, is made.
+    pub(crate) fn store_version(
+        &mut self,
+        new: &NewVersion<'_>,
+        flags: DocumentFlags,
+        etag: Etag,
+    ) -> Result<(), DocumentError> {
+        let fields = RowFields {
+            lower_id: new.id.lower_cased(),
+            id: new.id.as_str(),
+            change_vector: new.change_vector,
+            flags,
+            collection_number: new.collection_number,
+            etag,
+            last_modified_ticks: self.context.now.ticks(),
+        };
+        self.reschedule(new.id, Some(&new.body), new.is_new)?;
+        self.write_row(&fields, new.body.as_bytes())?;
+        let mut documents = self.tx.table_mut(&DOCUMENTS);
+        match new.is_new {
+            true => documents.insert_new(&self.row)?,
+            false => documents.insert(&self.row)?,
+        };
+        self.note_put(new.id, new.collection, new.change_vector);
+        Ok(())
+    }
+
+    /// Makes the row of a document, compressed where the rules say so.
+    pub(crate) fn write_row(
+        &mut self,
+        fields: &RowFields<'_>,
+        body: &[u8],
+    ) -> Result<(), DocumentError> {
+        let compression = self.context.compression;
+        let mut stored = StoredBody::Plain(body);
+        if compression.rules().compresses_anything() {
+            let collection = self.collections.numbered(self.tx, fields.collection_number)?;
+            if compression.rules().compresses(&collection.name) {
+                stored = self.packer.pack(self.tx, compression, &collection.into(), body)?;
+            }
+        }
+        row::write_document(&mut self.row, fields, stored)
+    }
+
+    /// Tells whoever watches that a document has a new version.
+    pub(crate) fn note_put(
+        &mut self,
+        id: &DocumentId,
+        collection: &CollectionName,
+        change_vector: &str,
+    ) {
+        self.changes.note(|| {
+            Change::Document(DocumentChange {
+                kind: DocumentChangeKind::Put,
+                id: id.clone(),
+                collection: collection.clone(),
+                change_vector: Some(change_vector.to_owned()),
+            })
+        });
+    }
+
+    /// Compares what is expected with what is there.
+    fn check_put(
+        &self,
+        id: &DocumentId,
+        expected: &ExpectedVersion,
+    ) -> Result<Option<Replaced>, DocumentError> {
+        let Some(document) = read::get(self.tx, id)? else {
+            return match expected {
+                ExpectedVersion::Any | ExpectedVersion::New => Ok(None),
+                ExpectedVersion::Exactly(expected) => Err(missing_to_put(id, expected)),
+            };
+        };
+        if let Some(expected) = expected.as_text()
+            && document.change_vector() != expected
+        {
+            return Err(changed_before_put(id, expected, document.change_vector()));
+        }
+        let (collection_number, flags) = (document.collection_number(), document.flags());
+        let transaction = transaction_in(document.change_vector());
+        Ok(Some(Replaced { collection_number, flags, transaction }))
+    }
+
+    fn count_replaced(
+        &mut self,
+        number: u32,
+        replaced: &Replaced,
+    ) -> Result<DocumentFlags, DocumentError> {
+        self.collections.count(self.tx, number, 0, 0)?;
+        let lasting = LASTING_FLAGS.into_iter().filter(|flag| replaced.flags.contains(*flag));
+        Ok(lasting.fold(DocumentFlags::NONE, |flags, flag| flags | flag))
+    }
+
+    /// Counts a new document and takes away the tombstone of an earlier one of the same id.
+    fn count_new(&mut self, id: &DocumentId, number: u32) -> Result<DocumentFlags, DocumentError> {
+        self.collections.count(self.tx, number, 1, 0)?;
+        self.progress.documents += 1;
+        // Most databases have few tombstones, and a bulk load none: no need to look for one then.
+        if self.progress.tombstones != 0
+            && let Some(tombstone) = read::get_tombstone(self.tx, id)?
+        {
+            let number = tombstone.collection_number();
+            self.collections.count(self.tx, number, 0, -1)?;
+            self.remove_row(&row::tombstone_key(id.lower_cased()))?;
+            self.progress.tombstones -= 1;
+        }
+        Ok(DocumentFlags::NONE)
+    }
+
+    fn mismatch(
+        &mut self,
+        id: &DocumentId,
+        stored_number: u32,
+        requested: &CollectionName,
+    ) -> DocumentError {
+        match self.collections.numbered(self.tx, stored_number) {
+            Ok(stored) => DocumentError::CollectionMismatch {
+                id: id.to_string(),
+                stored: stored.name.to_string(),
+                requested: requested.to_string(),
+            },
+            Err(error) => error,
+        }
+    }
+}
+
+/// The part of a version that names a cluster-wide transaction. Few have one.
+fn transaction_in(change_vector: &str) -> Option<ChangeVectorEntry> {
+    if !change_vector.contains(TRANSACTION_TAG) {
+        return None;
+    }
+    let change_vector = change_vector.parse::<ChangeVector>().ok()?;
+    change_vector.entries().find(|entry| entry.tag.as_str() == TRANSACTION_TAG)
+}
+
+fn missing_to_put(id: &DocumentId, expected: &str) -> DocumentError {
+    DocumentError::Concurrency {
+        id: Some(id.to_string()),
+        expected: Some(expected.to_owned()),
+        actual: None,
+        message: format!(
+            "Document {id} does not exist, but Put was called with change vector: {expected}. \
+             {VIOLATION}"
+        ),
+    }
+}
+
+fn changed_before_put(id: &DocumentId, expected: &str, actual: &str) -> DocumentError {
+    let wanted = match expected {
+        "" => "expecting new document".to_owned(),
+        expected => format!("change vector {expected}"),
+    };
+    DocumentError::Concurrency {
+        id: Some(id.to_string()),
+        expected: Some(expected.to_owned()),
+        actual: Some(actual.to_owned()),
+        message: format!(
+            "Document {id} has change vector {actual}, but Put was called with {wanted}. {VIOLATION}"
+        ),
+    }
+}
