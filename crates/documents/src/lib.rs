@@ -14,7 +14,7 @@
 //! | `row`, `database_record`, `collection_record`; `row_bytes` | what is on disk, byte by byte; reading it |
 //! | `read` | one document, the log, collections, prefixes |
 //! | `pending` | how much of the log lies behind an etag |
-//! | `write`, `requests` | putting and deleting |
+//! | `write/`, `requests` | putting and deleting |
 //! | `cluster_documents` | documents of cluster-wide transactions |
 //! | `output` | documents that indexes write |
 //! | `change` | what a batch changed, for those who watch |

@@ -163,6 +163,17 @@ pub(crate) fn changes<'t>(
     })
 }
 
+/// What the log holds at an etag, if it still does.
+fn change_at<'t>(
+    tx: &'t impl Transaction,
+    query: &LogQuery,
+    etag: Etag,
+) -> Result<Option<Change<'t>>, DocumentError> {
+    let before = Etag(etag.0.saturating_sub(1));
+    let found = changes(tx, query, before)?.next().transpose()?;
+    Ok(found.filter(|change| change.etag() == etag))
+}
+
 /// The etag of the last change that a query would look at, or of a later one that it would not.
 pub(crate) fn last_etag(tx: &impl Transaction, query: &LogQuery) -> Result<Etag, ReadError> {
     Ok(match query.source() {
@@ -248,7 +259,10 @@ impl<T: Transaction> Reading<'_, T> {
             };
             match self.work.progress.offer(document, number, is_of_documents) {
                 Offer::NextBatch => return Ok(true),
-                Offer::Later => self.work.progress.postpone(etag, document),
+                Offer::Later => {
+                    self.forget_replaced(document)?;
+                    self.work.progress.postpone(etag, document);
+                }
                 Offer::Take => self.try_change(&change, document)?,
             }
             self.work.progress.advance(etag);
@@ -272,10 +286,7 @@ impl<T: Transaction> Reading<'_, T> {
             let after = self.worker.batch.again_after.unwrap_or_default();
             let Some(etag) = self.work.progress.next_free(after, number) else { return Ok(true) };
             self.worker.batch.again_after = Some(etag);
-            let before = Etag(etag.0.saturating_sub(1));
-            let tx = self.tx;
-            let found = changes(tx, self.query, before)?.next().transpose()?;
-            let found = found.filter(|change| change.etag() == etag);
+            let found = change_at(self.tx, self.query, etag)?;
             // What was changed meanwhile stands further behind in the log; what was deleted is gone.
             let Some((change, document)) =
                 found.and_then(|change| change.document().map(|document| (change, document)))
@@ -288,6 +299,17 @@ impl<T: Transaction> Reading<'_, T> {
                 Offer::Later | Offer::NextBatch => self.work.progress.postpone(etag, document),
             }
         }
+    }
+
+    /// Forgets the change of a document that waits, if the log holds it no more: while a worker keeps a
+    /// document that changes all the time, only its newest version waits.
+    fn forget_replaced(&mut self, document: u64) -> Result<(), ReadError> {
+        if let Some(waiting) = self.work.progress.waiting_of(document)
+            && change_at(self.tx, self.query, waiting)?.is_none()
+        {
+            self.work.progress.remove(waiting);
+        }
+        Ok(())
     }
 
     fn is_batch_full(&self) -> bool {

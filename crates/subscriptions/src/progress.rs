@@ -58,6 +58,8 @@ struct DocumentUse {
     holder: Option<WorkerNumber>,
     held: u32,
     free: u32,
+    /// The newest that was free; it may be gone.
+    newest_free: Option<Etag>,
 }
 
 /// A document without its id. Two ids with one hash make a change wait that need not have waited.
@@ -140,9 +142,18 @@ impl Progress {
                 uses.holder = holder;
                 uses.held += 1;
             }
-            None => uses.free += 1,
+            None => {
+                uses.free += 1;
+                uses.newest_free = uses.newest_free.max(Some(etag));
+            }
         }
         self.listed.insert(etag, Listed { document: Some(document), holder });
+    }
+
+    /// The newest change of a document, or of another one with its hash, that waits for a worker.
+    pub(crate) fn waiting_of(&self, document: u64) -> Option<Etag> {
+        let newest = self.documents.get(&document)?.newest_free?;
+        self.listed.get(&newest).is_some_and(|listed| listed.holder.is_none()).then_some(newest)
     }
 
     /// Forgets a change: it is settled, or is no longer what the log holds.

@@ -31,6 +31,8 @@ const HISTORIES: u64 = 250;
 const STEPS: u64 = 120;
 const DOCUMENTS: u64 = 10;
 const WORKERS_MAX: usize = 4;
+/// Changes of documents that may be unsettled at a time, however often they are changed.
+const LISTED_MAX: usize = 2 * DOCUMENTS as usize;
 /// Two of these make a piece of a batch.
 const LARGE_BYTES: usize = 140 << 10;
 
@@ -79,6 +81,16 @@ struct Stage {
 impl Stage {
     fn new(seed: u64) -> Stage {
         let mut random = Random::new(seed);
+        let text = match random.below(4) {
+            0 => "from Users",
+            1 => "from Users as u where u.Number > 3 select { Number: u.Number, Etag: u.Etag }",
+            2 => "from @all_docs as d where d.Number > 3",
+            _ => "from Users (Revisions = true)",
+        };
+        Stage::of_query(seed, random, text)
+    }
+
+    fn of_query(seed: u64, random: Random, text: &'static str) -> Stage {
         let platform = Platform::memory();
         let options = EnvironmentOptions::new("/database");
         let environment = Environment::open(&platform, options).unwrap();
@@ -86,12 +98,6 @@ impl Stage {
         let wanted = DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: NodeTag::A };
         documents::initialize(&mut tx, wanted).unwrap();
         tx.commit().unwrap();
-        let text = match random.below(4) {
-            0 => "from Users",
-            1 => "from Users as u where u.Number > 3 select { Number: u.Number, Etag: u.Etag }",
-            2 => "from @all_docs as d where d.Number > 3",
-            _ => "from Users (Revisions = true)",
-        };
         let mut revisions = RevisionsConfiguration::default();
         let users = CollectionName::new("Users").unwrap();
         revisions.insert(&users, RevisionsRule::default());
@@ -149,6 +155,10 @@ impl Stage {
         let strategy = Strategy::ALL[self.random.below(4) as usize];
         // Histories with several workers at work should be common.
         let strategy = if self.random.below(3) == 0 { strategy } else { Strategy::Concurrent };
+        self.connect_as(strategy);
+    }
+
+    fn connect_as(&mut self, strategy: Strategy) {
         let stored = StoredSubscription {
             id: 1,
             name: "s",
@@ -227,7 +237,13 @@ impl Stage {
             return;
         }
         let on_its_way = &mut self.stored.on_its_way;
-        connected.worker.acknowledge(|position| on_its_way.push_back((position, batch)));
+        let (seed, is_of_revisions) = (self.seed, self.query.is_of_revisions());
+        connected.worker.acknowledge(|position| {
+            // At most one change of a document is in a worker's hands, and one waits behind it.
+            let listed = position.unsettled.len();
+            assert!(is_of_revisions || listed <= LISTED_MAX, "seed {seed}: {listed} are listed");
+            on_its_way.push_back((position, batch));
+        });
     }
 
     /// Some of what is on its way is stored.
@@ -380,4 +396,21 @@ fn every_change_is_delivered_in_order_and_settled_for_good() {
         }
         stage.finish();
     }
+}
+
+#[test]
+fn a_document_that_keeps_changing_in_a_workers_hands_is_listed_once() {
+    let mut stage = Stage::of_query(1, Random::new(1), "from Users");
+    stage.write();
+    stage.connect_as(Strategy::Concurrent);
+    stage.read(0);
+    assert!(!stage.workers[0].batch.is_empty());
+    stage.connect_as(Strategy::Concurrent);
+    for _ in 0..100 {
+        stage.write();
+        stage.read(1);
+        stage.acknowledge(1);
+        stage.store(usize::MAX);
+    }
+    stage.finish();
 }
