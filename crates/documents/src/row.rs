@@ -316,6 +316,11 @@ impl<'a> DocumentRow<'a> {
 }
 
 impl<'a> TombstoneRow<'a> {
+    /// Bytes of the row.
+    pub fn size_bytes(&self) -> usize {
+        self.row.bytes.len()
+    }
+
     /// The id of the deleted document in the spelling in which it was stored.
     pub fn id(&self) -> &'a str {
         self.row.id

@@ -131,6 +131,10 @@ pub struct CollectionStatistics {
     pub documents_count: u64,
     /// The bytes of its documents.
     pub documents_bytes: u64,
+    /// The bytes of the tombstones of its documents.
+    pub tombstones_bytes: u64,
+    /// The bytes of the revisions of its documents.
+    pub revisions_bytes: u64,
 }
 
 /// `/collections/stats`.
@@ -145,11 +149,12 @@ pub fn collections_answer(collections: &[CollectionStatistics]) -> Value {
 /// `/collections/stats/detailed`.
 pub fn detailed_collections_answer(collections: &[CollectionStatistics]) -> Value {
     let details = collections.iter().map(|one| {
-        let size = SizeText::of(one.documents_bytes);
+        let all = one.documents_bytes + one.tombstones_bytes + one.revisions_bytes;
         let detail = json!({
-            "Name": one.name, "CountOfDocuments": one.documents_count, "Size": size,
-            "DocumentsSize": size, "TombstonesSize": SizeText::of(0),
-            "RevisionsSize": SizeText::of(0)
+            "Name": one.name, "CountOfDocuments": one.documents_count, "Size": SizeText::of(all),
+            "DocumentsSize": SizeText::of(one.documents_bytes),
+            "TombstonesSize": SizeText::of(one.tombstones_bytes),
+            "RevisionsSize": SizeText::of(one.revisions_bytes)
         });
         (one.name.clone(), detail)
     });
@@ -169,19 +174,24 @@ mod tests {
 
     #[test]
     fn collections_are_listed_with_their_counts_and_the_sum() {
-        let users = CollectionStatistics {
-            name: "Users".into(),
-            documents_count: 2,
-            documents_bytes: 2048,
+        let of = |name: &str, documents_count: u64, documents_bytes: u64| CollectionStatistics {
+            name: name.into(),
+            documents_count,
+            documents_bytes,
+            tombstones_bytes: 24,
+            revisions_bytes: 1000,
         };
-        let empty =
-            CollectionStatistics { name: "@empty".into(), documents_count: 7, documents_bytes: 0 };
+        let (users, empty) = (of("Users", 2, 1024), of("@empty", 7, 0));
         assert_eq!(
             collections_answer(&[users.clone(), empty]),
             json!({"CountOfDocuments": 9, "CountOfConflicts": 0,
                 "Collections": {"Users": 2, "@empty": 7}})
         );
         let detailed = detailed_collections_answer(&[users]);
-        assert_eq!(detailed["Collections"]["Users"]["Size"]["HumaneSize"], "2 KBytes");
+        let users = &detailed["Collections"]["Users"];
+        assert_eq!(users["Size"]["HumaneSize"], "2 KBytes");
+        assert_eq!(users["DocumentsSize"]["SizeInBytes"], 1024);
+        assert_eq!(users["TombstonesSize"]["SizeInBytes"], 24);
+        assert_eq!(users["RevisionsSize"]["SizeInBytes"], 1000);
     }
 }

@@ -23,8 +23,10 @@ use crate::{
     stored_record::body_of,
 };
 
-/// Documents of a collection whose sizes are looked at to tell the size of the collection.
-const SAMPLED_DOCUMENTS_MAX: usize = 1024;
+/// Rows of a kind whose sizes are looked at to tell the size of a collection.
+const SAMPLED_ROWS_MAX: usize = 1024;
+/// Entries of the log among which tombstones are looked for.
+const SAMPLED_ENTRIES_MAX: usize = 4 * SAMPLED_ROWS_MAX;
 
 /// `GET /stats`.
 pub(crate) fn database(call: &Call) -> Result<Answer, ProtocolError> {
@@ -63,7 +65,7 @@ pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ProtocolError>
     let tx = call.database()?.read();
     let mut collections = of_collections(&tx)?;
     for collection in &mut collections {
-        collection.documents_bytes = estimated_bytes(&tx, collection)?;
+        estimate_bytes(&tx, collection)?;
     }
     Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
 }
@@ -127,25 +129,46 @@ fn of_collections(tx: &ReadTransaction) -> Result<Vec<CollectionStatistics>, Pro
         name: one.name.as_str().to_owned(),
         documents_count: one.documents,
         documents_bytes: 0,
+        tombstones_bytes: 0,
+        revisions_bytes: 0,
     };
     Ok(collections.into_iter().map(of_one).collect())
 }
 
-/// The bytes of a collection's documents: counted when there are few, else estimated from the newest.
-fn estimated_bytes(
+/// Fills in the bytes of a collection: counted when there are few rows, else estimated from some.
+fn estimate_bytes(
     tx: &ReadTransaction,
-    collection: &CollectionStatistics,
-) -> Result<u64, ProtocolError> {
+    collection: &mut CollectionStatistics,
+) -> Result<(), ProtocolError> {
     let name = CollectionName::new(collection.name.as_str())
         .map_err(|error| ProtocolError::argument(error.to_string()))?;
-    let (mut bytes, mut count) = (0, 0);
-    let rows = documents::newest_first_of_collection(tx, &name).map_err(failed)?;
-    for row in rows.take(SAMPLED_DOCUMENTS_MAX) {
-        bytes += row.map_err(failed)?.size_bytes() as u64;
-        count += 1;
+    let documents = documents::newest_first_of_collection(tx, &name).map_err(failed)?;
+    let sizes = documents.map(|row| row.map(|row| row.size_bytes()));
+    collection.documents_bytes = estimate(sizes, collection.documents_count)?;
+    let log = documents::log_of_collection(tx, &name, Etag::ZERO).map_err(failed)?;
+    let tombstones = log.take(SAMPLED_ENTRIES_MAX).filter_map(|entry| {
+        entry.map(|entry| entry.tombstone().map(|row| row.size_bytes())).transpose()
+    });
+    let count = documents::collection(tx, &name).map_err(failed)?.map_or(0, |one| one.tombstones);
+    collection.tombstones_bytes = estimate(tombstones, count)?;
+    let revisions = documents::revision_log_of_collection(tx, &name, Etag::ZERO).map_err(failed)?;
+    let sizes = revisions.map(|row| row.map(|row| row.size_bytes()));
+    let count = documents::revisions_of_collection_count(tx, &name).map_err(failed)?;
+    collection.revisions_bytes = estimate(sizes, count)?;
+    Ok(())
+}
+
+/// The bytes of `count` rows, of which some tell their sizes.
+fn estimate(
+    sizes: impl Iterator<Item = Result<usize, DocumentError>>,
+    count: u64,
+) -> Result<u64, ProtocolError> {
+    let (mut bytes, mut sampled) = (0, 0);
+    for size in sizes.take(SAMPLED_ROWS_MAX) {
+        bytes += size.map_err(failed)? as u64;
+        sampled += 1;
     }
-    let all = u128::from(collection.documents_count);
-    let estimate = u128::from(bytes) * all / u128::from(u64::max(count, 1));
+    let estimate = u128::from(bytes) * u128::from(count) / u128::from(u64::max(sampled, 1));
     Ok(u64::try_from(estimate).unwrap_or(u64::MAX))
 }
 

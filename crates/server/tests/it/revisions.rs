@@ -408,3 +408,19 @@ fn long_histories_are_listed_to_their_end() {
     let target = format!("/databases/db/revisions?id=u/1&before={}", first.as_str().unwrap());
     assert_eq!(server.get(&target).json()["TotalResults"], 1);
 }
+
+#[test]
+fn what_a_collection_occupies_is_told_by_kind() {
+    let server = keeping(10);
+    for number in 0..3 {
+        let target = format!("/databases/db/docs?id=users/{number}");
+        assert_eq!(server.send("PUT", &target, user("a").as_bytes()).status, 201);
+    }
+    assert_eq!(server.send("DELETE", "/databases/db/docs?id=users/0", b"").status, 204);
+    let detailed = server.get("/databases/db/collections/stats/detailed").json();
+    let users = &detailed["Collections"]["Users"];
+    let bytes = |kind: &str| users[kind]["SizeInBytes"].as_u64().unwrap();
+    let kinds = ["DocumentsSize", "TombstonesSize", "RevisionsSize"].map(bytes);
+    assert!(kinds.iter().all(|bytes| 0 < *bytes), "{users}");
+    assert_eq!(bytes("Size"), kinds.iter().sum::<u64>());
+}
