@@ -18,6 +18,10 @@ const SUFFIX: char = '|';
 /// The longest id of a document, and the `|`.
 const NAME_BYTES_MAX: usize = DOCUMENT_ID_BYTES_MAX + 1;
 
+/// Nobody should be let set an identity to more than this: what is left above it cannot be counted
+/// through, so that no number is ever given twice.
+pub const IDENTITY_MAX: i64 = i64::MAX / 2;
+
 const NEXT: u8 = 1;
 const SEED: u8 = 2;
 

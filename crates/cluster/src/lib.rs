@@ -56,7 +56,7 @@ pub use crate::{
         CompareExchangeOutcome, InvalidExpiry, expiry_ticks,
     },
     error::ClusterError,
-    identities::IdentityCommand,
+    identities::{IDENTITY_MAX, IdentityCommand},
     state::ClusterState,
     subscriptions::{
         SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition, SubscriptionRecord,

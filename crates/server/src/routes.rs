@@ -37,6 +37,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/"                                       Anyone        Ignored  Inline(server_info::root);
     "GET"    "/license/status"                         ValidUser     Ignored  Inline(server_info::license_status);
     "GET"    "/build/version"                          Anyone        Ignored  Inline(server_info::build_version);
+    "GET"    "/admin/test/delay"                       Operator      Ignored  Waiting(server_info::delay);
     "GET"    "/setup/alive"                            Anyone        Ignored  Inline(server_info::alive);
     "GET"    "/cluster/node-info"                      ValidUser     Ignored  Inline(server_info::node_info);
     "GET"    "/cluster/topology"                       ValidUser     Ignored  Inline(server_info::cluster_topology);

@@ -1,6 +1,6 @@
 //! Identities: numbers that only ever grow, one after the other.
 
-use cluster::{Command, IdentityCommand, Outcome};
+use cluster::{Command, IDENTITY_MAX, IdentityCommand, Outcome};
 use model::DatabaseId;
 use wire::ProtocolError;
 
@@ -30,6 +30,11 @@ pub(crate) fn seed(call: Call) -> Answering {
             let value = query.long("value")?.ok_or_else(|| {
                 ProtocolError::argument("Query string value is mandatory, but wasn't specified.")
             })?;
+            if IDENTITY_MAX < value {
+                return Err(ProtocolError::argument(format!(
+                    "An identity cannot be set to {value}: the limit is {IDENTITY_MAX}."
+                )));
+            }
             let name = query.single_non_empty("name")?.to_owned();
             IdentityCommand::Seed {
                 database: database_of(&call)?,

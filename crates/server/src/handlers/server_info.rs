@@ -1,6 +1,6 @@
 //! The server and its cluster of one node.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use http::StatusCode;
 use serde_json::json;
@@ -11,10 +11,13 @@ use wire::{
     server_shapes::{ClusterTopology, ClusterTopologyAnswer, NodeInfo, NodeLicenseDetails},
 };
 
-use crate::{answer::Answer, call::Call, server_state::ServerState};
+use crate::{answer::Answer, call::Call, router::Answering, server_state::ServerState};
 
 /// The version of the protocol's server-wide storage that clients compare.
 const SERVER_SCHEMA_VERSION: u32 = 53_001;
+
+/// The longest that an answer is delayed on request.
+const DELAY_MAX: Duration = Duration::from_secs(60);
 
 const STATE_REASON: &str = "Leader, I'm the only one in the cluster, so I'm the leader";
 
@@ -53,6 +56,19 @@ pub(crate) fn build_version(call: &Call) -> Result<Answer, ProtocolError> {
     let mut build = call.state.build();
     build.assembly_version = None;
     Ok(Answer::shape(StatusCode::OK, &build))
+}
+
+/// `GET /admin/test/delay`: answers after `value` milliseconds, at most [`DELAY_MAX`]; for trying what
+/// a client does that waits for too long.
+pub(crate) fn delay(call: Call) -> Answering {
+    Box::pin(async move {
+        let value = call.query().int("value")?.ok_or_else(|| {
+            ProtocolError::argument("Query string value is mandatory, but wasn't specified.")
+        })?;
+        let wanted = Duration::from_millis(u64::try_from(value).unwrap_or(0));
+        tokio::time::sleep(wanted.min(DELAY_MAX)).await;
+        Ok(Answer::empty(StatusCode::OK))
+    })
 }
 
 /// `GET /setup/alive`.

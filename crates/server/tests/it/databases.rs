@@ -217,6 +217,8 @@ fn the_cluster_is_one_node_that_leads() {
     assert_eq!(topology["Topology"]["TopologyId"], node["TopologyId"]);
     assert_eq!(topology["Leader"], "A");
     assert_eq!(server.get("/setup/alive").status, 204);
+    assert_eq!(server.get("/admin/test/delay?value=1").status, 200);
+    assert_eq!(server.get("/admin/test/delay").status, 500);
     assert_eq!(server.get("/databases/db/healthcheck").status, 204);
     let tcp = server.get("/info/tcp?tag=x").json();
     assert!(tcp["Url"].as_str().unwrap().starts_with("tcp://"), "{tcp}");

@@ -255,6 +255,10 @@ fn hilo_ranges_and_identities_grow() {
     assert_eq!(post("/databases/db/identity/next?name=i"), json!({"NewIdentityValue": 1}));
     assert_eq!(post("/databases/db/identity/seed?name=i|&value=7"), json!({"NewSeedValue": 7}));
     assert_eq!(post("/databases/db/identity/seed?name=i&value=3"), json!({"NewSeedValue": 7}));
+    let last = format!("/databases/db/identity/seed?name=i&value={}", i64::MAX);
+    let refused = server.send("POST", &last, b"");
+    assert_eq!(refused.status, 500);
+    assert!(refused.text().contains("the limit is 4611686018427387903"), "{}", refused.text());
     let forced = "/databases/db/identity/seed?name=i&value=3&force=true";
     assert_eq!(post(forced), json!({"NewSeedValue": 3}));
     assert_eq!(server.get("/databases/db/debug/identities").json(), json!({"i|": 3}));
