@@ -66,5 +66,6 @@ pub use crate::{
     registry::{Access, DatabaseRegistry, RegistryOptions},
     resource_watch::{ResourceEvent, ResourceWatch},
     retention::{Retention, RetentionEvent},
+    time_series_policies::frame_of,
     transition::{Arrival, Ticket},
 };

@@ -8,7 +8,7 @@ use commands::{Batch, Command};
 use documents::{
     DocumentError, ErrorKind,
     time_series::{
-        Entries, Frame, MomentRange, Rollup, TICKS_PER_MILLISECOND, TimeSeriesChange,
+        Entries, Frame, MomentRange, Rollup, RollupRight, TICKS_PER_MILLISECOND, TimeSeriesChange,
         moment_before, series, series_page,
     },
 };
@@ -130,7 +130,7 @@ impl Look<'_> {
         fill: impl FnOnce(&mut TimeSeriesChange),
     ) -> Result<bool, String> {
         let mut change = TimeSeriesChange::new(rollup.id.clone(), rollup.target.clone());
-        change.is_of_policy = true;
+        change.rollup_right = RollupRight::OfPolicy;
         fill(&mut change);
         self.submit(change)
     }
@@ -147,7 +147,7 @@ impl Look<'_> {
             return Ok(());
         }
         let mut change = TimeSeriesChange::new(id.clone(), name.clone());
-        change.is_of_policy = true;
+        change.rollup_right = RollupRight::OfPolicy;
         change.deletes.push(MomentRange { from: 0, to: kept_from - 1 });
         self.submit(change).map(|_| ())
     }
@@ -165,7 +165,8 @@ impl Look<'_> {
     }
 }
 
-fn frame_of(span: TimeValue) -> Option<Frame> {
+/// The frames of a span of time; `None` when it has no end.
+pub fn frame_of(span: TimeValue) -> Option<Frame> {
     match span {
         TimeValue::ForEver => None,
         TimeValue::Seconds(seconds) => Some(Frame::Seconds(seconds)),

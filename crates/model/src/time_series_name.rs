@@ -38,9 +38,9 @@ impl TimeSeriesName {
         self.as_str().contains(ROLLUP_SEPARATOR)
     }
 
-    /// Whether the values can only be counted up and down.
+    /// Whether the values can only be counted up and down. A rollup has nothing to count.
     pub fn is_incremental(&self) -> bool {
-        self.lower_cased().starts_with(INCREMENTAL_PREFIX)
+        self.lower_cased().starts_with(INCREMENTAL_PREFIX) && !self.is_rollup()
     }
 
     /// The name of the series that a rollup is made of, and that of its policy.
@@ -75,6 +75,7 @@ mod tests {
         let rollup = name("HR").rollup("byHour").unwrap();
         assert_eq!(rollup.as_str(), "HR@byHour");
         assert_eq!(rollup.rollup_parts(), Some(("HR", "byHour")));
+        assert!(!name("INC:A@byHour").is_incremental());
         assert!(rollup.is_rollup() && !name("HR").is_rollup());
         assert!(TimeSeriesName::new("x".repeat(513)).is_err());
     }

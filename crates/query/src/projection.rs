@@ -43,6 +43,12 @@ pub struct ProjectedField {
     pub(crate) value: ProjectedValue,
 }
 
+impl ProjectedField {
+    fn is_series(&self) -> bool {
+        matches!(self.value, ProjectedValue::TimeSeries(_))
+    }
+}
+
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProjectedValue {
@@ -347,7 +353,14 @@ impl Projection {
     }
 
     fn has_series(&self) -> bool {
-        self.fields.iter().any(|field| matches!(field.value, ProjectedValue::TimeSeries(_)))
+        self.fields.iter().any(ProjectedField::is_series)
+    }
+
+    /// The names of the fields that are results of time series, none where one is the whole row; `None`
+    /// when nothing of time series is shown.
+    pub(crate) fn series_fields(&self) -> Option<Vec<&str>> {
+        let fields = self.fields.iter().filter(|field| field.is_series() && !self.is_spread);
+        self.has_series().then(|| fields.map(|field| field.name.as_str()).collect())
     }
 
     /// Appends the projected row as JSON; `beside` is what was loaded. Where a row of the answer is an

@@ -357,6 +357,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.shown.projection.as_ref()?.only_series().map(|series| series.column_names())
     }
 
+    /// The names of the fields of the rows that are results of time series, none where one is the whole
+    /// row; `None` when nothing of time series is shown.
+    pub fn series_fields(&self) -> Option<Vec<&str>> {
+        self.shown.projection.as_ref()?.series_fields()
+    }
+
     /// The documents that it was made from.
     pub fn documents(&self) -> &'t T {
         self.documents

@@ -8,7 +8,9 @@ use documents::time_series::{
 use model::{DocumentId, TimeSeriesName, date};
 use wire::{ProtocolError, TimeSeriesBody};
 
-use crate::{error_mapping::document_error, json_text::JsonObject};
+use crate::{
+    error_mapping::document_error, json_text::JsonObject, recorded_series::RecordedSeries,
+};
 
 /// The id of the document that a time series belongs to.
 pub(crate) fn document_id(text: &str) -> Result<DocumentId, ProtocolError> {
@@ -23,8 +25,13 @@ pub(crate) fn series_name(text: &str) -> Result<TimeSeriesName, ProtocolError> {
 }
 
 /// The command that changes a series of a document as a body says.
-pub(crate) fn change_command(id: &str, body: TimeSeriesBody) -> Result<Command, ProtocolError> {
+pub(crate) fn change_command(
+    id: &str,
+    body: TimeSeriesBody,
+    series: &RecordedSeries,
+) -> Result<Command, ProtocolError> {
     let mut change = TimeSeriesChange::new(document_id(id)?, series_name(&body.name)?);
+    change.rollup_right = series.rollup_right(&change.name);
     change.deletes = body.deletes.into_iter().map(|(from, to)| range_of(from, to)).collect();
     change.appends = body.appends;
     change.increments = body.increments;

@@ -49,10 +49,6 @@ impl WantedRange {
         Ok(WantedRange { name, from, to })
     }
 
-    fn is_open(&self) -> bool {
-        self.from.is_none() && self.to.is_none()
-    }
-
     /// The moments of entries that lie in it.
     pub(crate) fn moments(&self) -> MomentRange {
         // Moments are whole milliseconds.
@@ -71,7 +67,7 @@ pub(crate) struct Page {
     pub(crate) size: u64,
 }
 
-/// When it is told how many entries an open range has.
+/// When it is told how many entries a range has that is the whole series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Total {
     #[default]
@@ -91,7 +87,7 @@ pub(crate) struct Extras {
     pub(crate) tagged_documents: bool,
     /// What each node has made of an entry.
     pub(crate) node_values: bool,
-    /// When it is told how many entries an open range has.
+    /// When it is told how many entries a range has that is the whole series.
     pub(crate) total: Total,
 }
 
@@ -99,6 +95,8 @@ pub(crate) struct Extras {
 struct Ends {
     from: Option<String>,
     to: Option<String>,
+    /// Whether the page leaves entries of the range out.
+    is_part: bool,
 }
 
 /// Where ranges are written: the answer so far, and who takes it when it has grown; that one says
@@ -162,13 +160,16 @@ pub(crate) fn write_range(
         }
     }
     output.out.push(b']');
-    let is_total_told = wanted.is_open()
-        && match extras.total {
-            Total::Never => false,
-            Total::OfWhole => ends.are_open(),
-            Total::OfPages => true,
-        };
-    if let Some(known) = known.as_ref().filter(|_| is_total_told) {
+    let is_total_told = |known: &&Series| {
+        let of_series = MomentRange { from: known.start_ms, to: known.end_ms };
+        wanted.moments().includes(&of_series)
+            && match extras.total {
+                Total::Never => false,
+                Total::OfWhole => !ends.is_part,
+                Total::OfPages => true,
+            }
+    };
+    if let Some(known) = known.as_ref().filter(is_total_told) {
         output.out.extend_from_slice(b",\"TotalResults\":");
         output.out.extend_from_slice(known.entries.to_string().as_bytes());
     }
@@ -179,14 +180,8 @@ pub(crate) fn write_range(
     Ok(Some(Page { start: left_out, size: written }))
 }
 
-impl Ends {
-    fn are_open(&self) -> bool {
-        self.from.is_none() && self.to.is_none()
-    }
-}
-
 /// A page begins with its first entry, unless it is the first page; and it ends with its last, unless it
-/// is the last page.
+/// is the last page. A range beside the series stays as it is.
 fn ends_of_page(
     tx: &ReadTransaction,
     id: &DocumentId,
@@ -194,11 +189,19 @@ fn ends_of_page(
     page: Page,
     known: Option<&Series>,
 ) -> Result<Ends, DocumentError> {
-    let mut ends = Ends { from: wanted.from.map(date::format), to: wanted.to.map(date::format) };
-    let Some(known) = known.filter(|_| page.start != 0 || page.size != u64::MAX) else {
+    let mut ends = Ends {
+        from: wanted.from.map(date::format),
+        to: wanted.to.map(date::format),
+        is_part: false,
+    };
+    let range = wanted.moments();
+    let Some(known) = known.filter(|known| {
+        let is_beside = known.end_ms < range.from || range.to < known.start_ms || range.is_empty();
+        !is_beside && (page.start != 0 || page.size != u64::MAX)
+    }) else {
         return Ok(ends);
     };
-    let mut reader = SeriesReader::new(tx, id, &wanted.name, wanted.moments())?;
+    let mut reader = SeriesReader::new(tx, id, &wanted.name, range)?;
     let moment = |reader: &mut SeriesReader<'_>| -> Result<Option<i64>, DocumentError> {
         Ok(reader.next_entry()?.map(|entry| entry.timestamp_ms))
     };
@@ -206,6 +209,7 @@ fn ends_of_page(
     let first = moment(&mut reader)?;
     if page.start != 0 {
         ends.from = Some(moment_text(first.unwrap_or(known.end_ms)));
+        ends.is_part = true;
     }
     // One of the page was read, and one is to be the last.
     let last = match page.size {
@@ -217,6 +221,7 @@ fn ends_of_page(
     };
     if let (Some(last), true) = (last, reader.next_entry()?.is_some()) {
         ends.to = Some(moment_text(last));
+        ends.is_part = true;
     }
     Ok(ends)
 }

@@ -174,22 +174,34 @@ pub fn with_policy(
 }
 
 /// The stored configuration without a policy; `None` when it has none of that name.
-pub fn without_policy(stored: Option<&Value>, collection: &str, name: &str) -> Option<Value> {
-    let mut configuration = stored.filter(|stored| stored.is_object())?.clone();
-    let collections = object_at(&mut configuration, "Collections");
-    let known = collections.keys().find(|known| known.eq_ignore_ascii_case(collection))?.clone();
-    let place = collections.get_mut(&known)?;
+///
+/// # Errors
+/// When the others do not go together without it.
+pub fn without_policy(
+    stored: Option<&Value>,
+    collection: &str,
+    name: &str,
+) -> Result<Option<Value>, ProtocolError> {
+    let mut configuration = stored_or_empty(stored);
+    if !remove_policy(&mut configuration, collection, name) {
+        return Ok(None);
+    }
+    in_full(&configuration).map(Some)
+}
+
+/// Whether there was such a policy.
+fn remove_policy(configuration: &mut Value, collection: &str, name: &str) -> bool {
+    let collections = object_at(configuration, "Collections");
+    let known = collections.keys().find(|known| known.eq_ignore_ascii_case(collection)).cloned();
+    let Some(place) = known.and_then(|known| collections.get_mut(&known)) else { return false };
     if name.eq_ignore_ascii_case(RAW_POLICY) {
         place["RawPolicy"] = Value::Null;
-    } else {
-        let policies = place["Policies"].as_array_mut()?;
-        let before = policies.len();
-        policies.retain(|known| !is_named(known, name));
-        if policies.len() == before {
-            return None;
-        }
+        return true;
     }
-    in_full(&configuration).ok()
+    let Some(policies) = place["Policies"].as_array_mut() else { return false };
+    let before = policies.len();
+    policies.retain(|known| !is_named(known, name));
+    policies.len() != before
 }
 
 fn is_named(policy: &Value, name: &str) -> bool {
@@ -303,6 +315,14 @@ mod tests {
                 "The aggregation time of the policy 'b' (1 minute 30 seconds) must be divided by the aggregation time of 'byMin' (60 seconds) without a remainder.",
             ),
             (
+                json!({ "RawPolicy": { "RetentionTime": seconds(0) } }),
+                "Retention time of the RawPolicy must be greater than zero",
+            ),
+            (
+                json!({ "Policies": [by_minute(), policy("b", seconds(60), seconds(3600))] }),
+                "The policy 'byMin' has the same aggregation time as the policy 'b'",
+            ),
+            (
                 json!({ "RawPolicy": raw, "Policies": [by_minute()] }),
                 "The policy 'rawpolicy' has a retention time of '30 seconds' but should be aggregated by policy 'byMin' with the aggregation time frame of 60 seconds",
             ),
@@ -320,6 +340,45 @@ mod tests {
         }
     }
 
+    /// What the real server gave for each pair.
+    #[test]
+    fn months_are_compared_with_days_where_every_month_is_the_same() {
+        let days = |days: i64| seconds(days * 86_400);
+        let months = |value: i64| json!({ "Value": value, "Unit": "Month" });
+        let too_short = "The policy 'rawpolicy' has a retention time of";
+        for (retention, aggregation, expected) in [
+            (months(1), days(27), None),
+            (months(1), days(28), Some("Unable to compare 1 month with 28 days, since")),
+            (months(1), days(31), Some("Unable to compare 1 month with 31 days, since")),
+            (months(2), days(56), Some("Unable to compare 2 months with 56 days, since")),
+            (months(2), days(62), Some("Unable to compare 2 months with 62 days, since")),
+            (months(2), days(63), Some(too_short)),
+            (months(12), days(364), None),
+            (months(12), days(365), Some("Unable to compare 1 year with 365 days, since")),
+            (months(12), days(366), Some("Unable to compare 1 year with 366 days, since")),
+            (months(12), days(372), Some(too_short)),
+            (days(27), months(1), Some(too_short)),
+            (days(28), months(1), Some("Unable to compare 28 days with 1 month, since")),
+            (days(32), months(1), None),
+            (days(366), months(12), Some("Unable to compare 366 days with 1 year, since")),
+            (days(367), months(12), None),
+            (months(3), months(2), None),
+            (months(1), months(2), Some(too_short)),
+            (seconds(60), seconds(60), None),
+        ] {
+            let case = format!("{retention} {aggregation}");
+            let raw = json!({ "RetentionTime": retention });
+            let policies = [policy("p", aggregation, months(24))];
+            let sent = json!({ "RawPolicy": raw, "Policies": policies });
+            let refused = read(json!({ "Collections": { "Cos": sent } })).err();
+            match (refused, expected) {
+                (None, None) => {}
+                (Some(refused), Some(expected)) => assert!(refused.starts_with(expected), "{case}"),
+                (refused, _) => panic!("{case}: {refused:?}"),
+            }
+        }
+    }
+
     #[test]
     fn policies_come_and_go_one_by_one() {
         let by_minute = policy("byMin", seconds(60), seconds(3600));
@@ -331,10 +390,17 @@ mod tests {
             policies.iter().map(|policy| policy["Name"].clone()).collect::<Vec<_>>()
         };
         assert_eq!(names(&stored), ["byMin", "byHour"]);
-        let stored = without_policy(Some(&stored), "Cos", "BYMIN").unwrap();
+        let stored = without_policy(Some(&stored), "Cos", "BYMIN").unwrap().unwrap();
         assert_eq!(names(&stored), ["byHour"]);
-        assert_eq!(without_policy(Some(&stored), "Cos", "byMin"), None);
-        assert_eq!(without_policy(Some(&stored), "Nope", "byMin"), None);
+        assert_eq!(without_policy(Some(&stored), "Cos", "byMin").unwrap(), None);
+        assert_eq!(without_policy(Some(&stored), "Nope", "byMin").unwrap(), None);
+        // By hours needs by minutes: those by seconds are gone before an hour is over.
+        let by_second = policy("bySec", seconds(1), seconds(60));
+        let stored =
+            json!({ "Collections": { "Cos": { "Policies": [by_hour, by_minute, by_second] } } });
+        let error = without_policy(Some(&stored), "Cos", "byMin").unwrap_err();
+        let expected = "The policy 'bySec' has a retention time of '60 seconds' but should be aggregated by policy 'byHour' with the aggregation time frame of 60 minutes";
+        assert_eq!(error.message, expected);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The policies of time series: how long entries are kept, and what is added up to one.
 
+use std::cmp::Ordering;
+
 use serde_json::{Value, json};
 
 use crate::{error_body::ProtocolError, error_kind::ErrorKind};
@@ -9,6 +11,7 @@ pub(crate) const RAW_POLICY: &str = "rawpolicy";
 /// Stands for ever.
 const FOR_EVER: i64 = 2_147_483_647;
 const POLICIES_MAX: usize = 64;
+const SECONDS_PER_DAY: i64 = 24 * 3600;
 
 /// A span of time as policies have it: seconds, which have a length, or months, which have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +25,46 @@ pub enum TimeValue {
 }
 
 impl TimeValue {
-    /// About how long it is; a month has up to 31 days.
-    fn seconds_max(self) -> i64 {
-        const SECONDS_PER_MONTH: i64 = 31 * 24 * 3600;
+    /// How long it is at least and at most: months differ, and so do years.
+    fn seconds(self) -> (i64, i64) {
+        let of_days = |days: i64| days.saturating_mul(SECONDS_PER_DAY);
         match self {
-            Self::ForEver => i64::MAX,
-            Self::Seconds(seconds) => seconds,
-            Self::Months(months) => months.saturating_mul(SECONDS_PER_MONTH),
+            Self::ForEver => (i64::MAX, i64::MAX),
+            Self::Seconds(seconds) => (seconds, seconds),
+            Self::Months(months) => {
+                let (years, months) = (months / 12, months % 12);
+                (of_days(years * 365 + months * 28), of_days(years * 366 + months * 31))
+            }
         }
+    }
+
+    /// Which of two is longer.
+    ///
+    /// # Errors
+    /// When that depends on the month.
+    fn compare(self, other: Self) -> Result<Ordering, ProtocolError> {
+        if let (Self::Months(own), Self::Months(other)) = (self, other) {
+            return Ok(own.cmp(&other));
+        }
+        let ((own_min, own_max), (min, max)) = (self.seconds(), other.seconds());
+        if own_max < min {
+            return Ok(Ordering::Less);
+        }
+        if max < own_min {
+            return Ok(Ordering::Greater);
+        }
+        if matches!((self, other), (Self::Months(_), _) | (_, Self::Months(_))) {
+            return Err(invalid(format!(
+                "Unable to compare {} with {}, since a month might have different number of days.",
+                self.text(),
+                other.text()
+            )));
+        }
+        Ok(own_min.cmp(&min))
     }
 
     /// Whether the other is a whole number of these.
     fn divides(self, other: Self) -> bool {
-        const SECONDS_PER_DAY: i64 = 24 * 3600;
         match (self, other) {
             (Self::Seconds(own), Self::Seconds(other))
             | (Self::Months(own), Self::Months(other)) => other % own == 0,
@@ -60,7 +90,7 @@ impl TimeValue {
             Self::Seconds(seconds) => {
                 let mut rest = seconds;
                 let mut parts = Vec::new();
-                for (length, unit) in [(86_400, "day"), (3600, "hour"), (60, "minute")] {
+                for (length, unit) in [(SECONDS_PER_DAY, "day"), (3600, "hour"), (60, "minute")] {
                     if rest > length {
                         parts.push(plural(rest / length, unit));
                         rest %= length;
@@ -136,7 +166,9 @@ impl TimeSeriesPolicy {
         if !policy.aggregation.is_positive() || policy.aggregation == TimeValue::ForEver {
             return Err(invalid(format!("Aggregation time of '{name}' must be greater than zero")));
         }
-        policy.check_retention()?;
+        if !policy.retention.is_positive() {
+            return Err(invalid(format!("Retention time of '{name}' must be greater than zero")));
+        }
         if name.contains('@') {
             return Err(invalid(format!("The name of a policy cannot contain '@': '{name}'")));
         }
@@ -152,16 +184,12 @@ impl TimeSeriesPolicy {
         if let Some(sent) = sent.filter(|sent| !sent.is_null()) {
             let none = TimeValue::Seconds(0);
             raw.retention = TimeValue::read(sent.get("RetentionTime"))?.unwrap_or(none);
-            raw.check_retention()?;
+            if !raw.retention.is_positive() {
+                let message = "Retention time of the RawPolicy must be greater than zero";
+                return Err(invalid(message.to_owned()));
+            }
         }
         Ok(raw)
-    }
-
-    fn check_retention(&self) -> Result<(), ProtocolError> {
-        if self.retention.is_positive() {
-            return Ok(());
-        }
-        Err(invalid(format!("Retention time of '{}' must be greater than zero", self.name)))
     }
 
     fn json(&self) -> Value {
@@ -194,12 +222,12 @@ impl CollectionPolicies {
         let raw = TimeSeriesPolicy::read_raw(sent.get("RawPolicy"))?;
         let sent_policies = sent.get("Policies").and_then(Value::as_array);
         let policies = sent_policies.into_iter().flatten().map(TimeSeriesPolicy::read);
-        let mut policies = policies.collect::<Result<Vec<_>, _>>()?;
+        let policies = policies.collect::<Result<Vec<_>, _>>()?;
         if POLICIES_MAX < policies.len() {
             let message = format!("A collection may have up to {POLICIES_MAX} policies");
             return Err(ProtocolError::argument(message));
         }
-        policies.sort_by_key(|policy| policy.aggregation.seconds_max());
+        let policies = finest_first(policies)?;
         check_chain(&raw, &policies)?;
         Ok(Self {
             collection: collection.to_owned(),
@@ -220,6 +248,19 @@ impl CollectionPolicies {
     }
 }
 
+/// Puts each policy behind all that are finer.
+fn finest_first(policies: Vec<TimeSeriesPolicy>) -> Result<Vec<TimeSeriesPolicy>, ProtocolError> {
+    let mut sorted: Vec<TimeSeriesPolicy> = Vec::with_capacity(policies.len());
+    for policy in policies {
+        let mut place = 0;
+        for known in &sorted {
+            place += usize::from(known.aggregation.compare(policy.aggregation)?.is_le());
+        }
+        sorted.insert(place, policy);
+    }
+    Ok(sorted)
+}
+
 /// Each policy is made of the entries of the one before it, which must still be there then.
 fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<(), ProtocolError> {
     for (position, policy) in policies.iter().enumerate() {
@@ -231,7 +272,13 @@ fn check_chain(raw: &TimeSeriesPolicy, policies: &[TimeSeriesPolicy]) -> Result<
             )));
         }
         let before = if position == 0 { raw } else { &policies[position - 1] };
-        if before.retention.seconds_max() < policy.aggregation.seconds_max() {
+        if position != 0 && before.aggregation == policy.aggregation {
+            return Err(invalid(format!(
+                "The policy '{}' has the same aggregation time as the policy '{}'",
+                before.name, policy.name
+            )));
+        }
+        if before.retention.compare(policy.aggregation)?.is_lt() {
             return Err(invalid(format!(
                 "The policy '{}' has a retention time of '{}' but should be aggregated by policy \
                  '{}' with the aggregation time frame of {}",

@@ -40,7 +40,8 @@ pub use read::{
     time_series_log_of_collection,
 };
 pub use requests::{
-    CopyTimeSeries, InvalidTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten,
+    CopyTimeSeries, InvalidTimeSeries, MomentRange, RollupRight, TimeSeriesChange,
+    TimeSeriesWritten,
 };
 pub use rollup::{Frame, ROLLUP_VALUES, Rollup, RollupStep, SeriesAt, moment_before, series_page};
 pub use segment_row::SegmentRow;

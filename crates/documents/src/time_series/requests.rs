@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model::{ChangeVector, DocumentId, DocumentIdTooLong, TimeSeriesName, date};
+use model::{ChangeVector, CollectionName, DocumentId, DocumentIdTooLong, TimeSeriesName, date};
 use timeseries::{Entries, VALUES_MAX};
 
 use super::{MOMENT_MAX, TICKS_PER_MILLISECOND, series::RolledUp};
@@ -39,6 +39,17 @@ impl MomentRange {
     }
 }
 
+/// By what right a rollup is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RollupRight {
+    /// By none.
+    None,
+    /// A caller may: documents of these collections have the policy.
+    OfCollections(Vec<CollectionName>),
+    /// The policy itself writes.
+    OfPolicy,
+}
+
 /// A change of one series; deletions come first.
 #[derive(Clone, Debug)]
 pub struct TimeSeriesChange {
@@ -53,8 +64,8 @@ pub struct TimeSeriesChange {
     pub appends: Entries,
     /// Values to add to those of an incremental series.
     pub increments: Entries,
-    /// Whether the series is a rollup, which only the server itself writes.
-    pub is_of_policy: bool,
+    /// By what right a rollup is written.
+    pub rollup_right: RollupRight,
     /// Of a rollup: how far it is with these entries.
     pub rolled_up: Option<RolledUp>,
 }
@@ -68,7 +79,7 @@ impl TimeSeriesChange {
             deletes: Vec::new(),
             appends: Entries::default(),
             increments: Entries::default(),
-            is_of_policy: false,
+            rollup_right: RollupRight::None,
             rolled_up: None,
         }
     }
@@ -82,7 +93,7 @@ impl TimeSeriesChange {
 
     /// Whether it can be done.
     pub(super) fn check(&self) -> Result<(), InvalidTimeSeries> {
-        if self.name.is_rollup() && !self.is_of_policy {
+        if self.name.is_rollup() && self.rollup_right == RollupRight::None {
             return Err(InvalidTimeSeries::ReservedName { name: self.name.to_string() });
         }
         if !self.appends.is_empty() && self.name.is_incremental() {

@@ -10,7 +10,10 @@ use super::{
     TICKS_PER_MILLISECOND,
     deleted_range::{self, DeletedRangeFields},
     read::{self, Series, SeriesReader, records_of, segments_of},
-    requests::{CopyTimeSeries, MomentRange, TimeSeriesChange, TimeSeriesWritten},
+    requests::{
+        CopyTimeSeries, InvalidTimeSeries, MomentRange, RollupRight, TimeSeriesChange,
+        TimeSeriesWritten,
+    },
     rewrite::{self, Meeting},
     segment_row::{self, SegmentFields, SegmentRow},
     series::{self, RolledUp, SeriesRecord},
@@ -79,6 +82,7 @@ impl DocumentWriter<'_> {
         change.check()?;
         let (before, _) = self.last_change();
         let mut series = self.open_series(&change.id, &change.name)?;
+        self.check_rollup_right(change, &series)?;
         for range in &change.deletes {
             let (before, _) = self.last_change();
             self.delete_range(&mut series, *range)?;
@@ -101,6 +105,20 @@ impl DocumentWriter<'_> {
         let (after, change_vector) = self.last_change();
         let change_vector = (before != after).then(|| change_vector.clone());
         Ok(TimeSeriesWritten { id: change.id.clone(), change_vector, is_document_touched })
+    }
+
+    fn check_rollup_right(
+        &mut self,
+        change: &TimeSeriesChange,
+        series: &OpenSeries,
+    ) -> Result<(), DocumentError> {
+        let RollupRight::OfCollections(allowed) = &change.rollup_right else { return Ok(()) };
+        let collection = &self.collections.numbered(self.tx, series.collection_number)?.name;
+        if change.name.is_rollup() && !allowed.contains(collection) {
+            let name = change.name.to_string();
+            return Err(InvalidTimeSeries::ReservedName { name }.into());
+        }
+        Ok(())
     }
 
     /// Tells those who watch of entries that were written; they are in order.

@@ -395,7 +395,7 @@ fn roll_up(database: &Database, rollup: &Rollup, now: i64) -> usize {
     while let Some(step) = rollup.step(&database.read(), now, 7).unwrap() {
         made += step.entries.len();
         let mut change = TimeSeriesChange::new(rollup.id.clone(), rollup.target.clone());
-        change.is_of_policy = true;
+        change.rollup_right = RollupRight::OfPolicy;
         change.appends = step.entries;
         change.rolled_up = Some(step.rolled_up);
         database.change(&change).unwrap();

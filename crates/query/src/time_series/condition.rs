@@ -154,6 +154,18 @@ impl Test {
         })
     }
 
+    /// Whether it looks at values of entries.
+    pub(crate) fn asks_for_values(&self) -> bool {
+        let is_value = |operand: &Operand| matches!(operand, Operand::Value(_) | Operand::Named(_));
+        match self {
+            Test::And(tests) | Test::Or(tests) => tests.iter().any(Test::asks_for_values),
+            Test::Not(test) => test.asks_for_values(),
+            Test::Compare(left, _, right) => is_value(left) || is_value(right),
+            Test::Between(value, low, high) => [value, low, high].into_iter().any(is_value),
+            Test::In(value, list) => is_value(value) || list.iter().any(is_value),
+        }
+    }
+
     /// Whether an entry passes.
     pub(crate) fn passes(
         &self,

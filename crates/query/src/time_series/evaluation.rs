@@ -14,12 +14,13 @@ use crate::time_series::aggregation::Aggregation;
 use crate::time_series::condition::{Cell, Operand, Seen, TagDocuments, Test};
 use crate::time_series::groups::{Group, Grouping, Groups};
 use crate::time_series::length::TICKS_PER_MILLISECOND;
+use crate::time_series::levels::Levels;
 use crate::time_series::periods::Periods;
 use crate::time_series::planned::{
     Column, GroupKey, Place, PlannedArgument, PlannedRange, PlannedSeries, SeriesDocument,
     SeriesName, moment_of, unknown_name,
 };
-use crate::time_series::reader::{SeriesFacts, SeriesReader, SeriesVisitor};
+use crate::time_series::reader::{SeriesReader, SeriesVisitor};
 use crate::time_series::result::SeriesResult;
 use crate::time_series::settings::SeriesSettings;
 
@@ -105,10 +106,11 @@ impl PlannedSeries {
     ) -> Result<u64, QueryError> {
         let arguments = self.known_arguments(row)?;
         let Some((id, collection, name)) = self.series_of(row, &arguments) else { return Ok(0) };
-        let Some(facts) = surroundings.reader.facts(id, &name)? else { return Ok(0) };
+        let levels = self.levels(surroundings, id, &collection, &name)?;
+        let Some(moments) = levels.ends() else { return Ok(0) };
         let names = surroundings.settings.value_names(&collection, &name).unwrap_or_default();
         let mut bind = |operand: &Operand| self.known_operand(operand, &arguments, names);
-        let ends = self.ends(&facts, &mut bind)?;
+        let ends = self.ends(moments, &mut bind)?;
         let test = self.condition.as_ref().map(|test| test.bound(&mut bind)).transpose()?;
         let grouping = self.columns.as_ref().map(|columns| self.grouping_of(columns, ends));
         let moved = |moment: Option<i64>| moment.map(|moment| result.moved(moment));
@@ -122,12 +124,29 @@ impl PlannedSeries {
             key: Key::default(),
             count: 0,
         };
-        let from = ends.0.map_or(facts.first_ms, |from| {
-            (from + TICKS_PER_MILLISECOND - 1) / TICKS_PER_MILLISECOND
-        });
-        let to = ends.1.map_or(facts.last_ms, |to| to / TICKS_PER_MILLISECOND);
-        surroundings.reader.visit(id, &name, from..=to, &mut evaluation)?;
+        let from = ends
+            .0
+            .map_or(moments.0, |from| (from + TICKS_PER_MILLISECOND - 1) / TICKS_PER_MILLISECOND);
+        let to = ends.1.map_or(moments.1, |to| to / TICKS_PER_MILLISECOND);
+        levels.visit(surroundings.reader, id, (from, to), &mut evaluation)?;
         evaluation.finish()
+    }
+
+    /// The entries of the series, with those of its rollups before them. A condition on values cannot be
+    /// asked of a rollup, which has none of single entries.
+    fn levels(
+        &self,
+        surroundings: &Surroundings<'_>,
+        id: &str,
+        collection: &str,
+        name: &str,
+    ) -> Result<Levels, QueryError> {
+        let reader = surroundings.reader;
+        if self.condition.as_ref().is_some_and(Test::asks_for_values) || name.contains('@') {
+            return Levels::only(reader, id, name);
+        }
+        let policies = surroundings.settings.rollups(collection);
+        Levels::with_rollups(reader, id, name, &policies)
     }
 
     fn known_arguments<'r, 't>(
@@ -179,7 +198,7 @@ impl PlannedSeries {
 
     fn ends(
         &self,
-        facts: &SeriesFacts,
+        (first_ms, last_ms): (i64, i64),
         bind: &mut dyn FnMut(&Operand) -> Result<Operand, QueryError>,
     ) -> Result<Ends, QueryError> {
         let mut end = |operand: &Operand| match bind(operand)? {
@@ -190,10 +209,10 @@ impl PlannedSeries {
             PlannedRange::Everything => (None, None),
             PlannedRange::Between(from, to) => (end(from)?, end(to)?),
             PlannedRange::First(length) => {
-                (None, Some(length.after(facts.first_ms * TICKS_PER_MILLISECOND)))
+                (None, Some(length.after(first_ms * TICKS_PER_MILLISECOND)))
             }
             PlannedRange::Last(length) => {
-                (Some(length.before(facts.last_ms * TICKS_PER_MILLISECOND)), None)
+                (Some(length.before(last_ms * TICKS_PER_MILLISECOND)), None)
             }
         })
     }

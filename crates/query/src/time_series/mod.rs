@@ -10,7 +10,8 @@
 //! | `evaluation` | run for a row |
 //! | `condition` | `where` |
 //! | `groups`, `aggregation` | `group by`, interpolation, and what is computed |
-//! | `settings` | names of values |
+//! | `levels` | where rollups go on |
+//! | `settings` | names of values, policies |
 //! | `periods`, `length`, `calendar` | moments and lengths of time |
 //! | `reader`, `stored` | what is read of stored series |
 //! | `script_calls` | what scripts of queries ask |
@@ -22,6 +23,7 @@ mod condition;
 mod evaluation;
 mod groups;
 mod length;
+mod levels;
 mod periods;
 mod planned;
 mod reader;
@@ -31,7 +33,7 @@ mod settings;
 mod shown;
 mod stored;
 
-pub use settings::SeriesSettings;
+pub use settings::{RollupPolicy, SeriesSettings};
 pub use shown::SeriesForm;
 
 pub(crate) use evaluation::RowDocuments;

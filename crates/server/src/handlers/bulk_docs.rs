@@ -29,6 +29,7 @@ use crate::{
     json_text::JsonObject,
     patch_answer::{PatchedBy, write_batch_result},
     patch_commands::{self, json_patch, patch_request, patched_id},
+    recorded_series::RecordedSeries,
     router::Answering,
     submitting::submit,
     time_series_commands::{change_command, copy_command, write_time_series_result},
@@ -53,7 +54,8 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
             waits.wait_for_replicas(&outcome).await?;
             return Ok(Answer::json_with(StatusCode::CREATED, answer));
         }
-        let (batch, echoes) = to_batch(body.commands, contents)?;
+        let series = RecordedSeries::of(call.database()?);
+        let (batch, echoes) = to_batch(body.commands, contents, &series)?;
         let database = call.database()?;
         let outcome = if batch.commands.is_empty() {
             None
@@ -111,6 +113,7 @@ enum Echo {
 fn to_batch(
     commands: Vec<BatchCommand>,
     contents: Vec<NewContent>,
+    series: &RecordedSeries,
 ) -> Result<(Batch, Vec<Echo>), ProtocolError> {
     let mut contents = contents.into_iter();
     let mut batch = Batch::default();
@@ -185,7 +188,7 @@ fn to_batch(
                 batch.commands.push(Command::DeletePrefix { prefix });
             }
             BatchCommand::TimeSeries { id, changes, kind } => {
-                batch.commands.push(change_command(&id, *changes)?);
+                batch.commands.push(change_command(&id, *changes, series)?);
                 echoes.push(Echo::TimeSeries { kind });
             }
             BatchCommand::TimeSeriesCopy(copy) => {

@@ -32,6 +32,7 @@ use crate::{
     content_upload::{ContentUpload, StagedContents},
     counter_answer::change_counters,
     error_mapping::document_error,
+    recorded_series::RecordedSeries,
     request_body::RequestBody,
     router::Answering,
     server_state::ServerState,
@@ -369,7 +370,8 @@ impl Insert {
             BulkInsertCommand::Put { id, document } => (id, document),
             BulkInsertCommand::TimeSeries { id, changes } => {
                 self.beside_documents[0].time_series += 1;
-                self.take_command(change_command(&id, *changes)?);
+                let series = RecordedSeries::of(&self.database);
+                self.take_command(change_command(&id, *changes, &series)?);
                 self.last_id = Some(id);
                 return Ok(());
             }

@@ -35,7 +35,10 @@ use crate::{
     error_mapping::document_error,
     handlers::{
         aggregated_queries, query_debug,
-        query_pages::{write_page_tail, write_stream_head, write_stream_statistics, write_texts},
+        query_pages::{
+            write_page_tail, write_series_fields, write_stream_head, write_stream_statistics,
+            write_texts,
+        },
     },
     index_choice::{
         Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, no_index_in_snapshot,
@@ -608,6 +611,11 @@ impl Prepared {
                 if let Some(counters) = result.counters() {
                     counter_includes::write_behind(counters, out);
                     counter_includes::write_names_behind(counters, out);
+                }
+                if self.tells_value_names
+                    && let Some(names) = result.series_fields()
+                {
+                    write_series_fields(&names, out);
                 }
                 if let Some(series) = result.included_series() {
                     let tx = result.documents();

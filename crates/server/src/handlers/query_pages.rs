@@ -57,6 +57,15 @@ pub(crate) fn write_page_tail<'t>(
     Ok(())
 }
 
+/// Writes which fields of the rows are results of time series, as the last property of the object that
+/// `out` ends with.
+pub(crate) fn write_series_fields(names: &[&str], out: &mut Vec<u8>) {
+    out.pop();
+    out.extend_from_slice(b",\"TimeSeriesFields\":");
+    write_texts(names, out);
+    out.push(b'}');
+}
+
 pub(crate) fn time_or_none(ticks: i64) -> String {
     if ticks == 0 { NO_TIME.to_owned() } else { date::format(ticks) }
 }

@@ -15,6 +15,7 @@ use crate::{
     error_mapping::document_error,
     json_text::JsonObject,
     piece_sender::PieceSender,
+    recorded_series::RecordedSeries,
     router::Answering,
     submitting::submit,
     time_series_commands::{change_command, document_id, moment_text, series_name},
@@ -34,7 +35,8 @@ pub(crate) fn post(call: Call) -> Answering {
     Box::pin(async move {
         let query = call.query();
         let id = query.single_non_empty("docId")?;
-        let command = change_command(id, wire::read_time_series(&call.body)?)?;
+        let series = RecordedSeries::of(call.database()?);
+        let command = change_command(id, wire::read_time_series(&call.body)?, &series)?;
         submit(&call.state, call.database()?, Batch::one(command)).await?;
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     })

@@ -46,7 +46,7 @@ pub(crate) fn delete_policy(call: Call) -> Answering {
     Box::pin(async move {
         let collection = call.query().single_non_empty("collection")?.to_owned();
         let name = call.query().single_non_empty("name")?.to_owned();
-        change(call, move |stored| Ok(without_policy(stored, &collection, &name))).await
+        change(call, move |stored| without_policy(stored, &collection, &name)).await
     })
 }
 

@@ -54,5 +54,6 @@ mod tail;
 mod tcp_client;
 mod test_server;
 mod time_series;
+mod time_series_policies;
 mod time_series_queries;
 mod web_sockets;

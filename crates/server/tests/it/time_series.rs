@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::test_server::TestServer;
 
-const AT: &str = "/databases/db/timeseries";
+pub(crate) const AT: &str = "/databases/db/timeseries";
 
 /// A document with a series of eight entries, one a minute but for the sixth.
-fn server() -> TestServer {
+pub(crate) fn server() -> TestServer {
     let server = TestServer::with_database();
     server.put("c/4", r#"{"N":"co4","@metadata":{"@collection":"Cos"}}"#);
     server.put("w/1", r#"{"N":"w1","@metadata":{"@collection":"Ws"}}"#);
@@ -21,7 +21,7 @@ fn server() -> TestServer {
     server
 }
 
-fn moment(minute: i64) -> String {
+pub(crate) fn moment(minute: i64) -> String {
     format!("2020-01-01T00:0{minute}:00.0000000Z")
 }
 
@@ -51,6 +51,7 @@ fn refused(server: &TestServer, id: &str, change: &str) -> String {
 fn ranges_and_pages_have_the_ends_of_what_they_show() {
     let server = server();
     let (start, end) = (Some("2020-01-01T00:01:00Z"), Some("2020-01-01T00:08:00Z"));
+    let first = Some("2020-01-01T00:00:00Z");
     let at = |minute| json!(moment(minute));
     let null = Value::Null;
     let all = [0, 1, 2, 3, 4, 5, 7, 8];
@@ -67,6 +68,10 @@ fn ranges_and_pages_have_the_ends_of_what_they_show() {
         (start, end, "&pageSize=2", (at(1), at(2)), &all[1..3], false),
         (start, end, "&start=1&pageSize=2", (at(2), at(3)), &all[2..4], false),
         (end, start, "", (at(8), at(1)), &[][..], false),
+        (end, start, "&start=1", (at(8), at(1)), &[][..], false),
+        (first, end, "", (at(0), at(8)), &all[..], true),
+        (first, end, "&pageSize=2", (at(0), at(1)), &all[..2], true),
+        (None, end, "&start=20", (at(8), at(8)), &[][..], true),
     ];
     let tag = |minute| match minute {
         0 | 2 | 4 => None,
@@ -137,6 +142,16 @@ fn several_ranges_are_one_answer() {
     assert_eq!(found["Values"]["HR"], json!(paged));
     let found = get(&format!("{two}&pageSize=1")).json();
     assert_eq!(found["Values"]["HR"], json!([range(1, 1, &[one])]));
+    // Told of the whole series only.
+    for (more, total) in [
+        ("&name=HR&from=&to=", json!(8)),
+        ("&name=HR&from=2020-01-01T00:00:00Z&to=2020-01-01T00:08:00Z&pageSize=8", json!(8)),
+        ("&name=HR&from=2020-01-01T00:00:00Z&to=2020-01-01T00:07:59Z", Value::Null),
+        ("&name=HR&from=&to=&start=1", Value::Null),
+        ("&name=HR&from=&to=&pageSize=7", Value::Null),
+    ] {
+        assert_eq!(get(more).json()["Values"]["HR"][0]["TotalResults"], total, "{more}");
+    }
     let found = get("&name=nope&from=&to=").json();
     let nothing = json!([{ "From": null, "To": null, "Entries": [] }]);
     assert_eq!(found["Values"]["nope"], nothing);
@@ -439,65 +454,4 @@ fn statistics_count_segments() {
     change(&server, "c/4", &json!({ "Name": "HR", "Deletes": [{ "To": moment(1) }] }));
     let stats = server.get("/databases/db/stats/detailed").json();
     assert_eq!(stats["CountOfTimeSeriesDeletedRanges"], json!(1));
-}
-
-#[test]
-fn policies_and_names_of_values_are_kept() {
-    let server = server();
-    let send = |method: &str, path: &str, body: &Value| {
-        server.send(method, &format!("/databases/db{path}"), body.to_string().as_bytes())
-    };
-    let configuration = || server.get("/databases/db/timeseries/config");
-    assert_eq!(configuration().status, 404);
-    let names = json!({ "Collection": "Cos", "TimeSeries": "HR", "ValueNames": ["Bpm"] });
-    assert!(
-        send("POST", "/timeseries/names/config", &names).json()["RaftCommandIndex"].is_number()
-    );
-    assert_eq!(send("POST", "/timeseries/names/config", &names).text(), "");
-    assert_eq!(configuration().json()["NamedValues"], json!({ "Cos": { "HR": ["Bpm"] } }));
-    let span = |seconds: i64| json!({ "Value": seconds, "Unit": "Second" });
-    let policy =
-        json!({ "Name": "byMin", "AggregationTime": span(60), "RetentionTime": span(3600) });
-    let path = "/admin/timeseries/policy?collection=Cos";
-    assert_eq!(send("PUT", path, &policy).status, 200);
-    let stored = configuration().json();
-    assert_eq!(stored["Collections"]["Cos"]["Policies"][0]["Name"], json!("byMin"));
-    assert_eq!(stored["NamedValues"], json!({ "Cos": { "HR": ["Bpm"] } }));
-    assert_eq!(send("DELETE", &format!("{path}&name=byMin"), &json!({})).status, 200);
-    assert_eq!(configuration().json()["Collections"]["Cos"]["Policies"], json!([]));
-    assert_eq!(send("DELETE", &format!("{path}&name=byMin"), &json!({})).text(), "");
-    let bad = json!({ "Name": "a", "AggregationTime": span(0), "RetentionTime": span(3600) });
-    assert_eq!(send("PUT", path, &bad).status, 500);
-}
-
-#[test]
-fn rollups_are_made_by_themselves_and_old_entries_go() {
-    let server = server();
-    let span = |seconds: i64| json!({ "Value": seconds, "Unit": "Second" });
-    let policies = json!({
-        "PolicyCheckFrequency": "00:00:01",
-        "Collections": { "Cos": {
-            "RawPolicy": { "RetentionTime": span(3600) },
-            "Policies": [{
-                "Name": "by2Min", "AggregationTime": span(120),
-                "RetentionTime": { "Value": 2_147_483_647, "Unit": "None" }
-            }]
-        } }
-    });
-    let path = "/databases/db/admin/timeseries/config";
-    assert_eq!(server.send("POST", path, policies.to_string().as_bytes()).status, 200);
-    // Ends when it is done; a server that never does it is a test that never ends.
-    while server.get(&format!("{AT}?docId=c/4&name=HR")).status != 404 {
-        std::thread::yield_now();
-    }
-    let rollup = server.get(&format!("{AT}?docId=c/4&name=HR@by2Min")).json();
-    let entries = rollup["Entries"].as_array().unwrap();
-    let row = |minute: i64, values: [f64; 6]| {
-        let values: Vec<Value> = values.iter().map(|value| json!(*value as i64)).collect();
-        json!({ "Timestamp": moment(minute), "Tag": null, "Values": values, "IsRollup": true })
-    };
-    assert_eq!(entries[0], row(0, [60.0, 61.0, 60.0, 61.0, 121.0, 2.0]));
-    assert_eq!(entries[3], row(6, [67.0, 67.0, 67.0, 67.0, 67.0, 1.0]));
-    assert_eq!(entries.len(), 5);
-    assert_eq!(server.document("c/4")["@metadata"]["@timeseries"], json!(["HR@by2Min"]));
 }

@@ -140,7 +140,14 @@ fn values_are_found_by_the_names_that_they_were_given() {
         assert_eq!(row["Count"], json!(1), "{text}: {answer}");
         assert_eq!(row["@metadata"]["@timeseries-named-values"], told, "{text}");
     }
+    assert_eq!(
+        ask("from Cos as c select timeseries(from c.HR)")["TimeSeriesFields"],
+        json!([]),
+        "the whole row is one"
+    );
+    assert_eq!(ask("from Cos as c select c.Age").get("TimeSeriesFields"), None);
     let answer = ask("from Cos as c select timeseries(from c.HR where Bpm > 75) as T, c.Age");
+    assert_eq!(answer["TimeSeriesFields"], json!(["T"]));
     assert_eq!(answer["Results"][0]["T"]["@metadata"]["@timeseries-named-values"], told);
     let script = "declare timeseries o(c) { from c.HR where Bpm > 75 } \
          declare function f(c) { return { R: o(c) } } from Cos as c select f(c)";
