@@ -25,6 +25,7 @@ use crate::row_script::{
     BoundScripts, PlannedLoad, QueryScripts, RowHost, arguments_of, body_with_id, is_script,
     load_beside, passes,
 };
+use crate::series_includes::{IncludedSeries, SeriesIncludes, is_series};
 use crate::time_series::SeriesCalls;
 
 /// More documents than this are not given along with one batch; clients ask for those when they need
@@ -40,6 +41,7 @@ pub struct LogQuery {
     includes: Vec<PlannedInclude>,
     loads: Vec<PlannedLoad>,
     counters: CounterIncludes,
+    series: SeriesIncludes,
 }
 
 /// What rows name that is to be given along with them.
@@ -49,6 +51,7 @@ pub struct GivenAlong {
     in_order: Vec<DocumentId>,
     met: HashSet<DocumentId>,
     counters: IncludedCounters,
+    series: IncludedSeries,
 }
 
 /// What becomes of a document.
@@ -80,8 +83,8 @@ impl LogQuery {
         let asked = Asked { query: &query, parameters: None };
         asked.filter_text()?;
         let (includes, loads) = (includes_of(&asked)?, asked.loads()?);
-        let counters = asked.counter_includes()?;
-        Ok(LogQuery { source, is_of_revisions, includes, loads, counters, query })
+        let (counters, series) = (asked.counter_includes()?, series_of(&asked)?);
+        Ok(LogQuery { source, is_of_revisions, includes, loads, counters, series, query })
     }
 
     /// Which documents are looked at.
@@ -102,6 +105,11 @@ impl LogQuery {
     /// Whether counters are given along.
     pub fn has_counters(&self) -> bool {
         !self.counters.is_empty()
+    }
+
+    /// Whether time series are given along.
+    pub fn has_series(&self) -> bool {
+        !self.series.is_empty()
     }
 
     /// The scripts of the query, for the thread that asks; `None` when it has none.
@@ -216,6 +224,7 @@ impl LogQuery {
         }
         wanted.into_inner().iter().for_each(|id| included.add(id));
         included.counters.add(tx, &self.counters, Some(shown.id), shown.body.root())?;
+        included.series.add(&self.series, Some(shown.id), shown.body.root())?;
         Ok(Tried::Shown)
     }
 }
@@ -346,6 +355,11 @@ impl GivenAlong {
     pub fn counters(&self) -> &IncludedCounters {
         &self.counters
     }
+
+    /// The time series.
+    pub fn series(&self) -> &IncludedSeries {
+        &self.series
+    }
 }
 
 fn not_supported(message: impl Into<String>) -> QueryError {
@@ -398,6 +412,25 @@ fn refuse_clauses(query: &Query) -> Result<(), QueryError> {
     Asked { query, parameters: None }.refuse_unanswered_clauses()
 }
 
+/// The time series to give along: those of the row itself, and the last entries of each.
+fn series_of(asked: &Asked<'_>) -> Result<SeriesIncludes, QueryError> {
+    for item in asked.query.include.iter().filter(|item| is_series(item)) {
+        let Expression::Method(call) = item else { continue };
+        let count = call.arguments.len();
+        if !(1..=2).contains(&count) {
+            return Err(not_supported(format!(
+                "Invalid number of arguments '{count}' in include TimeSeries clause expression."
+            )));
+        }
+        if let Some(Expression::Field(path)) = call.arguments.first() {
+            return Err(not_supported(format!(
+                "Subscription include expected to get the name of a time series but got {path}"
+            )));
+        }
+    }
+    asked.series_includes()
+}
+
 /// The paths of documents to give along.
 fn includes_of(asked: &Asked<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
     let query = asked.query;
@@ -406,9 +439,9 @@ fn includes_of(asked: &Asked<'_>) -> Result<Vec<PlannedInclude>, QueryError> {
         !matches!(item, Expression::Field(path)
             if query.load.iter().any(|load| load.alias == path.text()))
     };
-    let items = query.include.iter().filter(is_row).filter(|item| !is_counters(item));
+    let items = query.include.iter().filter(is_row);
+    let items = items.filter(|item| !is_counters(item) && !is_series(item));
     let planned = items.map(|item| match item {
-        Expression::Method(call) if call.is("timeseries") => asked.include(item, None),
         Expression::Method(call) => {
             let name = &call.name;
             Err(not_supported(format!(

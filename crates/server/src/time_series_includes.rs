@@ -1,5 +1,7 @@
 //! Ranges of time series that are given along with documents: `TimeSeriesIncludes` of a load or a query.
 
+use std::collections::HashSet;
+
 use documents::{
     DocumentError, DocumentRow,
     time_series::{MomentRange, SeriesReader, TICKS_PER_MILLISECOND, series, series_of},
@@ -19,6 +21,8 @@ use crate::{
 const ALL_SERIES: &str = "@all_timeseries";
 /// More ranges are refused.
 const RANGES_MAX: usize = 1 << 10;
+/// Time series that are given along with a batch of a subscription, in bytes.
+const MESSAGE_BYTES_MAX: usize = 1 << 28;
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
 /// What the parameters of a load ask for.
@@ -202,19 +206,22 @@ impl TimeSeriesIncludes {
         id: &DocumentId,
         output: &mut Output<'_>,
     ) -> Result<bool, ProtocolError> {
-        let mut is_first = true;
+        // The first that is asked of a series counts.
+        let mut met = HashSet::new();
         for Included { name, part } in &self.wanted {
             let names = match name {
                 Some(name) => vec![name.clone()],
                 None => all_names(tx, id).map_err(|error| document_error(&error))?,
             };
             for name in names {
+                if !met.insert(name.lower_cased().to_owned()) {
+                    continue;
+                }
                 let range = part.range(tx, id, name).map_err(|error| document_error(&error))?;
                 let Some((range, page)) = range else { continue };
-                if !is_first {
+                if output.out.last() != Some(&b'{') {
                     output.out.push(b',');
                 }
-                is_first = false;
                 blittable::write_json_string(range.name.as_str(), output.out);
                 output.out.extend_from_slice(b":[");
                 if write_range(tx, id, &range, page, Extras::default(), output)?.is_none() {
@@ -252,6 +259,28 @@ pub(crate) fn write_of_query(
     }
     out.extend_from_slice(b"}}");
     Ok(true)
+}
+
+/// Appends what a batch of a subscription gives along, as a message of the protocol; nothing when it asks
+/// for none.
+pub(crate) fn write_message(
+    tx: &ReadTransaction,
+    found: &IncludedSeries,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    if found.documents().is_empty() {
+        return Ok(());
+    }
+    let end = out.len().saturating_add(MESSAGE_BYTES_MAX);
+    let mut fits = |out: &mut Vec<u8>| out.len() <= end;
+    out.extend_from_slice(b"{\"Type\":\"TimeSeriesIncludes\"}");
+    match write_of_query(tx, found, out, &mut fits)? {
+        true => Ok(()),
+        false => Err(ProtocolError::invalid_operation(format!(
+            "The time series that one batch gives along have more than {MESSAGE_BYTES_MAX} bytes; \
+             let it have fewer documents, or give along fewer entries of each"
+        ))),
+    }
 }
 
 fn all_names(tx: &ReadTransaction, id: &DocumentId) -> Result<Vec<TimeSeriesName>, DocumentError> {

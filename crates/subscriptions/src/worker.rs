@@ -6,7 +6,7 @@ use std::{
 };
 
 use model::Etag;
-use query::{GivenAlong, SourceDocuments};
+use query::{GivenAlong, IncludedSeries, SourceDocuments};
 use script::ScriptPool;
 use storage::Transaction;
 
@@ -212,6 +212,11 @@ impl Worker {
         out: &mut Vec<u8>,
     ) -> Result<(), ReadError> {
         batch_reader::write_includes(&self.batch.included, tx, out)
+    }
+
+    /// The time series that the batch gives along; complete when the last piece was read.
+    pub fn included_series(&self) -> &IncludedSeries {
+        self.batch.included.series()
     }
 
     /// Begins a new batch, and forgets the one before, which had no documents.

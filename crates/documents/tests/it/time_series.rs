@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use documents::{
     DocumentError,
     time_series::{
-        CopyTimeSeries, Entries, Entry, Frame, InvalidTimeSeries, MomentRange, Rollup, Series,
-        SeriesReader, Summary, TimeSeriesChange, TimeSeriesLogEntry, TimeSeriesWritten, segments,
-        series, series_of, time_series_log, time_series_log_of_collection,
+        CopyTimeSeries, Entries, Entry, Frame, InvalidTimeSeries, MomentRange, Rollup, RollupRight,
+        Series, SeriesReader, Summary, TimeSeriesChange, TimeSeriesLogEntry, TimeSeriesWritten,
+        segments, series, series_of, time_series_log, time_series_log_of_collection,
     },
 };
 use model::{CollectionName, DocumentId, Etag, TimeSeriesName};

@@ -7,9 +7,12 @@
 use subscriptions::{BatchTiming, Piece, Standing, Worker};
 use wire::tcp_shapes::END_OF_BATCH;
 
-use crate::tcp::{
-    messages::send,
-    worker_session::{End, OpenedDatabase, Working, read_error},
+use crate::{
+    tcp::{
+        messages::send,
+        worker_session::{End, OpenedDatabase, Working, read_error},
+    },
+    time_series_includes,
 };
 
 impl Working<'_> {
@@ -67,6 +70,7 @@ async fn read_piece(
         let piece = worker.read(&tx, database.state.scripts(), &mut bytes).map_err(read_error)?;
         if piece.is_last {
             worker.write_includes(&tx, &mut bytes).map_err(read_error)?;
+            time_series_includes::write_message(&tx, worker.included_series(), &mut bytes)?;
         }
         Ok((worker, piece, bytes))
     });

@@ -31,8 +31,8 @@ use wire::{
     database_shapes::NODE_TAG,
     tcp_shapes::{
         CONFIRM, COUNTER_INCLUDES_SINCE, ConnectionStatus, HEARTBEAT, INCLUDES_SINCE,
-        SubscriptionOptions, TcpHeader, WorkerMessage, accepted, header_error, refused,
-        session_error,
+        SubscriptionOptions, TIME_SERIES_INCLUDES_SINCE, TcpHeader, WorkerMessage, accepted,
+        header_error, refused, session_error,
     },
 };
 
@@ -272,6 +272,7 @@ impl Session {
         let needed = [
             (query.has_includes(), INCLUDES_SINCE, "Includes"),
             (query.has_counters(), COUNTER_INCLUDES_SINCE, "Counter Includes"),
+            (query.has_series(), TIME_SERIES_INCLUDES_SINCE, "TimeSeries Includes"),
         ];
         for (is_needed, since, what) in needed {
             if is_needed && self.header.version < since {

@@ -117,6 +117,40 @@ fn a_query_chooses_projects_and_gives_documents_along() {
 }
 
 #[test]
+fn the_last_entries_of_time_series_are_given_along() {
+    let (server, options) =
+        named("from Users include timeseries('HR', last(2)), timeseries(last(1, 'hour'))");
+    (0..2).for_each(|number| drop(user(&server, number, number)));
+    let moment = |hour: u32| format!("2020-01-01T0{hour}:00:00.0000000Z");
+    for name in ["HR", "SP"] {
+        let appends: Vec<Value> =
+            (0..4).map(|hour| json!({"Timestamp": moment(hour), "Values": [hour]})).collect();
+        let body = json!({"Name": name, "Appends": appends}).to_string();
+        let path = "/databases/db/timeseries?docId=users/1";
+        assert_eq!(server.send("POST", path, body.as_bytes()).status, 204);
+    }
+    let mut worker = TcpClient::accepted(&server, &options);
+    let batch = worker.batch();
+    assert_eq!((batch.ids(), batch.others.len()), (vec!["users/0", "users/1"], 1));
+    let entry = |hour: u32| json!({"Timestamp": moment(hour), "Tag": null, "Values": [hour], "IsRollup": false});
+    let last = json!([{"From": moment(2), "To": null, "Entries": [entry(2), entry(3)]}]);
+    let given = &batch.others[0]["TimeSeriesIncludes"];
+    assert_eq!(given["users/0"], json!({}));
+    assert_eq!(given["users/1"], json!({"HR": last, "SP": last}));
+    for (include, message) in [
+        ("timeseries('HR', null, null)", "Invalid number of arguments '3' in include TimeSeries"),
+        ("timeseries('HR')", "Expected to get include 'TimeSeries' clause expression"),
+        ("timeseries('HR', first(1))", "Method 'first' is not supported."),
+        ("timeseries('HR', last(1, 'foo'))", "Could not parse last() method."),
+    ] {
+        let body = json!({"Query": format!("from Users include {include}")}).to_string();
+        let reply = server.send("PUT", "/databases/db/subscriptions", body.as_bytes());
+        let given = reply.json()["Message"].as_str().unwrap_or_default().to_owned();
+        assert!(given.starts_with(message), "{include}: {given}");
+    }
+}
+
+#[test]
 fn changes_that_are_not_chosen_are_passed_for_good() {
     let (server, mut options) = named("from Users where Age > 100");
     let last = (0..3).map(|number| user(&server, number, number)).next_back().unwrap();

@@ -1,5 +1,4 @@
 //! Policies of time series: rollups, retention, and what queries see of them.
-#![expect(clippy::unwrap_used, reason = "an answer without its parts should stop the test")]
 
 use serde_json::{Value, json};
 
