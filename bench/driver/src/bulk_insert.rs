@@ -46,6 +46,23 @@ pub(crate) async fn bulk_insert(
     amount: Amount,
     mut write_document: impl FnMut(&mut Vec<u8>, u64),
 ) -> Result<Outcome, DriverError> {
+    let write_element = |out: &mut Vec<u8>, number: u64| {
+        write!(out, "{{\"Id\":\"{id_prefix}{number}\",\"Type\":\"PUT\",\"Document\":")
+            .expect("writing to a Vec cannot fail");
+        write_document(out, number);
+        out.push(b'}');
+    };
+    bulk_insert_elements(address, server, database, amount, write_element).await
+}
+
+/// Streams elements of any kind; they count as documents.
+pub(crate) async fn bulk_insert_elements(
+    address: SocketAddr,
+    server: Process,
+    database: &str,
+    amount: Amount,
+    mut write_element: impl FnMut(&mut Vec<u8>, u64),
+) -> Result<Outcome, DriverError> {
     let mut connection = Connection::open(address).await?;
     let operation = next_operation(&mut connection, database).await?;
     let head = format!(
@@ -61,12 +78,10 @@ pub(crate) async fn bulk_insert(
     while !amount.is_reached(documents, began) {
         while elements.len() < CHUNK_BYTES && !amount_is_counted_out(amount, documents) {
             documents += 1;
-            let separator = if documents == 1 { "" } else { "," };
-            write!(elements, "{separator}{{\"Id\":\"{id_prefix}{documents}\",")
-                .expect("writing to a Vec cannot fail");
-            elements.extend_from_slice(b"\"Type\":\"PUT\",\"Document\":");
-            write_document(&mut elements, documents);
-            elements.push(b'}');
+            if documents > 1 {
+                elements.push(b',');
+            }
+            write_element(&mut elements, documents);
         }
         send_chunk(&mut connection, &mut elements, &mut chunk, head.as_bytes()).await?;
     }

@@ -5,7 +5,7 @@ use report::{Bound, Limit};
 use crate::{
     trials::{
         CHANGES_IDLE, CHANGES_TOLD, COMPRESSION, INDEX_SIZE, PACKAGES, REDUCE_CHANGE, REDUCE_DAYS,
-        REDUCE_REPLACE, START_EMPTY, START_KILLED, START_LARGE,
+        REDUCE_REPLACE, START_EMPTY, START_KILLED, START_LARGE, TIME_SERIES_SIZE,
     },
     works::{index_title, title},
 };
@@ -26,6 +26,8 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(CHANGES_TOLD, "missed, each hears all", Bound::AtMost(0.0)),
     wanted(CHANGES_IDLE, "MB resident", Bound::AtMost(300.0)),
     wanted(CHANGES_IDLE, "of the puts/s before", Bound::AtLeast(0.95)),
+    wanted(TIME_SERIES_SIZE, "bytes a point", Bound::AtMost(4.0)),
+    wanted(TIME_SERIES_SIZE, "bytes a point, compacted", Bound::AtMost(4.0)),
     wanted(START_LARGE, "GB on disk", Bound::AtLeast(5.0)),
     wanted(START_LARGE, "s to first document", Bound::AtMost(0.5)),
     wanted(START_KILLED, "MB in journals", Bound::AtLeast(256.0)),
@@ -44,6 +46,12 @@ pub(crate) static LIMITS: &[Limit] = &[
     wanted(title("patch-64"), "requests/s", Bound::AtLeastTimes(4.0, RAVEN)),
     wanted(title("patch-query"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
     wanted(title("counters-64"), "requests/s", Bound::AtLeastTimes(4.0, RAVEN)),
+    wanted(title("timeseries-append"), "points/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(title("timeseries-bulk"), "points/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(title("timeseries-hours"), "points/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(title("timeseries-days"), "points/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(title("timeseries-whole"), "points/s", Bound::AtLeastTimes(3.0, RAVEN)),
+    wanted(title("compare-exchange"), "requests/s", Bound::AtLeastTimes(4.0, RAVEN)),
     wanted(title("subscription-read"), "documents/s", Bound::AtLeastTimes(3.0, RAVEN)),
     wanted(title("subscription-latency"), "p50 ms", Bound::AtMost(3.0)),
     wanted(title("attachment-up"), "contents/s", Bound::AtLeastTimes(0.8, BARE)),

@@ -21,6 +21,7 @@ mod memory_watch;
 mod node_client;
 mod options;
 mod outcome;
+mod points;
 mod process;
 mod server;
 mod stream_read;

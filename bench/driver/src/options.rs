@@ -28,10 +28,11 @@ driver: load on Corvus and on RavenDB in one run, side by side
   --quick               short rounds and few of them, and no long trial unless it is named
 
 Works: new-database, bulk-insert-small, bulk-insert-node, bulk-insert-sustained, put-64, put-1,
-bulk-docs, patch-64, patch-query, counters-64, subscription-read, subscription-latency,
-attachment-up, attachment-down, get-one, get-random.
-Trials, each with a server of its own: start-empty, compression; long ones: changes-1000,
-changes-idle, start-killed, many-databases, start-large.
+bulk-docs, patch-64, patch-query, counters-64, timeseries-append, timeseries-bulk,
+timeseries-hours, timeseries-days, timeseries-whole, compare-exchange, subscription-read,
+subscription-latency, attachment-up, attachment-down, get-one, get-random.
+Trials, each with a server of its own: start-empty, compression; long ones: timeseries-size,
+changes-1000, changes-idle, start-killed, many-databases, start-large.
 
 With --indexes: index-small, index-large, index-long-text, write-visible, query-term, query-range,
 query-text, query-prefix, query-collection, query-facet, query-nearest, stream-collection,

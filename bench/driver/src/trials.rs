@@ -8,6 +8,7 @@ mod many_databases;
 mod map_reduce;
 mod packages;
 mod restart;
+mod time_series;
 
 use std::path::Path;
 
@@ -26,6 +27,7 @@ pub(crate) enum Trial {
     StartKilled,
     ManyDatabases,
     Compression,
+    TimeSeriesSize,
     ChangesTold,
     ChangesIdle,
     IndexSize,
@@ -66,6 +68,14 @@ pub(crate) static TRIALS: &[TrialFacts] = &[
         figures: compression::FIGURES,
         is_long: false,
         needs_licence: true,
+    },
+    TrialFacts {
+        trial: Trial::TimeSeriesSize,
+        key: "timeseries-size",
+        title: TIME_SERIES_SIZE,
+        figures: time_series::SIZE_FIGURES,
+        is_long: true,
+        needs_licence: false,
     },
     TrialFacts {
         trial: Trial::ChangesTold,
@@ -158,6 +168,7 @@ pub(crate) const START_LARGE: &str = "start, database of 5 GB cleanly closed";
 pub(crate) const START_KILLED: &str = "start after kill -9, 256 MB of journal";
 pub(crate) const MANY_DATABASES: &str = "200 databases in one process";
 pub(crate) const COMPRESSION: &str = "100k similar documents of 300 bytes, compressed";
+pub(crate) const TIME_SERIES_SIZE: &str = "10M points of time series, cleanly closed";
 pub(crate) const CHANGES_TOLD: &str = "1,000 listeners, 1,000 writes/s";
 pub(crate) const CHANGES_IDLE: &str = "10,000 listeners that hear nothing";
 pub(crate) const INDEX_SIZE: &str = "an index over 100k small documents, cleanly closed";
@@ -177,6 +188,7 @@ impl Trial {
         match self {
             Self::StartEmpty => restart::start_empty(program, parent).await,
             Self::Compression => compression::run(program, parent).await,
+            Self::TimeSeriesSize => time_series::size(program, parent).await.map(|one| vec![one]),
             Self::StartLarge => restart::start_large(program, parent).await,
             Self::StartKilled => restart::start_killed(program, parent).await,
             Self::ChangesTold => changes::told(program, parent).await.map(|one| vec![one]),

@@ -4,10 +4,13 @@
 //! deleted afterwards; only the work itself is inside of the measured time.
 
 mod attachments;
+mod compare_exchange;
 mod counters;
 mod indexes;
 mod patches;
 mod subscriptions;
+mod table;
+mod time_series;
 
 use std::{cell::Cell, io::Write as _, net::SocketAddr, path::PathBuf, rc::Rc, time::Duration};
 
@@ -19,12 +22,17 @@ use crate::{
     load::{Load, NextRequest, Stopwatch, run_load},
     node_client,
     options::Size,
-    outcome::{Figure, Outcome, no_latencies},
+    outcome::{Outcome, no_latencies},
     process::Process,
 };
 
-pub(crate) use self::indexes::{
-    INDEX_WORKS, IndexWork, asked, make_index, make_index_of, queries_path, wait_for_index, waiting,
+use self::table::{DOCUMENTS, REQUESTS_WITH_LATENCY};
+pub(crate) use self::{
+    indexes::{
+        INDEX_WORKS, IndexWork, asked, make_index, make_index_of, queries_path, wait_for_index,
+        waiting,
+    },
+    table::{WORKS, Work, WorkFacts, index_title, title},
 };
 
 /// Documents that GET chooses from.
@@ -37,199 +45,6 @@ const BATCH_DOCUMENTS: u64 = 100;
 const DATABASES_PER_ROUND: u64 = 3;
 /// Ends a sustained bulk insert that is faster than any disk: about 10 GB.
 const SUSTAINED_DOCUMENTS_MAX: u64 = 10_000_000;
-
-/// What is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    NewDatabase,
-    BulkInsertSmall,
-    BulkInsertNode,
-    BulkInsertSustained,
-    PutMany,
-    PutOne,
-    BulkDocs,
-    PatchMany,
-    PatchQuery,
-    CountMany,
-    SubscriptionRead,
-    SubscriptionLatency,
-    AttachmentUp,
-    AttachmentDown,
-    GetOne,
-    GetRandom,
-    /// On indexes and queries.
-    Index(IndexWork),
-}
-
-/// A work, its names and what it shows.
-pub(crate) struct WorkFacts {
-    pub(crate) work: Work,
-    /// For the command line.
-    pub(crate) key: &'static str,
-    /// For the table.
-    pub(crate) title: &'static str,
-    pub(crate) figures: &'static [Figure],
-}
-
-const DOCUMENTS: &[Figure] =
-    &[Figure::Rate("documents"), Figure::ServerTimeEach, Figure::DriverTimeEach];
-const DOCUMENTS_OF_A_CLIENT: &[Figure] =
-    &[Figure::Rate("documents"), Figure::ServerTimeEach, Figure::ClientTimeEach];
-const DOCUMENTS_WITH_LATENCY: &[Figure] = &[
-    Figure::Rate("documents"),
-    Figure::LatencyPercentile(50),
-    Figure::LatencyPercentile(99),
-    Figure::ServerTimeEach,
-    Figure::DriverTimeEach,
-];
-const REQUESTS_WITH_LATENCY: &[Figure] = &[
-    Figure::Rate("requests"),
-    Figure::LatencyPercentile(50),
-    Figure::LatencyPercentile(99),
-    Figure::ServerTimeEach,
-    Figure::DriverTimeEach,
-];
-
-const CONTENTS_WITH_MEMORY: &[Figure] = &[
-    Figure::Rate("contents"),
-    Figure::LatencyPercentile(50),
-    Figure::LatencyPercentile(99),
-    Figure::ServerTimeEach,
-    Figure::MemoryGrowth,
-];
-
-/// All works on documents, in the order in which they are run.
-pub(crate) static WORKS: &[WorkFacts] = &[
-    facts(Work::NewDatabase, "new-database", &[Figure::MillisecondsEach, Figure::ServerTimeEach]),
-    facts(Work::BulkInsertSmall, "bulk-insert-small", DOCUMENTS),
-    facts(Work::BulkInsertNode, "bulk-insert-node", DOCUMENTS_OF_A_CLIENT),
-    facts(Work::PutMany, "put-64", DOCUMENTS_WITH_LATENCY),
-    facts(Work::PutOne, "put-1", DOCUMENTS_WITH_LATENCY),
-    facts(Work::BulkDocs, "bulk-docs", DOCUMENTS_WITH_LATENCY),
-    facts(Work::PatchMany, "patch-64", REQUESTS_WITH_LATENCY),
-    facts(Work::PatchQuery, "patch-query", DOCUMENTS),
-    facts(Work::CountMany, "counters-64", REQUESTS_WITH_LATENCY),
-    facts(Work::SubscriptionRead, "subscription-read", DOCUMENTS),
-    facts(Work::SubscriptionLatency, "subscription-latency", DOCUMENTS_WITH_LATENCY),
-    facts(Work::AttachmentUp, "attachment-up", CONTENTS_WITH_MEMORY),
-    facts(Work::AttachmentDown, "attachment-down", CONTENTS_WITH_MEMORY),
-    facts(Work::GetOne, "get-one", REQUESTS_WITH_LATENCY),
-    facts(Work::GetRandom, "get-random", REQUESTS_WITH_LATENCY),
-    // The last one, because it leaves the servers with the most to tidy up.
-    facts(Work::BulkInsertSustained, "bulk-insert-sustained", DOCUMENTS),
-];
-
-const fn facts(work: Work, key: &'static str, figures: &'static [Figure]) -> WorkFacts {
-    let title = match work {
-        Work::NewDatabase => "new database",
-        Work::BulkInsertSmall => "bulk insert, 100k small documents",
-        Work::BulkInsertNode => "bulk insert, 100k small documents, Node.js client",
-        Work::BulkInsertSustained => "bulk insert, 1 KB cities, sustained",
-        Work::PutMany => "PUT new 300-byte documents, 64 connections",
-        Work::PutOne => "PUT new 300-byte documents, 1 connection",
-        Work::BulkDocs => "bulk_docs, 100 documents of 300 bytes each, 4 connections",
-        Work::PatchMany => "PATCH one of 100k documents by a script, 64 connections",
-        Work::PatchQuery => "patch by query of 100k documents",
-        Work::CountMany => "increment one of 1,000 counters, 64 connections",
-        Work::SubscriptionRead => "a subscription over 100k documents, batches of 4,096",
-        Work::SubscriptionLatency => "from the answer to a PUT to the worker that has the document",
-        Work::AttachmentUp => "PUT an attachment of 10 MB, 1 connection",
-        Work::AttachmentDown => "GET an attachment of 10 MB, 1 connection",
-        Work::GetOne => "GET one document, 64 connections",
-        Work::GetRandom => "GET random of 100k documents, 64 connections",
-        Work::Index(_) => panic!("works on indexes have a table of their own"),
-    };
-    WorkFacts { work, key, title, figures }
-}
-
-/// The title of the work of that key, for tables of data.
-///
-/// # Panics
-/// When there is none: in a `static` that is an error of compilation.
-pub(crate) const fn title(key: &str) -> &'static str {
-    title_in(WORKS, key)
-}
-
-/// The same for works on indexes.
-///
-/// # Panics
-/// Like [`title`].
-pub(crate) const fn index_title(key: &str) -> &'static str {
-    title_in(INDEX_WORKS, key)
-}
-
-const fn title_in(works: &[WorkFacts], key: &str) -> &'static str {
-    let mut index = 0;
-    while index < works.len() {
-        if is_same(works[index].key.as_bytes(), key.as_bytes()) {
-            return works[index].title;
-        }
-        index += 1;
-    }
-    panic!("no work has this key")
-}
-
-const fn is_same(left: &[u8], right: &[u8]) -> bool {
-    if left.len() != right.len() {
-        return false;
-    }
-    let mut index = 0;
-    while index < left.len() {
-        if left[index] != right[index] {
-            return false;
-        }
-        index += 1;
-    }
-    true
-}
-
-impl Work {
-    /// Whether a server can do it that answers every GET with one document, and every PUT as if it had
-    /// stored something; attachments it does keep.
-    pub(crate) fn needs_no_database(self) -> bool {
-        match self {
-            Self::PutMany
-            | Self::PutOne
-            | Self::AttachmentUp
-            | Self::AttachmentDown
-            | Self::GetOne
-            | Self::GetRandom => true,
-            Self::NewDatabase
-            | Self::BulkInsertSmall
-            | Self::BulkInsertNode
-            | Self::BulkInsertSustained
-            | Self::BulkDocs
-            | Self::PatchMany
-            | Self::PatchQuery
-            | Self::CountMany
-            | Self::SubscriptionRead
-            | Self::SubscriptionLatency
-            | Self::Index(_) => false,
-        }
-    }
-
-    pub(crate) fn rounds(self, size: &Size) -> usize {
-        match self {
-            Self::BulkInsertSustained => size.sustained_rounds,
-            Self::NewDatabase
-            | Self::BulkInsertSmall
-            | Self::BulkInsertNode
-            | Self::PutMany
-            | Self::PutOne
-            | Self::BulkDocs
-            | Self::PatchMany
-            | Self::PatchQuery
-            | Self::CountMany
-            | Self::SubscriptionRead
-            | Self::SubscriptionLatency
-            | Self::AttachmentUp
-            | Self::AttachmentDown
-            | Self::GetOne
-            | Self::GetRandom
-            | Self::Index(_) => size.rounds,
-        }
-    }
-}
 
 /// What the works take, for all servers.
 pub(crate) struct Equipment {
@@ -254,12 +69,20 @@ pub(crate) struct Target {
     numbers: Cell<u64>,
     /// The server's own memory in MB before the rounds of a work that looks at it.
     memory_before: Cell<Option<f64>>,
+    /// Whether what the works on time series ask for is there.
+    has_measurements: Cell<bool>,
 }
 
 impl Target {
     pub(crate) fn new(address: SocketAddr, process: Process, equipment: Rc<Equipment>) -> Self {
-        let (numbers, memory_before) = (Cell::default(), Cell::default());
-        Self { address, process, equipment, numbers, memory_before }
+        Self {
+            address,
+            process,
+            equipment,
+            numbers: Cell::default(),
+            memory_before: Cell::default(),
+            has_measurements: Cell::default(),
+        }
     }
 
     /// Whether everything is there that the work needs beside the server.
@@ -271,6 +94,9 @@ impl Target {
     pub(crate) async fn prepare(&self, work: Work) -> Result<(), DriverError> {
         match work {
             Work::Index(work) => self.prepare_index_work(work).await,
+            Work::TimeSeriesHours | Work::TimeSeriesDays | Work::TimeSeriesWhole => {
+                self.fill_measurements().await
+            }
             Work::AttachmentUp | Work::AttachmentDown => self.prepare_attachments().await,
             _ => Ok(()),
         }
@@ -341,6 +167,15 @@ impl Target {
             Work::PatchQuery => self.patch_by_query().await,
             Work::CountMany => {
                 self.load(MANY_CONNECTIONS, duration, 1, &mut counters::next_increment())
+            }
+            Work::TimeSeriesAppend => self.append_points(duration),
+            Work::TimeSeriesBulk => self.bulk_insert_points().await,
+            Work::TimeSeriesHours => self.aggregate(Some("1 hour")).await,
+            Work::TimeSeriesDays => self.aggregate(Some("1 day")).await,
+            Work::TimeSeriesWhole => self.aggregate(None).await,
+            Work::ComparePut => {
+                let mut next = |out: &mut Vec<u8>| compare_exchange::write_put(out, self.take(1));
+                self.load(MANY_CONNECTIONS, duration, 1, &mut next)
             }
             Work::SubscriptionRead => self.read_subscription().await,
             Work::SubscriptionLatency => self.wait_for_documents(duration).await,
