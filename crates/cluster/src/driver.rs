@@ -36,7 +36,7 @@ use crate::{
     network::NoNetwork,
     raft_types::{RaftNode, THIS_NODE},
     schema,
-    state_machine::StateMachine,
+    state_machine::{AppliedEarly, StateMachine},
 };
 
 /// Commands that wait at the same time.
@@ -166,8 +166,9 @@ impl Machine {
             }
             error => error,
         };
-        let log = LogStore::new(Arc::clone(&self.environment), self.failure.clone());
-        let state = StateMachine::new(Arc::clone(&self.environment), self.failure.clone());
+        let (early, failure) = (AppliedEarly::default(), &self.failure);
+        let log = LogStore::new(Arc::clone(&self.environment), early.clone(), failure.clone());
+        let state = StateMachine::new(Arc::clone(&self.environment), early, failure.clone());
         let raft = RaftNode::new(THIS_NODE, Arc::new(config()), NoNetwork, log, state)
             .await
             .map_err(|error| failed(&error))?;

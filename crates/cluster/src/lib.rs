@@ -2,8 +2,8 @@
 //!
 //! Whoever wants to change it submits a [`Command`]. Commands that wait together become one entry of
 //! the log; the entry is made durable, then applied, and everybody hears the [`Outcome`] of his own
-//! command. Today there is one voter, so an entry is committed as soon as it is on this disk; there is
-//! no other way in, and so no second one to keep when more nodes come.
+//! command. Today there is one voter, so an entry is decided with its being appended, and is applied in
+//! the same transaction; there is no other way in, and so no second one to keep when more nodes come.
 //!
 //! Invariants: an outcome is told only after its effect is on stable storage; a command is applied
 //! exactly once, because the last applied entry is stored in the transaction of its effect; applying is

@@ -12,7 +12,8 @@
 //!   Purged            log id: term 8, node 8, index 8
 //! ```
 //!
-//! Appending is the durable write of a command: one transaction, one write to the journal.
+//! Appending is the durable write of a command: one transaction, one write to the journal. What is decided
+//! by that alone is applied in the same transaction, see `state_machine`.
 
 use std::{
     fmt::Debug,
@@ -35,6 +36,7 @@ use crate::{
     failure::LastFailure,
     raft_types::{Entry, LogId, Membership, RaftStorageError, TypeConfig},
     schema,
+    state_machine::{AppliedEarly, apply, is_decided_by_appending},
 };
 
 const ENTRY_VERSION: u8 = 1;
@@ -46,12 +48,17 @@ const MEMBERS: u8 = 2;
 #[derive(Clone)]
 pub(crate) struct LogStore {
     environment: Arc<Environment>,
+    early: AppliedEarly,
     failure: LastFailure,
 }
 
 impl LogStore {
-    pub(crate) fn new(environment: Arc<Environment>, failure: LastFailure) -> Self {
-        Self { environment, failure }
+    pub(crate) fn new(
+        environment: Arc<Environment>,
+        early: AppliedEarly,
+        failure: LastFailure,
+    ) -> Self {
+        Self { environment, early, failure }
     }
 
     fn entries(&self, range: impl RangeBounds<u64>) -> Result<Vec<Entry>, ClusterError> {
@@ -85,11 +92,17 @@ impl LogStore {
 
     fn write(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ClusterError> {
         let mut tx = self.environment.write()?;
+        let mut early = Vec::new();
         for entry in entries {
             let key = entry.log_id.index.to_be_bytes();
             tx.tree_mut(&schema::log())?.put(&key, &write_entry(&entry))?;
+            if is_decided_by_appending(&tx, &entry)? {
+                early.push((entry.log_id, apply(&mut tx, &entry)?));
+            }
         }
-        Ok(tx.commit()?)
+        tx.commit()?;
+        self.early.keep(early);
+        Ok(())
     }
 
     /// Removes entries from the start of the log up to an index, or from an index on to its end.

@@ -9,8 +9,15 @@
 //! The effects of entries and the id of the last of them change in one transaction: after a crash the
 //! entries behind it are applied again, the others are not. The stored state is itself the snapshot of
 //! the machine, so throwing away the log costs nothing but the deletion.
+//!
+//! What the only voter appends is committed with that, so its effects change in the transaction that
+//! appends it, and are on stable storage with one write instead of two. openraft asks for the outcomes
+//! a moment later and is given what was kept for it, see [`AppliedEarly`].
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use openraft::{
     EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, SnapshotMeta,
@@ -21,11 +28,13 @@ use storage::{Environment, Transaction, WriteTransaction};
 use crate::{
     change_index,
     command::{Applied, EncodedBatch, apply_encoded},
-    encoding::{Decoder, Encoder},
+    encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     failure::LastFailure,
     log_store::{read_log_id, read_membership, write_log_id, write_membership},
-    raft_types::{Entry, LogId, Membership, RaftStorageError, StoredMembership, TypeConfig},
+    raft_types::{
+        Entry, LogId, Membership, RaftStorageError, StoredMembership, THIS_NODE, TypeConfig,
+    },
     schema,
 };
 
@@ -34,16 +43,49 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct StateImage;
 
+/// What became of entries that were applied when they were appended, until openraft asks for it; the log
+/// and the state of one machine share it.
+#[derive(Clone, Default)]
+pub(crate) struct AppliedEarly(Arc<Mutex<VecDeque<Outcomes>>>);
+
+/// An entry and the outcomes of its commands.
+type Outcomes = (LogId, Vec<Applied>);
+
+impl AppliedEarly {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Outcomes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what became of entries, which are durable now.
+    pub(crate) fn keep(&self, outcomes: Vec<Outcomes>) {
+        self.lock().extend(outcomes);
+    }
+
+    /// The outcomes of an entry, if it was applied early.
+    fn take(&self, log_id: &LogId) -> Option<Vec<Applied>> {
+        let mut waiting = self.lock();
+        let is_next = waiting.front().is_some_and(|(next, _)| next == log_id);
+        is_next.then(|| waiting.pop_front()).flatten().map(|(_, outcomes)| outcomes)
+    }
+}
+
 /// The state in the server's environment.
 #[derive(Clone)]
 pub(crate) struct StateMachine {
     environment: Arc<Environment>,
+    early: AppliedEarly,
     failure: LastFailure,
+    /// The last entry that openraft knows to be applied, which may not be the last one that is.
+    told: Option<LogId>,
 }
 
 impl StateMachine {
-    pub(crate) fn new(environment: Arc<Environment>, failure: LastFailure) -> Self {
-        Self { environment, failure }
+    pub(crate) fn new(
+        environment: Arc<Environment>,
+        early: AppliedEarly,
+        failure: LastFailure,
+    ) -> Self {
+        Self { environment, early, failure, told: None }
     }
 
     fn stored(&self) -> Result<(Option<LogId>, StoredMembership), ClusterError> {
@@ -53,55 +95,95 @@ impl StateMachine {
         let Some(bytes) = tree.get(schema::MEMBERSHIP)? else {
             return Ok((last, StoredMembership::default()));
         };
-        let mut decoder = Decoder::new(bytes);
-        let log_id = decoder.optional(|decoder| read_log_id(&decoder.fixed::<24>()?))?;
-        let membership = read_membership(&mut decoder)?;
+        let (log_id, membership) = read_stored_membership(bytes)?;
         Ok((last, StoredMembership::new(log_id, membership)))
     }
 
     fn apply_all(
-        &self,
+        &mut self,
         entries: impl IntoIterator<Item = Entry>,
     ) -> Result<Vec<Vec<Applied>>, ClusterError> {
-        let mut tx = self.environment.write()?;
-        let mut index = change_index::last_index(&tx)?;
         let mut outcomes = Vec::new();
+        let mut tx = None;
         for entry in entries {
-            outcomes.push(match &entry.payload {
-                EntryPayload::Blank => Vec::new(),
-                EntryPayload::Membership(membership) => {
-                    store_membership(&mut tx, &entry.log_id, membership)?;
-                    Vec::new()
+            self.told = Some(entry.log_id);
+            outcomes.push(match self.early.take(&entry.log_id) {
+                Some(early) => early,
+                None => {
+                    let tx = match &mut tx {
+                        Some(tx) => tx,
+                        None => tx.insert(self.environment.write()?),
+                    };
+                    apply(tx, &entry)?
                 }
-                EntryPayload::Normal(batch) => apply_batch(&mut tx, &mut index, batch)?,
             });
-            let log_id = write_log_id(&entry.log_id);
-            tx.tree_mut(&schema::raft())?.put(schema::LAST_APPLIED, &log_id)?;
         }
-        change_index::store(&mut tx, index)?;
-        tx.commit()?;
+        if let Some(tx) = tx {
+            tx.commit()?;
+        }
         Ok(outcomes)
     }
 
     fn snapshot(&self) -> Result<Snapshot<TypeConfig>, ClusterError> {
-        let (last_log_id, last_membership) = self.stored()?;
+        let (last_stored, last_membership) = self.stored()?;
+        // openraft must not hear of an entry from here before it was told that the entry is applied.
+        let last_log_id = self.told.or(last_stored);
         let snapshot_id = last_log_id.map_or_else(String::new, |last| last.to_string());
         let meta = SnapshotMeta { last_log_id, last_membership, snapshot_id };
         Ok(Snapshot { meta, snapshot: Box::new(StateImage) })
     }
 }
 
+/// Whether an entry that is being appended may be applied in the same transaction: this node is the only
+/// voter, who decides with appending alone, and all entries before it are applied.
+pub(crate) fn is_decided_by_appending(
+    tx: &impl Transaction,
+    entry: &Entry,
+) -> Result<bool, ClusterError> {
+    // Whether a change of the members is decided is what the new ones have a say in.
+    if matches!(entry.payload, EntryPayload::Membership(_)) {
+        return Ok(false);
+    }
+    let tree = tx.tree(&schema::raft())?;
+    let last = tree.get(schema::LAST_APPLIED)?.map(read_log_id).transpose()?;
+    let is_next = last.is_some_and(|last| last.index + 1 == entry.log_id.index);
+    let (_, membership) = match tree.get(schema::MEMBERSHIP)? {
+        Some(bytes) if is_next => read_stored_membership(bytes)?,
+        Some(_) | None => return Ok(false),
+    };
+    Ok(membership.get_joint_config().as_slice() == [BTreeSet::from([THIS_NODE])])
+}
+
+/// Applies an entry; the outcomes of its commands.
+pub(crate) fn apply(
+    tx: &mut WriteTransaction,
+    entry: &Entry,
+) -> Result<Vec<Applied>, ClusterError> {
+    let outcomes = match &entry.payload {
+        EntryPayload::Blank => Vec::new(),
+        EntryPayload::Membership(membership) => {
+            store_membership(tx, &entry.log_id, membership)?;
+            Vec::new()
+        }
+        EntryPayload::Normal(batch) => apply_batch(tx, batch)?,
+    };
+    let log_id = write_log_id(&entry.log_id);
+    tx.tree_mut(&schema::raft())?.put(schema::LAST_APPLIED, &log_id)?;
+    Ok(outcomes)
+}
+
 fn apply_batch(
     tx: &mut WriteTransaction,
-    index: &mut u64,
     batch: &EncodedBatch,
 ) -> Result<Vec<Applied>, ClusterError> {
+    let mut index = change_index::last_index(tx)?;
     let mut applied = Vec::new();
     batch.each(|command| {
-        *index += 1;
-        applied.push(apply_encoded(tx, *index, command)?);
+        index += 1;
+        applied.push(apply_encoded(tx, index, command)?);
         Ok(())
     })?;
+    change_index::store(tx, index)?;
     Ok(applied)
 }
 
@@ -115,6 +197,12 @@ fn store_membership(
     write_membership(membership, &mut encoder);
     tx.tree_mut(&schema::raft())?.put(schema::MEMBERSHIP, &encoder.finish())?;
     Ok(())
+}
+
+fn read_stored_membership(bytes: &[u8]) -> Result<(Option<LogId>, Membership), Malformed> {
+    let mut decoder = Decoder::new(bytes);
+    let log_id = decoder.optional(|decoder| read_log_id(&decoder.fixed::<24>()?))?;
+    Ok((log_id, read_membership(&mut decoder)?))
 }
 
 fn no_other_node() -> ClusterError {
@@ -133,7 +221,9 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     async fn applied_state(
         &mut self,
     ) -> Result<(Option<LogId>, StoredMembership), RaftStorageError> {
-        self.stored().map_err(|error| self.failure.in_state(error))
+        let stored = self.stored().map_err(|error| self.failure.in_state(error))?;
+        self.told = stored.0;
+        Ok(stored)
     }
 
     async fn apply<I>(&mut self, entries: I) -> Result<Vec<Vec<Applied>>, RaftStorageError>

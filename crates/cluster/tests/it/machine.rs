@@ -41,6 +41,16 @@ fn commands_of_many_threads_are_each_done_once() {
 }
 
 #[test]
+fn a_command_that_is_alone_is_one_transaction() {
+    let home = Home::open(&Platform::memory());
+    for number in 0..10 {
+        let before = home.environment.statistics().transaction;
+        home.put(&number.to_string(), 0, "{}");
+        assert_eq!(home.environment.statistics().transaction, before + 1);
+    }
+}
+
+#[test]
 fn the_log_does_not_grow_without_end() {
     let platform = Platform::memory();
     let home = Home::open(&platform);
