@@ -29,8 +29,7 @@ use crate::{
 use self::table::{DOCUMENTS, REQUESTS_WITH_LATENCY};
 pub(crate) use self::{
     indexes::{
-        INDEX_WORKS, IndexWork, asked, make_index, make_index_of, queries_path, wait_for_index,
-        waiting,
+        INDEX_WORKS, asked, make_index, make_index_of, queries_path, wait_for_index, waiting,
     },
     table::{WORKS, Work, WorkFacts, index_title, title},
 };
