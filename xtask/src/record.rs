@@ -14,7 +14,7 @@ use testkit::recorded::{AutomaticIndexes, Exchange, Peer, Subject, is_of_series,
 use crate::{Failure, checks::Checks, http_client::HttpClient};
 
 const PEER: &str = "RAVEN_PEER_URL";
-const ANSWERS_BYTES_MAX: usize = 500 * 1024;
+const ANSWERS_BYTES_MAX: usize = 600 * 1024;
 const REQUESTS_PER_LINE_MAX: usize = 1000;
 
 /// Asks and writes the topics whose names contain one of `topics`, or all.
@@ -28,6 +28,7 @@ pub(crate) fn run(root: &Path, topics: &[&str]) -> Result<Checks, Failure> {
         &fs::read_to_string(folder.join("documents.jsonl"))?,
         &fs::read_to_string(folder.join("indexes.jsonl"))?,
     );
+    subject.put_values(&fs::read_to_string(folder.join("values.jsonl"))?);
     let mut subject_with_series = Subject::with_series(
         Connection(HttpClient::connect(&url)?),
         &format!("{database}-series"),

@@ -8,16 +8,19 @@ use std::{
     thread::JoinHandle,
 };
 
+use model::DatabaseId;
 use platform::Clock;
 use storage::{Environment, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     command::{Applied, COMMAND_BYTES_MAX, Command},
+    database_values::ValueSource,
     driver::{self, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
     error::ClusterError,
     schema,
     state::ClusterState,
+    value_watches::ValueWatches,
 };
 
 /// The server-wide state of a running server. Dropping it without [`Cluster::close`] is like a crash:
@@ -25,6 +28,7 @@ use crate::{
 /// and its thread has ended afterwards.
 pub struct Cluster {
     environment: Arc<Environment>,
+    watches: ValueWatches,
     /// `None` when closed.
     queue: RwLock<Option<mpsc::Sender<Queued>>>,
     queued_bytes: QueueBytes,
@@ -50,6 +54,8 @@ impl Cluster {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH_MAX);
         let queued_bytes = QueueBytes::default();
         let machine = Machine::new(Arc::clone(&environment), clock, Arc::clone(&queued_bytes));
+        let watches = ValueWatches::default();
+        watches.follow(&environment);
         let (started, wait) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("cluster".into())
@@ -58,6 +64,7 @@ impl Cluster {
         wait.recv().unwrap_or(Err(ClusterError::Closed))?;
         Ok(Cluster {
             environment,
+            watches,
             queue: RwLock::new(Some(sender)),
             queued_bytes,
             thread: Mutex::new(Some(thread)),
@@ -108,6 +115,11 @@ impl Cluster {
     /// The state now. Cheap, and never blocks.
     pub fn read(&self) -> ClusterState {
         ClusterState::new(self.environment.read())
+    }
+
+    /// Where the values of a database are read. It outlives the machine, but not the files.
+    pub fn values_of(&self, database: DatabaseId) -> ValueSource {
+        ValueSource::new(Arc::clone(&self.environment), database, self.watches.clone())
     }
 
     /// Takes no commands any more, ends those that wait, and stops the machine. Blocks.

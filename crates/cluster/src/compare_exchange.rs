@@ -14,6 +14,7 @@ use crate::{
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     schema::{self, Counted, DATABASE_BYTES, key_of},
+    value_log,
 };
 
 /// A key is no longer than this, in lower case.
@@ -304,7 +305,7 @@ pub(crate) fn put(
     let key = key_of(database, lower_key.as_bytes());
     let row = [&index.to_le_bytes()[..], value.as_bytes()].concat();
     tx.tree_mut(&schema::compare_exchange())?.put(&key, &row)?;
-    note_change(tx, database, *index, lower_key, false)?;
+    value_log::note(tx, database, *index, lower_key, false)?;
     if let Ok(Some(ticks)) = expiry_ticks(&value.as_view()) {
         tx.tree_mut(&schema::compare_exchange_due())?.put(&due_key(ticks, &key), &[])?;
     }
@@ -321,7 +322,7 @@ pub(crate) fn delete(
     let Applying { tx, index } = applying;
     let key = key_of(database, lower_key.as_bytes());
     tx.tree_mut(&schema::compare_exchange_deleted())?.put(&key, &index.to_le_bytes())?;
-    note_change(tx, database, *index, lower_key, true)?;
+    value_log::note(tx, database, *index, lower_key, true)?;
     count(tx, database, Counted::CompareExchangeDeleted, 1)
 }
 
@@ -336,7 +337,7 @@ fn forget(
         .map(|present| (present.index, expiry_ticks(&present.value).ok().flatten()));
     if let Some((index, due)) = old {
         tx.tree_mut(&schema::compare_exchange())?.delete(&key)?;
-        forget_change(tx, database, index, lower_key)?;
+        value_log::forget(tx, database, index, lower_key)?;
         if let Some(ticks) = due {
             tx.tree_mut(&schema::compare_exchange_due())?.delete(&due_key(ticks, &key))?;
         }
@@ -347,36 +348,8 @@ fn forget(
         return Ok(());
     };
     tx.tree_mut(&schema::compare_exchange_deleted())?.delete(&key)?;
-    forget_change(tx, database, u64::from_le_bytes(index), lower_key)?;
+    value_log::forget(tx, database, u64::from_le_bytes(index), lower_key)?;
     count(tx, database, Counted::CompareExchangeDeleted, -1)
-}
-
-/// One command may change several values, all with its own index.
-fn change_key(database: DatabaseId, index: u64, lower_key: &str) -> Vec<u8> {
-    key_of(database, &[&index.to_be_bytes()[..], lower_key.as_bytes()].concat())
-}
-
-fn note_change(
-    tx: &mut WriteTransaction,
-    database: DatabaseId,
-    index: u64,
-    lower_key: &str,
-    is_deleted: bool,
-) -> Result<(), ClusterError> {
-    let key = change_key(database, index, lower_key);
-    tx.tree_mut(&schema::compare_exchange_changes())?.put(&key, &[u8::from(is_deleted)])?;
-    Ok(())
-}
-
-fn forget_change(
-    tx: &mut WriteTransaction,
-    database: DatabaseId,
-    index: u64,
-    lower_key: &str,
-) -> Result<(), ClusterError> {
-    let key = change_key(database, index, lower_key);
-    tx.tree_mut(&schema::compare_exchange_changes())?.delete(&key)?;
-    Ok(())
 }
 
 /// No date is before the year 1, but its zone may move it there.

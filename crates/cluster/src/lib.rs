@@ -14,6 +14,7 @@
 //! | `cluster`, `driver` | [`Cluster`]: the way in, and the thread on which the machine runs |
 //! | `command` | [`Command`], [`Outcome`], [`Applied`]: what can be asked for, and their bytes |
 //! | `compare_exchange` | values under keys that change only as their writer expects |
+//! | `value_log`, `value_watches`, `database_values` | which of them changed, and who is told; reading those of one database |
 //! | `subscriptions` | subscriptions: what they ask, and how far they have come |
 //! | `identities` | numbers that rise by one |
 //! | `transactions` | changes of values and documents that happen together |
@@ -31,6 +32,7 @@ mod change_index;
 mod cluster;
 mod command;
 mod compare_exchange;
+mod database_values;
 mod driver;
 mod encoding;
 mod error;
@@ -46,6 +48,8 @@ mod state;
 mod state_machine;
 mod subscriptions;
 mod transactions;
+mod value_log;
+mod value_watches;
 
 pub use crate::{
     change_index::{last_index, take_index},
@@ -55,6 +59,7 @@ pub use crate::{
         COMPARE_EXCHANGE_KEY_BYTES_MAX, CompareExchangeCommand, CompareExchangeEntry,
         CompareExchangeOutcome, InvalidExpiry, expiry_ticks,
     },
+    database_values::{DatabaseValues, ValueSource},
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
     state::ClusterState,
@@ -66,4 +71,6 @@ pub use crate::{
         ClusterTransaction, DocumentChange, GUARD_PREFIX, Guard, NumberedChange, StoredTransaction,
         TransactionOutcome, ValueChange, Violation, guard_key,
     },
+    value_log::ChangedValue,
+    value_watches::ValueWatch,
 };

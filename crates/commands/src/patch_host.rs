@@ -175,6 +175,10 @@ impl Host for PatchHost<'_, '_> {
         Ok(())
     }
 
+    fn include_value(&mut self, _: &str) -> Result<(), HostError> {
+        Ok(())
+    }
+
     /// As it is while the script runs: compare exchange belongs to no transaction of documents.
     fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
         match self.values {

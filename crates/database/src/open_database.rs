@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Command as ClusterCommand, IdentityCommand};
+use cluster::{Cluster, Command as ClusterCommand, DatabaseValues, IdentityCommand, ValueSource};
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
@@ -78,6 +78,7 @@ pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sy
 /// An open database. Requests hold it through a [`DatabaseLease`].
 pub struct Database {
     environment: Arc<Environment>,
+    values: ValueSource,
     indexes: Arc<IndexSet>,
     queue: Arc<CommitQueue>,
     transactions: Arc<ClusterTransactions>,
@@ -110,6 +111,7 @@ impl Database {
     pub(crate) fn open(
         record: Arc<DatabaseRecord>,
         options: DatabaseOptions,
+        cluster: &Cluster,
         flusher: &Arc<Flusher>,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
@@ -126,6 +128,15 @@ impl Database {
         let (changes, followers) =
             (Arc::new(ChangesHub::default()), Arc::<LogFollowers>::default());
         queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
+        let values = cluster.values_of(record.topology_id);
+        queue.read_values_by({
+            let values = values.clone();
+            Arc::new(move |key| {
+                let values = values.read();
+                let found = values.get(key).map_err(|error| error.to_string())?;
+                Ok(found.map(|entry| entry.value.to_buf()))
+            })
+        });
         let queue = Arc::new(queue);
         let woken = Arc::clone(&followers);
         environment.on_published(move || woken.wake());
@@ -168,6 +179,7 @@ impl Database {
             .map_err(LoadError::Documents)?;
         let database = Database {
             environment,
+            values,
             indexes,
             queue,
             queue_options: options.queue,
@@ -225,6 +237,11 @@ impl Database {
     /// The newest durable state.
     pub fn read(&self) -> ReadTransaction {
         self.environment.read()
+    }
+
+    /// Its values of compare exchange now.
+    pub fn values(&self) -> DatabaseValues {
+        self.values.read()
     }
 
     /// Through which every change goes.
@@ -309,16 +326,6 @@ impl Database {
         // If they stay, they are moved once more when the database is opened the next time.
         drop(self.queue.submit_and_wait(Batch::one(Command::ForgetIdentities)));
         Ok(())
-    }
-
-    /// Lets patches read the database's values of compare exchange.
-    pub(crate) fn read_values_of(&self, cluster: Arc<Cluster>) {
-        let database = self.record().topology_id;
-        self.queue.read_values_by(Arc::new(move |key| {
-            let state = cluster.read();
-            let found = state.compare_exchange(database, key).map_err(|error| error.to_string())?;
-            Ok(found.map(|entry| entry.value.to_buf()))
-        }));
     }
 
     /// Executes what the cluster has for it and a crash has left. Blocks.

@@ -328,12 +328,12 @@ impl Shared {
         };
         let options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
-        let database = Arc::new(Database::open(record, options, &self.flusher)?);
-        database.take_identities_to(self.catalog.cluster())?;
-        database.read_values_of(Arc::clone(self.catalog.cluster()));
+        let cluster = self.catalog.cluster();
+        let database = Arc::new(Database::open(record, options, cluster, &self.flusher)?);
+        database.take_identities_to(cluster)?;
         // Nobody was told that these are done. What fails now is tried again with the next of them, and
         // a disk without room is no reason not to be read.
-        drop(database.catch_up_with(self.catalog.cluster()));
+        drop(database.catch_up_with(cluster));
         database.touch(self.idle_checks.load(Ordering::Relaxed));
         Ok(Some(database))
     }

@@ -3,6 +3,7 @@
 //! Nothing is collected: memory follows neither the page nor the collection.
 
 use blittable::Object;
+use cluster::DatabaseValues;
 use documents::{DocumentError, DocumentRow, LogEntry};
 use model::{DocumentId, Etag};
 use rql::Query;
@@ -10,36 +11,40 @@ use storage::{Transaction, pass_over};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::QueryError;
+use crate::exchange_value::version_of_values;
 use crate::id_selection::{IdList, IdSelection, IdSelector};
 use crate::paging::{Paging, UNKNOWN_TOTAL, as_long};
-use crate::plan::{Plan, RowOrder, SourceDocuments, plan};
+use crate::parameters::Asked;
+use crate::plan::{Plan, RowOrder, SourceDocuments, plan_of};
 use crate::result::{QueryResult, ResultFacts, Row, RowSource};
 
 type DocumentResult<'t> = Result<DocumentRow<'t>, DocumentError>;
 type Documents<'t> = Box<dyn Iterator<Item = DocumentResult<'t>> + 't>;
 
-/// Answers `query` from the documents that `tx` sees.
+/// Answers `query` from the documents that `tx` sees, and `values`.
 ///
 /// # Errors
 ///
-/// Those of [`plan`], and [`QueryError::Documents`].
+/// Those of [`crate::plan()`], and [`QueryError::Documents`].
 pub fn execute<'t, T: Transaction>(
     tx: &'t T,
     query: &Query,
     parameters: Option<Object<'_>>,
     paging: Paging,
+    values: Option<&'t DatabaseValues>,
 ) -> Result<QueryResult<'t, T>, QueryError> {
-    let plan = plan(query, parameters, paging)?;
+    let plan = plan_of(&Asked::new(query, parameters).reading(values), paging)?;
     let scope = Scope::of(tx, &plan.source)?;
     let total = scope.total(&plan)?;
     let facts = ResultFacts {
         index_name: plan.index_name.clone(),
         total_results: total.map_or(UNKNOWN_TOTAL, as_long),
-        result_etag: scope.result_etag(plan.shown.shows_others())?,
+        result_etag: scope
+            .result_etag(plan.shown.shows_others(), version_of_values(query, values)?)?,
         index: None,
     };
     let shown = plan.shown.clone();
-    QueryResult::new(tx, Box::new(CollectionRows { scope, plan }), shown, facts)
+    QueryResult::new((tx, values), Box::new(CollectionRows { scope, plan }), shown, facts)
 }
 
 /// The rows of a plan.
@@ -148,8 +153,13 @@ impl<'t, T: Transaction> Scope<'t, T> {
         }))
     }
 
-    fn result_etag(&self, depends_on_all: bool) -> Result<i64, QueryError> {
+    fn result_etag(
+        &self,
+        depends_on_all: bool,
+        version_of_values: Option<u64>,
+    ) -> Result<i64, QueryError> {
         let mut seed = Vec::with_capacity(32);
+        seed.extend(version_of_values.into_iter().flat_map(u64::to_le_bytes));
         let number = self.collection_number.filter(|_| self.documents != 0);
         // The newest live document and the number of documents decide the content of a collection:
         // since that write documents can only have been deleted.

@@ -5,8 +5,10 @@ use model::lower_case;
 use rql::{Comparison, Expression, Literal, MethodCall};
 
 use crate::error::QueryError;
+use crate::exchange_value::{is_exchange, stands_on_the_left};
 use crate::id_selection::IdSelection;
 use crate::parameters::{Asked, Elements, Worth, place_of};
+use crate::sought_value::Sought;
 
 /// What a condition chooses.
 pub(crate) struct Chosen {
@@ -59,6 +61,11 @@ impl<'a> Asked<'a> {
     }
 
     fn condition_needs_index(&self, condition: &Expression) -> QueryError {
+        if let Expression::Compare { left, .. } = condition
+            && is_exchange(left)
+        {
+            return stands_on_the_left();
+        }
         if let Expression::Compare { right, .. } = condition
             && let Expression::Field(path) = right.as_ref()
         {
@@ -77,6 +84,10 @@ impl<'a> Asked<'a> {
             Expression::Field(path) => {
                 Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
             }
+            Expression::Method(call) if is_exchange(right) => match self.sought_exchange(call)? {
+                Sought::Text(text) => Ok(IdSelection::ids([lower_case(&text).into_owned()])),
+                _ => Ok(IdSelection::nothing()),
+            },
             _ => Err(self.condition_needs_index(right)),
         }
     }

@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fmt;
 
+use cluster::ClusterError;
 use documents::DocumentError;
 use rql::{ParseError, Position, nearest};
 use script::{Refusal, ScriptError};
@@ -39,7 +40,7 @@ pub enum Family {
     Format,
     /// A shape cannot be.
     Shape,
-    /// The query is fine but the stored documents could not be read.
+    /// The query is fine but the stored documents, or values, could not be read.
     Documents,
     /// The query is fine but the files of the index could not be read.
     Index,
@@ -145,6 +146,8 @@ pub enum QueryError {
     },
     /// The documents could not be read.
     Documents(DocumentError),
+    /// Compare exchange could not be read.
+    Values(ClusterError),
     /// The index could not be read.
     Index(SearchError),
     /// A script of the query failed.
@@ -170,13 +173,19 @@ impl QueryError {
             QueryError::Format { .. } => Family::Format,
             QueryError::Shape { .. } => Family::Shape,
             QueryError::Method { .. } => Family::NotSupported,
-            QueryError::Documents(_) => Family::Documents,
+            QueryError::Documents(_) | QueryError::Values(_) => Family::Documents,
             QueryError::Index(SearchError::Interrupted) => Family::Interrupted,
             QueryError::Index(SearchError::Pattern { .. }) => Family::Pattern,
             QueryError::Index(SearchError::QueryTooDeep) => Family::InvalidQuery,
             QueryError::Index(_) => Family::Index,
             QueryError::Script(ScriptError::Refused { kind: Refusal::Value, .. }) => {
                 Family::Argument
+            }
+            QueryError::Script(ScriptError::Refused { kind: Refusal::Call, .. }) => {
+                Family::InvalidOperation
+            }
+            QueryError::Script(ScriptError::Refused { kind: Refusal::NotHere, .. }) => {
+                Family::NotSupported
             }
             QueryError::Script(_) => Family::Script,
         }
@@ -226,6 +235,7 @@ impl fmt::Display for QueryError {
                 write!(out, "Queries with {part} are not supported yet\nQuery: {query}")
             }
             QueryError::Documents(error) => error.fmt(out),
+            QueryError::Values(error) => error.fmt(out),
             QueryError::Index(error) => error.fmt(out),
             QueryError::Script(error) => error.fmt(out),
         }
@@ -237,6 +247,7 @@ impl Error for QueryError {
         match self {
             QueryError::Parse { error, .. } => Some(error),
             QueryError::Documents(error) => Some(error),
+            QueryError::Values(error) => Some(error),
             QueryError::Index(error) => Some(error),
             QueryError::Script(error) => Some(error),
             QueryError::Argument { .. }
@@ -260,6 +271,12 @@ impl Error for QueryError {
 impl From<DocumentError> for QueryError {
     fn from(error: DocumentError) -> QueryError {
         QueryError::Documents(error)
+    }
+}
+
+impl From<ClusterError> for QueryError {
+    fn from(error: ClusterError) -> QueryError {
+        QueryError::Values(error)
     }
 }
 

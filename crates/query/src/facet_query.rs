@@ -83,7 +83,7 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
     query: &Query,
     parameters: Option<Object<'_>>,
 ) -> Result<FacetResult<'t>, QueryError> {
-    let asked = Asked { query, parameters };
+    let asked = Asked::new(query, parameters).reading(snapshot.values);
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
@@ -108,7 +108,7 @@ pub fn facets_of_index<'t, D: Transaction, I: Transaction>(
     let facets = facets.collect::<Result<Vec<_>, _>>()?;
     let includes = included(documents, &asked, &facets)?;
     let depends_on_all = has_setup.get() || !query.include.is_empty();
-    let facts = facts_of(documents, index, &record, facets.len() as u64, depends_on_all)?;
+    let facts = facts_of(documents, snapshot, query, &record, facets.len() as u64, depends_on_all)?;
     Ok(FacetResult { facts, facets, includes })
 }
 

@@ -11,6 +11,7 @@ use rql::{Comparison, Expression, FieldPath, Literal, MethodCall, NumberValue, P
 
 use crate::condition::is_id;
 use crate::error::{QueryError, unknown_method};
+use crate::exchange_value::is_exchange;
 use crate::parameters::Asked;
 
 /// What the condition calls beside the functions of the query.
@@ -27,9 +28,9 @@ pub(crate) const FUNCTIONS: [&str; 5] = [
 ];
 
 /// Methods of `filter`.
-const METHODS: [&str; 5] = ["startsWith", "endsWith", "regex", "exists", "id"];
+const METHODS: [&str; 6] = ["startsWith", "endsWith", "regex", "exists", "id", "cmpxchg"];
 /// Methods that only an index answers.
-const METHODS_OF_INDEXES: [&str; 12] = [
+const METHODS_OF_INDEXES: [&str; 11] = [
     "search",
     "lucene",
     "exact",
@@ -38,7 +39,6 @@ const METHODS_OF_INDEXES: [&str; 12] = [
     "proximity",
     "intersect",
     "moreLikeThis",
-    "cmpxchg",
     "count",
     "sum",
     "score",
@@ -100,6 +100,12 @@ impl<'a> FilterText<'_, 'a> {
                 self.out.push_str(", [");
                 self.values(list)?;
                 self.out.push_str("])");
+                Ok(())
+            }
+            // A value by itself is no condition unless it is one of the two.
+            Expression::Method(_) if is_exchange(condition) => {
+                self.value(condition)?;
+                self.out.push_str(" === true");
                 Ok(())
             }
             Expression::Method(_) | Expression::Literal(_) => self.value(condition),
@@ -240,6 +246,10 @@ impl<'a> FilterText<'_, 'a> {
             "startswith" => self.helper("_startsWith", call),
             "endswith" => self.helper("_endsWith", call),
             "regex" => self.helper("_regex", call),
+            "cmpxchg" => {
+                self.out.push_str("cmpxchg");
+                self.arguments(call)
+            }
             _ => Err(self.unknown(call)),
         }
     }

@@ -165,7 +165,7 @@ mod tests {
 
     fn script_of(text: &str) -> Result<Option<GroupScript>, String> {
         let query = parse(text).map_err(|error| error.to_string())?;
-        let asked = Asked { query: &query, parameters: None };
+        let asked = Asked::new(&query, None);
         asked.group_script().map_err(|error| error.to_string())
     }
 

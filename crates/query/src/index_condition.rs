@@ -12,6 +12,7 @@ use search::{Query, TermRange, TermValue};
 
 use crate::condition::is_id;
 use crate::error::{QueryError, unknown_method};
+use crate::exchange_value::{is_exchange, stands_on_the_left};
 use crate::parameters::Asked;
 use crate::search_words::words_query;
 use crate::searched_fields::{ID_FIELD, Look, SearchedField, SearchedFields};
@@ -72,7 +73,8 @@ impl<'a> Conditions<'_, 'a> {
             Expression::Literal(_) => Ok(Query::None),
             Expression::Compare { left, comparison, right } => {
                 let field = self.field_of(left, look)?;
-                self.compare(&field, *comparison, self.asked.sought(right)?, look)
+                let value = self.asked.compared(*comparison, right)?;
+                self.compare(&field, *comparison, value, look)
             }
             Expression::Between { value, low, high } => {
                 let field = self.field_of(value, look)?;
@@ -126,7 +128,8 @@ impl<'a> Conditions<'_, 'a> {
             return Ok(None);
         }
         let (low, high) = if first.is_lower { (first, second) } else { (second, first) };
-        let (from, to) = (self.asked.sought(low.bound)?, self.asked.sought(high.bound)?);
+        let from = self.asked.compared(Comparison::Greater, low.bound)?;
+        let to = self.asked.compared(Comparison::Less, high.bound)?;
         let is_of_one_type = discriminant(&from) == discriminant(&to)
             && from.ticks().is_some() == to.ticks().is_some();
         if !is_of_one_type {
@@ -142,11 +145,7 @@ impl<'a> Conditions<'_, 'a> {
         match value {
             Expression::Field(path) => self.asked.searched_field(self.fields, path, look),
             id if is_id(id) => self.asked.id_field(self.fields),
-            Expression::Method(call) if call.is("cmpxchg") => {
-                let message = "The method CompareExchange on the left side inside the WHERE clause \
-                               is not supported.";
-                Err(QueryError::Argument { message: message.to_owned() })
-            }
+            Expression::Method(_) if is_exchange(value) => Err(stands_on_the_left()),
             Expression::Method(call) => match self.asked.aggregate_field(call)? {
                 Some(path) => self.asked.searched_entry_field(self.fields, path, look),
                 None => Err(self.unknown_method(call)),
@@ -268,6 +267,10 @@ impl<'a> Conditions<'_, 'a> {
             "intersect" => self.intersect(call, look),
             "lucene" => self.lucene(call),
             "morelikethis" => self.more_like_this(call),
+            "cmpxchg" => {
+                let message = "A 'where' clause cannot contain just a 'cmpxchg' method";
+                Err(self.asked.invalid(message))
+            }
             name if name.starts_with("spatial.") => self.asked.spatial_condition(self.fields, call),
             _ => Err(self.unknown_method(call)),
         }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use blittable::Object;
+use cluster::DatabaseValues;
 use indexing::{Index, IndexError, IndexRecord, RESULT_FIELD};
 use rql::Query;
 use search::{IndexReader, SearchError};
@@ -16,6 +17,7 @@ use storage::Transaction;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::QueryError;
+use crate::exchange_value::version_of_values;
 use crate::index_fields::FieldsOfIndex;
 use crate::index_rows::{IndexRows, distances_of};
 use crate::paging::{Paging, as_long};
@@ -31,6 +33,8 @@ pub struct IndexSnapshot<'t, I> {
     pub index: &'t Index,
     /// What its environment looked like.
     pub tx: &'t I,
+    /// The values of compare exchange; there are none without.
+    pub values: Option<&'t DatabaseValues>,
     /// Decides the order of `random()`.
     pub seed: u64,
     /// Set when the query is to end without an answer.
@@ -60,7 +64,7 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
     paging: Paging,
     options: RowOptions,
 ) -> Result<QueryResult<'t, D>, QueryError> {
-    let asked = Asked { query, parameters };
+    let asked = Asked::new(query, parameters).reading(snapshot.values);
     asked.refuse_unanswered_clauses()?;
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
@@ -124,10 +128,10 @@ pub fn execute_on_index<'t, D: Transaction, I: Transaction>(
         page: None,
     };
     let total = rows.prepare(&shown)?;
-    let mut facts = facts_of(documents, index, &record, total, shown.shows_others())?;
+    let mut facts = facts_of(documents, snapshot, query, &record, total, shown.shows_others())?;
     // Clients leave it out of what they remember an answer by.
     facts.result_etag = facts.result_etag.wrapping_add(options.projection as i64);
-    QueryResult::new(documents, Box::new(rows), shown, facts)
+    QueryResult::new((documents, snapshot.values), Box::new(rows), shown, facts)
 }
 
 pub(crate) fn unreadable(error: IndexError) -> QueryError {
@@ -140,13 +144,15 @@ pub(crate) fn unreadable(error: IndexError) -> QueryError {
     }
 }
 
-pub(crate) fn facts_of<D: Transaction>(
+pub(crate) fn facts_of<D: Transaction, I>(
     documents: &D,
-    index: &Index,
+    snapshot: &IndexSnapshot<'_, I>,
+    query: &Query,
     record: &IndexRecord,
     total: u64,
     depends_on_all: bool,
 ) -> Result<ResultFacts, QueryError> {
+    let index = snapshot.index;
     let last = index.last_etag_in(documents)?;
     let mut seed = index.name().as_bytes().to_vec();
     seed.extend_from_slice(&record.created_ticks.to_le_bytes());
@@ -155,6 +161,8 @@ pub(crate) fn facts_of<D: Transaction>(
     if depends_on_all {
         seed.extend_from_slice(&documents::progress(documents)?.last_etag.0.to_le_bytes());
     }
+    let version = version_of_values(query, snapshot.values)?;
+    seed.extend(version.into_iter().flat_map(u64::to_le_bytes));
     Ok(ResultFacts {
         index_name: index.name().to_owned(),
         total_results: as_long(total),

@@ -20,8 +20,9 @@
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
 //! | `projection`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
-//! | `revision_includes`, `counter_includes` | `include` of older versions and of what counters say |
+//! | `revision_includes`, `counter_includes`, `value_includes` | `include` of older versions, of what counters say, of values of compare exchange |
 //! | `projected_counter` | `counter()` in `select` |
+//! | `exchange_value` | `cmpxchg()` in conditions and in `select` |
 //! | `row_document` | what a row is made of: a document, or a result of a reduce |
 //! | `row_script`, `filter_script` | rows that a script makes or chooses, and what `load` puts beside them |
 //! | `asked_notes`, `row_notes`, `highlight` | `include highlight()` and `include explanations()` |
@@ -48,6 +49,7 @@ mod counter_includes;
 mod distinct;
 mod entry_rows;
 mod error;
+mod exchange_value;
 mod facet_order;
 mod facet_plan;
 mod facet_query;
@@ -99,6 +101,7 @@ mod term_statistics;
 mod term_text;
 mod time_series;
 mod update_clause;
+mod value_includes;
 
 pub use collection_execution::execute;
 pub use counter_includes::{
@@ -135,3 +138,4 @@ pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};
 pub use term_text::term_text;
 pub use time_series::{RollupPolicy, SeriesForm, SeriesSettings};
 pub use update_clause::take_update;
+pub use value_includes::IncludedValues;

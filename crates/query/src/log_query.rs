@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
 use blittable::{BlittableBuf, Document, ParseLimits, parse_document, write_json_string};
+use cluster::DatabaseValues;
 use documents::{DocumentRow, RevisionRow, write_document_json};
 use model::{DocumentFlags, DocumentId, date};
 use rql::{Comparison, Expression, Literal, Query, Selection, SourceKind};
@@ -22,8 +23,8 @@ use crate::parameters::Asked;
 use crate::plan::SourceDocuments;
 use crate::planned_include::PlannedInclude;
 use crate::row_script::{
-    BoundScripts, PlannedLoad, QueryScripts, RowHost, arguments_of, body_with_id, is_script,
-    load_beside, passes,
+    BoundScripts, PlannedLoad, QueryScripts, RowHost, Sources, Wanted, arguments_of, body_with_id,
+    is_script, load_beside, passes,
 };
 use crate::series_includes::{IncludedSeries, SeriesIncludes, is_series};
 use crate::time_series::SeriesCalls;
@@ -80,7 +81,7 @@ impl LogQuery {
                 _ => Some(Expression::And(conditions)),
             };
         }
-        let asked = Asked { query: &query, parameters: None };
+        let asked = Asked::new(&query, None);
         asked.filter_text()?;
         let (includes, loads) = (includes_of(&asked)?, asked.loads()?);
         let (counters, series) = (asked.counter_includes()?, series_of(&asked)?);
@@ -135,7 +136,7 @@ impl LogQuery {
     /// document; `out` may then end anywhere.
     pub fn try_document<T: Transaction>(
         &self,
-        tx: &T,
+        (tx, values): (&T, Option<&DatabaseValues>),
         document: &DocumentRow<'_>,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut GivenAlong,
@@ -149,7 +150,7 @@ impl LogQuery {
             last_modified_ticks: document.last_modified_ticks(),
             write_whole: &|out| Ok(write_document_json(document, out)?),
         };
-        self.try_row(tx, &shown, scripts, included, out)
+        self.try_row(Sources { documents: tx, values }, &shown, scripts, included, out)
     }
 
     /// Tries the query on a version of a document and the one before it.
@@ -158,7 +159,7 @@ impl LogQuery {
     /// As [`LogQuery::try_document`].
     pub fn try_revision<T: Transaction>(
         &self,
-        tx: &T,
+        (tx, values): (&T, Option<&DatabaseValues>),
         current: &RevisionRow<'_>,
         previous: Option<&RevisionRow<'_>>,
         scripts: Option<&BoundScripts<'_>>,
@@ -181,28 +182,28 @@ impl LogQuery {
             last_modified_ticks: current.last_modified_ticks(),
             write_whole: &write_whole,
         };
-        self.try_row(tx, &shown, scripts, included, out)
+        self.try_row(Sources { documents: tx, values }, &shown, scripts, included, out)
     }
 
     fn try_row<T: Transaction>(
         &self,
-        tx: &T,
+        sources: Sources<'_, T>,
         shown: &Shown<'_>,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut GivenAlong,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
-        let wanted = RefCell::default();
+        let (tx, wanted) = (sources.documents, RefCell::default());
         match scripts {
             None => (shown.write_whole)(out)?,
             Some(scripts) => {
-                let beside = load_beside(tx, &self.loads, Some(shown.id), shown.body.root())?;
+                let beside = load_beside(sources, &self.loads, Some(shown.id), shown.body.root())?;
                 let arguments =
                     arguments_of(shown.script_document(scripts.rows().is_some())?, &beside)?;
                 let never = AtomicBool::new(false);
                 let series =
                     SeriesCalls { functions: scripts.series(), settings: None, stop: &never };
-                let mut host = RowHost { documents: tx, included: &wanted, series };
+                let mut host = RowHost { sources, wanted: &wanted, series };
                 if let Some(filter) = scripts.filter()
                     && !passes(filter, &arguments, &mut host)?
                 {
@@ -222,7 +223,9 @@ impl LogQuery {
         for include in self.includes.iter().filter_map(|include| include.in_document.as_ref()) {
             include.ids(shown.body.root(), &mut |id| included.add(id))?;
         }
-        wanted.into_inner().iter().for_each(|id| included.add(id));
+        // Workers are given no values along.
+        let Wanted { documents, values: _ } = wanted.into_inner();
+        documents.iter().for_each(|id| included.add(id));
         included.counters.add(tx, &self.counters, Some(shown.id), shown.body.root())?;
         included.series.add(&self.series, Some(shown.id), shown.body.root())?;
         Ok(Tried::Shown)
@@ -368,7 +371,7 @@ fn not_supported(message: impl Into<String>) -> QueryError {
 
 /// Which documents are looked at, and whether their revisions are.
 fn source_of(query: &Query) -> Result<(SourceDocuments, bool), QueryError> {
-    let asked = Asked { query, parameters: None };
+    let asked = Asked::new(query, None);
     let source = match &query.source.kind {
         SourceKind::Index(_) => {
             return Err(not_supported("Subscription must specify a collection to use"));
@@ -409,7 +412,7 @@ fn refuse_clauses(query: &Query) -> Result<(), QueryError> {
             return Err(not_supported("Subscription select clause must specify an object literal"));
         }
     }
-    Asked { query, parameters: None }.refuse_unanswered_clauses()
+    Asked::new(query, None).refuse_unanswered_clauses()
 }
 
 /// The time series to give along: those of the row itself, and the last entries of each.

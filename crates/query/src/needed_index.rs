@@ -29,7 +29,7 @@ pub fn needed_index(
     query: &Query,
     parameters: Option<Object<'_>>,
 ) -> Result<AutoIndexDefinition, QueryError> {
-    Asked { query, parameters }.needed_index()
+    Asked::new(query, parameters).needed_index()
 }
 
 impl<'a> Asked<'a> {
@@ -249,7 +249,7 @@ mod tests {
 
     fn name_of(text: &str) -> Result<String, String> {
         let query = rql::parse(text).unwrap();
-        let asked = Asked { query: &query, parameters: None };
+        let asked = Asked::new(&query, None);
         asked.needed_index().map(|needed| needed.name()).map_err(|error| error.to_string())
     }
 

@@ -84,7 +84,7 @@ mod tests {
 
     fn window(text: &str, start: i64, page_size: Option<i64>) -> Result<PageWindow, String> {
         let query = rql::parse(text).unwrap();
-        let asked = Asked { query: &query, parameters: None };
+        let asked = Asked::new(&query, None);
         PageWindow::of(&asked, Paging { start, page_size }).map_err(|error| error.to_string())
     }
 

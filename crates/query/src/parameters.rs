@@ -1,6 +1,7 @@
 //! The parameters of a query, and the refusals that repeat its text and parameters.
 
 use blittable::{Corrupt, Object, Value, write_json};
+use cluster::DatabaseValues;
 use rql::{Expression, Literal, NumberValue, Offset, Query};
 
 use crate::error::QueryError;
@@ -14,6 +15,8 @@ pub(crate) const LISTED_VALUES_MAX: usize = 1_000_000;
 pub(crate) struct Asked<'a> {
     pub(crate) query: &'a Query,
     pub(crate) parameters: Option<Object<'a>>,
+    /// What `cmpxchg()` reads; nothing is there before the query runs.
+    pub(crate) values: Option<&'a DatabaseValues>,
 }
 
 /// What a literal or a parameter is worth.
@@ -24,6 +27,16 @@ pub(crate) enum Worth<'a> {
 }
 
 impl<'a> Asked<'a> {
+    /// A query that is looked at before it runs.
+    pub(crate) fn new(query: &'a Query, parameters: Option<Object<'a>>) -> Self {
+        Self { query, parameters, values: None }
+    }
+
+    /// The same query where it runs.
+    pub(crate) fn reading(self, values: Option<&'a DatabaseValues>) -> Self {
+        Self { values, ..self }
+    }
+
     /// Resolves a literal or parameter.
     pub(crate) fn worth(&self, literal: &'a Literal) -> Result<Worth<'a>, QueryError> {
         let Literal::Parameter(name) = literal else { return Ok(Worth::Literal(literal)) };

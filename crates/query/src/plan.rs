@@ -60,6 +60,8 @@ pub struct ShownRows {
     pub series: SeriesIncludes,
     /// The counters to give along.
     pub counters: CounterIncludes,
+    /// The values of compare exchange to give along, by the paths to their keys.
+    pub(crate) values: Vec<PlannedInclude>,
     /// Whether the query says anything of counters, which change without their documents.
     pub(crate) names_counters: bool,
     /// The documents to load beside each row.
@@ -188,8 +190,13 @@ pub fn plan(
     parameters: Option<Object<'_>>,
     paging: Paging,
 ) -> Result<Plan, QueryError> {
-    let asked = Asked { query, parameters };
-    PageWindow::of(&asked, paging)?;
+    plan_of(&Asked::new(query, parameters), paging)
+}
+
+/// As [`plan`], also where the query runs.
+pub(crate) fn plan_of(asked: &Asked<'_>, paging: Paging) -> Result<Plan, QueryError> {
+    let query = asked.query;
+    PageWindow::of(asked, paging)?;
     if result_kind(query) != ResultKind::Rows {
         return Err(asked.needs_index("facet() and suggest()", query.source.offset));
     }
@@ -222,7 +229,7 @@ pub fn page_window(
     parameters: Option<Object<'_>>,
     paging: Paging,
 ) -> Result<PageWindow, QueryError> {
-    PageWindow::of(&Asked { query, parameters }, paging)
+    PageWindow::of(&Asked::new(query, parameters), paging)
 }
 
 impl<'a> Asked<'a> {
@@ -269,6 +276,7 @@ impl<'a> Asked<'a> {
             revisions: self.revision_includes()?,
             series: self.series_includes()?,
             counters: self.counter_includes()?,
+            values: self.value_includes(projection.as_ref())?,
             names_counters: query.text.as_str().to_ascii_lowercase().contains("counter"),
             projection,
             is_distinct,

@@ -5,6 +5,7 @@ use rql::{Expression, FieldPath, Literal, Query};
 use crate::asked_notes::is_note;
 use crate::counter_includes::is_counters;
 use crate::error::{QueryError, unknown_method};
+use crate::exchange_value::is_exchange;
 use crate::include_path::IncludePath;
 use crate::parameters::{Asked, Worth, place_of};
 use crate::projection::{ProjectedValue, Projection};
@@ -48,6 +49,7 @@ impl<'a> Asked<'a> {
                 && !is_revisions(item)
                 && !is_counters(item)
                 && !is_series(item)
+                && !is_exchange(item)
         });
         paths.map(|item| self.include(item, projection)).collect()
     }

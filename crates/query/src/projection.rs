@@ -3,7 +3,7 @@
 //! A projected row carries `@metadata` of its own that marks it as a projection, so that clients do
 //! not take it for the document.
 
-use blittable::{Value, write_json, write_json_string};
+use blittable::{BlittableBuf, Value, write_json, write_json_string};
 use documents::{DocumentRow, FieldPath as DocumentPath, FieldStep, Found};
 use model::date;
 use rql::{
@@ -12,17 +12,18 @@ use rql::{
 
 use crate::condition::is_id;
 use crate::error::QueryError;
+use crate::exchange_value::{is_exchange, write_members, write_value};
 use crate::parameters::{Asked, Worth, place_of};
 use crate::projected_counter::{is_counter, write_counter};
 use crate::projected_distance::ProjectedDistance;
 use crate::result::Row;
 use crate::row_document::{Marked, RowDocument};
-use crate::row_script::{Beside, PlannedLoad, with_id};
+use crate::row_script::{Beside, Instead, PlannedLoad, with_id};
 use crate::stored_projection::{Lookup, Missing, write_stored};
 use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
 
 /// Methods of SELECT that are known and not answered yet.
-const SELECTED_METHODS: [&str; 5] = ["cmpxchg", "facet", "suggest", "getMetadata", "score"];
+const SELECTED_METHODS: [&str; 4] = ["facet", "suggest", "getMetadata", "score"];
 
 /// The values that each row shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +90,11 @@ pub(crate) enum ProjectedValue {
         /// Whether its values are shown one by one.
         is_raw: bool,
     },
+    /// A value of compare exchange that is read beside the row.
+    Exchange {
+        /// Which of what is beside the row.
+        at: usize,
+    },
     /// The distance between two places.
     Distance(Box<ProjectedDistance>),
     /// Something of a time series.
@@ -130,7 +136,7 @@ impl<'a> Asked<'a> {
             fields.push(field);
         }
         let is_spread = matches!((items.as_slice(), fields.as_slice()), ([item], [field])
-            if item.alias.is_none() && matches!(field.value, ProjectedValue::TimeSeries(_)));
+            if item.alias.is_none() && field.value.may_be_spread());
         Ok(Some(Projection { fields, lookup: Lookup::default(), is_spread }))
     }
 
@@ -193,12 +199,16 @@ impl<'a> Asked<'a> {
                 (call.name.clone(), ProjectedValue::Distance(Box::new(distance)))
             }
             Expression::Method(call) if let Some(is_raw) = is_counter(call) => {
-                let aliases = loads.iter().filter(|load| load.counter.is_none());
+                let aliases = loads.iter().filter(|load| load.instead.is_none());
                 let aliases: Vec<&str> = aliases.map(|load| load.alias.as_str()).collect();
                 let counter = self.planned_counter(call, &aliases)?;
                 let name = counter.name.clone();
-                let at = loads.iter().position(|load| load.counter.as_ref() == Some(&counter));
-                (name, ProjectedValue::Counter { at: at.unwrap_or(usize::MAX), is_raw })
+                let at = place_beside(loads, &Instead::Counter(counter));
+                (name, ProjectedValue::Counter { at, is_raw })
+            }
+            Expression::Method(call) if is_exchange(&item.value) => {
+                let at = place_beside(loads, &Instead::Value(self.planned_value(call)?));
+                (call.name.clone(), ProjectedValue::Exchange { at })
             }
             Expression::Method(call) => match self.selected_of_group(call)? {
                 Some(of_group) => of_group,
@@ -305,6 +315,19 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Which of what is beside a row this is.
+fn place_beside(loads: &[PlannedLoad], instead: &Instead) -> usize {
+    let at = loads.iter().position(|load| load.instead.as_ref() == Some(instead));
+    at.unwrap_or(usize::MAX)
+}
+
+impl ProjectedValue {
+    /// Whether its members are those of the row when the row shows nothing else.
+    fn may_be_spread(&self) -> bool {
+        matches!(self, Self::TimeSeries(_) | Self::Exchange { .. })
+    }
+}
+
 /// A field of the index by its whole name, also when that is a path.
 pub(crate) fn field_value(name: &str) -> ProjectedValue {
     ProjectedValue::Field {
@@ -373,6 +396,15 @@ impl Projection {
         between: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
+        if let ([ProjectedField { value: ProjectedValue::Exchange { at }, .. }], true) =
+            (self.fields.as_slice(), self.is_spread)
+        {
+            out.push(b'{');
+            write_members(value_beside(beside, *at), out)?;
+            row.document.write_metadata(row.told(), Marked::FromDocument, out);
+            out.push(b'}');
+            return Ok(());
+        }
         match (self.only_series(), series.form) {
             (Some(only), SeriesForm::Page) if self.is_spread => {
                 return self.write_spread(only, row, beside, series, out);
@@ -440,6 +472,14 @@ impl Projection {
             needs_document |= field.write_json(row, stored, beside, (&self.lookup, series), out)?;
         }
         Ok(needs_document && self.lookup.in_document)
+    }
+}
+
+/// What is stored for a key that stands beside the row.
+fn value_beside<'b>(beside: &'b [Beside<'_>], at: usize) -> Option<&'b BlittableBuf> {
+    match beside.get(at) {
+        Some(Beside::Value(stored)) => stored.as_ref(),
+        Some(Beside::One(_) | Beside::Many(_) | Beside::Counter(_)) | None => None,
     }
 }
 
@@ -552,10 +592,11 @@ impl ProjectedField {
             ProjectedValue::Counter { at, is_raw } => {
                 let found = match beside.get(*at) {
                     Some(Beside::Counter(found)) => found.as_ref(),
-                    Some(Beside::One(_) | Beside::Many(_)) | None => None,
+                    Some(Beside::One(_) | Beside::Many(_) | Beside::Value(_)) | None => None,
                 };
                 write_counter(found, *is_raw, out)?;
             }
+            ProjectedValue::Exchange { at } => write_value(value_beside(beside, *at), out)?,
             ProjectedValue::LoadedId { at } => match beside.get(*at) {
                 Some(Beside::One(Some(loaded))) => write_json_string(loaded.id(), out),
                 _ => out.extend_from_slice(b"null"),
@@ -567,7 +608,7 @@ impl ProjectedField {
             ProjectedValue::Document(Some(at)) => match beside.get(*at) {
                 Some(Beside::One(Some(loaded))) => write_document(loaded, out)?,
                 Some(Beside::Many(loaded)) => write_documents(loaded, out)?,
-                Some(Beside::One(None) | Beside::Counter(_)) | None => {
+                Some(Beside::One(None) | Beside::Counter(_) | Beside::Value(_)) | None => {
                     out.truncate(mark);
                     return Ok(looks_at_document);
                 }

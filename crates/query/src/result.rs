@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cluster::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};
@@ -26,13 +27,15 @@ use crate::row_counts::RowCounts;
 use crate::row_document::{Marked, RowDocument};
 use crate::row_notes::{Notes, NotesOfRow};
 use crate::row_script::{
-    self, Beside, BoundScripts, RowHost, arguments_of, load_beside, script_document,
+    self, Beside, BoundScripts, RowHost, Sources, Wanted, arguments_of, load_beside,
+    script_document,
 };
 use crate::row_told::{RowLocation, Told};
 use crate::series_includes::IncludedSeries;
 use crate::time_series::{
     NoSettings, PlannedSeries, SeriesCalls, SeriesForm, SeriesSettings, SeriesShown, StoredSeries,
 };
+use crate::value_includes::IncludedValues;
 
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
@@ -110,7 +113,7 @@ pub struct IndexFacts {
 
 /// See the module.
 pub struct QueryResult<'t, T> {
-    documents: &'t T,
+    sources: Sources<'t, T>,
     source: Box<dyn RowSource<'t> + 't>,
     /// `None` until the first one is asked for.
     rows: Option<Rows<'t>>,
@@ -127,8 +130,9 @@ pub struct QueryResult<'t, T> {
     counters: IncludedCounters,
     included_series: IncludedSeries,
     notes: Notes,
-    /// Ids that scripts wanted to be given along.
-    wanted: Rc<RefCell<Vec<String>>>,
+    included_values: IncludedValues,
+    /// What scripts wanted to be given along.
+    wanted: Rc<RefCell<Wanted>>,
 }
 
 /// How time series are shown.
@@ -181,13 +185,13 @@ struct Included {
 
 impl<'t, T: Transaction> QueryResult<'t, T> {
     pub(crate) fn new(
-        documents: &'t T,
+        (documents, values): (&'t T, Option<&'t DatabaseValues>),
         source: Box<dyn RowSource<'t> + 't>,
         shown: ShownRows,
         facts: ResultFacts,
     ) -> Result<Self, QueryError> {
         let mut result = Self {
-            documents,
+            sources: Sources { documents, values },
             source,
             rows: None,
             shown,
@@ -201,6 +205,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             counters: IncludedCounters::default(),
             included_series: IncludedSeries::default(),
             notes: Notes::default(),
+            included_values: IncludedValues::default(),
             wanted: Rc::default(),
         };
         if !result.shown.needs_scripts() {
@@ -291,17 +296,17 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         };
         let start = usize::try_from(self.shown.window.start).unwrap_or(usize::MAX);
         let rows = self.source.rows(start, usize::MAX)?;
-        let (documents, wanted) = (self.documents, Rc::clone(&self.wanted));
+        let (sources, wanted) = (self.sources, Rc::clone(&self.wanted));
         let (loads, stop) = (self.shown.loads.clone(), Arc::clone(&self.stop));
         let (options, functions) = (self.series, self.series_functions());
         let passes = move |row: &Row<'t>| {
             if stop.load(Ordering::Relaxed) {
                 return Err(SearchError::Interrupted.into());
             }
-            let beside = load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
+            let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(script_document(&row.document)?, &beside)?;
             let series = options.calls(functions, &stop);
-            let mut host = RowHost { documents, included: &wanted, series };
+            let mut host = RowHost { sources, wanted: &wanted, series };
             row_script::passes(filter, &arguments, &mut host)
         };
         let scanned_max = self.shown.filter_limit.unwrap_or(u64::MAX);
@@ -310,14 +315,13 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 
     /// What rows show, for telling them apart.
     fn content_of(&self) -> Result<ContentOf<'t>, QueryError> {
-        let (documents, loads) = (self.documents, self.shown.loads.clone());
+        let (sources, loads) = (self.sources, self.shown.loads.clone());
         let (options, stop) = (self.series, Arc::clone(&self.stop));
         if let Some(projection) = self.shown.projection.clone() {
             return Ok(Box::new(move |row| {
-                let beside =
-                    load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
+                let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
                 let mut shown = Vec::new();
-                let stored = StoredSeries::new(documents, &stop);
+                let stored = StoredSeries::new(sources.documents, &stop);
                 projection.write_fields(row, &beside, &options.shown(&stored), &mut shown)?;
                 Ok(Content::Fields(shown))
             }));
@@ -328,10 +332,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let (wanted, stored) = (Rc::clone(&self.wanted), self.shown.script_fields.clone());
         let functions = self.series_functions();
         Ok(Box::new(move |row| {
-            let beside = load_beside(documents, &loads, row.document.id(), row.document.root()?)?;
+            let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(stored.document_of(row)?, &beside)?;
             let series = options.calls(functions, &stop);
-            let mut host = RowHost { documents, included: &wanted, series };
+            let mut host = RowHost { sources, wanted: &wanted, series };
             Ok(Content::Made(made_by(script, &arguments, &mut host)?))
         }))
     }
@@ -365,7 +369,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 
     /// The documents that it was made from.
     pub fn documents(&self) -> &'t T {
-        self.documents
+        self.sources.documents
     }
 
     /// What is told of the result beside its rows.
@@ -466,7 +470,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if !self.shown.revisions.is_empty() {
             let document = &row.document;
             self.revisions.add(
-                self.documents,
+                self.sources.documents,
                 &self.shown.revisions,
                 document.stored().map(|document| document.lower_id()),
                 document.root()?,
@@ -477,8 +481,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             self.included_series.add(&self.shown.series, id, root)?;
         }
         if !self.shown.counters.is_empty() {
-            let (documents, includes) = (self.documents, &self.shown.counters);
+            let (documents, includes) = (self.sources.documents, &self.shown.counters);
             self.counters.add(documents, includes, row.document.id(), row.document.root()?)?;
+        }
+        for path in self.shown.values.iter().filter_map(|include| include.in_document.as_ref()) {
+            self.included_values.add_found(path, row.document.root()?)?;
         }
         if !self.shown.notes.is_empty() {
             self.notes.add(&self.shown.notes, self.source.notes(&row)?)?;
@@ -506,6 +513,20 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     /// when that is not asked for.
     pub fn counters(&self) -> Option<&IncludedCounters> {
         (!self.shown.counters.is_empty()).then_some(&self.counters)
+    }
+
+    /// Whether the query itself asks for values of compare exchange to be given along.
+    pub fn wants_values(&self) -> bool {
+        !self.shown.values.is_empty()
+    }
+
+    /// The values of compare exchange to give along with the rows that [`QueryResult::next_row`] has
+    /// given: their keys, and where they are read.
+    pub fn included_values(&self) -> Option<(IncludedValues, &'t DatabaseValues)> {
+        let mut included = self.included_values.clone();
+        self.wanted.borrow().values.keys().iter().for_each(|key| included.add(key));
+        let values = self.sources.values?;
+        (!included.keys().is_empty()).then_some((included, values))
     }
 
     /// What is told of the rows that [`QueryResult::next_row`] has given, beside them.
@@ -539,7 +560,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             true => self.shown.loads.as_slice(),
             false => &[],
         };
-        let beside = load_beside(self.documents, loads, row.document.id(), row.document.root()?)?;
+        let beside = load_beside(self.sources, loads, row.document.id(), row.document.root()?)?;
         if self.shown.is_script {
             return self.write_script_row(row, &beside, between, out);
         }
@@ -548,7 +569,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         match &self.shown.projection {
             Some(projection) => {
-                let stored = StoredSeries::new(self.documents, &self.stop);
+                let stored = StoredSeries::new(self.sources.documents, &self.stop);
                 projection.write_json(row, &beside, &self.series.shown(&stored), between, out)
             }
             None => row.document.write_json(row.told(), out),
@@ -579,8 +600,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 let document = self.shown.script_fields.document_of(row)?;
                 let arguments = arguments_of(document, beside)?;
                 let series = self.series.calls(self.series_functions(), &self.stop);
-                let (documents, included) = (self.documents, &self.wanted);
-                let mut host = RowHost { documents, included, series };
+                let (sources, wanted) = (self.sources, &self.wanted);
+                let mut host = RowHost { sources, wanted, series };
                 Cow::Owned(made_by(script, &arguments, &mut host)?)
             }
         };
@@ -605,13 +626,14 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let wanted: Vec<DocumentId> = self
             .wanted
             .borrow()
+            .documents
             .iter()
             .filter_map(|id| DocumentId::new(id.as_str()).ok())
             .filter(|id| !self.included.met.contains(id))
             .collect();
         let ids = self.included.in_order.iter().filter(|id| !self.included.rows.contains(*id));
         let ids: Vec<_> = ids.cloned().chain(distinct(wanted)).collect();
-        ids.into_iter().filter_map(|id| documents::get(self.documents, &id).transpose())
+        ids.into_iter().filter_map(|id| documents::get(self.sources.documents, &id).transpose())
     }
 }
 

@@ -106,7 +106,7 @@ mod tests {
             ("select suggest(A, 'x'), facet(A)", "'suggest(A, 'x')' cannot stand beside facet()"),
         ] {
             let query = rql::parse(&format!("from index 'I' {rest}")).unwrap();
-            let asked = Asked { query: &query, parameters: None };
+            let asked = Asked::new(&query, None);
             let error = asked.calls_of(result_kind(&query)).unwrap_err().to_string();
             assert!(error.starts_with(message), "{rest}: {error}");
         }

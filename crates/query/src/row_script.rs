@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
+use cluster::DatabaseValues;
 use documents::{CounterRow, DocumentRow, FieldPath, Found};
 use model::DocumentId;
 use rql::{Expression, Query, Select, SelectItem, Selection};
@@ -17,12 +18,14 @@ use script::{
 use storage::Transaction;
 
 use crate::error::QueryError;
+use crate::exchange_value::{PlannedValue, is_exchange, read_value};
 use crate::filter_script::{FUNCTIONS, document_name};
 use crate::parameters::Asked;
 use crate::projected_counter::{self, PlannedCounter, is_counter};
 use crate::projection::document_path;
 use crate::row_document::RowDocument;
 use crate::time_series::{PlannedSeries, SeriesCalls};
+use crate::value_includes::IncludedValues;
 
 /// How deep the arrays of a parameter may lie in each other.
 const PARAMETER_DEPTH_MAX: usize = 64;
@@ -69,7 +72,7 @@ impl QueryScripts {
         parameters: Option<Object<'_>>,
         pool: &ScriptPool,
     ) -> Result<Option<QueryScripts>, QueryError> {
-        let asked = Asked { query, parameters };
+        let asked = Asked::new(query, parameters);
         let rows = match asked.group_script()? {
             Some(script) => Some(script.text),
             None => script_text(query),
@@ -103,7 +106,7 @@ impl QueryScripts {
         query: &Query,
         parameters: Option<Object<'_>>,
     ) -> Result<BoundScripts<'_>, QueryError> {
-        let asked = Asked { query, parameters };
+        let asked = Asked::new(query, parameters);
         Ok(BoundScripts {
             rows: self.bind_one(self.rows.as_ref(), "Select", &asked)?,
             filter: self.bind_one(self.filter.as_ref(), "Filter", &asked)?,
@@ -191,10 +194,25 @@ pub(crate) struct PlannedLoad {
     from: usize,
     path: FieldPath,
     pub(crate) many: bool,
-    /// The name of the loaded document; empty for a counter.
+    /// The name of the loaded document; empty for anything else.
     pub(crate) alias: String,
-    /// A counter, in the place of documents.
-    pub(crate) counter: Option<PlannedCounter>,
+    /// Something else in the place of documents.
+    pub(crate) instead: Option<Instead>,
+}
+
+/// What stands beside a row and is no document.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Instead {
+    Counter(PlannedCounter),
+    /// A value of compare exchange.
+    Value(PlannedValue),
+}
+
+impl PlannedLoad {
+    fn instead(instead: Instead) -> Self {
+        let (path, alias) = (FieldPath::new(Vec::new()), String::new());
+        Self { from: 0, path, many: false, alias, instead: Some(instead) }
+    }
 }
 
 impl Asked<'_> {
@@ -214,56 +232,90 @@ impl Asked<'_> {
             };
             let path = FieldPath::new(rest.to_vec());
             let (many, alias) = (item.many, item.alias.clone());
-            loads.push(PlannedLoad { from, path, many, alias, counter: None });
+            loads.push(PlannedLoad { from, path, many, alias, instead: None });
         }
-        self.add_counters_shown(&mut loads)?;
+        self.add_what_is_shown(&mut loads)?;
         Ok(loads)
     }
 
-    /// The counters that `select` shows, behind the documents.
-    fn add_counters_shown(&self, loads: &mut Vec<PlannedLoad>) -> Result<(), QueryError> {
+    /// The counters and values that `select` shows, behind the documents.
+    fn add_what_is_shown(&self, loads: &mut Vec<PlannedLoad>) -> Result<(), QueryError> {
         let selection = self.query.select.as_ref().map(|select| &select.selection);
         let Some(Selection::Items(items)) = selection else { return Ok(()) };
         let aliases: Vec<&str> = self.query.load.iter().map(|item| item.alias.as_str()).collect();
         for item in items {
-            if let Expression::Method(call) = &item.value
-                && is_counter(call).is_some()
-            {
-                let counter = Some(self.planned_counter(call, &aliases)?);
-                let (path, alias) = (FieldPath::new(Vec::new()), String::new());
-                loads.push(PlannedLoad { from: 0, path, many: false, alias, counter });
+            let Expression::Method(call) = &item.value else { continue };
+            if is_counter(call).is_some() {
+                let counter = self.planned_counter(call, &aliases)?;
+                loads.push(PlannedLoad::instead(Instead::Counter(counter)));
+            } else if is_exchange(&item.value) {
+                let value = self.planned_value(call)?;
+                loads.push(PlannedLoad::instead(Instead::Value(value)));
             }
         }
         Ok(())
     }
 }
 
-/// What stands beside one row: documents that were loaded, and counters.
+/// What stands beside one row: documents that were loaded, counters, values of compare exchange.
 pub(crate) enum Beside<'t> {
     One(Option<DocumentRow<'t>>),
     Many(Vec<DocumentRow<'t>>),
     Counter(Option<CounterRow<'t>>),
+    /// What is stored for a key.
+    Value(Option<BlittableBuf>),
+}
+
+/// What the rows of a query are made from, beside themselves.
+pub(crate) struct Sources<'t, T> {
+    pub(crate) documents: &'t T,
+    /// Compare exchange; there are no values without.
+    pub(crate) values: Option<&'t DatabaseValues>,
+}
+
+impl<T> Clone for Sources<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Sources<'_, T> {}
+
+/// What scripts want to be given along.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    /// Ids of documents.
+    pub(crate) documents: Vec<String>,
+    pub(crate) values: IncludedValues,
 }
 
 /// Loads what stands beside a row. `id` is that of the row, if it is a document.
 pub(crate) fn load_beside<'t, T: Transaction>(
-    documents: &'t T,
+    sources: Sources<'t, T>,
     loads: &[PlannedLoad],
     id: Option<&str>,
     row: Object<'_>,
 ) -> Result<Vec<Beside<'t>>, QueryError> {
+    let documents = sources.documents;
     let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
-        if let Some(counter) = &load.counter {
-            let found = counter.find(documents, id, row, &beside)?;
-            beside.push(Beside::Counter(found));
-            continue;
+        match &load.instead {
+            Some(Instead::Counter(counter)) => {
+                let found = counter.find(documents, id, row, &beside)?;
+                beside.push(Beside::Counter(found));
+                continue;
+            }
+            Some(Instead::Value(value)) => {
+                beside.push(Beside::Value(value.find(sources.values, row)?));
+                continue;
+            }
+            None => {}
         }
         let root = match load.from {
             0 => Some(row),
             loaded => match &beside[loaded - 1] {
                 Beside::One(Some(document)) => Some(document.body()?.root()),
-                Beside::One(None) | Beside::Many(_) | Beside::Counter(_) => None,
+                Beside::One(None) | Beside::Many(_) | Beside::Counter(_) | Beside::Value(_) => None,
             },
         };
         let mut ids = Vec::new();
@@ -316,8 +368,8 @@ pub(crate) fn arguments_of(
                     documents.iter().map(|document| Ok(Some(loaded_document(document)?))).collect();
                 Argument::Documents(documents?)
             }
-            // A script asks for counters itself.
-            Beside::Counter(_) => continue,
+            // A script asks for these itself.
+            Beside::Counter(_) | Beside::Value(_) => continue,
         });
     }
     Ok(arguments)
@@ -358,9 +410,8 @@ pub(crate) fn body_with_id(body: &Document<'_>, id: &str) -> Result<BlittableBuf
 
 /// What a row's script may ask for.
 pub(crate) struct RowHost<'h, T> {
-    pub(crate) documents: &'h T,
-    /// Ids that the script wants to be given along.
-    pub(crate) included: &'h RefCell<Vec<String>>,
+    pub(crate) sources: Sources<'h, T>,
+    pub(crate) wanted: &'h RefCell<Wanted>,
     pub(crate) series: SeriesCalls<'h>,
 }
 
@@ -368,21 +419,30 @@ impl<T: Transaction> Host for RowHost<'_, T> {
     fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-        let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
+        let Some(document) = documents::get(self.sources.documents, &id)? else { return Ok(None) };
         Ok(Some(loaded_document(&document)?))
     }
 
     fn include(&mut self, id: &str) -> Result<(), HostError> {
-        self.included.borrow_mut().push(id.to_owned());
+        self.wanted.borrow_mut().documents.push(id.to_owned());
         Ok(())
     }
 
+    fn include_value(&mut self, key: &str) -> Result<(), HostError> {
+        self.wanted.borrow_mut().values.add(key);
+        Ok(())
+    }
+
+    fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
+        Ok(read_value(self.sources.values, key)?)
+    }
+
     fn counter(&mut self, id: &str, name: &str) -> Result<Option<i64>, HostError> {
-        Ok(projected_counter::find(self.documents, id, name)?.map(|row| row.total()))
+        Ok(projected_counter::find(self.sources.documents, id, name)?.map(|row| row.total()))
     }
 
     fn counter_raw(&mut self, id: &str, name: &str) -> Result<Vec<(String, i64)>, HostError> {
-        let row = projected_counter::find(self.documents, id, name)?;
+        let row = projected_counter::find(self.sources.documents, id, name)?;
         Ok(row.as_ref().map(projected_counter::values_of).transpose()?.unwrap_or_default())
     }
 
@@ -393,7 +453,7 @@ impl<T: Transaction> Host for RowHost<'_, T> {
         from: Option<f64>,
         to: Option<f64>,
     ) -> Result<Vec<TimeSeriesEntry>, HostError> {
-        self.series.entries(self.documents, (id, name), (from, to))
+        self.series.entries(self.sources.documents, (id, name), (from, to))
     }
 
     fn time_series_stats(
@@ -401,7 +461,7 @@ impl<T: Transaction> Host for RowHost<'_, T> {
         id: &str,
         name: &str,
     ) -> Result<Option<TimeSeriesStats>, HostError> {
-        self.series.stats(self.documents, id, name)
+        self.series.stats(self.sources.documents, id, name)
     }
 
     fn time_series_query(
@@ -409,7 +469,7 @@ impl<T: Transaction> Host for RowHost<'_, T> {
         function: &str,
         arguments: Vec<SeriesArgument>,
     ) -> Result<Vec<u8>, HostError> {
-        self.series.call(self.documents, function, arguments)
+        self.series.call(self.sources.documents, function, arguments)
     }
 }
 

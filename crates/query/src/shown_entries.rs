@@ -57,7 +57,7 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
     parameters: Option<Object<'_>>,
     paging: Paging,
 ) -> Result<ShownEntries, QueryError> {
-    let asked = Asked { query, parameters };
+    let asked = Asked::new(query, parameters).reading(snapshot.values);
     asked.refuse_unanswered_clauses()?;
     if query.filter.is_some() {
         let message = "A FILTER clause is not supported where entries are shown".to_owned();
@@ -79,7 +79,7 @@ pub fn entries_of_index<D: Transaction, I: Transaction>(
         hits.rows.iter().map(|hit| shown_entry(&reader, &fields, &names, has_reduce, hit.entry));
     Ok(ShownEntries {
         entries: shown.collect::<Result<_, _>>()?,
-        facts: facts_of(documents, index, &record, hits.total, false)?,
+        facts: facts_of(documents, snapshot, query, &record, hits.total, false)?,
     })
 }
 
@@ -106,7 +106,7 @@ pub fn count_scanned<D: Transaction, I: Transaction>(
     parameters: Option<Object<'_>>,
     paging: Paging,
 ) -> Result<ScanCounts, QueryError> {
-    let asked = Asked { query, parameters };
+    let asked = Asked::new(query, parameters).reading(snapshot.values);
     asked.refuse_unanswered_clauses()?;
     let scanned = Arc::new(AtomicU64::new(0));
     let reader = IndexReader::open(snapshot.tx)?

@@ -9,6 +9,7 @@ use rql::{Expression, Literal, NumberValue};
 use search::TermValue;
 
 use crate::error::QueryError;
+use crate::exchange_value::is_exchange;
 use crate::parameters::{Asked, Elements, Worth};
 use crate::searched_fields::{Look, SearchedField};
 
@@ -51,7 +52,7 @@ impl Sought {
         }
     }
 
-    fn of_value(value: &Value<'_>) -> Result<Self, Corrupt> {
+    pub(crate) fn of_value(value: &Value<'_>) -> Result<Self, Corrupt> {
         Ok(match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -137,8 +138,8 @@ impl<'a> Asked<'a> {
             Expression::Field(path) => {
                 Err(self.invalid(format!("Expected value, but got: <Field>: {}", path.text())))
             }
-            Expression::Method(call) if call.is("cmpxchg") => {
-                Err(self.not_yet("'cmpxchg()', a value of compare exchange,", Some(call.offset)))
+            Expression::Method(_) if is_exchange(expression) => {
+                Err(self.invalid(format!("Expected value, but got: {expression}")))
             }
             Expression::Method(call) => {
                 Err(QueryError::Argument { message: format!("Unknown method {}", call.name) })
@@ -211,7 +212,7 @@ mod tests {
         let query = rql::parse(&format!("from B where Name in ({list})")).unwrap();
         let parameters = format!(r#"{{"p":[{}]}}"#, vec!["[1]"; 5_000].join(","));
         let parameters = parse_document(parameters.as_bytes(), &ParseLimits::default()).unwrap();
-        let asked = Asked { query: &query, parameters: Some(parameters.as_view().root()) };
+        let asked = Asked::new(&query, Some(parameters.as_view().root()));
         let Some(Expression::In { list, .. }) = &query.condition else { panic!("no list") };
         let refused = asked.sought_list(list, "Name").unwrap_err().to_string();
         let expected = "A list of more than 1000000 values is not looked up";

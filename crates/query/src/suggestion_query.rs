@@ -63,7 +63,7 @@ pub fn suggestions_of_index<D: Transaction, I: Transaction>(
     query: &Query,
     parameters: Option<Object<'_>>,
 ) -> Result<SuggestionResult, QueryError> {
-    let asked = Asked { query, parameters };
+    let asked = Asked::new(query, parameters).reading(snapshot.values);
     let reader = IndexReader::open(snapshot.tx)?.interruptible(Arc::clone(&snapshot.stop));
     let index = snapshot.index;
     let record = index.record_in(snapshot.tx).map_err(unreadable)?;
@@ -80,7 +80,7 @@ pub fn suggestions_of_index<D: Transaction, I: Transaction>(
     }
     let suggestions = planned.into_iter().map(|suggestion| suggestion.find(&reader));
     let suggestions = suggestions.collect::<Result<Vec<_>, _>>()?;
-    let facts = facts_of(documents, index, &record, suggestions.len() as u64, false)?;
+    let facts = facts_of(documents, snapshot, query, &record, suggestions.len() as u64, false)?;
     Ok(SuggestionResult { facts, suggestions })
 }
 

@@ -19,7 +19,7 @@ pub fn take_update(
     pool: &ScriptPool,
 ) -> Result<PatchText, QueryError> {
     let patch = {
-        let asked = Asked { query, parameters };
+        let asked = Asked::new(query, parameters);
         let patch = PatchText {
             alias: query.source.alias.clone(),
             declarations: functions_of(query).collect(),

@@ -78,6 +78,12 @@ pub trait Host {
         Err(not_here("include"))
     }
 
+    /// `includes.cmpxchg(key)`: the caller wants this value, too.
+    fn include_value(&mut self, key: &str) -> Result<(), HostError> {
+        let _ = key;
+        Err(not_here("includes.cmpxchg"))
+    }
+
     /// `cmpxchg(key)`: a document whose property `Object` is the value; `None` when there is no such key.
     fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
         let _ = key;

@@ -31,6 +31,7 @@ fn add_documents<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("put", Function::new(ctx.clone(), put)?)?;
     host.set("del", Function::new(ctx.clone(), del)?)?;
     host.set("include", Function::new(ctx.clone(), include)?)?;
+    host.set("includeValue", Function::new(ctx.clone(), include_value)?)?;
     host.set("cmpxchg", Function::new(ctx.clone(), compare_exchange)?)?;
     host.set("output", Function::new(ctx.clone(), output)?)
 }
@@ -138,6 +139,10 @@ fn del<'js>(ctx: Ctx<'js>, id: String, change_vector: Opt<Value<'js>>) -> Result
 
 fn include(ctx: Ctx<'_>, id: String) -> Result<()> {
     ask(&ctx, |host| host.include(&id))
+}
+
+fn include_value(ctx: Ctx<'_>, key: String) -> Result<()> {
+    ask(&ctx, |host| host.include_value(&key))
 }
 
 fn compare_exchange<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {

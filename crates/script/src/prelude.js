@@ -76,6 +76,26 @@ define('include', id => {
     for (const one of Array.isArray(id) ? id : [id]) if (isText(one)) host.include(one);
     return undefined;
 });
+// What the caller wants to be given along, by its kind; each call gives the object itself again.
+const textsOf = (given, call) => {
+    if (given === undefined || given === null) return [];
+    if (!isText(given) && !Array.isArray(given))
+        throw wrongCall(`${call} must be called with an string or string array argument`);
+    return Array.isArray(given) ? given.filter(isText) : [given];
+};
+define('includes', Object.freeze({
+    document(id) {
+        for (const one of textsOf(id, 'include(doc)')) host.include(one);
+        return this;
+    },
+    cmpxchg(key) {
+        if (arguments.length !== 1)
+            throw wrongCall('includes.cmpxchg(key) must be called with a single argument');
+        for (const one of textsOf(key, 'includes.cmpxchg(key)')) host.includeValue(one);
+        return this;
+    },
+    revisions() { throw notHere('includes.revisions() is not supported yet'); },
+}));
 define('cmpxchg', key => {
     if (isProbe(key)) return key;
     if (!isText(key)) throw wrongCall('cmpxchg(key) must be called with a single string argument');

@@ -60,15 +60,16 @@ impl Chosen {
         pool: &ScriptPool,
     ) -> Result<Ids, ProtocolError> {
         let entries = self.index.as_ref().map(|index| (index, index.read()));
-        let tx = database.read();
+        let (tx, values) = (database.read(), database.values());
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
         let scripts = QueryScripts::of(&self.query, parameters, pool).map_err(query_error)?;
         let bound = scripts.as_ref().map(|scripts| scripts.bind(&self.query, parameters));
         let bound = bound.transpose().map_err(query_error)?;
         let result = match &entries {
-            None => query::execute(&tx, &self.query, parameters, self.paging),
+            None => query::execute(&tx, &self.query, parameters, self.paging, Some(&values)),
             Some((index, entries)) => {
-                let snapshot = IndexSnapshot { index, tx: entries, seed, stop: Arc::default() };
+                let (values, stop) = (Some(&values), Arc::default());
+                let snapshot = IndexSnapshot { index, tx: entries, values, seed, stop };
                 let rows = RowOptions::default();
                 query::execute_on_index(&tx, &snapshot, &self.query, parameters, self.paging, rows)
             }

@@ -4,6 +4,7 @@
 //! exactly one worker; batches of many pieces see several snapshots. A batch ends at its size, at the
 //! end of the log, or before a document that is in it already, so that it holds each document once.
 
+use cluster::DatabaseValues;
 use documents::{DocumentError, DocumentRow, LogEntry, RevisionRow};
 use model::{ChangeVector, DocumentId, Etag};
 use query::{
@@ -108,16 +109,17 @@ impl<'t> Change<'t> {
     pub(crate) fn try_query(
         &self,
         tx: &impl Transaction,
+        values: Option<&DatabaseValues>,
         query: &LogQuery,
         scripts: Option<&BoundScripts<'_>>,
         included: &mut GivenAlong,
         out: &mut Vec<u8>,
     ) -> Result<Tried, QueryError> {
         match self {
-            Change::Document(row) => query.try_document(tx, row, scripts, included, out),
+            Change::Document(row) => query.try_document((tx, values), row, scripts, included, out),
             Change::Revision(row) => {
                 let previous = documents::previous_revision(tx, row)?;
-                query.try_revision(tx, row, previous.as_ref(), scripts, included, out)
+                query.try_revision((tx, values), row, previous.as_ref(), scripts, included, out)
             }
             Change::Tombstone(_) => Ok(Tried::LeftOut),
         }
@@ -188,6 +190,7 @@ pub(crate) fn last_etag(tx: &impl Transaction, query: &LogQuery) -> Result<Etag,
 pub(crate) fn read_piece(
     worker: &mut Worker,
     tx: &impl Transaction,
+    values: Option<&DatabaseValues>,
     pool: &ScriptPool,
     out: &mut Vec<u8>,
 ) -> Result<Piece, ReadError> {
@@ -203,7 +206,7 @@ pub(crate) fn read_piece(
     let before = worker.batch.documents;
     let start = out.len();
     let mut reading =
-        Reading { worker, work: &mut work, tx, query, scripts: bound.as_ref(), out, start };
+        Reading { worker, work: &mut work, tx, values, query, scripts: bound.as_ref(), out, start };
     let is_last = match reading.worker.batch.again_after {
         Some(_) => reading.read_again()?,
         None => reading.read_on()?,
@@ -219,6 +222,7 @@ struct Reading<'r, T> {
     worker: &'r mut Worker,
     work: &'r mut Work,
     tx: &'r T,
+    values: Option<&'r DatabaseValues>,
     query: &'r LogQuery,
     scripts: Option<&'r BoundScripts<'r>>,
     out: &'r mut Vec<u8>,
@@ -337,7 +341,8 @@ impl<T: Transaction> Reading<'_, T> {
         let start = self.out.len();
         self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
         let included = &mut self.worker.batch.included;
-        let tried = change.try_query(self.tx, self.query, self.scripts, included, self.out);
+        let tried =
+            change.try_query(self.tx, self.values, self.query, self.scripts, included, self.out);
         match tried {
             Ok(Tried::Shown) => self.out.push(b'}'),
             Ok(Tried::LeftOut) => self.out.truncate(start),

@@ -1,5 +1,6 @@
 //! What a query would show, without a subscription and without a trace.
 
+use cluster::DatabaseValues;
 use model::Etag;
 use query::{GivenAlong, LogQuery, QueryError, Tried};
 use script::ScriptPool;
@@ -15,7 +16,7 @@ const CHANGES_MAX: usize = 100_000;
 /// # Errors
 /// When the documents cannot be read, or the query cannot be run.
 pub fn preview(
-    tx: &impl Transaction,
+    (tx, values): (&impl Transaction, Option<&DatabaseValues>),
     query: &LogQuery,
     after: Etag,
     rows_max: usize,
@@ -36,7 +37,7 @@ pub fn preview(
         if 0 < rows {
             out.push(b',');
         }
-        match change.try_query(tx, query, bound.as_ref(), &mut included, out) {
+        match change.try_query(tx, values, query, bound.as_ref(), &mut included, out) {
             Ok(Tried::Shown) => rows += 1,
             Ok(Tried::LeftOut) => out.truncate(start),
             Err(QueryError::Documents(error)) => return Err(error.into()),

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use cluster::DatabaseValues;
 use model::Etag;
 use query::{GivenAlong, IncludedSeries, SourceDocuments};
 use script::ScriptPool;
@@ -188,17 +189,18 @@ impl Worker {
     }
 
     /// Reads the next piece of a batch and appends it as messages of the protocol. A batch may turn out
-    /// to have no documents; it needs no acknowledgement then.
+    /// to have no documents; it needs no acknowledgement then. Scripts read compare exchange in `values`.
     ///
     /// # Errors
     /// When the documents cannot be read, or the query cannot be run.
     pub fn read(
         &mut self,
         tx: &impl Transaction,
+        values: Option<&DatabaseValues>,
         scripts: &ScriptPool,
         out: &mut Vec<u8>,
     ) -> Result<Piece, ReadError> {
-        batch_reader::read_piece(self, tx, scripts, out)
+        batch_reader::read_piece(self, tx, values, scripts, out)
     }
 
     /// Appends what the batch gives along, as messages of the protocol; call it when the

@@ -12,8 +12,8 @@
 //!
 //! A line that is not indented is a request: a query, and behind ` -- ` what else its body has; or
 //! `terms <index> <field>`. `~` in front says that the order of rows is not compared. Whole documents
-//! are listed by id, what was made for the answer with its content, and `+` begins the documents and time
-//! series that came beside. Times, scores and change vectors are no essentials, nor are the words of errors.
+//! are listed by id, what was made for the answer with its content, and `+` begins the documents, time
+//! series and values that came beside. Times, scores and change vectors are no essentials, nor are the words of errors.
 
 use std::fmt::Write;
 
@@ -134,6 +134,20 @@ impl<P: Peer> Subject<P> {
         subject
     }
 
+    /// Puts values of compare exchange: a key and what is stored for it a line.
+    ///
+    /// # Panics
+    ///
+    /// If the server refuses any of it.
+    pub fn put_values(&mut self, values: &str) {
+        for line in values.lines() {
+            let value: Value = serde_json::from_str(line).expect("a value is JSON");
+            let key = value["Key"].as_str().expect("a value has a key");
+            let target = format!("/cmpxchg?key={}&index=0", in_url(key));
+            expect(self.send("PUT", &target, &value["Value"].to_string()), 200);
+        }
+    }
+
     /// Deletes the database.
     pub fn delete(mut self) {
         let name = self.path.rsplit('/').next().expect("the path ends with the name");
@@ -249,6 +263,11 @@ fn essentials(status: u16, answer: &Value, any_order: bool, with_names: bool) ->
     push_includes(&mut text, &answer["Includes"]);
     if let Some(series) = answer.get("TimeSeriesIncludes") {
         let _ = writeln!(text, "+ series {series}");
+    }
+    if let Some(Value::Object(values)) = answer.get("CompareExchangeValueIncludes") {
+        for (key, value) in values {
+            let _ = writeln!(text, "+ value {key} {} {}", value["Key"], value["Value"]);
+        }
     }
     text
 }

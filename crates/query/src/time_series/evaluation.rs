@@ -45,7 +45,7 @@ impl<'r, 't> RowDocuments<'r, 't> {
             Place::Beside(at) => match self.beside.get(at) {
                 Some(Beside::One(document)) => document.as_ref(),
                 Some(Beside::Many(documents)) => documents.first(),
-                Some(Beside::Counter(_)) | None => None,
+                Some(Beside::Counter(_) | Beside::Value(_)) | None => None,
             },
         }
     }

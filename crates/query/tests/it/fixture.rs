@@ -87,7 +87,7 @@ impl Database {
         paging: Paging,
     ) -> Result<Answer, QueryError> {
         let (entries, documents) = (index.read(), self.environment.read());
-        let snapshot = IndexSnapshot { index, tx: &entries, seed: 1, stop: Arc::default() };
+        let snapshot = index_snapshot(index, &entries);
         let query = parse(text)?;
         let scripts = QueryScripts::of(&query, None, &self.scripts)?;
         let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
@@ -103,7 +103,7 @@ impl Database {
         text: &str,
     ) -> Result<Vec<CountedFacet>, QueryError> {
         let (entries, documents) = (index.read(), self.environment.read());
-        let snapshot = IndexSnapshot { index, tx: &entries, seed: 1, stop: Arc::default() };
+        let snapshot = index_snapshot(index, &entries);
         Ok(facets_of_index(&documents, &snapshot, &parse(text)?, None)?.facets)
     }
 
@@ -162,9 +162,16 @@ impl Database {
         let query = parse(text)?;
         let scripts = QueryScripts::of(&query, None, &self.scripts)?;
         let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
-        let result = execute(&tx, &query, None, paging)?;
+        let result = execute(&tx, &query, None, paging, None)?;
         Answer::read(&mut result.with_scripts(scripts.as_ref()))
     }
+}
+
+fn index_snapshot<'t>(
+    index: &'t Index,
+    tx: &'t ReadTransaction,
+) -> IndexSnapshot<'t, ReadTransaction> {
+    IndexSnapshot { index, tx, values: None, seed: 1, stop: Arc::default() }
 }
 
 impl Answer {

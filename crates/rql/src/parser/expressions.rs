@@ -137,13 +137,13 @@ impl Parser<'_> {
     }
 
     fn between(&mut self, value: Box<Expression>) -> Parsed<Expression> {
-        let Some(low) = self.value()? else {
+        let Some(low) = self.value_without_call()? else {
             return Err(self.error("parsing Between, expected value (1st)"));
         };
         if !self.take_word("and") {
             return Err(self.error("parsing Between, expected AND"));
         }
-        let Some(high) = self.value()? else {
+        let Some(high) = self.value_without_call()? else {
             return Err(self.error("parsing Between, expected value (2nd)"));
         };
         Ok(Expression::Between { value, low: Box::new(low), high: Box::new(high) })
@@ -158,7 +158,7 @@ impl Parser<'_> {
             return Ok(list);
         }
         loop {
-            let Some(value) = self.value()? else {
+            let Some(value) = self.value_without_call()? else {
                 return Err(self.error("parsing In, expected a value"));
             };
             list.push(value);
@@ -168,6 +168,14 @@ impl Parser<'_> {
             if !self.take_sign(",") {
                 return Err(self.error("parsing In expression, expected ','"));
             }
+        }
+    }
+
+    /// As [`Parser::value`], but no method: one of several values is none.
+    fn value_without_call(&mut self) -> Parsed<Option<Expression>> {
+        match self.at_name() && self.peek_second().is_sign("(") {
+            true => Ok(None),
+            false => self.value(),
         }
     }
 

@@ -151,8 +151,8 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
         query.all("include").filter(|path| !path.is_empty()).map(IncludePath::parse).collect();
     let revisions = revision_includes::of_query(query);
     let counters = counter_includes::of_query(query);
-    let database = call.database()?.record().topology_id;
-    let values = ValueIncludes::of_query(query, || call.state.cluster.read(), database);
+    let database = call.database()?;
+    let values = ValueIncludes::of_query(query, || database.values());
     let time_series = TimeSeriesIncludes::of_query(query)?;
     let tx = call.read()?;
     let rows = find_all(&tx, ids)?;
@@ -162,7 +162,7 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     }
     let included = included_rows(&tx, &rows, &paths)?;
     let found_counters = counters_of(&tx, &rows, &counters)?;
-    let versions = values.as_ref().map(|values| values.versions(&values.keys(&rows)?));
+    let versions = values.as_ref().map(|values| values.versions(&rows));
     let versions = versions.transpose()?;
     let is_plain = paths.is_empty() && versions.is_none() && time_series.is_empty();
     let mut etag = load_etag(&rows, &included, found_counters.as_ref(), is_plain);

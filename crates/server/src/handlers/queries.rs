@@ -10,6 +10,7 @@ use std::{
 
 use blittable::BlittableBuf;
 use bytes::Bytes;
+use cluster::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
 use http::StatusCode;
 use indexing::Index;
@@ -32,7 +33,7 @@ use crate::{
     call::Call,
     counter_includes,
     csv_rows::{self, CsvRows},
-    error_mapping::document_error,
+    error_mapping::{cluster_error, document_error},
     handlers::{
         aggregated_queries, query_debug,
         query_pages::{
@@ -53,7 +54,7 @@ use crate::{
     router::Answering,
     running_queries::{QueryFacts, RunningQuery},
     server_state::ServerState,
-    time_series_includes,
+    time_series_includes, value_includes,
 };
 
 /// Results of at most so many rows are written at once.
@@ -135,6 +136,8 @@ pub(crate) struct Snapshot {
     index: Option<(Arc<Index>, ReadTransaction)>,
     documents: ReadTransaction,
     series: RecordedSeries,
+    /// Of compare exchange: always the newest, since they belong to no snapshot of a database.
+    values: DatabaseValues,
 }
 
 impl Snapshot {
@@ -159,7 +162,8 @@ impl Snapshot {
         };
         let index = index.map(entries_of).transpose()?;
         let documents = held.map_or_else(|| database.read(), |held| held.documents().clone());
-        Ok(Self { index, documents, series: RecordedSeries::of(database) })
+        let (series, values) = (RecordedSeries::of(database), database.values());
+        Ok(Self { index, documents, series, values })
     }
 
     pub(crate) fn documents(&self) -> &ReadTransaction {
@@ -268,6 +272,7 @@ fn answer(
     }
     let gives_along = result.included_paths().is_some()
         || result.wants_revisions()
+        || result.wants_values()
         || result.included_series().is_some();
     if shape != Shape::Page && gives_along {
         let message = "Includes are not supported by this type of query.";
@@ -485,7 +490,8 @@ impl Prepared {
         snapshot: &'t Snapshot,
     ) -> Option<IndexSnapshot<'t, ReadTransaction>> {
         let (index, tx) = snapshot.index.as_ref()?;
-        Some(IndexSnapshot { index, tx, seed: self.seed, stop: self.stop_flag() })
+        let (values, seed, stop) = (Some(&snapshot.values), self.seed, self.stop_flag());
+        Some(IndexSnapshot { index, tx, values, seed, stop })
     }
 
     /// Set when the query is to end without an answer.
@@ -506,7 +512,13 @@ impl Prepared {
         let parameters = self.parameters.as_ref().map(|values| values.as_view().root());
         let documents = &snapshot.documents;
         let Some(entries) = self.index_snapshot(snapshot) else {
-            let result = query::execute(documents, &self.query, parameters, self.paging)?;
+            let result = query::execute(
+                documents,
+                &self.query,
+                parameters,
+                self.paging,
+                Some(&snapshot.values),
+            )?;
             return Ok(result
                 .stopped_by(self.stop_flag())
                 .with_series(self.series_options(snapshot)));
@@ -617,6 +629,9 @@ impl Prepared {
                 {
                     write_series_fields(&names, out);
                 }
+                if let Some((included, values)) = result.included_values() {
+                    value_includes::write_behind(&included, values, out)?;
+                }
                 if let Some(series) = result.included_series() {
                     let tx = result.documents();
                     return time_series_includes::write_of_query(tx, series, out, sink);
@@ -718,6 +733,7 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::Script => ErrorKind::JavaScript,
         Family::Documents => match &error {
             QueryError::Documents(error) => return document_error(error),
+            QueryError::Values(error) => return cluster_error(error),
             _ => ErrorKind::Internal,
         },
     };

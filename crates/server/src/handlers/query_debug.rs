@@ -86,8 +86,8 @@ fn execution_of(
     let clock = &call.state.platform.clock;
     let began = clock.monotonic();
     let tx = index.read();
-    let (seed, stop) = (prepared.seed, Arc::default());
-    let snapshot = IndexSnapshot { index, tx: &tx, seed, stop };
+    let (values, seed, stop) = (database.values(), prepared.seed, Arc::default());
+    let snapshot = IndexSnapshot { index, tx: &tx, values: Some(&values), seed, stop };
     let counts = query::count_scanned(
         &database.read(),
         &snapshot,
@@ -149,9 +149,14 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
     let index = database.indexes().current(index);
     refuse_invalid(&index)?;
     let tx = index.read();
-    let snapshot =
-        IndexSnapshot { index: &index, tx: &tx, seed: prepared.seed, stop: Arc::default() };
-    let documents = database.read();
+    let (documents, values) = (database.read(), database.values());
+    let snapshot = IndexSnapshot {
+        index: &index,
+        tx: &tx,
+        values: Some(&values),
+        seed: prepared.seed,
+        stop: Arc::default(),
+    };
     let shown = query::entries_of_index(
         &documents,
         &snapshot,

@@ -200,6 +200,8 @@ pub(crate) fn try_out(call: &Call) -> Result<Answer, ProtocolError> {
     let rows_max = usize::try_from(page_size).unwrap_or(0);
     let mut out = Vec::new();
     let scripts = call.state.scripts();
-    preview(&database.read(), &query, after, rows_max, scripts, &mut out).map_err(read_error)?;
+    let (tx, values) = (database.read(), database.values());
+    preview((&tx, Some(&values)), &query, after, rows_max, scripts, &mut out)
+        .map_err(read_error)?;
     Ok(Answer::json(out))
 }

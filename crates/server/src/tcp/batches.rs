@@ -66,8 +66,9 @@ async fn read_piece(
     let read = tokio::task::spawn_blocking(move || {
         let lease = database.lease()?;
         let mut bytes = Vec::new();
-        let tx = lease.read();
-        let piece = worker.read(&tx, database.state.scripts(), &mut bytes).map_err(read_error)?;
+        let (tx, values) = (lease.read(), lease.values());
+        let piece = worker.read(&tx, Some(&values), database.state.scripts(), &mut bytes);
+        let piece = piece.map_err(read_error)?;
         if piece.is_last {
             worker.write_includes(&tx, &mut bytes).map_err(read_error)?;
             time_series_includes::write_message(&tx, worker.included_series(), &mut bytes)?;

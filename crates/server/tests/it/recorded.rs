@@ -53,6 +53,7 @@ fn queries_are_answered_as_ravendb_answers_them() {
     let documents = read(&folder.join("documents.jsonl"));
     let indexes = read(&folder.join("indexes.jsonl"));
     let mut subject = Subject::new(Replay(&server), "recorded", &documents, &indexes);
+    subject.put_values(&read(&folder.join("values.jsonl")));
     let (documents, series) =
         (read(&folder.join("series-documents.jsonl")), read(&folder.join("series.jsonl")));
     let mut subject_with_series =

@@ -182,9 +182,9 @@ fn what_cannot_be_shown_or_sorted_says_so() {
             "The method CompareExchange on the left side inside the WHERE clause is not supported.",
         ),
         (
-            "from T where A = cmpxchg('x')",
-            "System.NotSupportedException",
-            "1:18 Queries with 'cmpxchg()', a value of compare exchange, are not supported yet",
+            "from T where A = cmpxchg(B)",
+            "Raven.Client.Exceptions.InvalidQueryException",
+            "Method cmpxchg() expects value token as second argument, got <Field>: B type",
         ),
         ("from T where A = id()", "System.ArgumentException", "Unknown method id"),
         (

@@ -1,0 +1,92 @@
+//! The values of compare exchange of one database, as queries, maps and scripts read them.
+
+use std::sync::Arc;
+
+use blittable::Value;
+use model::{DatabaseId, lower_case};
+use storage::{Environment, ReadTransaction};
+
+use crate::{
+    compare_exchange::{self, CompareExchangeEntry},
+    error::ClusterError,
+    value_log::{self, ChangedValue},
+    value_watches::{ValueWatch, ValueWatches},
+};
+
+/// The name under which a value lies in what is stored for its key.
+const OBJECT: &str = "Object";
+
+/// Where the values of a database are read.
+#[derive(Clone)]
+pub struct ValueSource {
+    environment: Arc<Environment>,
+    database: DatabaseId,
+    watches: ValueWatches,
+}
+
+impl ValueSource {
+    pub(crate) fn new(
+        environment: Arc<Environment>,
+        database: DatabaseId,
+        watches: ValueWatches,
+    ) -> Self {
+        Self { environment, database, watches }
+    }
+
+    /// The values now. Everything whose outcome was told before is among them. Never blocks.
+    pub fn read(&self) -> DatabaseValues {
+        DatabaseValues { tx: self.environment.read(), database: self.database }
+    }
+
+    /// Has `notice` called after every change of a value, on the thread of the machine: it must be quick.
+    /// It may be called without a change, and once for several.
+    pub fn watch(&self, notice: impl Fn() + Send + Sync + 'static) -> ValueWatch {
+        self.watches.watch(self.database, notice)
+    }
+}
+
+/// The values at one moment, which never changes.
+pub struct DatabaseValues {
+    tx: ReadTransaction,
+    database: DatabaseId,
+}
+
+impl DatabaseValues {
+    /// What is stored under a key, in any case.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged value.
+    pub fn get(&self, key: &str) -> Result<Option<CompareExchangeEntry<'_>>, ClusterError> {
+        compare_exchange::present(&self.tx, self.database, &lower_case(key))
+    }
+
+    /// The index of the last change of any value, as far as it is kept. What it tells is that nothing has
+    /// changed between two moments: it goes back only when a deletion is forgotten.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn last_change(&self) -> Result<u64, ClusterError> {
+        value_log::last(&self.tx, self.database)
+    }
+
+    /// The last change of each key behind an index, in their order; deletions until they are forgotten.
+    ///
+    /// # Errors
+    /// Those of the storage; each entry may be damaged.
+    pub fn changes_after(
+        &self,
+        index: u64,
+    ) -> Result<impl Iterator<Item = Result<ChangedValue, ClusterError>>, ClusterError> {
+        value_log::after(&self.tx, self.database, index)
+    }
+}
+
+impl<'t> CompareExchangeEntry<'t> {
+    /// The value itself, without its metadata.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    pub fn object(&self) -> Result<Option<Value<'t>>, ClusterError> {
+        Ok(self.value.root().get(OBJECT)?)
+    }
+}
