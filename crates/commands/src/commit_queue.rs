@@ -18,7 +18,7 @@ use std::{
 };
 
 use documents::{Compression, has_leftover_contents};
-use model::{DocumentsCompression, RevisionsConfiguration};
+use model::{DocumentsCompression, IdSeparator, RevisionsConfiguration};
 use platform::Platform;
 use storage::Environment;
 
@@ -182,6 +182,17 @@ impl CommitQueue {
     /// it.
     pub fn set_revisions(&self, configuration: Arc<RevisionsConfiguration>) {
         self.shared.lock().revisions = configuration;
+    }
+
+    /// What stands between the parts of ids that are numbered. The scripts of every batch that is
+    /// submitted afterwards follow it.
+    pub fn set_id_separator(&self, separator: IdSeparator) {
+        self.shared.lock().id_separator = separator;
+    }
+
+    /// What stands between the parts of ids that are numbered.
+    pub fn id_separator(&self) -> IdSeparator {
+        self.shared.lock().id_separator
     }
 
     /// What is compressed. Every batch that is submitted afterwards follows it.

@@ -4,8 +4,9 @@
 //! from identities stay taken: a number that was once chosen is never chosen again, so that a caller
 //! who ran into an existing document gets past it by trying again.
 
-use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId, WriteContext};
-use model::DocumentId;
+use documents::{
+    DocumentError, DocumentWriter, ExpectedVersion, IdentityName, RequestedId, WriteContext,
+};
 use storage::WriteTransaction;
 
 use crate::{
@@ -70,7 +71,7 @@ fn take_identities(
 ) -> Result<Vec<i64>, DocumentError> {
     let names = batch.commands.iter().filter_map(|command| match command {
         Command::Put(put) => match &put.id {
-            RequestedId::Identity(name) => Some(name),
+            RequestedId::Identity(identity) => Some(&identity.name),
             RequestedId::Exactly(_) | RequestedId::Random | RequestedId::Numbered(_) => None,
         },
         _ => None,
@@ -159,10 +160,10 @@ fn execute_command(
 ) -> Result<CommandResult, CommandError> {
     Ok(match command {
         Command::Put(put) => CommandResult::Put(match &put.id {
-            RequestedId::Identity(name) => {
+            RequestedId::Identity(identity) => {
                 let number = numbers.next();
                 let number = number.expect("one value was taken for each identity");
-                let (id, expected) = identity_id(name, number, &put.expected)?;
+                let (id, expected) = identity_id(identity, number, &put.expected)?;
                 writer.put(&id, &expected, &put.body)?
             }
             id => writer.put(id, &put.expected, &put.body)?,
@@ -249,11 +250,11 @@ fn execute_command(
 
 /// The id that an identity gave, and what is expected of it: nothing may be there.
 fn identity_id(
-    name: &str,
+    identity: &IdentityName,
     number: i64,
     expected: &ExpectedVersion,
 ) -> Result<(RequestedId, ExpectedVersion), DocumentError> {
-    let id = DocumentId::new(format!("{name}/{number}"))?;
+    let id = identity.numbered(number)?;
     if let ExpectedVersion::Exactly(expected) = expected {
         let expected = expected.clone();
         return Err(DocumentError::VersionOfIdentity { id: id.to_string(), expected });

@@ -153,7 +153,8 @@ impl Host for PatchHost<'_, '_> {
             if PUT_BYTES_MAX < host.put_bytes {
                 return Err(PatchError::TooMuch { verb: "put", bytes_max: PUT_BYTES_MAX }.into());
             }
-            let id = RequestedId::parse(id).map_err(DocumentError::from)?;
+            let id = RequestedId::parse(id, host.writer.id_separator());
+            let id = id.map_err(DocumentError::from)?;
             let stored = host.writer.put(&id, &expected(change_vector), &document)?;
             let id = stored.id.to_string();
             let bytes = document.as_bytes().len();

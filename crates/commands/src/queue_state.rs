@@ -11,7 +11,7 @@ use std::{
 };
 
 use documents::Compression;
-use model::{DocumentsCompression, RevisionsConfiguration};
+use model::{DocumentsCompression, IdSeparator, RevisionsConfiguration};
 use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
 
@@ -106,6 +106,8 @@ pub(crate) struct State {
     pub(crate) revisions: Arc<RevisionsConfiguration>,
     /// What is compressed by them.
     pub(crate) compression: Arc<Compression>,
+    /// What stands between the parts of ids that they number.
+    pub(crate) id_separator: IdSeparator,
     /// Collections, by their numbers, for which a dictionary is to be trained.
     pub(crate) trainings: BTreeSet<u32>,
 }
@@ -136,6 +138,7 @@ impl Shared {
             statistics: CommitQueueStatistics::default(),
             revisions: Arc::default(),
             compression: Arc::new(Compression::new(DocumentsCompression::nothing())),
+            id_separator: IdSeparator::default(),
             trainings: BTreeSet::new(),
         };
         Self {

@@ -150,6 +150,7 @@ impl Writer {
             let state = self.shared.lock();
             let revisions = Arc::clone(&state.revisions);
             let compression = Arc::clone(&state.compression);
+            let id_separator = state.id_separator;
             drop(state);
             let now = self.platform.clock.now();
             let entropy = &*self.platform.entropy;
@@ -158,6 +159,7 @@ impl Writer {
                 entropy,
                 revisions: &revisions,
                 compression: &compression,
+                id_separator,
                 notes_changes: self.shared.has_listener(),
             };
             execute_batch(tx, batch, context, patcher)

@@ -5,6 +5,7 @@
 //! | module | what |
 //! |---|---|
 //! | `catalog`, `record_format` | [`ServerCatalog`]: the records of all databases, and how they lie on disk |
+//! | `recorded_settings` | what a record says about how its database works |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
 //! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
@@ -37,6 +38,7 @@ mod memory_pressure;
 mod open_database;
 mod operations;
 mod record_format;
+mod recorded_settings;
 mod registry;
 mod resource_watch;
 mod retention;

@@ -13,14 +13,12 @@ use cluster::{Cluster, Command as ClusterCommand, DatabaseValues, IdentityComman
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
-use model::{DatabaseId, DocumentsCompression, NodeTag, RevisionsConfiguration};
+use model::{DatabaseId, NodeTag};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
 use subscriptions::SubscriptionSet;
-use wire::{
-    RecordedIndexes, RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch,
-};
+use wire::{RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch};
 
 use crate::{
     changes::{ChangesHub, Event, Family, Listener, TooManyWatches, WatchBegins},
@@ -34,6 +32,7 @@ use crate::{
     log_follower::LogFollowers,
     operations::Operations,
     record_format::DatabaseRecord,
+    recorded_settings::{self, recorded_indexes, recorded_retention, recorded_time_series},
     usage_gate::UsageGate,
 };
 
@@ -123,8 +122,7 @@ impl Database {
         let identity = identity_of(platform, &environment)?;
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
-        queue.set_revisions(recorded_revisions(&record)?);
-        queue.set_compression(recorded_compression(&record)?);
+        recorded_settings::set_queue(&queue, &record)?;
         let (changes, followers) =
             (Arc::new(ChangesHub::default()), Arc::<LogFollowers>::default());
         queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
@@ -400,12 +398,7 @@ impl Database {
         if let Ok(recorded) = recorded_indexes(&record) {
             self.indexes.follow_record(&recorded);
         }
-        if let Ok(revisions) = recorded_revisions(&record) {
-            self.queue.set_revisions(revisions);
-        }
-        if let Ok(compression) = recorded_compression(&record) {
-            self.queue.set_compression(compression);
-        }
+        recorded_settings::change_queue(&self.queue, &record);
         let retention = recorded_retention(&record);
         *self.retention.write().unwrap_or_else(PoisonError::into_inner) = retention;
         let time_series = recorded_time_series(&record);
@@ -458,31 +451,6 @@ fn index_options(documents: &EnvironmentOptions) -> EnvironmentOptions {
         journal_bytes_max: documents.journal_bytes_max.min(INDEX_JOURNAL_BYTES_MAX),
         ..documents.clone()
     }
-}
-
-fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadError> {
-    RecordedIndexes::of_record(&record.body)
-        .map_err(|error| LoadError::Settings { message: error.to_string() })
-}
-
-fn recorded_revisions(record: &DatabaseRecord) -> Result<Arc<RevisionsConfiguration>, LoadError> {
-    let read = wire::revisions_of_record(&record.body);
-    read.map(Arc::new).map_err(|error| LoadError::Settings { message: error.message })
-}
-
-fn recorded_time_series(record: &DatabaseRecord) -> Option<Arc<TimeSeriesConfiguration>> {
-    TimeSeriesConfiguration::of_record(&record.body).map(Arc::new)
-}
-
-fn recorded_retention(
-    record: &DatabaseRecord,
-) -> [Option<RetentionConfiguration>; RetentionKind::ALL.len()] {
-    RetentionConfiguration::of_record(&record.body)
-}
-
-fn recorded_compression(record: &DatabaseRecord) -> Result<DocumentsCompression, LoadError> {
-    wire::compression_of_record(&record.body)
-        .map_err(|error| LoadError::Settings { message: error.message })
 }
 
 fn identity_of(

@@ -107,7 +107,9 @@ pub use read::{
     LogEntry, by_prefix, by_prefix_descending, changes_after, get, get_tombstone,
     last_etag_of_collection, log, log_of_collection, newest_first, newest_first_of_collection,
 };
-pub use requests::{DeletedDocument, ExpectedVersion, PutDocument, RequestedId, StoredDocument};
+pub use requests::{
+    DeletedDocument, ExpectedVersion, IdentityName, PutDocument, RequestedId, StoredDocument,
+};
 pub use revisions::{
     RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
     previous_revision, revised_ids, revision_at, revision_by_change_vector, revision_count,

@@ -1,7 +1,9 @@
 //! What a caller asks of the writer, and what it is told.
 
 use blittable::BlittableBuf;
-use model::{ChangeVector, CollectionName, DocumentFlags, DocumentId, DocumentIdTooLong, Etag};
+use model::{
+    ChangeVector, CollectionName, DocumentFlags, DocumentId, DocumentIdTooLong, Etag, IdSeparator,
+};
 
 use crate::error::DocumentError;
 
@@ -12,28 +14,48 @@ pub enum RequestedId {
     Exactly(DocumentId),
     /// Any: a random one is made.
     Random,
-    /// The prefix, ending in `/`, to which the etag of the write and the node's tag are appended.
+    /// The prefix, ending in the separator of ids, to which the etag of the write and the node's tag are appended.
     Numbered(String),
-    /// The name of an identity, without its `|`, to which `/` and its next value are appended.
-    Identity(String),
+    /// An identity, whose next value is appended.
+    Identity(IdentityName),
+}
+
+/// The id that a caller wants to be numbered by an identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityName {
+    /// The name of the identity, without its `|`.
+    pub name: String,
+    /// What stands between that and the number.
+    pub separator: IdSeparator,
+}
+
+impl IdentityName {
+    /// The id with this number.
+    ///
+    /// # Errors
+    /// When it is too long.
+    pub fn numbered(&self, number: i64) -> Result<DocumentId, DocumentIdTooLong> {
+        let IdentityName { name, separator } = self;
+        DocumentId::new(format!("{name}{separator}{number}"))
+    }
 }
 
 impl RequestedId {
-    /// Reads the id of a request: absent or blank is [`RequestedId::Random`], a last character `/`
-    /// or `|` makes the server number the document.
+    /// Reads the id of a request: absent or blank is [`RequestedId::Random`]; the separator or `|` as
+    /// the last character makes the server number the document.
     ///
     /// # Errors
     /// When a complete id is too long.
-    pub fn parse(text: Option<&str>) -> Result<Self, DocumentIdTooLong> {
+    pub fn parse(text: Option<&str>, separator: IdSeparator) -> Result<Self, DocumentIdTooLong> {
         let text = text.unwrap_or_default();
         if text.trim().is_empty() {
             return Ok(Self::Random);
         }
-        if text.ends_with('/') {
+        if text.ends_with(separator.character()) {
             return Ok(Self::Numbered(text.to_owned()));
         }
-        match text.strip_suffix('|') {
-            Some(name) => Ok(Self::Identity(name.to_owned())),
+        match text.strip_suffix(IdSeparator::IDENTITY_SUFFIX) {
+            Some(name) => Ok(Self::Identity(IdentityName { name: name.to_owned(), separator })),
             None => DocumentId::new(text).map(Self::Exactly),
         }
     }
@@ -88,8 +110,8 @@ impl PutDocument {
     /// # Errors
     /// When a version was expected, or the id is too long.
     pub fn finish_id(&mut self, number: i64) -> Result<(), DocumentError> {
-        let RequestedId::Identity(name) = &self.id else { return Ok(()) };
-        let id = DocumentId::new(format!("{name}/{number}"))?;
+        let RequestedId::Identity(identity) = &self.id else { return Ok(()) };
+        let id = identity.numbered(number)?;
         if let ExpectedVersion::Exactly(expected) = &self.expected {
             let expected = expected.clone();
             return Err(DocumentError::VersionOfIdentity { id: id.to_string(), expected });
@@ -136,22 +158,33 @@ mod tests {
     #[test]
     fn the_last_character_decides_who_numbers_a_document() {
         let exactly = |id: &str| RequestedId::Exactly(DocumentId::new(id).unwrap());
+        let (slash, colon) = (IdSeparator::default(), IdSeparator::new(':').unwrap());
+        let numbered = |prefix: &str| RequestedId::Numbered(prefix.to_owned());
+        let identity = |name: &str, separator| {
+            RequestedId::Identity(IdentityName { name: name.to_owned(), separator })
+        };
         let cases = [
-            (None, RequestedId::Random),
-            (Some(""), RequestedId::Random),
-            (Some("  "), RequestedId::Random),
-            (Some("/"), RequestedId::Numbered("/".to_owned())),
-            (Some("  /"), RequestedId::Numbered("  /".to_owned())),
-            (Some("users/"), RequestedId::Numbered("users/".to_owned())),
-            (Some("users|"), RequestedId::Identity("users".to_owned())),
-            (Some("|"), RequestedId::Identity(String::new())),
-            (Some(" a "), exactly(" a ")),
-            (Some("users/1-A"), exactly("users/1-A")),
+            (None, slash, RequestedId::Random),
+            (Some(""), slash, RequestedId::Random),
+            (Some("  "), slash, RequestedId::Random),
+            (Some("/"), slash, numbered("/")),
+            (Some("  /"), slash, numbered("  /")),
+            (Some("users/"), slash, numbered("users/")),
+            (Some("users:"), slash, exactly("users:")),
+            (Some("users|"), slash, identity("users", slash)),
+            (Some("|"), slash, identity("", slash)),
+            (Some(" a "), slash, exactly(" a ")),
+            (Some("users/1-A"), slash, exactly("users/1-A")),
+            (Some("users:"), colon, numbered("users:")),
+            (Some("users/"), colon, exactly("users/")),
+            (Some("users|"), colon, identity("users", colon)),
         ];
-        for (text, expected) in cases {
-            assert_eq!(RequestedId::parse(text), Ok(expected), "{text:?}");
+        for (text, separator, expected) in cases {
+            assert_eq!(RequestedId::parse(text, separator), Ok(expected), "{text:?} {separator}");
         }
-        assert!(RequestedId::parse(Some(&"x".repeat(513))).is_err());
+        assert!(RequestedId::parse(Some(&"x".repeat(513)), slash).is_err());
+        let identity = IdentityName { name: "users".to_owned(), separator: colon };
+        assert_eq!(identity.numbered(7).unwrap().as_str(), "users:7");
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! | `counter_name` | names of counters |
 //! | `documents_compression` | which documents are compressed |
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
+//! | `id_separator` | what stands between the parts of ids that the server numbers |
 //! | `collection_name` | collections |
 //! | `document_flags` | what is known about a document beside its body |
 //! | `revisions_configuration` | which older versions of documents are kept |
@@ -33,6 +34,7 @@ mod document_flags;
 mod document_id;
 mod documents_compression;
 mod etag;
+mod id_separator;
 mod lower_case;
 mod node_tag;
 mod revisions_configuration;
@@ -52,6 +54,7 @@ pub use document_flags::DocumentFlags;
 pub use document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId, DocumentIdTooLong};
 pub use documents_compression::DocumentsCompression;
 pub use etag::Etag;
+pub use id_separator::IdSeparator;
 pub use lower_case::lower_case;
 pub use node_tag::{InvalidNodeTag, NodeTag};
 pub use revisions_configuration::{RevisionsConfiguration, RevisionsRule};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use database::{DatabaseLease, HeldSnapshot};
 use http::{HeaderMap, header};
+use model::IdSeparator;
 use storage::ReadTransaction;
 use wire::{ProtocolError, QueryString, header_names::unquote};
 
@@ -40,6 +41,11 @@ impl Call {
         self.database
             .as_ref()
             .ok_or_else(|| ProtocolError::invalid_operation("this route does not name a database"))
+    }
+
+    /// What stands between the parts of ids that are numbered in its database.
+    pub(crate) fn id_separator(&self) -> Result<IdSeparator, ProtocolError> {
+        Ok(self.database()?.queue().id_separator())
     }
 
     /// The documents of its database: those of the snapshot that it names, or the newest.

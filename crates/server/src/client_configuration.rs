@@ -4,14 +4,12 @@ use std::sync::atomic::Ordering;
 
 use database::{DatabaseLease, DatabaseRecord, ServerCatalog};
 use serde_json::{Map, Value};
-use wire::{ProtocolError, database_shapes::client_configuration};
+use wire::{CLIENT_CONFIGURATION_PROPERTY, ProtocolError, client_configuration};
 
 use crate::{error_mapping::catalog_error, server_state::ServerState};
 
 /// The name under which the server's own configuration is kept in the catalog.
 pub(crate) const SERVER_CONFIGURATION: &str = "Configuration/Client";
-/// The property of a database's record that holds its configuration.
-pub(crate) const RECORD_PROPERTY: &str = "Client";
 
 /// The etag that clients see when nobody configured anything.
 const NO_CONFIGURATION_ETAG: i64 = -2;
@@ -35,7 +33,7 @@ pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>
 /// The configuration in a database's record.
 pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
     let body: Map<String, Value> = serde_json::from_slice(&record.body).ok()?;
-    let stored = body.get(RECORD_PROPERTY)?.as_object()?;
+    let stored = body.get(CLIENT_CONFIGURATION_PROPERTY)?.as_object()?;
     let index = stored.get("Etag").and_then(Value::as_u64).unwrap_or(record.etag);
     Some(Configuration { index, json: client_configuration(stored, index) })
 }

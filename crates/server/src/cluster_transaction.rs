@@ -10,7 +10,7 @@ use database::{
     DatabaseLease, DatabaseRecord, ExecutionError, guarded_transaction, transaction_version,
 };
 use documents::check_document;
-use model::{CollectionName, DocumentId, date};
+use model::{CollectionName, DocumentId, IdSeparator, date};
 use tokio::sync::oneshot;
 use wire::{
     BatchCommand, CompareExchangeChange, ConcurrencyViolation, ErrorFields, ErrorKind,
@@ -27,8 +27,6 @@ use crate::{
 
 /// The first version of clients that know atomic guards.
 const GUARDS_SINCE: (u32, u32) = (5, 2);
-/// Ends an id that an identity is to finish.
-const IDENTITY_SUFFIX: char = '|';
 
 /// Executes a cluster-wide transaction; the answer, and what others may wait for.
 pub(crate) async fn execute(
@@ -84,6 +82,7 @@ impl Reader<'_> {
         commands: Vec<BatchCommand>,
         database: &DatabaseLease,
     ) -> Result<ClusterTransaction, ProtocolError> {
+        let separator = database.queue().id_separator();
         let mut transaction = ClusterTransaction {
             database: self.record.topology_id,
             values: Vec::new(),
@@ -99,7 +98,7 @@ impl Reader<'_> {
                 } => {
                     let change_vector = original_change_vector.or(change_vector);
                     let id = named(id, kind, 0)?;
-                    check_end(&id, &['/'])?;
+                    check_end(&id, separator, Ends::MayBeIdentity)?;
                     let checked = check_document(&document_id(&id)?, &document, transaction.ticks);
                     checked.map_err(|error| document_error(&error))?;
                     let guard = self.guard(change_vector.as_deref().unwrap_or_default());
@@ -108,7 +107,7 @@ impl Reader<'_> {
                 BatchCommand::Delete { id, change_vector, original_change_vector } => {
                     let change_vector = original_change_vector.or(change_vector);
                     let id = named(id, kind, 0)?;
-                    check_end(&id, &['/', IDENTITY_SUFFIX])?;
+                    check_end(&id, separator, Ends::Complete)?;
                     document_id(&id)?;
                     let guard = match (self.has_guards, change_vector) {
                         (false, _) => Guard::Off,
@@ -119,7 +118,7 @@ impl Reader<'_> {
                 }
                 BatchCommand::CompareExchange { key, index, change } => {
                     let key = named(key, kind, index)?;
-                    check_end(&key, &['/', IDENTITY_SUFFIX])?;
+                    check_end(&key, separator, Ends::Complete)?;
                     transaction.values.push(self.value(key, index, change)?);
                 }
                 BatchCommand::DeletePrefix { .. } => {
@@ -200,12 +199,22 @@ fn named(id: Option<String>, kind: &str, index: i64) -> Result<String, ProtocolE
     })
 }
 
-fn check_end(id: &str, refused_ends: &[char]) -> Result<(), ProtocolError> {
-    if !id.ends_with(refused_ends) {
+/// How the id of a command may end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// With its last part.
+    Complete,
+    /// So that an identity numbers it, too.
+    MayBeIdentity,
+}
+
+fn check_end(id: &str, separator: IdSeparator, ends: Ends) -> Result<(), ProtocolError> {
+    let is_identity = id.ends_with(IdSeparator::IDENTITY_SUFFIX);
+    if !id.ends_with(separator.character()) && (!is_identity || ends == Ends::MayBeIdentity) {
         return Ok(());
     }
     Err(refused(&format!(
-        "Document id {id} cannot end with '|' or '/' as part of cluster transaction"
+        "Document id {id} cannot end with '|' or '{separator}' as part of cluster transaction"
     )))
 }
 
@@ -235,12 +244,13 @@ async fn finish_ids(
 ) -> Result<(), ProtocolError> {
     let unfinished = transaction.documents.iter_mut();
     let unfinished: Vec<_> =
-        unfinished.filter(|change| change.id.ends_with(IDENTITY_SUFFIX)).collect();
+        unfinished.filter(|change| change.id.ends_with(IdSeparator::IDENTITY_SUFFIX)).collect();
     let names = unfinished.iter().map(|change| change.id.clone()).collect();
+    let separator = database.queue().id_separator();
     let numbers = next_identities(state, database, names).await?;
     for (change, number) in unfinished.into_iter().zip(numbers) {
-        let name = change.id.trim_end_matches(IDENTITY_SUFFIX);
-        change.id = format!("{name}/{number}");
+        let name = change.id.trim_end_matches(IdSeparator::IDENTITY_SUFFIX);
+        change.id = format!("{name}{separator}{number}");
         document_id(&change.id)?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blittable::BlittableBuf;
 use commands::{PatchCommand, PatchRequest, WhenMissing};
-use model::DocumentId;
+use model::{DocumentId, IdSeparator};
 use wire::{MissingDocument, PatchBody, ProtocolError};
 
 use crate::error_mapping::document_error;
@@ -24,8 +24,9 @@ pub(crate) fn when_missing(body: MissingDocument) -> WhenMissing {
 }
 
 /// The id of a document that is to be changed: one that is complete.
-pub(crate) fn patched_id(id: &str) -> Result<DocumentId, ProtocolError> {
-    if id.is_empty() || id.ends_with(['/', '|']) {
+pub(crate) fn patched_id(id: &str, separator: IdSeparator) -> Result<DocumentId, ProtocolError> {
+    let ends = [separator.character(), IdSeparator::IDENTITY_SUFFIX];
+    if id.is_empty() || id.ends_with(ends) {
         let message = format!("The ID argument has invalid value: '{id}' (Parameter 'id')");
         return Err(ProtocolError::argument(message));
     }
@@ -33,8 +34,12 @@ pub(crate) fn patched_id(id: &str) -> Result<DocumentId, ProtocolError> {
 }
 
 /// A patch by operations (RFC 6902), which a document must be there for.
-pub(crate) fn json_patch(id: &str, body: &BlittableBuf) -> Result<PatchCommand, ProtocolError> {
-    let id = patched_id(id)?;
+pub(crate) fn json_patch(
+    id: &str,
+    separator: IdSeparator,
+    body: &BlittableBuf,
+) -> Result<PatchCommand, ProtocolError> {
+    let id = patched_id(id, separator)?;
     let script = PatchRequest::json_patch(&id, body);
     let script = script.map_err(|error| document_error(&error.into()))?;
     // The same script refuses a document that is not there.

@@ -53,8 +53,8 @@ async fn finish_ids(
     let mut names = Vec::new();
     let mut unfinished = Vec::new();
     for put in puts {
-        if let RequestedId::Identity(name) = &put.id {
-            names.push(name.clone());
+        if let RequestedId::Identity(identity) = &put.id {
+            names.push(identity.name.clone());
             unfinished.push(put);
         }
     }

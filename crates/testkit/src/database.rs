@@ -9,7 +9,9 @@ use documents::{
     ExpectedVersion, LogEntry, PutDocument, RequestedId, WriteContext,
     time_series::{MomentRange, SeriesReader, TimeSeriesLogEntry, time_series_log},
 };
-use model::{DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag, TimeSeriesName};
+use model::{
+    DatabaseId, DocumentId, DocumentsCompression, Etag, IdSeparator, NodeTag, TimeSeriesName,
+};
 use platform::Platform;
 use storage::{Environment, EnvironmentOptions, ReadTransaction, WriteTransaction};
 
@@ -255,7 +257,7 @@ pub fn put(id: &str, json: &str) -> Command {
 /// When the id or the text is none; both are the test's own.
 pub fn put_expecting(id: &str, expected: Option<&str>, json: &str) -> Command {
     Command::Put(PutDocument {
-        id: RequestedId::parse(Some(id)).expect("a test's ids are short"),
+        id: RequestedId::parse(Some(id), IdSeparator::default()).expect("a test's ids are short"),
         expected: ExpectedVersion::parse(expected),
         body: parsed(json),
     })

@@ -66,7 +66,7 @@ impl Naive {
     fn number(&mut self, command: &Command) -> i64 {
         match command {
             Command::Put(put) => match &put.id {
-                RequestedId::Identity(name) => self.next_identity(name),
+                RequestedId::Identity(identity) => self.next_identity(&identity.name),
                 _ => 0,
             },
             _ => 0,
@@ -89,8 +89,9 @@ impl Naive {
                     RequestedId::Numbered(prefix) => {
                         (format!("{prefix}{:019}-A", self.last_etag + 1), put.expected.clone())
                     }
-                    RequestedId::Identity(name) => {
-                        (format!("{name}/{number}"), ExpectedVersion::New)
+                    RequestedId::Identity(identity) => {
+                        let id = identity.numbered(number).expect("a test's ids are short");
+                        (id.to_string(), ExpectedVersion::New)
                     }
                     RequestedId::Random => unreachable!("histories have no random ids"),
                 };

@@ -292,19 +292,6 @@ impl ToggleStatus {
     }
 }
 
-/// The client configuration as the protocol shows it: what the client stored, completed.
-pub fn client_configuration(stored: &Map<String, Value>, etag: u64) -> Value {
-    let mut configuration = json!({
-        "Disabled": false, "Etag": etag, "MaxNumberOfRequestsPerSession": null,
-        "ReadBalanceBehavior": null, "LoadBalanceBehavior": null, "LoadBalancerContextSeed": null,
-        "IdentityPartsSeparator": null
-    });
-    for (key, value) in stored.iter().filter(|(key, _)| key.as_str() != "Etag") {
-        configuration[key.as_str()] = value.clone();
-    }
-    configuration
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,17 +339,5 @@ mod tests {
                 {"Name": "b", "Success": false, "Reason": "database not found"}
             ])
         );
-    }
-
-    #[test]
-    fn a_client_configuration_has_every_key_and_the_servers_etag() {
-        let Value::Object(stored) = json!({"Etag": 123, "MaxNumberOfRequestsPerSession": 80})
-        else {
-            unreachable!("an object was written")
-        };
-        let configuration = client_configuration(&stored, 7);
-        assert_eq!(configuration["Etag"], 7);
-        assert_eq!(configuration["MaxNumberOfRequestsPerSession"], 80);
-        assert!(configuration.as_object().unwrap().contains_key("IdentityPartsSeparator"));
     }
 }

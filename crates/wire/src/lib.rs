@@ -13,6 +13,7 @@
 //! | [`IndexDefinition`], [`csharp_class_of`] | an index as clients define it, and as a class in C# |
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
 //! | [`read_documents_compression`] | which documents are compressed |
+//! | [`read_client_configuration`] | what clients take from the server |
 //! | [`RetentionKind`] | documents that expire or are refreshed at a time |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as clients make and change them |
@@ -25,6 +26,7 @@ mod attachments_body;
 mod auto_index_definition;
 mod bulk_docs_body;
 mod bulk_insert_element;
+mod client_configuration;
 mod command_properties;
 mod counters_body;
 mod csharp_class;
@@ -68,6 +70,10 @@ pub use crate::{
     },
     bulk_docs_body::{BatchBody, BatchCommand, CompareExchangeChange, read_bulk_docs},
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
+    client_configuration::{
+        CLIENT_CONFIGURATION_PROPERTY, client_configuration, id_separator_of_record,
+        read_client_configuration,
+    },
     counters_body::{
         CounterOperation, CounterOperationKind, CountersBody, DocumentCounters, read_counters,
     },

@@ -15,6 +15,7 @@ use database::{
     DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
+use model::IdSeparator;
 use platform::Platform;
 use script::ScriptPool;
 use storage::EnvironmentOptions;
@@ -88,7 +89,7 @@ impl House {
 
 fn put(database: &DatabaseLease, id: &str) {
     let body = blittable::parse_document(b"{}", &blittable::ParseLimits::default()).unwrap();
-    let id = RequestedId::parse(Some(id)).unwrap();
+    let id = RequestedId::parse(Some(id), IdSeparator::default()).unwrap();
     let command = Command::Put(PutDocument { id, expected: ExpectedVersion::Any, body });
     database.queue().submit_and_wait(Batch::one(command)).unwrap().unwrap();
 }

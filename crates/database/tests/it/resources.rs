@@ -13,6 +13,7 @@ use database::{
     ResourceEvent, ResourceWatch, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
+use model::IdSeparator;
 use platform::{
     Platform,
     simulated::{Random, Simulation},
@@ -125,7 +126,7 @@ fn put_text(id: &str, text: &str) -> Batch {
     let json = format!("{{\"Text\":\"{text}\"}}");
     let limits = blittable::ParseLimits::default();
     let body = blittable::parse_document(json.as_bytes(), &limits).unwrap();
-    let id = RequestedId::parse(Some(id)).unwrap();
+    let id = RequestedId::parse(Some(id), IdSeparator::default()).unwrap();
     Batch::one(Command::Put(PutDocument { id, expected: ExpectedVersion::Any, body }))
 }
 

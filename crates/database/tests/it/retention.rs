@@ -11,7 +11,7 @@ use database::{
     Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
-use model::date;
+use model::{IdSeparator, date};
 use platform::{Platform, simulated::Simulation};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
@@ -109,7 +109,7 @@ impl Machine {
         let json = format!(r#"{{"@metadata":{{"{property}":"{}"}}}}"#, date::format(time));
         let limits = blittable::ParseLimits::default();
         let body = blittable::parse_document(json.as_bytes(), &limits).unwrap();
-        let id = RequestedId::parse(Some(id)).unwrap();
+        let id = RequestedId::parse(Some(id), IdSeparator::default()).unwrap();
         let put = PutDocument { id, expected: ExpectedVersion::Any, body };
         database.queue().submit_and_wait(Batch::one(Command::Put(put))).unwrap().unwrap();
     }

@@ -10,7 +10,7 @@ mod put;
 
 use model::{
     ChangeVector, ChangeVectorEntry, CollectionName, DatabaseId, DocumentFlags, DocumentId, Etag,
-    NodeTag, RevisionsConfiguration,
+    IdSeparator, NodeTag, RevisionsConfiguration,
 };
 use platform::{Entropy, Timestamp};
 use storage::WriteTransaction;
@@ -65,6 +65,8 @@ pub struct WriteContext<'c> {
     pub revisions: &'c RevisionsConfiguration,
     /// What is compressed.
     pub compression: &'c Compression,
+    /// What stands between the parts of ids that are numbered.
+    pub id_separator: IdSeparator,
     /// Whether somebody wants to be told of every change.
     pub notes_changes: bool,
 }
@@ -77,6 +79,7 @@ impl<'c> WriteContext<'c> {
             entropy,
             revisions: RevisionsConfiguration::nothing(),
             compression: Compression::nothing(),
+            id_separator: IdSeparator::default(),
             notes_changes: false,
         }
     }
@@ -162,6 +165,11 @@ impl<'w> DocumentWriter<'w> {
     /// The collections in which documents were stored or deleted so far.
     pub fn changed_collections(&self) -> Vec<CollectionName> {
         self.collections.touched()
+    }
+
+    /// What stands between the parts of ids that it numbers.
+    pub fn id_separator(&self) -> IdSeparator {
+        self.context.id_separator
     }
 
     /// A document as it is now, with the changes of this writer.

@@ -1,6 +1,6 @@
 //! The ids that the database gives.
 
-use model::{DocumentId, Etag};
+use model::{DocumentId, Etag, IdSeparator};
 
 use crate::{error::DocumentError, read, requests::RequestedId};
 
@@ -17,8 +17,9 @@ impl DocumentWriter<'_> {
             RequestedId::Exactly(id) => Ok(id.clone()),
             RequestedId::Random => Ok(DocumentId::new(self.random_uuid())?),
             RequestedId::Numbered(prefix) => self.numbered_id(prefix, etag),
-            RequestedId::Identity(name) => {
-                Err(DocumentError::UnresolvedIdentity { id: format!("{name}|") })
+            RequestedId::Identity(identity) => {
+                let id = format!("{}{}", identity.name, IdSeparator::IDENTITY_SUFFIX);
+                Err(DocumentError::UnresolvedIdentity { id })
             }
         }
     }

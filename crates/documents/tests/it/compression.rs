@@ -7,7 +7,7 @@ use documents::{
     WriteContext,
 };
 use model::{
-    CollectionName, DatabaseId, DocumentId, DocumentsCompression, Etag, NodeTag,
+    CollectionName, DatabaseId, DocumentId, DocumentsCompression, Etag, IdSeparator, NodeTag,
     RevisionsConfiguration, RevisionsRule,
 };
 use platform::{
@@ -75,7 +75,7 @@ impl Ward {
     }
 
     fn put(&self, number: u64, json: &str) {
-        let id = RequestedId::parse(Some(&id(number))).unwrap();
+        let id = RequestedId::parse(Some(&id(number)), IdSeparator::default()).unwrap();
         self.write(|writer| writer.put(&id, &ExpectedVersion::Any, &body(json))).unwrap();
     }
 

@@ -11,7 +11,7 @@ use documents::{
     DatabaseIdentity, DocumentError, DocumentWriter, ExpectedVersion, RequestedId, StoredDocument,
     WriteContext,
 };
-use model::{DatabaseId, DocumentId, NodeTag, RevisionsConfiguration};
+use model::{DatabaseId, DocumentId, IdSeparator, NodeTag, RevisionsConfiguration};
 use platform::{Platform, simulated::Simulation};
 use storage::{Environment, EnvironmentOptions, ReadTransaction};
 
@@ -70,7 +70,7 @@ impl Database {
         expected: Option<&str>,
         json: &str,
     ) -> Result<StoredDocument, DocumentError> {
-        let id = RequestedId::parse(Some(id))?;
+        let id = RequestedId::parse(Some(id), IdSeparator::default())?;
         self.write(|writer| writer.put(&id, &ExpectedVersion::parse(expected), &body(json)))
     }
 

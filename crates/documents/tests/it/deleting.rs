@@ -1,7 +1,7 @@
 //! Deleting: tombstones, expected versions, prefixes.
 
 use documents::{DocumentError, ExpectedVersion};
-use model::{DocumentId, Etag};
+use model::{DocumentId, Etag, IdSeparator};
 
 use crate::database::{Database, in_collection, user, version};
 
@@ -91,7 +91,10 @@ fn a_prefix_may_hold_more_documents_than_are_looked_up_at_once() {
     database
         .write(|writer| {
             for number in 0..2500 {
-                let id = documents::RequestedId::parse(Some(&format!("bulk/{number:05}")))?;
+                let id = documents::RequestedId::parse(
+                    Some(&format!("bulk/{number:05}")),
+                    IdSeparator::default(),
+                )?;
                 writer.put(&id, &ExpectedVersion::Any, &crate::database::body(&user("x")))?;
             }
             Ok(())

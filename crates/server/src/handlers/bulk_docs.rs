@@ -10,7 +10,7 @@ use documents::{
 };
 use http::{StatusCode, header};
 use indexing::Index;
-use model::{ChangeVector, DocumentId, Etag, TimeSpan, date};
+use model::{ChangeVector, DocumentId, Etag, IdSeparator, TimeSpan, date};
 use wire::{
     BatchCommand, ErrorFields, ErrorKind, IndexState, PatchTarget, ProtocolError, QueryString,
 };
@@ -54,9 +54,9 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
             waits.wait_for_replicas(&outcome).await?;
             return Ok(Answer::json_with(StatusCode::CREATED, answer));
         }
-        let series = RecordedSeries::of(call.database()?);
-        let (batch, echoes) = to_batch(body.commands, contents, &series)?;
         let database = call.database()?;
+        let series = RecordedSeries::of(database);
+        let (batch, echoes) = to_batch(body.commands, contents, (&series, call.id_separator()?))?;
         let outcome = if batch.commands.is_empty() {
             None
         } else {
@@ -113,7 +113,7 @@ enum Echo {
 fn to_batch(
     commands: Vec<BatchCommand>,
     contents: Vec<NewContent>,
-    series: &RecordedSeries,
+    (series, separator): (&RecordedSeries, IdSeparator),
 ) -> Result<(Batch, Vec<Echo>), ProtocolError> {
     let mut contents = contents.into_iter();
     let mut batch = Batch::default();
@@ -127,7 +127,7 @@ fn to_batch(
                     batch.commands.push(Command::ForceRevision { id: of, version });
                     echoes.push(Echo::Silent);
                 }
-                let id = RequestedId::parse(id.as_deref()).map_err(too_long)?;
+                let id = RequestedId::parse(id.as_deref(), separator).map_err(too_long)?;
                 let expected = ExpectedVersion::parse(change_vector.as_deref());
                 batch.commands.push(Command::Put(PutDocument { id, expected, body: document }));
                 echoes.push(Echo::Executed { id: None });
@@ -153,7 +153,7 @@ fn to_batch(
                     expected: ExpectedVersion::parse(change_vector.as_deref()),
                     when_missing: patch_commands::when_missing(when_missing),
                     wants_document: return_document,
-                    ..PatchCommand::new(patched_id(&id)?, patch_request(patch))
+                    ..PatchCommand::new(patched_id(&id, separator)?, patch_request(patch))
                 };
                 batch.commands.push(Command::Patch(Box::new(patch)));
                 let by = PatchedBy::Script;
@@ -164,7 +164,7 @@ fn to_batch(
                 let patch = PatchCommand {
                     expected: ExpectedVersion::parse(change_vector.as_deref()),
                     wants_document: return_document,
-                    ..json_patch(&id, &operations)?
+                    ..json_patch(&id, separator, &operations)?
                 };
                 batch.commands.push(Command::Patch(Box::new(patch)));
                 let by = PatchedBy::Operations;
@@ -178,7 +178,7 @@ fn to_batch(
                     let patch = PatchCommand {
                         expected: ExpectedVersion::parse(change_vector.as_deref()),
                         when_missing: when_missing.clone(),
-                        ..PatchCommand::new(patched_id(&id)?, Arc::clone(&script))
+                        ..PatchCommand::new(patched_id(&id, separator)?, Arc::clone(&script))
                     };
                     batch.commands.push(Command::Patch(Box::new(patch)));
                 }

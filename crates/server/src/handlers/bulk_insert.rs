@@ -15,7 +15,7 @@ use database::{DatabaseLease, Operation};
 use documents::{DocumentError, ExpectedVersion, PutAttachment, PutDocument, RequestedId};
 use http::StatusCode;
 use http_body_util::BodyExt;
-use model::{AttachmentName, DocumentId};
+use model::{AttachmentName, DocumentId, IdSeparator};
 use tokio::time::{Instant, timeout};
 use wire::{
     BulkInsertCommand, ErrorKind, ProtocolError,
@@ -86,6 +86,7 @@ struct Insert {
     state: Arc<ServerState>,
     database: DatabaseLease,
     operation: Arc<Operation>,
+    id_separator: IdSeparator,
     skip_unchanged: bool,
     scanner: ObjectScanner,
     /// The beginning of an element whose end has not arrived.
@@ -146,10 +147,11 @@ impl Insert {
         operation: Arc<Operation>,
         skip_unchanged: bool,
     ) -> Insert {
-        let element_bytes_max =
-            state.parse_limits().document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
+        let document_bytes_max = state.parse_limits().document_bytes_max;
+        let element_bytes_max = document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
         Insert {
             state,
+            id_separator: database.queue().id_separator(),
             database,
             operation,
             skip_unchanged,
@@ -394,7 +396,7 @@ impl Insert {
                 return Ok(());
             }
         };
-        let id = requested_id(id.as_deref())?;
+        let id = requested_id(id.as_deref(), self.id_separator)?;
         let put = PutDocument { id, expected: ExpectedVersion::Any, body: document };
         if self.skip_unchanged && self.is_unchanged(&put)? {
             self.processed += 1;
@@ -492,9 +494,9 @@ impl Insert {
     }
 }
 
-fn requested_id(id: Option<&str>) -> Result<RequestedId, ProtocolError> {
-    let requested =
-        RequestedId::parse(id).map_err(|error| ProtocolError::argument(error.to_string()))?;
+fn requested_id(id: Option<&str>, separator: IdSeparator) -> Result<RequestedId, ProtocolError> {
+    let requested = RequestedId::parse(id, separator)
+        .map_err(|error| ProtocolError::argument(error.to_string()))?;
     if matches!(requested, RequestedId::Identity(_)) {
         let id = id.unwrap_or_default().to_owned();
         return Err(document_error(&DocumentError::UnresolvedIdentity { id }));

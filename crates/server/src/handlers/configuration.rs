@@ -2,13 +2,16 @@
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
-use wire::{ErrorKind, ProtocolError, header_names::REFRESH_CLIENT_CONFIGURATION};
+use wire::{
+    CLIENT_CONFIGURATION_PROPERTY, ProtocolError, header_names::REFRESH_CLIENT_CONFIGURATION,
+    read_client_configuration,
+};
 
 use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
-    client_configuration::{self, RECORD_PROPERTY, SERVER_CONFIGURATION},
+    client_configuration::{self, SERVER_CONFIGURATION},
     error_mapping::catalog_error,
     router::Answering,
 };
@@ -33,7 +36,7 @@ pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
 /// `PUT /admin/configuration/client`.
 pub(crate) fn put_of_server(call: Call) -> Answering {
     Box::pin(async move {
-        let stored = read_configuration(&call.body)?;
+        let stored = read_client_configuration(&call.body)?;
         let bytes = Value::Object(stored).to_string().into_bytes();
         let state = call.state;
         blocking(move || {
@@ -49,7 +52,7 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
 /// `PUT /databases/*/admin/configuration/client`.
 pub(crate) fn put_of_database(call: Call) -> Answering {
     Box::pin(async move {
-        let mut stored = read_configuration(&call.body)?;
+        let mut stored = read_client_configuration(&call.body)?;
         let name = call.database()?.record().name.as_str().to_owned();
         let state = call.state;
         blocking(move || {
@@ -57,7 +60,7 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
                 stored.insert("Etag".to_owned(), index.into());
                 let mut body: Map<String, Value> =
                     serde_json::from_slice(&record.body).unwrap_or_default();
-                body.insert(RECORD_PROPERTY.to_owned(), Value::Object(stored));
+                body.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), Value::Object(stored));
                 record.body = Value::Object(body).to_string().into_bytes();
             });
             if let Some(record) = updated.map_err(|error| catalog_error(&error))? {
@@ -68,14 +71,5 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
             Ok(answer.with_header(REFRESH_CLIENT_CONFIGURATION, "true"))
         })
         .await
-    })
-}
-
-fn read_configuration(body: &[u8]) -> Result<Map<String, Value>, ProtocolError> {
-    serde_json::from_slice(body).map_err(|error| {
-        ProtocolError::new(
-            ErrorKind::InvalidData,
-            format!("The configuration is not JSON: {error}"),
-        )
     })
 }

@@ -123,8 +123,8 @@ pub(crate) fn put(call: Call) -> Answering {
 fn read_put(call: &Call) -> Result<PutDocument, ProtocolError> {
     let query = call.query();
     let id = query.single_non_empty("id")?;
-    let id =
-        RequestedId::parse(Some(id)).map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let id = RequestedId::parse(Some(id), call.id_separator()?)
+        .map_err(|error| ProtocolError::argument(error.to_string()))?;
     let body = call.state.with_builder(|builder| wire::read_document_body(&call.body, builder))?;
     Ok(PutDocument { id, expected: ExpectedVersion::parse(call.if_match()), body })
 }

@@ -4,7 +4,7 @@ use commands::{Batch, Command, CommandResult};
 use documents::HiLoRequest;
 use http::StatusCode;
 use model::date;
-use wire::ProtocolError;
+use wire::{ProtocolError, QueryString};
 
 use crate::{
     answer::Answer, call::Call, json_text::JsonObject, router::Answering, submitting::submit,
@@ -44,8 +44,20 @@ fn read_request(call: &Call) -> Result<HiLoRequest, ProtocolError> {
             .and_then(date::parse)
             .map(|at| at.utc_ticks()),
         last_max: query.long("lastMax")?.unwrap_or(0),
-        separator: query.get("identityPartsSeparator").unwrap_or("/").to_owned(),
+        separator: separator(call, &query)?,
     })
+}
+
+/// What the client wants between the tag and the number, or else what stands between the parts of ids
+/// in the database.
+fn separator(call: &Call, query: &QueryString<'_>) -> Result<String, ProtocolError> {
+    match query.get("identityPartsSeparator").filter(|text| !text.is_empty()) {
+        None => Ok(call.id_separator()?.to_string()),
+        Some(text) if text.encode_utf16().count() == 1 => Ok(text.to_owned()),
+        Some(text) => Err(ProtocolError::invalid_operation(format!(
+            "Query string identityPartsSeparator is expecting single character, but got '{text}'."
+        ))),
+    }
 }
 
 /// Clients that send a date in another form than the server's own are used to its being no date: the

@@ -31,7 +31,7 @@ pub(crate) fn json_patch(call: Call) -> Answering {
         let patch = PatchCommand {
             expected: ExpectedVersion::parse(call.if_match()),
             wants_document: true,
-            ..patch_commands::json_patch(id, &body)?
+            ..patch_commands::json_patch(id, call.id_separator()?, &body)?
         };
         patch_answer(&submit_patch(&call, patch).await?, Shown::Outcome)
     })
@@ -39,7 +39,7 @@ pub(crate) fn json_patch(call: Call) -> Answering {
 
 fn read(call: &Call) -> Result<PatchCommand, ProtocolError> {
     let query = call.query();
-    let id = patched_id(query.single_non_empty("id")?)?;
+    let id = patched_id(query.single_non_empty("id")?, call.id_separator()?)?;
     let is_test = query.bool("test")?.unwrap_or(false);
     let wants_notes = query.bool("debug")?.unwrap_or(false) || is_test;
     let skips = query.bool("skipPatchIfChangeVectorMismatch")?.unwrap_or(false);

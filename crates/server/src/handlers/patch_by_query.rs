@@ -26,7 +26,7 @@ pub(crate) fn patch(call: Call) -> Answering {
 /// `PATCH /queries/test`: what the `update` clause would make of one document, chosen or not.
 pub(crate) fn test(call: Call) -> Answering {
     Box::pin(async move {
-        let id = patched_id(call.query().single_non_empty("id")?)?;
+        let id = patched_id(call.query().single_non_empty("id")?, call.id_separator()?)?;
         let Update { script, .. } = read(&call)?;
         let patch = PatchCommand {
             is_test: true,
