@@ -15,7 +15,7 @@
 //! | `command` | [`Command`], [`Outcome`], [`Applied`]: what can be asked for, and their bytes |
 //! | `compare_exchange` | values under keys that change only as their writer expects |
 //! | `value_log`, `value_watches`, `database_values` | which of them changed, and who is told; reading those of one database |
-//! | `subscriptions` | subscriptions: what they ask, and how far they have come |
+//! | `subscriptions` | subscriptions: what they ask, and how far they have come; as bytes and as rows |
 //! | `identities` | numbers that rise by one |
 //! | `transactions` | changes of values and documents that happen together |
 //! | `removed_database` | what a database leaves behind when it is deleted |

@@ -4,30 +4,19 @@
 //! regard to case. Positions only go forward, except where an operator says otherwise: each such change
 //! is a new *version*, and what was acknowledged of an older one is of no interest any more.
 
-use std::ops::Bound;
+mod encoding;
+mod rows;
 
 use model::{DatabaseId, Etag, lower_case};
-use storage::{KEY_BYTES_MAX, StorageError, Transaction, WriteTransaction};
+use storage::{KEY_BYTES_MAX, StorageError, WriteTransaction};
 
+pub(crate) use self::rows::{all, by_id, by_name};
+use self::rows::{put_progress, put_record};
 use crate::{
     command::Applying,
-    encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     schema::{self, DATABASE_BYTES, key_of},
 };
-
-const CREATE: u8 = 1;
-const UPDATE: u8 = 2;
-const DELETE: u8 = 3;
-const DISABLE: u8 = 4;
-const CONNECT: u8 = 5;
-const ADVANCE: u8 = 6;
-
-const DONE: u8 = 1;
-const DELETED: u8 = 2;
-const NAME_TAKEN: u8 = 3;
-const MISSING: u8 = 4;
-const OUTDATED: u8 = 5;
 
 /// How far a subscription has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -162,108 +151,6 @@ pub enum SubscriptionOutcome {
     Outdated,
 }
 
-fn put_position(encoder: &mut Encoder, position: &SubscriptionPosition) {
-    encoder.u64(position.cursor.0);
-    encoder.text(&position.change_vector);
-    encoder.u32(u32::try_from(position.unsettled.len()).expect("workers hold few changes"));
-    position.unsettled.iter().for_each(|etag| encoder.u64(etag.0));
-}
-
-fn take_position(decoder: &mut Decoder<'_>) -> Result<SubscriptionPosition, Malformed> {
-    let (cursor, change_vector) = (Etag(decoder.u64()?), decoder.text()?.to_owned());
-    let unsettled =
-        (0..decoder.u32()?).map(|_| decoder.u64().map(Etag)).collect::<Result<_, _>>()?;
-    Ok(SubscriptionPosition { cursor, change_vector, unsettled })
-}
-
-fn put_settings(encoder: &mut Encoder, settings: &SubscriptionSettings) {
-    encoder.text(&settings.query);
-    encoder.optional(settings.mentor_node.as_deref(), Encoder::text);
-    encoder.flag(settings.is_pinned);
-    encoder.flag(settings.is_disabled);
-}
-
-fn take_settings(decoder: &mut Decoder<'_>) -> Result<SubscriptionSettings, Malformed> {
-    Ok(SubscriptionSettings {
-        query: decoder.text()?.to_owned(),
-        mentor_node: decoder.optional(Decoder::text)?.map(str::to_owned),
-        is_pinned: decoder.flag()?,
-        is_disabled: decoder.flag()?,
-    })
-}
-
-impl SubscriptionRecord {
-    fn encode_settings(&self, encoder: &mut Encoder) {
-        encoder.u64(self.index);
-        encoder.u64(self.version);
-        encoder.text(&self.name);
-        put_settings(encoder, &self.settings);
-    }
-
-    fn encode_progress(&self, encoder: &mut Encoder) {
-        put_position(encoder, &self.position);
-        encoder.optional(self.last_acknowledged_ticks, Encoder::i64);
-        encoder.optional(self.last_connected_ticks, Encoder::i64);
-        encoder.optional(self.node_tag.as_deref(), Encoder::text);
-    }
-
-    /// `settings` and `progress` may be the same bytes, one behind the other.
-    fn decode<'b>(
-        id: u64,
-        settings: &mut Decoder<'b>,
-        progress: Option<&mut Decoder<'b>>,
-    ) -> Result<Self, Malformed> {
-        let (index, version) = (settings.u64()?, settings.u64()?);
-        let (name, set) = (settings.text()?.to_owned(), take_settings(settings)?);
-        let progress = progress.unwrap_or(settings);
-        Ok(SubscriptionRecord {
-            id,
-            name,
-            settings: set,
-            index,
-            version,
-            position: take_position(progress)?,
-            last_acknowledged_ticks: progress.optional(Decoder::i64)?,
-            last_connected_ticks: progress.optional(Decoder::i64)?,
-            node_tag: progress.optional(Decoder::text)?.map(str::to_owned),
-        })
-    }
-}
-
-impl SubscriptionOutcome {
-    pub(crate) fn encode(&self, encoder: &mut Encoder) {
-        match self {
-            Self::Done(record) => {
-                encoder.byte(DONE);
-                encoder.u64(record.id);
-                record.encode_settings(encoder);
-                record.encode_progress(encoder);
-            }
-            Self::Deleted(id) => {
-                encoder.byte(DELETED);
-                encoder.optional(*id, Encoder::u64);
-            }
-            Self::NameTaken => encoder.byte(NAME_TAKEN),
-            Self::Missing => encoder.byte(MISSING),
-            Self::Outdated => encoder.byte(OUTDATED),
-        }
-    }
-
-    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        Ok(match decoder.byte()? {
-            DONE => {
-                let id = decoder.u64()?;
-                Self::Done(Box::new(SubscriptionRecord::decode(id, decoder, None)?))
-            }
-            DELETED => Self::Deleted(decoder.optional(Decoder::u64)?),
-            NAME_TAKEN => Self::NameTaken,
-            MISSING => Self::Missing,
-            OUTDATED => Self::Outdated,
-            _ => return Err(Malformed("what became of a subscription is unknown")),
-        })
-    }
-}
-
 impl SubscriptionCommand {
     pub(crate) fn database(&self) -> DatabaseId {
         match self {
@@ -291,90 +178,6 @@ impl SubscriptionCommand {
             true => Ok(()),
             false => Err(StorageError::KeyTooLong { bytes }.into()),
         }
-    }
-
-    pub(crate) fn encode(&self, encoder: &mut Encoder) {
-        match self {
-            Self::Create { database, id, name, settings, position } => {
-                encoder.byte(CREATE);
-                encoder.raw(&database.0);
-                encoder.optional(*id, Encoder::u64);
-                encoder.optional(name.as_deref(), Encoder::text);
-                put_settings(encoder, settings);
-                put_position(encoder, position);
-            }
-            Self::Update { database, id, name, settings, position } => {
-                encoder.byte(UPDATE);
-                encoder.raw(&database.0);
-                encoder.u64(*id);
-                encoder.text(name);
-                put_settings(encoder, settings);
-                encoder.optional(position.as_ref(), put_position);
-            }
-            Self::Delete { database, name } => {
-                encoder.byte(DELETE);
-                encoder.raw(&database.0);
-                encoder.text(name);
-            }
-            Self::Disable { database, id, is_disabled } => {
-                encoder.byte(DISABLE);
-                encoder.raw(&database.0);
-                encoder.u64(*id);
-                encoder.flag(*is_disabled);
-            }
-            Self::Connect { database, id, node_tag, ticks } => {
-                encoder.byte(CONNECT);
-                encoder.raw(&database.0);
-                encoder.u64(*id);
-                encoder.text(node_tag);
-                encoder.i64(*ticks);
-            }
-            Self::Advance { database, id, version, position, acknowledged_ticks } => {
-                encoder.byte(ADVANCE);
-                encoder.raw(&database.0);
-                encoder.u64(*id);
-                encoder.u64(*version);
-                put_position(encoder, position);
-                encoder.optional(*acknowledged_ticks, Encoder::i64);
-            }
-        }
-    }
-
-    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let kind = decoder.byte()?;
-        let database = DatabaseId(decoder.fixed()?);
-        Ok(match kind {
-            CREATE => Self::Create {
-                database,
-                id: decoder.optional(Decoder::u64)?,
-                name: decoder.optional(Decoder::text)?.map(str::to_owned),
-                settings: take_settings(decoder)?,
-                position: take_position(decoder)?,
-            },
-            UPDATE => Self::Update {
-                database,
-                id: decoder.u64()?,
-                name: decoder.text()?.to_owned(),
-                settings: take_settings(decoder)?,
-                position: decoder.optional(take_position)?,
-            },
-            DELETE => Self::Delete { database, name: decoder.text()?.to_owned() },
-            DISABLE => Self::Disable { database, id: decoder.u64()?, is_disabled: decoder.flag()? },
-            CONNECT => Self::Connect {
-                database,
-                id: decoder.u64()?,
-                node_tag: decoder.text()?.to_owned(),
-                ticks: decoder.i64()?,
-            },
-            ADVANCE => Self::Advance {
-                database,
-                id: decoder.u64()?,
-                version: decoder.u64()?,
-                position: take_position(decoder)?,
-                acknowledged_ticks: decoder.optional(Decoder::i64)?,
-            },
-            _ => return Err(Malformed("a change of subscriptions is of an unknown kind")),
-        })
     }
 
     pub(crate) fn apply(
@@ -503,83 +306,4 @@ fn delete(
     tx.tree_mut(&schema::subscriptions())?.delete(&id)?;
     tx.tree_mut(&schema::subscription_progress())?.delete(&id)?;
     Ok(SubscriptionOutcome::Deleted(Some(record.id)))
-}
-
-fn put_record(
-    tx: &mut WriteTransaction,
-    database: DatabaseId,
-    record: &SubscriptionRecord,
-) -> Result<(), ClusterError> {
-    let mut encoder = Encoder::default();
-    record.encode_settings(&mut encoder);
-    let id = record.id.to_be_bytes();
-    let name = key_of(database, lower_case(&record.name).as_bytes());
-    tx.tree_mut(&schema::subscriptions())?.put(&key_of(database, &id), &encoder.finish())?;
-    tx.tree_mut(&schema::subscription_names())?.put(&name, &id)?;
-    Ok(())
-}
-
-fn put_progress(
-    tx: &mut WriteTransaction,
-    database: DatabaseId,
-    record: &SubscriptionRecord,
-) -> Result<(), ClusterError> {
-    let mut encoder = Encoder::default();
-    record.encode_progress(&mut encoder);
-    let key = key_of(database, &record.id.to_be_bytes());
-    tx.tree_mut(&schema::subscription_progress())?.put(&key, &encoder.finish())?;
-    Ok(())
-}
-
-/// The subscription of a name, in any case.
-pub(crate) fn by_name(
-    tx: &impl Transaction,
-    database: DatabaseId,
-    name: &str,
-) -> Result<Option<SubscriptionRecord>, ClusterError> {
-    let key = key_of(database, lower_case(name).as_bytes());
-    let Some(id) = tx.tree(&schema::subscription_names())?.get(&key)? else { return Ok(None) };
-    by_id(tx, database, id_of(id)?)
-}
-
-/// The subscription of a number.
-pub(crate) fn by_id(
-    tx: &impl Transaction,
-    database: DatabaseId,
-    id: u64,
-) -> Result<Option<SubscriptionRecord>, ClusterError> {
-    let key = key_of(database, &id.to_be_bytes());
-    let Some(row) = tx.tree(&schema::subscriptions())?.get(&key)? else { return Ok(None) };
-    let progress = tx.tree(&schema::subscription_progress())?.get(&key)?.unwrap_or_default();
-    Ok(Some(read_record(id, row, progress)?))
-}
-
-fn read_record(id: u64, row: &[u8], progress: &[u8]) -> Result<SubscriptionRecord, Malformed> {
-    let (mut row, mut progress) = (Decoder::new(row), Decoder::new(progress));
-    let record = SubscriptionRecord::decode(id, &mut row, Some(&mut progress))?;
-    row.end()?;
-    progress.end()?;
-    Ok(record)
-}
-
-fn id_of(bytes: &[u8]) -> Result<u64, ClusterError> {
-    let id = <[u8; 8]>::try_from(bytes);
-    id.map(u64::from_be_bytes)
-        .map_err(|_| ClusterError::Corrupt { detail: "the name of a subscription names none" })
-}
-
-/// The subscriptions of a database, in the order of their names in lower case.
-pub(crate) fn all<'t, T: Transaction>(
-    tx: &'t T,
-    database: DatabaseId,
-) -> Result<impl Iterator<Item = Result<SubscriptionRecord, ClusterError>> + use<'t, T>, ClusterError>
-{
-    let names = tx.tree(&schema::subscription_names())?.range(Bound::Included(&database.0))?;
-    let is_within = move |entry: &Result<(Vec<u8>, &[u8]), _>| {
-        entry.as_ref().map_or(true, |(key, _)| key.starts_with(&database.0))
-    };
-    Ok(names.take_while(is_within).map(move |entry| {
-        let missing = ClusterError::Corrupt { detail: "a subscription is not there" };
-        by_id(tx, database, id_of(entry?.1)?)?.ok_or(missing)
-    }))
 }

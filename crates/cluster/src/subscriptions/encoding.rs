@@ -1,0 +1,212 @@
+//! Subscriptions and their changes as bytes: in the log, in rows and in answers.
+
+use model::{DatabaseId, Etag};
+
+use crate::{
+    encoding::{Decoder, Encoder, Malformed},
+    subscriptions::{
+        SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition, SubscriptionRecord,
+        SubscriptionSettings,
+    },
+};
+
+const CREATE: u8 = 1;
+const UPDATE: u8 = 2;
+const DELETE: u8 = 3;
+const DISABLE: u8 = 4;
+const CONNECT: u8 = 5;
+const ADVANCE: u8 = 6;
+
+const DONE: u8 = 1;
+const DELETED: u8 = 2;
+const NAME_TAKEN: u8 = 3;
+const MISSING: u8 = 4;
+const OUTDATED: u8 = 5;
+
+fn put_position(encoder: &mut Encoder, position: &SubscriptionPosition) {
+    encoder.u64(position.cursor.0);
+    encoder.text(&position.change_vector);
+    encoder.u32(u32::try_from(position.unsettled.len()).expect("workers hold few changes"));
+    position.unsettled.iter().for_each(|etag| encoder.u64(etag.0));
+}
+
+fn take_position(decoder: &mut Decoder<'_>) -> Result<SubscriptionPosition, Malformed> {
+    let (cursor, change_vector) = (Etag(decoder.u64()?), decoder.text()?.to_owned());
+    let unsettled =
+        (0..decoder.u32()?).map(|_| decoder.u64().map(Etag)).collect::<Result<_, _>>()?;
+    Ok(SubscriptionPosition { cursor, change_vector, unsettled })
+}
+
+fn put_settings(encoder: &mut Encoder, settings: &SubscriptionSettings) {
+    encoder.text(&settings.query);
+    encoder.optional(settings.mentor_node.as_deref(), Encoder::text);
+    encoder.flag(settings.is_pinned);
+    encoder.flag(settings.is_disabled);
+}
+
+fn take_settings(decoder: &mut Decoder<'_>) -> Result<SubscriptionSettings, Malformed> {
+    Ok(SubscriptionSettings {
+        query: decoder.text()?.to_owned(),
+        mentor_node: decoder.optional(Decoder::text)?.map(str::to_owned),
+        is_pinned: decoder.flag()?,
+        is_disabled: decoder.flag()?,
+    })
+}
+
+impl SubscriptionRecord {
+    pub(super) fn encode_settings(&self, encoder: &mut Encoder) {
+        encoder.u64(self.index);
+        encoder.u64(self.version);
+        encoder.text(&self.name);
+        put_settings(encoder, &self.settings);
+    }
+
+    pub(super) fn encode_progress(&self, encoder: &mut Encoder) {
+        put_position(encoder, &self.position);
+        encoder.optional(self.last_acknowledged_ticks, Encoder::i64);
+        encoder.optional(self.last_connected_ticks, Encoder::i64);
+        encoder.optional(self.node_tag.as_deref(), Encoder::text);
+    }
+
+    /// `settings` and `progress` may be the same bytes, one behind the other.
+    pub(super) fn decode<'b>(
+        id: u64,
+        settings: &mut Decoder<'b>,
+        progress: Option<&mut Decoder<'b>>,
+    ) -> Result<Self, Malformed> {
+        let (index, version) = (settings.u64()?, settings.u64()?);
+        let (name, set) = (settings.text()?.to_owned(), take_settings(settings)?);
+        let progress = progress.unwrap_or(settings);
+        Ok(SubscriptionRecord {
+            id,
+            name,
+            settings: set,
+            index,
+            version,
+            position: take_position(progress)?,
+            last_acknowledged_ticks: progress.optional(Decoder::i64)?,
+            last_connected_ticks: progress.optional(Decoder::i64)?,
+            node_tag: progress.optional(Decoder::text)?.map(str::to_owned),
+        })
+    }
+}
+
+impl SubscriptionOutcome {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) {
+        match self {
+            Self::Done(record) => {
+                encoder.byte(DONE);
+                encoder.u64(record.id);
+                record.encode_settings(encoder);
+                record.encode_progress(encoder);
+            }
+            Self::Deleted(id) => {
+                encoder.byte(DELETED);
+                encoder.optional(*id, Encoder::u64);
+            }
+            Self::NameTaken => encoder.byte(NAME_TAKEN),
+            Self::Missing => encoder.byte(MISSING),
+            Self::Outdated => encoder.byte(OUTDATED),
+        }
+    }
+
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        Ok(match decoder.byte()? {
+            DONE => {
+                let id = decoder.u64()?;
+                Self::Done(Box::new(SubscriptionRecord::decode(id, decoder, None)?))
+            }
+            DELETED => Self::Deleted(decoder.optional(Decoder::u64)?),
+            NAME_TAKEN => Self::NameTaken,
+            MISSING => Self::Missing,
+            OUTDATED => Self::Outdated,
+            _ => return Err(Malformed("what became of a subscription is unknown")),
+        })
+    }
+}
+
+impl SubscriptionCommand {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) {
+        match self {
+            Self::Create { database, id, name, settings, position } => {
+                encoder.byte(CREATE);
+                encoder.raw(&database.0);
+                encoder.optional(*id, Encoder::u64);
+                encoder.optional(name.as_deref(), Encoder::text);
+                put_settings(encoder, settings);
+                put_position(encoder, position);
+            }
+            Self::Update { database, id, name, settings, position } => {
+                encoder.byte(UPDATE);
+                encoder.raw(&database.0);
+                encoder.u64(*id);
+                encoder.text(name);
+                put_settings(encoder, settings);
+                encoder.optional(position.as_ref(), put_position);
+            }
+            Self::Delete { database, name } => {
+                encoder.byte(DELETE);
+                encoder.raw(&database.0);
+                encoder.text(name);
+            }
+            Self::Disable { database, id, is_disabled } => {
+                encoder.byte(DISABLE);
+                encoder.raw(&database.0);
+                encoder.u64(*id);
+                encoder.flag(*is_disabled);
+            }
+            Self::Connect { database, id, node_tag, ticks } => {
+                encoder.byte(CONNECT);
+                encoder.raw(&database.0);
+                encoder.u64(*id);
+                encoder.text(node_tag);
+                encoder.i64(*ticks);
+            }
+            Self::Advance { database, id, version, position, acknowledged_ticks } => {
+                encoder.byte(ADVANCE);
+                encoder.raw(&database.0);
+                encoder.u64(*id);
+                encoder.u64(*version);
+                put_position(encoder, position);
+                encoder.optional(*acknowledged_ticks, Encoder::i64);
+            }
+        }
+    }
+
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let kind = decoder.byte()?;
+        let database = DatabaseId(decoder.fixed()?);
+        Ok(match kind {
+            CREATE => Self::Create {
+                database,
+                id: decoder.optional(Decoder::u64)?,
+                name: decoder.optional(Decoder::text)?.map(str::to_owned),
+                settings: take_settings(decoder)?,
+                position: take_position(decoder)?,
+            },
+            UPDATE => Self::Update {
+                database,
+                id: decoder.u64()?,
+                name: decoder.text()?.to_owned(),
+                settings: take_settings(decoder)?,
+                position: decoder.optional(take_position)?,
+            },
+            DELETE => Self::Delete { database, name: decoder.text()?.to_owned() },
+            DISABLE => Self::Disable { database, id: decoder.u64()?, is_disabled: decoder.flag()? },
+            CONNECT => Self::Connect {
+                database,
+                id: decoder.u64()?,
+                node_tag: decoder.text()?.to_owned(),
+                ticks: decoder.i64()?,
+            },
+            ADVANCE => Self::Advance {
+                database,
+                id: decoder.u64()?,
+                version: decoder.u64()?,
+                position: take_position(decoder)?,
+                acknowledged_ticks: decoder.optional(Decoder::i64)?,
+            },
+            _ => return Err(Malformed("a change of subscriptions is of an unknown kind")),
+        })
+    }
+}
