@@ -36,15 +36,14 @@ fn commands(body: &[u8], builder: &mut Builder) -> Result<Vec<String>, ProtocolE
 
 fn command(command: &BatchCommand) -> String {
     match command {
-        BatchCommand::Put { id, change_vector, document } => {
+        BatchCommand::Put { id, change_vector, document, .. } => {
             let json = document.as_view().to_json().expect("a document that was read prints");
             let again = blittable::parse_document(&json, &ParseLimits::default());
             let again = again.expect("what was printed parses").as_view().to_json();
             assert_eq!(again.as_ref(), Ok(&json), "printed twice");
             format!("put {id:?} {change_vector:?} {json:?}")
         }
-        BatchCommand::Delete { id, change_vector } => format!("delete {id:?} {change_vector:?}"),
-        BatchCommand::DeletePrefix { prefix } => format!("delete {prefix:?}*"),
+        other => format!("{other:?}"),
     }
 }
 
@@ -79,7 +78,7 @@ fn element(element: &[u8], builder: &mut Builder) -> String {
             let json = document.as_view().to_json().expect("a document that was read prints");
             format!("put {id:?} {json:?}")
         }
-        Ok(BulkInsertCommand::HeartBeat) => "heart beat".to_owned(),
+        Ok(other) => format!("{other:?}"),
         Err(error) => format!("{:?} {}", error.kind, error.message),
     }
 }

@@ -107,13 +107,18 @@ pub fn take_commands(sent: &mut String) -> Result<Vec<ChangesCommand>, NotAComma
         let end = values.byte_offset();
         match values.next() {
             Some(Ok(value)) => commands.push(read_command(&value)?),
-            Some(Err(error)) if error.is_eof() => break end,
+            Some(Err(error)) if error.is_eof() && begins_as_object(&sent[end..]) => break end,
             Some(Err(_)) => return Err(NotACommand),
             None => break sent.len(),
         }
     };
     sent.drain(..end);
     Ok(commands)
+}
+
+/// Whether the unfinished value may become a command.
+fn begins_as_object(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{')
 }
 
 fn read_command(value: &Value) -> Result<ChangesCommand, NotACommand> {
@@ -327,6 +332,11 @@ mod tests {
             "{}",
             "[]",
             "1",
+            "0e",
+            "tru",
+            "\"{",
+            " [{",
+            r#"{"CommandId":1,"Command":"watch-docs"} -"#,
             r#"{"CommandId":1}"#,
             r#"{"CommandId":"1","Command":"watch-docs"}"#,
             r#"{"CommandId":1,"Command":"foo"}"#,
