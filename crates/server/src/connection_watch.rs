@@ -15,11 +15,14 @@ use std::{
     time::Duration,
 };
 
+use http_body::{Body, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
     time::Instant,
 };
+
+use crate::crowd::UNUSED_AFTER;
 
 /// What has been seen of one connection. Times are milliseconds since it was accepted.
 pub(crate) struct ConnectionWatch {
@@ -28,6 +31,8 @@ pub(crate) struct ConnectionWatch {
     /// When the head that is arriving began; 0 when none is.
     head_began: AtomicU64,
     is_answering: AtomicBool,
+    /// Answers that are being made or sent.
+    answers: AtomicU64,
     /// How many bodies are read to be thrown away; they have bounds of their own.
     draining: AtomicU64,
     /// Bytes wait for the client to take others.
@@ -51,6 +56,7 @@ impl ConnectionWatch {
             last_byte: AtomicU64::new(0),
             head_began: AtomicU64::new(0),
             is_answering: AtomicBool::new(false),
+            answers: AtomicU64::new(0),
             draining: AtomicU64::new(0),
             is_write_blocked: AtomicBool::new(false),
         })
@@ -63,6 +69,7 @@ impl ConnectionWatch {
     /// A request has arrived and is being answered.
     pub(crate) fn answering(&self) {
         self.is_answering.store(true, Ordering::Relaxed);
+        self.answers.fetch_add(1, Ordering::Relaxed);
         self.head_began.store(0, Ordering::Relaxed);
     }
 
@@ -70,6 +77,12 @@ impl ConnectionWatch {
     pub(crate) fn answered(&self) {
         self.last_byte.store(self.now(), Ordering::Relaxed);
         self.is_answering.store(false, Ordering::Relaxed);
+    }
+
+    /// All of the answer was sent, or nobody wants it any more.
+    fn answer_ended(&self) {
+        self.last_byte.store(self.now(), Ordering::Relaxed);
+        self.answers.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// What is left of a request's body is being thrown away.
@@ -85,6 +98,20 @@ impl ConnectionWatch {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether nothing was asked on it for a moment that could be answered: it is idle, or its client
+    /// sends a head little by little.
+    pub(crate) fn is_unused(&self) -> bool {
+        let is_at_work = 0 < self.answers.load(Ordering::Relaxed) || self.is_draining();
+        if is_at_work || self.is_write_blocked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let since = match self.head_began.load(Ordering::Relaxed) {
+            0 => self.last_byte.load(Ordering::Relaxed),
+            head_began => head_began,
+        };
+        UNUSED_AFTER <= Duration::from_millis(self.now().saturating_sub(since))
     }
 
     /// What to do about the connection now.
@@ -123,6 +150,44 @@ impl ConnectionWatch {
         if written.is_ready() {
             self.last_byte.store(self.now(), Ordering::Relaxed);
         }
+    }
+}
+
+/// The body of an answer, which is at work until it was sent.
+pub(crate) struct WatchedBody<B> {
+    body: B,
+    watch: Arc<ConnectionWatch>,
+}
+
+impl<B> WatchedBody<B> {
+    pub(crate) fn new(body: B, watch: Arc<ConnectionWatch>) -> WatchedBody<B> {
+        WatchedBody { body, watch }
+    }
+}
+
+impl<B> Drop for WatchedBody<B> {
+    fn drop(&mut self) {
+        self.watch.answer_ended();
+    }
+}
+
+impl<B: Body + Unpin> Body for WatchedBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -223,5 +288,35 @@ mod tests {
         assert_eq!(watch.judge(LONG, LONG), Verdict::Keep);
         watch.last_byte.store(0, Ordering::Relaxed);
         assert_eq!(watch.judge(ZERO, LONG), Verdict::CloseIdle);
+    }
+
+    #[test]
+    fn a_connection_is_unused_when_no_request_is_underway_on_it() {
+        let watch = ConnectionWatch::new();
+        let long_ago = |watch: &ConnectionWatch| {
+            watch.last_byte.store(0, Ordering::Relaxed);
+            if watch.head_began.load(Ordering::Relaxed) != 0 {
+                watch.head_began.store(1, Ordering::Relaxed);
+            }
+        };
+        let mut later = ConnectionWatch::new();
+        let past = Instant::now().checked_sub(Duration::from_secs(10)).unwrap();
+        Arc::get_mut(&mut later).unwrap().accepted = past;
+        assert!(!watch.is_unused(), "it has just come");
+        assert!(later.is_unused());
+        later.saw_read();
+        assert!(!later.is_unused(), "a head has just begun");
+        long_ago(&later);
+        assert!(later.is_unused(), "a head that does not end");
+        later.answering();
+        let body = WatchedBody::new(crate::answer::AnswerBody::Empty, Arc::clone(&later));
+        later.answered();
+        long_ago(&later);
+        assert!(!later.is_unused(), "its answer is on the way");
+        drop(body);
+        assert!(!later.is_unused(), "it was sent just now");
+        long_ago(&later);
+        later.saw_write(&Poll::Pending);
+        assert!(!later.is_unused(), "its client takes the answer slowly");
     }
 }

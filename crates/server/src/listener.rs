@@ -6,14 +6,15 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream, lookup_host},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     time::{MissedTickBehavior, timeout},
 };
 
 use settings::{Host, ServerUrl, UnsecuredAccess};
 
 use crate::{
-    connection_watch::{ConnectionWatch, Verdict, WatchedStream},
+    connection_watch::{ConnectionWatch, Verdict, WatchedBody, WatchedStream},
+    crowd::Crowd,
     error::StartError,
     server_state::ServerState,
     service::serve,
@@ -92,50 +93,55 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 pub(crate) async fn accept(
     state: Arc<ServerState>,
     (listener, speaks): (TcpListener, Speaks),
-    room: Arc<Semaphore>,
+    crowd: Arc<Crowd>,
     mut stopping: watch::Receiver<bool>,
 ) {
     loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
-        match accepted {
-            Ok((stream, _)) => {
-                tokio::spawn(keep(Arc::clone(&state), (stream, speaks), permit, stopping.clone()));
-            }
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
             }
-        }
+        };
+        let place = tokio::select! {
+            place = crowd.place() => place,
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        };
+        let Some(permit) = place else { return };
+        let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
+        tokio::spawn(keep(Arc::clone(&state), (stream, speaks), place, Arc::clone(&crowd)));
     }
 }
 
-/// Serves one connection to its end. The permit is its place among all connections; a WebSocket
-/// session that takes the connection over keeps it.
+/// Serves one connection to its end. A session that takes the connection over keeps its place.
 async fn keep(
     state: Arc<ServerState>,
     (stream, speaks): (TcpStream, Speaks),
-    permit: OwnedSemaphorePermit,
-    mut stopping: watch::Receiver<bool>,
+    place: ConnectionPlace,
+    crowd: Arc<Crowd>,
 ) {
+    let mut stopping = place.stopping.clone();
     // Without this, small answers wait for the client's acknowledgement. Failing, they do.
     drop(stream.set_nodelay(true));
     // Failing, a client that has vanished keeps its place for longer.
     let idle_max = state.settings.http.idle_connection_timeout;
     drop(platform::silent_peers::end_when_unacknowledged(&stream, idle_max));
-    let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
     let http = &state.settings.http;
     let head_max = http.request_head_timeout;
     let first = tokio::select! {
         first = timeout(idle_max, first_byte(&stream)) => first,
+        () = crowd.needs_room_of_newcomer() => return,
         _ = stopping.wait_for(|stopping| *stopping) => return,
     };
     match first {
         Ok(Some(byte)) if byte == tcp::FIRST_BYTE || speaks == Speaks::Tcp => {
-            return tcp::serve(TcpConnection { state, stream, place }).await;
+            return tcp::serve(TcpConnection { state, stream, place, crowd }).await;
         }
         Ok(Some(_)) => {}
         Ok(None) | Err(_) => return,
@@ -153,6 +159,7 @@ async fn keep(
             watch.answering();
             let response = serve(state, request, Arc::clone(&watch), place).await;
             watch.answered();
+            let response = response.map(|body| WatchedBody::new(body, watch));
             Ok::<_, std::convert::Infallible>(response)
         }
     });
@@ -168,6 +175,8 @@ async fn keep(
                 is_leaving = true;
                 connection.as_mut().graceful_shutdown();
             }
+            // What was asked since then is not answered: the client asks again on another connection.
+            () = crowd.needs_room(), if watch.is_unused() => break,
             _ = looks.tick() => match watch.judge(idle_max, head_max) {
                 // The answer is on its way; nobody has to wait for the rest of a body.
                 Verdict::Keep if is_leaving && watch.is_draining() => break,

@@ -9,13 +9,14 @@ use platform::Platform;
 use settings::Settings;
 use tokio::{
     net::TcpListener,
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinHandle,
     time::{MissedTickBehavior, timeout},
 };
 
 use crate::{
     client_configuration,
+    crowd::Crowd,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     error::StartError,
     index_choice,
@@ -40,8 +41,7 @@ pub struct RunningServer {
     watch: ResourceWatch,
     retention: Retention,
     stopping: watch::Sender<bool>,
-    room: Arc<Semaphore>,
-    connections_max: usize,
+    crowd: Arc<Crowd>,
     accepting: Vec<JoinHandle<()>>,
     maintenance: JoinHandle<()>,
     urls: Vec<String>,
@@ -73,8 +73,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     if let Some(first) = tcp_listeners.first().and_then(|listener| listener.local_addr().ok()) {
         state.set_tcp_port(first.port());
     }
-    let connections_max = settings.server.connections_max;
-    let room = Arc::new(Semaphore::new(connections_max));
+    let crowd = Arc::new(Crowd::new(settings.server.connections_max));
     let (stopping, stopped) = watch::channel(false);
     let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, Speaks::Tcp));
     state.set_stopping(stopped.clone());
@@ -83,8 +82,8 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         .map(|listener| (listener, Speaks::Both))
         .chain(tcp_listeners)
         .map(|listener| {
-            let (state, room, stopped) = (Arc::clone(&state), Arc::clone(&room), stopped.clone());
-            tokio::spawn(accept(state, listener, room, stopped))
+            let (state, crowd, stopped) = (Arc::clone(&state), Arc::clone(&crowd), stopped.clone());
+            tokio::spawn(accept(state, listener, crowd, stopped))
         })
         .collect();
     let maintenance = tokio::spawn(maintain(Arc::clone(&state)));
@@ -94,8 +93,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         watch,
         retention,
         stopping,
-        room,
-        connections_max,
+        crowd,
         accepting,
         maintenance,
         urls,
@@ -190,8 +188,7 @@ impl RunningServer {
         for accepting in self.accepting {
             drop(accepting.await);
         }
-        let all = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
-        let finished = self.room.acquire_many(all);
+        let finished = self.crowd.all_left();
         if timeout(self.state.settings.server.shutdown_timeout, finished).await.is_err() {
             tracing::warn!("some requests did not finish in time and are cut off");
         }

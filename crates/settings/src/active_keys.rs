@@ -193,7 +193,8 @@ pub(crate) static ACTIVE: &[Key] = &[
         "Server.MaxConnections",
         ValueType::Integer { min: 1, max: 1_000_000 },
         Some("10000"),
-        "How many client connections may be open at once. Further ones wait to be accepted.",
+        "How many client connections may be open at once. Further ones take the places of unused \
+         ones, or wait.",
     )
     .added_by_corvus(),
     Key::active(
