@@ -50,6 +50,7 @@ pub(crate) mod snapshots;
 pub(crate) mod statistics;
 pub(crate) mod storage_report;
 pub(crate) mod streams;
+pub(crate) mod subscription_performance;
 pub(crate) mod subscription_workers;
 pub(crate) mod subscriptions;
 pub(crate) mod tail;

@@ -28,6 +28,7 @@ mod content_download;
 mod content_upload;
 mod counter_answer;
 mod counter_includes;
+mod crowd;
 mod csv_rows;
 mod database_access;
 mod database_files;

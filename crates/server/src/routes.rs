@@ -9,7 +9,8 @@ use crate::{
         indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
         patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
         revisions, server_info, snapshots, statistics, storage_report, streams,
-        subscription_workers, subscriptions, tail, time_series, time_series_policies,
+        subscription_performance, subscription_workers, subscriptions, tail, time_series,
+        time_series_policies,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -234,6 +235,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/subscriptions/state"        Read          Ignored  Inline(subscriptions::state);
     "GET"    "/databases/*/subscriptions/connection-details" Read    Ignored  Inline(subscription_workers::details);
     "POST"   "/databases/*/subscriptions/drop"         Write         Ignored  Inline(subscription_workers::drop_workers);
+    "GET"    "/databases/*/subscriptions/performance/live" Read      Ignored  WebSocket(subscription_performance::live);
     "POST"   "/databases/*/subscriptions/try"          Read          Whole    Blocking(subscription_workers::try_out);
     "GET"    "/databases/*/debug/subscriptions/running" Read         Ignored  Blocking(subscription_workers::running);
     "DELETE" "/databases/*/subscription-tasks"         Write         Ignored  Waiting(ongoing_tasks::delete);

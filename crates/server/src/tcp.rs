@@ -6,14 +6,22 @@
 //! | `messages` | JSON objects from a socket and to it, within time and size |
 //! | `negotiation` | what the connection is for, and in which version |
 //! | `worker_session` | a worker of a subscription, from its options to its end |
+//! | `working` | a worker that was let in: its turn, and what it waits for |
 //! | `batches` | the batches that it is sent |
+//! | `received` | what its client sends |
+//! | `stored_position` | what is stored while it works |
+//! | `session_end` | how the session ends, and what the client is told then |
 //! | `wake` | how a session waits for changes |
 
 mod batches;
 mod messages;
 mod negotiation;
+mod received;
+mod session_end;
+mod stored_position;
 mod wake;
 mod worker_session;
+mod working;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +31,7 @@ pub(crate) use crate::tcp::{
     negotiation::serve,
     worker_session::{check_query, read_error},
 };
-use crate::{server_state::ServerState, web_socket::ConnectionPlace};
+use crate::{crowd::Crowd, server_state::ServerState, web_socket::ConnectionPlace};
 
 /// What an object of the TCP protocol begins with, and no request of HTTP.
 pub(crate) const FIRST_BYTE: u8 = b'{';
@@ -34,6 +42,8 @@ pub(crate) struct TcpConnection {
     pub(crate) stream: TcpStream,
     /// Its place among all connections, and when the server stops.
     pub(crate) place: ConnectionPlace,
+    /// Those who wait for a place.
+    pub(crate) crowd: Arc<Crowd>,
 }
 
 /// The client has gone, is too slow, or the server stops: there is nobody to tell anything.

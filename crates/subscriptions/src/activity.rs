@@ -2,10 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use crate::{holders::Strategy, subscription::Ended};
@@ -16,6 +13,8 @@ const PAST_MAX: usize = 10;
 const STEPS_MAX: usize = 15;
 /// Batches of a connection that are remembered.
 const BATCHES_MAX: usize = 25;
+/// Characters of an error that are remembered.
+const ERROR_CHARACTERS_MAX: usize = 2000;
 
 /// Who a worker is.
 #[derive(Clone, Debug, Default)]
@@ -30,26 +29,87 @@ pub struct ConnectionFacts {
     pub connected_ticks: i64,
 }
 
-/// One batch of a worker.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BatchTiming {
-    /// When its first document was read, in ticks of UTC.
+/// What a batch gives along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GivenAlongFacts {
+    /// Documents.
+    pub documents: u64,
+    /// Their bytes.
+    pub document_bytes: u64,
+    /// Counters.
+    pub counters: u64,
+    /// Their bytes.
+    pub counter_bytes: u64,
+    /// Bytes of time series.
+    pub series_bytes: u64,
+}
+
+/// One batch of a worker. Times are ticks of UTC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchFacts {
+    /// Its number, among those of the database's workers.
+    pub number: u64,
+    /// When its first document was looked for.
     pub began_ticks: i64,
     /// Documents.
     pub documents: u64,
-    /// How long it took to send, in ticks.
-    pub sending_ticks: i64,
-    /// How long the worker took to acknowledge it, in ticks; `None` while it has not.
-    pub acknowledging_ticks: Option<i64>,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Documents of these that the query failed on.
+    pub failed: u64,
+    /// What is given along.
+    pub given_along: GivenAlongFacts,
+    /// When all of it was sent.
+    pub sent_ticks: Option<i64>,
+    /// When what the worker acknowledged was stored.
+    pub acknowledged_ticks: Option<i64>,
+}
+
+/// A document that a query failed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedDocument {
+    /// Its id.
+    pub id: String,
+    /// What went wrong.
+    pub error: String,
+}
+
+/// What a worker did so far.
+#[derive(Clone, Debug, Default)]
+pub struct ActivityFacts {
+    /// When its turn came, in ticks of UTC.
+    pub admitted_ticks: Option<i64>,
+    /// When it ended, in ticks of UTC.
+    pub ended_ticks: Option<i64>,
+    /// Documents that were sent.
+    pub documents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Batches that it acknowledged.
+    pub acknowledgements: u64,
+    /// The bytes of the documents in these.
+    pub acknowledged_bytes: u64,
+    /// When a batch was last sent, in ticks of UTC.
+    pub last_sent_ticks: Option<i64>,
+    /// When one was last acknowledged, in ticks of UTC.
+    pub last_acknowledged_ticks: Option<i64>,
+    /// Its last batches, in order; the last one may be under way.
+    pub batches: Vec<BatchFacts>,
+    /// The last document that the query failed on.
+    pub failed_document: Option<FailedDocument>,
+    /// Why it ended; `None` when the client went, or it has not.
+    pub exception: Option<String>,
+    /// What it did last, in order.
+    pub steps: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    last_sent_ticks: Option<i64>,
-    last_acknowledged_ticks: Option<i64>,
+    facts: ActivityFacts,
+    /// The batch that is under way.
+    current: Option<BatchFacts>,
+    batches: VecDeque<BatchFacts>,
     steps: VecDeque<String>,
-    batches: VecDeque<BatchTiming>,
-    exception: Option<String>,
 }
 
 /// What one worker did.
@@ -57,22 +117,12 @@ struct Seen {
 pub struct ConnectionActivity {
     facts: ConnectionFacts,
     strategy: Strategy,
-    documents: AtomicU64,
-    bytes: AtomicU64,
-    acknowledgements: AtomicU64,
     seen: Mutex<Seen>,
 }
 
 impl ConnectionActivity {
     pub(crate) fn new(facts: ConnectionFacts, strategy: Strategy) -> ConnectionActivity {
-        ConnectionActivity {
-            facts,
-            strategy,
-            documents: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            acknowledgements: AtomicU64::new(0),
-            seen: Mutex::default(),
-        }
+        ConnectionActivity { facts, strategy, seen: Mutex::default() }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -89,64 +139,84 @@ impl ConnectionActivity {
         self.strategy
     }
 
-    /// How many documents, bytes and acknowledgements there were.
-    pub fn counts(&self) -> (u64, u64, u64) {
-        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (load(&self.documents), load(&self.bytes), load(&self.acknowledgements))
-    }
-
-    /// When something was last sent to it, and when it last acknowledged, in ticks of UTC.
-    pub fn last_times(&self) -> (Option<i64>, Option<i64>) {
+    /// What it did so far.
+    pub fn so_far(&self) -> ActivityFacts {
         let seen = self.seen();
-        (seen.last_sent_ticks, seen.last_acknowledged_ticks)
-    }
-
-    /// What it did last, in order.
-    pub fn steps(&self) -> Vec<String> {
-        self.seen().steps.iter().cloned().collect()
-    }
-
-    /// Its last batches, in order.
-    pub fn batches(&self) -> Vec<BatchTiming> {
-        self.seen().batches.iter().copied().collect()
-    }
-
-    /// Why it failed, if it did.
-    pub fn exception(&self) -> Option<String> {
-        self.seen().exception.clone()
+        let current = seen.current.filter(|batch| 0 < batch.documents);
+        ActivityFacts {
+            batches: seen.batches.iter().copied().chain(current).collect(),
+            steps: seen.steps.iter().cloned().collect(),
+            ..seen.facts.clone()
+        }
     }
 
     /// Remembers a step.
-    pub fn step(&self, text: String) {
-        push(&mut self.seen().steps, text, STEPS_MAX);
+    pub fn step(&self, text: &str) {
+        push(&mut self.seen().steps, text.to_owned(), STEPS_MAX);
     }
 
-    /// Remembers why it failed.
-    pub fn failed(&self, message: String) {
-        self.seen().exception = Some(message);
+    /// Its turn has come.
+    pub fn admitted(&self, now_ticks: i64) {
+        self.seen().facts.admitted_ticks = Some(now_ticks);
+        self.step("The connection was accepted");
     }
 
-    /// Documents were read for it.
-    pub(crate) fn sent(&self, documents: u64, bytes: u64) {
-        self.documents.fetch_add(documents, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    /// It has ended; why, unless the client went.
+    pub fn ended(&self, why: Option<&str>, now_ticks: i64) {
+        let mut seen = self.seen();
+        seen.facts.ended_ticks = Some(now_ticks);
+        let Some(why) = why else { return };
+        let why = beginning(why);
+        push(&mut seen.steps, why.clone(), STEPS_MAX);
+        seen.facts.exception = Some(why);
+    }
+
+    /// A batch is about to be read.
+    pub(crate) fn batch_begins(&self, number: u64, now_ticks: i64) {
+        let batch = BatchFacts { number, began_ticks: now_ticks, ..BatchFacts::default() };
+        self.seen().current = Some(batch);
+    }
+
+    /// Documents of a batch were read for it.
+    pub(crate) fn documents_read(&self, documents: u64, bytes: u64) {
+        let mut seen = self.seen();
+        seen.facts.documents += documents;
+        seen.facts.bytes += bytes;
+        if let Some(batch) = &mut seen.current {
+            batch.documents += documents;
+            batch.bytes += bytes;
+        }
+    }
+
+    /// The query failed on one of them.
+    pub(crate) fn document_failed(&self, id: &str, error: &str) {
+        let mut seen = self.seen();
+        let error = beginning(error);
+        seen.facts.failed_document = Some(FailedDocument { id: id.to_owned(), error });
+        if let Some(batch) = &mut seen.current {
+            batch.failed += 1;
+        }
     }
 
     /// A batch was sent.
-    pub fn batch_sent(&self, batch: BatchTiming, now_ticks: i64) {
+    pub fn batch_sent(&self, given_along: GivenAlongFacts, now_ticks: i64) {
         let mut seen = self.seen();
-        seen.last_sent_ticks = Some(now_ticks);
-        push(&mut seen.batches, batch, BATCHES_MAX);
+        seen.facts.last_sent_ticks = Some(now_ticks);
+        if let Some(batch) = &mut seen.current {
+            batch.given_along = given_along;
+            batch.sent_ticks = Some(now_ticks);
+        }
     }
 
-    /// The last batch was acknowledged.
+    /// The batch was acknowledged, and that was stored.
     pub fn batch_acknowledged(&self, now_ticks: i64) {
-        self.acknowledgements.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.seen();
-        seen.last_acknowledged_ticks = Some(now_ticks);
-        let sent = seen.last_sent_ticks.unwrap_or(now_ticks);
-        if let Some(batch) = seen.batches.back_mut() {
-            batch.acknowledging_ticks = Some(now_ticks - sent);
+        seen.facts.acknowledgements += 1;
+        seen.facts.last_acknowledged_ticks = Some(now_ticks);
+        if let Some(mut batch) = seen.current.take() {
+            batch.acknowledged_ticks = Some(now_ticks);
+            seen.facts.acknowledged_bytes += batch.bytes;
+            push(&mut seen.batches, batch, BATCHES_MAX);
         }
     }
 }
@@ -158,6 +228,11 @@ fn push<T>(list: &mut VecDeque<T>, item: T, items_max: usize) {
     list.push_back(item);
 }
 
+/// As much of an error as is remembered.
+fn beginning(error: &str) -> String {
+    error.chars().take(ERROR_CHARACTERS_MAX).collect()
+}
+
 /// A connection that is over, or never was accepted.
 #[derive(Clone, Debug)]
 pub struct EndedConnection {
@@ -165,10 +240,8 @@ pub struct EndedConnection {
     pub facts: ConnectionFacts,
     /// How it dealt with others.
     pub strategy: Strategy,
-    /// Why it ended; `None` when the client went.
-    pub exception: Option<String>,
-    /// What it did last.
-    pub steps: Vec<String>,
+    /// What it did.
+    pub activity: ActivityFacts,
 }
 
 /// The last connections of a subscription.
@@ -190,20 +263,89 @@ impl PastConnections {
     }
 
     pub(crate) fn add(&mut self, activity: &ConnectionActivity, ended: Option<Ended>) {
-        let exception =
-            activity.exception().or_else(|| ended.map(|ended| ended.reason().to_owned()));
+        let mut so_far = activity.so_far();
+        if so_far.exception.is_none() {
+            so_far.exception = ended.map(|ended| ended.reason().to_owned());
+        }
         let connection = EndedConnection {
             facts: activity.facts.clone(),
             strategy: activity.strategy,
-            exception,
-            steps: activity.steps(),
+            activity: so_far,
         };
         push(&mut self.ended, connection, PAST_MAX);
     }
 
-    pub(crate) fn reject(&mut self, facts: ConnectionFacts, strategy: Strategy, exception: &str) {
-        let exception = Some(exception.to_owned());
-        let connection = EndedConnection { facts, strategy, exception, steps: Vec::new() };
-        push(&mut self.rejected, connection, PAST_MAX);
+    pub(crate) fn reject(
+        &mut self,
+        facts: ConnectionFacts,
+        strategy: Strategy,
+        reason: &str,
+        now_ticks: i64,
+    ) {
+        let activity = ActivityFacts {
+            ended_ticks: Some(now_ticks),
+            exception: Some(beginning(reason)),
+            ..ActivityFacts::default()
+        };
+        push(&mut self.rejected, EndedConnection { facts, strategy, activity }, PAST_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_seen_while_it_is_under_way_and_when_it_is_done() {
+        let activity = ConnectionActivity::new(ConnectionFacts::default(), Strategy::OpenIfFree);
+        activity.batch_begins(1, 100);
+        assert!(activity.so_far().batches.is_empty());
+        activity.documents_read(2, 50);
+        activity.document_failed("users/1", "it throws");
+        let under_way = activity.so_far().batches;
+        let expected = BatchFacts {
+            number: 1,
+            began_ticks: 100,
+            documents: 2,
+            bytes: 50,
+            failed: 1,
+            ..BatchFacts::default()
+        };
+        assert_eq!(under_way, [expected]);
+        activity.batch_sent(GivenAlongFacts::default(), 110);
+        activity.batch_acknowledged(130);
+        // The next one has no documents.
+        activity.batch_begins(2, 140);
+        let facts = activity.so_far();
+        let done = BatchFacts { sent_ticks: Some(110), acknowledged_ticks: Some(130), ..expected };
+        assert_eq!(facts.batches, [done]);
+        assert_eq!((facts.documents, facts.bytes, facts.acknowledgements), (2, 50, 1));
+        assert_eq!(facts.acknowledged_bytes, 50);
+        assert_eq!(facts.failed_document.unwrap().id, "users/1");
+    }
+
+    #[test]
+    fn only_so_much_is_remembered() {
+        let activity = ConnectionActivity::new(ConnectionFacts::default(), Strategy::OpenIfFree);
+        for number in 0..100 {
+            activity.batch_begins(number, 0);
+            activity.documents_read(1, 1);
+            activity.batch_acknowledged(1);
+            activity.step("again");
+        }
+        activity.ended(Some(&"long ".repeat(1000)), 7);
+        let facts = activity.so_far();
+        assert_eq!((facts.batches.len(), facts.steps.len()), (BATCHES_MAX, STEPS_MAX));
+        assert_eq!(facts.batches[0].number, 100 - BATCHES_MAX as u64);
+        assert_eq!(facts.exception.unwrap().len(), ERROR_CHARACTERS_MAX);
+        let mut past = PastConnections::default();
+        for _ in 0..20 {
+            past.add(&activity, Some(Ended::Dropped));
+            past.reject(ConnectionFacts::default(), Strategy::TakeOver, "occupied", 9);
+        }
+        assert_eq!((past.ended().count(), past.rejected().count()), (PAST_MAX, PAST_MAX));
+        assert!(
+            past.ended().next().unwrap().activity.exception.as_ref().unwrap().starts_with("long")
+        );
     }
 }

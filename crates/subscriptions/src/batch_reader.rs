@@ -15,6 +15,7 @@ use storage::Transaction;
 use wire::ErrorKind;
 
 use crate::{
+    activity::GivenAlongFacts,
     progress::{Offer, document_hash},
     subscription::Work,
     worker::{Piece, Standing, Worker},
@@ -214,7 +215,7 @@ pub(crate) fn read_piece(
     let bytes = reading.out.len() - start;
     worker.batch.bytes += bytes;
     let documents = worker.batch.documents - before;
-    worker.activity().sent(documents as u64, bytes as u64);
+    worker.activity().documents_read(documents as u64, bytes as u64);
     Ok(Piece { documents, is_last })
 }
 
@@ -352,7 +353,9 @@ impl<T: Transaction> Reading<'_, T> {
                 self.out.extend_from_slice(b"{\"Type\":\"Data\",\"Data\":");
                 change.write_metadata(self.out)?;
                 self.out.extend_from_slice(b",\"Exception\":");
-                blittable::write_json_string(&exception_text(&error), self.out);
+                let text = exception_text(&error);
+                blittable::write_json_string(&text, self.out);
+                self.worker.activity().document_failed(change.id(), &text);
                 self.out.push(b'}');
                 return Ok(Tried::Shown);
             }
@@ -385,17 +388,27 @@ pub(crate) fn write_includes(
     given: &GivenAlong,
     tx: &impl Transaction,
     out: &mut Vec<u8>,
-) -> Result<(), ReadError> {
+) -> Result<GivenAlongFacts, ReadError> {
     let start = out.len();
     out.extend_from_slice(b"{\"Type\":\"Includes\",\"Includes\":{");
-    match write_documents(given.ids(), tx, out)? {
+    let documents = write_documents(given.ids(), tx, out)?;
+    match documents {
         0 => out.truncate(start),
         _ => out.extend_from_slice(b"}}"),
     }
-    if !given.counters().documents().is_empty() {
-        write_counters(given.counters().documents(), out);
+    let behind_documents = out.len();
+    let of_counters = given.counters().documents();
+    if !of_counters.is_empty() {
+        write_counters(of_counters, out);
     }
-    Ok(())
+    let counters = of_counters.iter().map(|document| document.counters.iter().flatten().count());
+    Ok(GivenAlongFacts {
+        documents: documents as u64,
+        document_bytes: (behind_documents - start) as u64,
+        counters: counters.sum::<usize>() as u64,
+        counter_bytes: (out.len() - behind_documents) as u64,
+        series_bytes: 0,
+    })
 }
 
 /// Appends what counters say, and which were asked for, as a message of the protocol.

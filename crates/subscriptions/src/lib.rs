@@ -30,7 +30,8 @@ mod waiting;
 mod worker;
 
 pub use activity::{
-    BatchTiming, ConnectionActivity, ConnectionFacts, EndedConnection, PastConnections,
+    ActivityFacts, BatchFacts, ConnectionActivity, ConnectionFacts, EndedConnection,
+    FailedDocument, GivenAlongFacts, PastConnections,
 };
 pub use batch_reader::{BATCH_BYTES_MAX, ReadError, changes_behind};
 pub use holders::{Occupied, Strategy};

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -47,6 +47,8 @@ pub struct SubscriptionSet {
     subscriptions: Mutex<HashMap<u64, Arc<Subscription>>>,
     waiting: Waiting,
     on_published: OnceLock<OnPublished>,
+    /// Numbers batches, for whoever operates the server.
+    last_batch: AtomicU64,
     is_closed: AtomicBool,
 }
 
@@ -74,10 +76,21 @@ impl SubscriptionSet {
     }
 
     /// Remembers a worker that was refused.
-    pub fn rejected(&self, id: u64, facts: ConnectionFacts, strategy: Strategy, reason: &str) {
+    pub fn rejected(
+        &self,
+        id: u64,
+        (facts, strategy): (ConnectionFacts, Strategy),
+        reason: &str,
+        now_ticks: i64,
+    ) {
         if let Some(subscription) = self.get(id) {
-            subscription.past().reject(facts, strategy, reason);
+            subscription.past().reject(facts, strategy, reason, now_ticks);
         }
+    }
+
+    /// The number of a new batch.
+    pub(crate) fn number_batch(&self) -> u64 {
+        self.last_batch.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn subscription(&self, stored: &StoredSubscription<'_>) -> Arc<Subscription> {

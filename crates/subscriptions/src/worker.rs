@@ -12,7 +12,7 @@ use script::ScriptPool;
 use storage::Transaction;
 
 use crate::{
-    activity::{ConnectionActivity, ConnectionFacts},
+    activity::{ConnectionActivity, ConnectionFacts, GivenAlongFacts},
     batch_reader::{self, ReadError},
     holders::Strategy,
     progress::{Position, WorkerNumber},
@@ -203,8 +203,8 @@ impl Worker {
         batch_reader::read_piece(self, tx, values, scripts, out)
     }
 
-    /// Appends what the batch gives along, as messages of the protocol; call it when the
-    /// last piece was read.
+    /// Appends what the batch gives along, as messages of the protocol, and tells how much that is; call
+    /// it when the last piece was read.
     ///
     /// # Errors
     /// When the documents cannot be read.
@@ -212,7 +212,7 @@ impl Worker {
         &self,
         tx: &impl Transaction,
         out: &mut Vec<u8>,
-    ) -> Result<(), ReadError> {
+    ) -> Result<GivenAlongFacts, ReadError> {
         batch_reader::write_includes(&self.batch.included, tx, out)
     }
 
@@ -222,8 +222,9 @@ impl Worker {
     }
 
     /// Begins a new batch, and forgets the one before, which had no documents.
-    pub fn begin_batch(&mut self) {
+    pub fn begin_batch(&mut self, now_ticks: i64) {
         self.batch = BatchSoFar::default();
+        self.activity().batch_begins(self.set.number_batch(), now_ticks);
         let free = {
             let work = self.subscription.lock();
             work.progress.next_free(Etag::ZERO, self.shared.number).is_some()

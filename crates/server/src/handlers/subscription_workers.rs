@@ -4,7 +4,7 @@ use http::StatusCode;
 use model::{Etag, date};
 use serde_json::{Value, json};
 use subscriptions::{
-    BatchTiming, ConnectionActivity, EndedConnection, Standing, Subscription, WorkerShared,
+    ActivityFacts, BatchFacts, EndedConnection, Standing, Subscription, WorkerShared,
     changes_behind, preview,
 };
 use wire::{ProtocolError, SubscriptionBody};
@@ -66,29 +66,28 @@ pub(crate) fn connections_json(subscription: Option<&Subscription>) -> Connectio
 fn connection_json(worker: &WorkerShared) -> Value {
     let activity = worker.activity();
     let facts = activity.facts();
-    let (documents, bytes, acknowledgements) = activity.counts();
-    let (last_sent, last_acknowledged) = activity.last_times();
+    let so_far = activity.so_far();
     let count = |count: u64| json!({"Count": count});
     json!({
         "ClientUri": facts.client_address,
         "WorkerId": facts.worker_id,
         "Strategy": activity.strategy().name(),
         "Stats": {
-            "AckRate": count(acknowledgements),
-            "BytesRate": count(bytes),
+            "AckRate": count(so_far.acknowledgements),
+            "BytesRate": count(so_far.bytes),
             "ConnectedAt": date::format(facts.connected_ticks),
-            "DocsRate": count(documents),
-            "LastAckReceivedAt": shown_time(last_acknowledged),
-            "LastMessageSentAt": shown_time(last_sent),
+            "DocsRate": count(so_far.documents),
+            "LastAckReceivedAt": shown_time(so_far.last_acknowledged_ticks),
+            "LastMessageSentAt": shown_time(so_far.last_sent_ticks),
         },
-        "ConnectionException": activity.exception(),
+        "ConnectionException": so_far.exception,
         "TcpConnectionStats": {
             "Id": facts.connection,
             "Operation": "Subscription",
             "ClientUri": facts.client_address,
             "ConnectedAt": date::format(facts.connected_ticks),
         },
-        "RecentSubscriptionStatuses": activity.steps(),
+        "RecentSubscriptionStatuses": so_far.steps,
     })
 }
 
@@ -98,8 +97,8 @@ fn ended_json(subscription: &Subscription, ended: &EndedConnection) -> Value {
         "Query": subscription.query_text(),
         "Strategy": ended.strategy.name(),
         "Date": date::format(ended.facts.connected_ticks),
-        "ConnectionException": ended.exception,
-        "RecentSubscriptionStatuses": ended.steps,
+        "ConnectionException": ended.activity.exception,
+        "RecentSubscriptionStatuses": ended.activity.steps,
     })
 }
 
@@ -154,7 +153,9 @@ pub(crate) fn running(call: &Call) -> Result<Answer, ProtocolError> {
             .iter()
             .map(|worker| {
                 let mut shown = connection_json(worker);
-                shown["Batches"] = batches_json(worker.activity());
+                let so_far = worker.activity().so_far();
+                shown["Batches"] = batches_json(&so_far);
+                shown["LastFailedDocument"] = failed_json(&so_far);
                 shown
             })
             .collect();
@@ -176,17 +177,24 @@ pub(crate) fn running(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-fn batches_json(activity: &ConnectionActivity) -> Value {
+fn batches_json(activity: &ActivityFacts) -> Value {
     let milliseconds = |ticks: i64| ticks as f64 / 10_000.0;
-    let shown = |batch: BatchTiming| {
+    let shown = |batch: &BatchFacts| {
+        let waited = batch.sent_ticks.zip(batch.acknowledged_ticks);
         json!({
             "Began": date::format(batch.began_ticks),
             "Documents": batch.documents,
-            "SendingInMs": milliseconds(batch.sending_ticks),
-            "AcknowledgingInMs": batch.acknowledging_ticks.map(milliseconds),
+            "FailedDocuments": batch.failed,
+            "SendingInMs": batch.sent_ticks.map(|sent| milliseconds(sent - batch.began_ticks)),
+            "AcknowledgingInMs": waited.map(|(sent, done)| milliseconds(done - sent)),
         })
     };
-    Value::Array(activity.batches().into_iter().map(shown).collect())
+    Value::Array(activity.batches.iter().map(shown).collect())
+}
+
+fn failed_json(activity: &ActivityFacts) -> Value {
+    let failed = activity.failed_document.as_ref();
+    failed.map_or(Value::Null, |failed| json!({"Id": failed.id, "Error": failed.error}))
 }
 
 /// `POST /subscriptions/try`: what a query would show. Nothing is stored.

@@ -10,7 +10,7 @@ use crate::test_server::TestServer;
 
 const LIVE: &str = "/databases/db/debug/io-metrics/live";
 
-fn connect(server: &TestServer, target: &str) -> WebSocket<TcpStream> {
+pub(crate) fn connect(server: &TestServer, target: &str) -> WebSocket<TcpStream> {
     let stream = TcpStream::connect(server.address).unwrap();
     let (socket, answer) = client(format!("ws://{}{target}", server.address), stream).unwrap();
     assert_eq!(answer.status(), 101);
@@ -26,7 +26,7 @@ fn read_text(socket: &mut WebSocket<TcpStream>) -> String {
 }
 
 /// The next text that is no heartbeat.
-fn read_json(socket: &mut WebSocket<TcpStream>) -> Value {
+pub(crate) fn read_json(socket: &mut WebSocket<TcpStream>) -> Value {
     loop {
         let text = read_text(socket);
         if text != "\r\n" {

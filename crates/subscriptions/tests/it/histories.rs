@@ -15,7 +15,8 @@ use documents::{
     DatabaseIdentity, DocumentWriter, ExpectedVersion, LogEntry, RequestedId, WriteContext,
 };
 use model::{
-    CollectionName, DatabaseId, DocumentId, Etag, NodeTag, RevisionsConfiguration, RevisionsRule,
+    CollectionName, DatabaseId, DocumentId, Etag, IdSeparator, NodeTag, RevisionsConfiguration,
+    RevisionsRule,
 };
 use platform::{Platform, simulated::Random};
 use query::LogQuery;
@@ -141,7 +142,7 @@ impl Stage {
             let json = format!(
                 r#"{{"Number":{value},"Filling":"{filling}","@metadata":{{"@collection":"{collection}"}}}}"#
             );
-            let id = RequestedId::parse(Some(&id)).unwrap();
+            let id = RequestedId::parse(Some(&id), IdSeparator::default()).unwrap();
             writer.put(&id, &ExpectedVersion::Any, &body(&json)).unwrap();
         }
         writer.finish().unwrap();
@@ -187,7 +188,7 @@ impl Stage {
         if !connected.worker.has_work(|| environment.read()).unwrap() {
             return;
         }
-        connected.worker.begin_batch();
+        connected.worker.begin_batch(0);
         let mut out = Vec::new();
         loop {
             let tx = environment.read();

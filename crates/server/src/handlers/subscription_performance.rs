@@ -1,0 +1,222 @@
+//! What the workers of subscriptions do, live over a WebSocket: their connections and their batches.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use database::Database;
+use model::date;
+use serde_json::{Map, Value, json};
+use subscriptions::{
+    ActivityFacts, BatchFacts, ConnectionFacts, Strategy, Subscription, WorkerShared,
+};
+use wire::ProtocolError;
+
+use crate::{
+    call::Call,
+    live_feed::{LiveFeed, News},
+    server_state::ServerState,
+    web_socket::Session,
+};
+
+/// `GET /subscriptions/performance/live`: every few seconds all subscriptions, with the connections and
+/// batches that are under way or have ended since the last time.
+pub(crate) fn live(call: &Call) -> Result<Session, ProtocolError> {
+    let state = Arc::clone(&call.state);
+    LiveFeed::begin(call, Performance { state, told: Told::default() })
+}
+
+/// For one reader.
+struct Performance {
+    state: Arc<ServerState>,
+    told: Told,
+}
+
+/// What a reader need not be told again.
+#[derive(Default)]
+struct Told {
+    /// Connections that had ended.
+    ended: BTreeSet<u64>,
+    /// The last batch of each connection that had.
+    batches: BTreeMap<u64, u64>,
+}
+
+impl News for Performance {
+    /// Something at every call: readers see by it that the server is there.
+    fn take(&mut self, database: &Database) -> Option<Value> {
+        let state = self.state.cluster.read();
+        let records = match state.subscriptions(database.record().topology_id) {
+            Ok(records) => records,
+            Err(error) => {
+                tracing::error!(%error, "subscriptions were not read");
+                return None;
+            }
+        };
+        let mut telling = Telling {
+            before: std::mem::take(&mut self.told),
+            told: Told::default(),
+            now_ticks: self.state.platform.clock.now().ticks(),
+        };
+        let results = records.flatten().map(|record| {
+            let mut shown = Map::new();
+            shown.insert("TaskId".to_owned(), record.id.into());
+            shown.insert("TaskName".to_owned(), record.name.into());
+            if let Some(subscription) = database.subscriptions().get(record.id) {
+                telling.add(&subscription, &mut shown);
+            }
+            Value::Object(shown)
+        });
+        let results: Vec<Value> = results.collect();
+        self.told = telling.told;
+        Some(json!({"Results": results}))
+    }
+
+    fn nothing(&self) -> Value {
+        json!({"Results": []})
+    }
+}
+
+/// One connection, whether it has ended or not.
+struct Connection {
+    facts: ConnectionFacts,
+    strategy: Strategy,
+    activity: ActivityFacts,
+    is_rejected: bool,
+}
+
+impl Connection {
+    fn of_worker(worker: &WorkerShared) -> Connection {
+        let activity = worker.activity();
+        Connection {
+            facts: activity.facts().clone(),
+            strategy: activity.strategy(),
+            activity: activity.so_far(),
+            is_rejected: false,
+        }
+    }
+}
+
+/// Those that have ended first.
+fn connections(subscription: &Subscription) -> Vec<Connection> {
+    // Whoever ends meanwhile is seen twice rather than not at all; the reader knows it by its number.
+    let working = subscription.connections();
+    let past = subscription.past();
+    let ended = past.ended().map(|ended| (ended, false));
+    let rejected = past.rejected().map(|rejected| (rejected, true));
+    let past = ended.chain(rejected).map(|(connection, is_rejected)| Connection {
+        facts: connection.facts.clone(),
+        strategy: connection.strategy,
+        activity: connection.activity.clone(),
+        is_rejected,
+    });
+    past.chain(working.iter().map(|worker| Connection::of_worker(worker))).collect()
+}
+
+/// One message.
+struct Telling {
+    before: Told,
+    told: Told,
+    now_ticks: i64,
+}
+
+impl Telling {
+    fn add(&mut self, subscription: &Subscription, shown: &mut Map<String, Value>) {
+        let (mut of_connections, mut of_batches) = (Vec::new(), Vec::new());
+        for connection in connections(subscription) {
+            let number = connection.facts.connection;
+            if !self.before.ended.contains(&number) {
+                of_connections.push(self.connection_json(&connection));
+            }
+            let has_ended = connection.activity.ended_ticks.is_some();
+            if has_ended {
+                self.told.ended.insert(number);
+            }
+            let known = self.before.batches.get(&number).copied().unwrap_or_default();
+            let mut complete = known;
+            for batch in connection.activity.batches.iter().filter(|batch| known < batch.number) {
+                of_batches.push(self.batch_json(&connection, batch));
+                if has_ended || batch.acknowledged_ticks.is_some() {
+                    complete = batch.number;
+                }
+            }
+            self.told.batches.insert(number, complete);
+        }
+        for (name, list) in
+            [("ConnectionPerformance", of_connections), ("BatchPerformance", of_batches)]
+        {
+            if !list.is_empty() {
+                shown.insert(name.to_owned(), Value::Array(list));
+            }
+        }
+    }
+
+    fn connection_json(&self, connection: &Connection) -> Value {
+        let Connection { facts, strategy, activity, is_rejected } = connection;
+        let until = activity.ended_ticks.unwrap_or(self.now_ticks);
+        let began = facts.connected_ticks;
+        let admitted = activity.admitted_ticks;
+        let mut steps = vec![step("ConnectionPending", admitted.unwrap_or(until) - began)];
+        steps.extend(admitted.map(|admitted| step("ConnectionActive", until - admitted)));
+        let error_type = match (&activity.exception, is_rejected) {
+            (_, true) => Some("ConnectionRejected"),
+            (Some(_), false) => Some("Error"),
+            (None, false) => None,
+        };
+        json!({
+            "ConnectionId": facts.connection,
+            "WorkerId": facts.worker_id,
+            "ClientUri": facts.client_address,
+            "Strategy": strategy.name(),
+            "BatchCount": activity.acknowledgements,
+            "TotalBatchSizeInBytes": activity.acknowledged_bytes,
+            "Exception": activity.exception,
+            "ErrorType": error_type,
+            "Started": date::format(began),
+            "Completed": activity.ended_ticks.map(date::format),
+            "DurationInMs": milliseconds(until - began),
+            "Details": step_of("Connection", until - began, steps),
+        })
+    }
+
+    fn batch_json(&self, connection: &Connection, batch: &BatchFacts) -> Value {
+        let ended = batch.acknowledged_ticks.or(connection.activity.ended_ticks);
+        let until = ended.unwrap_or(self.now_ticks);
+        let sent = batch.sent_ticks;
+        let mut steps = vec![step("BatchSendDocuments", sent.unwrap_or(until) - batch.began_ticks)];
+        steps.extend(sent.map(|sent| step("BatchWaitForAcknowledge", until - sent)));
+        let is_acknowledged = batch.acknowledged_ticks.is_some();
+        let exception = connection.activity.exception.as_ref().filter(|_| !is_acknowledged);
+        let given_along = batch.given_along;
+        json!({
+            "BatchId": batch.number,
+            "ConnectionId": connection.facts.connection,
+            "NumberOfDocuments": batch.documents,
+            "SizeOfDocumentsInBytes": batch.bytes,
+            "NumberOfIncludedDocuments": given_along.documents,
+            "SizeOfIncludedDocumentsInBytes": given_along.document_bytes,
+            "NumberOfIncludedCounters": given_along.counters,
+            "SizeOfIncludedCountersInBytes": given_along.counter_bytes,
+            "NumberOfIncludedTimeSeriesEntries": 0,
+            "SizeOfIncludedTimeSeriesInBytes": given_along.series_bytes,
+            "Started": date::format(batch.began_ticks),
+            "Completed": ended.map(date::format),
+            "Exception": exception,
+            "DurationInMs": milliseconds(until - batch.began_ticks),
+            "Details": step_of("Batch", until - batch.began_ticks, steps),
+        })
+    }
+}
+
+fn step(name: &str, ticks: i64) -> Value {
+    step_of(name, ticks, Vec::new())
+}
+
+fn step_of(name: &str, ticks: i64, steps: Vec<Value>) -> Value {
+    json!({"Name": name, "DurationInMs": milliseconds(ticks), "Operations": steps})
+}
+
+/// Ticks as milliseconds with two decimals.
+fn milliseconds(ticks: i64) -> f64 {
+    (ticks as f64 / 100.0).round() / 100.0
+}

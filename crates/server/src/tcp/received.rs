@@ -1,0 +1,41 @@
+//! What a worker's client sends, read by a task of its own.
+
+use tokio::{net::tcp::OwnedReadHalf, sync::mpsc, task::JoinHandle};
+use wire::tcp_shapes::WorkerMessage;
+
+use crate::tcp::messages::{MessageReader, ReadEnd};
+
+/// Messages of a worker that wait to be dealt with.
+const RECEIVED_MAX: usize = 64;
+
+/// See the module.
+pub(super) struct Received {
+    pub(super) messages: mpsc::Receiver<Result<WorkerMessage, ReadEnd>>,
+    reading: JoinHandle<()>,
+    /// Acknowledgements that came before they were waited for.
+    pub(super) early: usize,
+}
+
+impl Drop for Received {
+    fn drop(&mut self) {
+        self.reading.abort();
+    }
+}
+
+/// Reads a client's messages until it goes, at most a few ahead of what is dealt with.
+pub(super) fn receive(mut messages: MessageReader<OwnedReadHalf>) -> Received {
+    let (sender, receiver) = mpsc::channel(RECEIVED_MAX);
+    let reading = tokio::spawn(async move {
+        loop {
+            let read = messages
+                .next()
+                .await
+                .and_then(|message| WorkerMessage::read(&message).map_err(ReadEnd::Broken));
+            let is_last = read.is_err();
+            if sender.send(read).await.is_err() || is_last {
+                return;
+            }
+        }
+    });
+    Received { messages: receiver, reading, early: 0 }
+}

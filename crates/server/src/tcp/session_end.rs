@@ -1,0 +1,123 @@
+//! How the session of a worker ends, and what its client is told then.
+
+use subscriptions::{Ended, Occupied};
+use wire::{
+    ErrorKind, ProtocolError,
+    tcp_shapes::{ConnectionStatus, header_error, refused, session_error},
+};
+
+use crate::tcp::Gone;
+
+/// Why a session ends.
+pub(super) enum End {
+    /// There is nobody to tell.
+    Gone,
+    /// The client is told this first.
+    Told(LastMessage),
+}
+
+/// The last message to a client.
+pub(super) struct LastMessage {
+    pub(super) bytes: Vec<u8>,
+    /// What it says.
+    pub(super) why: String,
+}
+
+impl End {
+    /// The connection is for nothing that there is.
+    pub(super) fn unusable(error: &ProtocolError) -> End {
+        End::Told(LastMessage { bytes: header_error(error), why: error.message.clone() })
+    }
+
+    /// The worker may not begin, or not go on.
+    pub(super) fn refused(status: ConnectionStatus, kind: ErrorKind, message: String) -> End {
+        let error = ProtocolError::new(kind, message);
+        End::Told(LastMessage { bytes: refused(status, &error), why: error.message })
+    }
+
+    pub(super) fn not_found(message: String) -> End {
+        End::refused(ConnectionStatus::NotFound, ErrorKind::SubscriptionDoesNotExist, message)
+    }
+
+    pub(super) fn closed(message: String, can_reconnect: bool) -> End {
+        let status = ConnectionStatus::Closed { can_reconnect };
+        End::refused(status, ErrorKind::SubscriptionClosed, message)
+    }
+
+    pub(super) fn invalid(message: String) -> End {
+        End::refused(ConnectionStatus::Invalid, ErrorKind::SubscriptionInvalidState, message)
+    }
+
+    pub(super) fn in_use(message: String) -> End {
+        End::refused(ConnectionStatus::InUse, ErrorKind::SubscriptionInUse, message)
+    }
+
+    pub(super) fn canceled() -> End {
+        ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.").into()
+    }
+
+    /// The worker's work on the subscription of that name came to an end that it did not ask for.
+    pub(super) fn of_worker(ended: Ended, name: &str) -> End {
+        match ended {
+            Ended::Deleted => End::not_found(format!("The subscription {name} had been deleted")),
+            Ended::Disabled => {
+                let message =
+                    format!("The subscription {name} is disabled and cannot be used until enabled");
+                End::closed(message, false)
+            }
+            Ended::Dropped => End::closed(ended.reason().to_owned(), false),
+            Ended::QueryChanged => End::closed(
+                format!(
+                    "The subscription {name} query has been modified, connection must be restarted"
+                ),
+                true,
+            ),
+            Ended::Moved => End::closed(
+                format!("The subscription {name} was modified, connection must be restarted"),
+                true,
+            ),
+            Ended::TakenOver => End::in_use(ended.reason().to_owned()),
+            Ended::DatabaseClosed => End::canceled(),
+        }
+    }
+
+    /// What an operator is told; nothing when the client went.
+    pub(super) fn why(&self) -> Option<&str> {
+        match self {
+            End::Gone => None,
+            End::Told(last) => Some(&last.why),
+        }
+    }
+}
+
+impl From<Gone> for End {
+    fn from(_: Gone) -> End {
+        End::Gone
+    }
+}
+
+impl From<ProtocolError> for End {
+    fn from(error: ProtocolError) -> End {
+        End::Told(LastMessage { bytes: session_error(&error), why: error.message })
+    }
+}
+
+/// Why a worker may not work on a subscription.
+pub(super) fn occupied_text(occupied: Occupied, name: &str) -> String {
+    match occupied {
+        Occupied::ByAnother => {
+            format!("Subscription {name} is occupied, connection cannot be opened")
+        }
+        Occupied::ByTakeOver => format!(
+            "Subscription {name} is already occupied by a TakeOver connection, connection cannot \
+             be opened"
+        ),
+        Occupied::ByConcurrent => format!(
+            "Subscription {name} is shared by concurrent workers, connection cannot be opened"
+        ),
+        Occupied::Full => {
+            let workers_max = subscriptions::WORKERS_MAX;
+            format!("Subscription {name} has {workers_max} workers already and takes no more")
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A worker that was let in: its turn, its batches, and what it waits for in between.
+
+use std::{sync::Arc, time::Duration};
+
+use cluster::SubscriptionRecord;
+use subscriptions::{Standing, Worker};
+use tokio::{
+    net::tcp::OwnedWriteHalf,
+    time::{Instant, sleep_until},
+};
+use wire::{
+    REVISIONS_PROPERTY,
+    tcp_shapes::{CONFIRM, HEARTBEAT, WorkerMessage, accepted},
+};
+
+use crate::{
+    stored_record::body_of,
+    tcp::{
+        messages::{ReadEnd, send},
+        received::Received,
+        session_end::End,
+        wake::SessionWake,
+        worker_session::{OpenedDatabase, read_error},
+    },
+    web_socket::ConnectionPlace,
+};
+
+/// How long a worker hears nothing at most when there is nothing to send.
+const IDLE_HEARTBEAT: Duration = Duration::from_secs(3);
+/// The same while it has a batch, or waits for its turn.
+const BUSY_HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// A session whose worker was let in.
+pub(super) struct Working<'w> {
+    pub(super) database: OpenedDatabase,
+    pub(super) writing: &'w mut OwnedWriteHalf,
+    /// Absent while a piece is read on another thread.
+    pub(super) worker: Option<Worker>,
+    pub(super) received: Received,
+    pub(super) wake: Arc<SessionWake>,
+    pub(super) place: ConnectionPlace,
+    pub(super) subscription: SubscriptionRecord,
+    pub(super) closes_when_done: bool,
+}
+
+/// What a session woke up for.
+enum Woken {
+    /// To send something, lest the client thinks that nobody is here.
+    Silence,
+    /// Something may have changed.
+    Change,
+    /// The worker has dealt with its batch.
+    Acknowledged,
+}
+
+impl Working<'_> {
+    /// Works until the session ends.
+    pub(super) async fn run(&mut self) -> Result<(), End> {
+        self.wait_for_turn().await?;
+        send(self.writing, &accepted()).await?;
+        let now_ticks = self.now_ticks();
+        self.worker()?.activity().admitted(now_ticks);
+        self.store_connected(now_ticks).await?;
+        if self.worker()?.subscription().query().is_of_revisions() {
+            self.require_revisions()?;
+        }
+        loop {
+            self.require_standing()?;
+            let database = self.database.lease()?;
+            let has_work = self.worker()?.has_work(|| database.read()).map_err(read_error)?;
+            drop(database);
+            if has_work {
+                if self.send_batch().await? {
+                    self.wait_for_acknowledgement().await?;
+                    self.store_acknowledged().await?;
+                    send(self.writing, CONFIRM).await?;
+                }
+                continue;
+            }
+            if self.closes_when_done {
+                self.store_passed().await?;
+                return Err(End::closed(
+                    format!(
+                        "Closing subscription {} because there were no documents left and client \
+                         connected in 'CloseWhenNoDocsLeft' mode",
+                        self.subscription.name
+                    ),
+                    false,
+                ));
+            }
+            self.wait_for_change().await?;
+        }
+    }
+
+    pub(super) fn worker(&self) -> Result<&Worker, End> {
+        self.worker.as_ref().ok_or(End::Gone)
+    }
+
+    /// Ends the session when its worker may not go on.
+    pub(super) fn require_standing(&self) -> Result<Standing, End> {
+        match self.worker()?.standing() {
+            Standing::Ended(ended) => Err(End::of_worker(ended, &self.subscription.name)),
+            standing @ (Standing::Waits | Standing::Works) => Ok(standing),
+        }
+    }
+
+    fn require_revisions(&self) -> Result<(), End> {
+        let record = self.database.lease()?.record();
+        let configured = body_of(&record).get(REVISIONS_PROPERTY).is_some_and(|set| !set.is_null());
+        if configured {
+            return Ok(());
+        }
+        Err(End::invalid(format!(
+            "Cannot use a revisions subscription, database {} does not have revisions \
+             configuration.",
+            record.name.as_str()
+        )))
+    }
+
+    async fn wait_for_turn(&mut self) -> Result<(), End> {
+        let mut heartbeat = Instant::now() + BUSY_HEARTBEAT;
+        while self.require_standing()? == Standing::Waits {
+            match self.woken(heartbeat).await? {
+                Woken::Silence => {
+                    send(self.writing, HEARTBEAT).await?;
+                    self.database.touch();
+                    heartbeat = Instant::now() + BUSY_HEARTBEAT;
+                }
+                Woken::Acknowledged => self.received.early += 1,
+                Woken::Change => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn wait_for_change(&mut self) -> Result<(), End> {
+        let heartbeat = Instant::now() + IDLE_HEARTBEAT;
+        match self.woken(heartbeat).await? {
+            Woken::Silence => {
+                send(self.writing, HEARTBEAT).await?;
+                self.database.touch();
+                self.store_passed().await
+            }
+            Woken::Acknowledged => {
+                self.received.early += 1;
+                Ok(())
+            }
+            Woken::Change => Ok(()),
+        }
+    }
+
+    async fn wait_for_acknowledgement(&mut self) -> Result<(), End> {
+        if 0 < self.received.early {
+            self.received.early -= 1;
+            return Ok(());
+        }
+        let mut heartbeat = Instant::now() + BUSY_HEARTBEAT;
+        loop {
+            match self.woken(heartbeat).await? {
+                Woken::Acknowledged => return Ok(()),
+                Woken::Change => {
+                    self.require_standing()?;
+                }
+                Woken::Silence => {
+                    send(self.writing, HEARTBEAT).await?;
+                    self.database.touch();
+                    heartbeat = Instant::now() + BUSY_HEARTBEAT;
+                }
+            }
+        }
+    }
+
+    async fn woken(&mut self, silence_until: Instant) -> Result<Woken, End> {
+        loop {
+            let received = tokio::select! {
+                received = self.received.messages.recv() => received,
+                () = self.wake.woken() => return Ok(Woken::Change),
+                () = sleep_until(silence_until) => return Ok(Woken::Silence),
+                _ = self.place.stopping.wait_for(|stopping| *stopping) => return Err(End::Gone),
+            };
+            match received {
+                None | Some(Err(ReadEnd::Gone)) => return Err(End::Gone),
+                Some(Err(ReadEnd::Broken(error))) => return Err(error.into()),
+                Some(Ok(WorkerMessage::Acknowledge)) => return Ok(Woken::Acknowledged),
+                Some(Ok(WorkerMessage::Disposed)) => return Err(End::canceled()),
+                Some(Ok(WorkerMessage::Unknown)) => {}
+            }
+        }
+    }
+
+    pub(super) fn now_ticks(&self) -> i64 {
+        self.database.state.platform.clock.now().ticks()
+    }
+}
