@@ -89,6 +89,65 @@ def test_what_happens_to_an_index_is_told(store, changes):
     assert kinds(told)[0] == "IndexAdded"
 
 
+def count(store, key, name, by):
+    with store.open_session() as session:
+        session.counters_for(key).increment(name, by)
+        session.save_changes()
+
+
+def test_counters_are_watched_one_those_of_a_name_those_of_a_document_and_all(store, changes):
+    save(store, {"counted/1": City("Chur", 1), "counted/2": City("Bern", 2)})
+    watches = [
+        (lambda: changes.for_counter_of_document("counted/1", "Guests"), ["1 Guests"]),
+        (lambda: changes.for_counter("guests"), ["1 Guests", "2 Guests"]),
+        (lambda: changes.for_counters_of_document("counted/1"), ["1 Guests", "1 Beds"]),
+        (lambda: changes.for_all_counters(), ["1 Guests", "2 Guests", "1 Beds", "2 End"]),
+    ]
+    # One at a time: the client tells an observable of what others on its connection watch, too.
+    for watch, expected in watches:
+        listener = Listener(watch())
+        for number, name in [(1, "Guests"), (2, "Guests"), (1, "Beds"), (2, "End")]:
+            count(store, f"counted/{number}", name, 1)
+        told = listener.until(lambda told, wanted=len(expected): len(told) >= wanted)
+        listener.stop()
+        assert [f"{change.document_id[-1]} {change.name}" for change in told] == expected
+        assert all(change.type_of_change.value in ("Put", "Increment") for change in told)
+
+
+def append(store, key, name, day):
+    with store.open_session() as session:
+        session.time_series_for(key, name).append_single(datetime.datetime(2026, 1, day), day)
+        session.save_changes()
+
+
+def test_time_series_are_watched_one_those_of_a_name_those_of_a_document_and_all(store, changes):
+    save(store, {"measured/1": City("Chur", 1), "measured/2": City("Bern", 2)})
+    watches = [
+        (lambda: changes.for_time_series_of_document("measured/1", "Snow"), ["1 Snow"]),
+        (lambda: changes.for_time_series("snow"), ["1 Snow", "2 Snow"]),
+        (lambda: changes.for_time_series_of_document("measured/1"), ["1 Snow", "1 Wind"]),
+        (lambda: changes.for_all_time_series(), ["1 Snow", "2 Snow", "1 Wind", "2 End"]),
+    ]
+    for day, (watch, expected) in enumerate(watches, start=1):
+        listener = Listener(watch())
+        for number, name in [(1, "Snow"), (2, "Snow"), (1, "Wind"), (2, "End")]:
+            append(store, f"measured/{number}", name, day)
+        told = listener.until(lambda told, wanted=len(expected): len(told) >= wanted)
+        listener.stop()
+        assert [f"{change.document_id[-1]} {change.name}" for change in told] == expected
+        assert told[0].from_ == told[0].to_ == datetime.datetime(2026, 1, day)
+
+
+def test_all_indexes_are_watched(store, changes):
+    listener = Listener(changes.for_all_indexes())
+    definition = IndexDefinition()
+    definition.name = "Cities/ByPopulation"
+    definition.maps = {"from c in docs.Cities select new { c.population }"}
+    store.maintenance.send(PutIndexesOperation(definition))
+    listener.until(lambda told: any(change.name == "Cities/ByPopulation" for change in told))
+    listener.stop()
+
+
 def test_answers_that_are_kept_follow_what_others_change(store, open_database, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(store, {"kept/1": City("Davos", 1)})

@@ -119,6 +119,21 @@ def test_strategies(new_database, open_database):
             until(lambda: taking.keys() == ["cities/1"])
 
 
+def test_whoever_waits_is_next(new_database, open_database):
+    # The client has no strategy for workers that share a subscription.
+    store = open_database(new_database("subscriptions"))
+    name = create(store, "from Cities")
+    with Run(store, name) as first:
+        save(store, cities("cities", 1))
+        until(lambda: len(first.items) == 1)
+        waiting = Run(store, name, strategy=SubscriptionOpeningStrategy.WAIT_FOR_FREE)
+        # Closed while it reads, the client would keep its connection for half a minute.
+        time.sleep(1)
+    with waiting:
+        save(store, cities("cities", 3, 1))
+        until(lambda: waiting.keys() == [f"cities/{number}" for number in (1, 2, 3)])
+
+
 def test_it_ends_when_nothing_is_left_if_that_is_wanted(new_database, open_database):
     store = open_database(new_database("subscriptions"))
     save(store, cities("cities", 3))

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
 import java.util.Collections;
+import java.util.Date;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 import net.ravendb.client.documents.IDocumentStore;
+import net.ravendb.client.documents.changes.CounterChange;
 import net.ravendb.client.documents.changes.DocumentChange;
 import net.ravendb.client.documents.changes.IChangesObservable;
 import net.ravendb.client.documents.changes.IDatabaseChanges;
@@ -23,6 +25,7 @@ import net.ravendb.client.documents.changes.IndexChange;
 import net.ravendb.client.documents.changes.IndexChangeTypes;
 import net.ravendb.client.documents.changes.Observers;
 import net.ravendb.client.documents.changes.OperationStatusChange;
+import net.ravendb.client.documents.changes.TimeSeriesChange;
 import net.ravendb.client.documents.indexes.IndexDefinition;
 import net.ravendb.client.documents.operations.Operation;
 import net.ravendb.client.documents.operations.PatchByQueryOperation;
@@ -127,6 +130,79 @@ class ChangesTest extends DatabaseTest {
             operation.waitForCompletion();
             listener.until(told -> told.stream()
                     .anyMatch(change -> change.getState().get("Status").asText().equals("Completed")));
+        }
+    }
+
+    @Test
+    void oneOperationIsFollowedToItsEnd() throws InterruptedException {
+        Server.save(store, new City("Aarau", 5), "patched/2");
+        Operation operation =
+                store.operations().sendAsync(new PatchByQueryOperation("from Cities update { this.again = true }"));
+        // Whoever comes late is told the state as it is.
+        try (Listener<OperationStatusChange> listener =
+                new Listener<>(changes.forOperationId(operation.getId()))) {
+            listener.until(told -> told.stream()
+                    .anyMatch(change -> change.getState().get("Status").asText().equals("Completed")));
+            assertTrue(listener.told.stream().allMatch(change -> change.getOperationId() == operation.getId()));
+        }
+    }
+
+    private void count(String id, String name) {
+        try (IDocumentSession session = store.openSession()) {
+            session.countersFor(id).increment(name, 1);
+            session.saveChanges();
+        }
+    }
+
+    @Test
+    void countersAreWatched() throws InterruptedException {
+        Server.save(store, new City("Chur", 1), "counted/1");
+        Server.save(store, new City("Bern", 2), "counted/2");
+        try (Listener<CounterChange> one = new Listener<>(changes.forCounterOfDocument("counted/1", "Guests"));
+                Listener<CounterChange> named = new Listener<>(changes.forCounter("Guests"));
+                Listener<CounterChange> ofDocument = new Listener<>(changes.forCountersOfDocument("counted/1"));
+                Listener<CounterChange> all = new Listener<>(changes.forAllCounters())) {
+            count("counted/1", "Guests");
+            count("counted/1", "Guests");
+            count("counted/2", "Guests");
+            count("counted/1", "Beds");
+            all.until(told -> told.size() >= 4);
+            Function<CounterChange, String> shown =
+                    change -> change.getDocumentId() + " " + change.getName() + " " + change.getType() + " " + change.getValue();
+            assertEquals(List.of("counted/1 Guests PUT 1", "counted/1 Guests INCREMENT 2", "counted/2 Guests PUT 1",
+                    "counted/1 Beds PUT 1"), all.each(shown));
+            assertEquals(all.each(shown).subList(0, 2), one.each(shown));
+            assertEquals(all.each(shown).subList(0, 3), named.each(shown));
+            assertEquals(List.of("counted/1 Guests PUT 1", "counted/1 Guests INCREMENT 2", "counted/1 Beds PUT 1"),
+                    ofDocument.each(shown));
+        }
+    }
+
+    private void append(String id, String name, int day) {
+        try (IDocumentSession session = store.openSession()) {
+            session.timeSeriesFor(id, name).append(new Date(1_767_225_600_000L + day * 86_400_000L), day);
+            session.saveChanges();
+        }
+    }
+
+    @Test
+    void timeSeriesAreWatched() throws InterruptedException {
+        Server.save(store, new City("Chur", 1), "measured/1");
+        Server.save(store, new City("Bern", 2), "measured/2");
+        try (Listener<TimeSeriesChange> one = new Listener<>(changes.forTimeSeriesOfDocument("measured/1", "Snow"));
+                Listener<TimeSeriesChange> named = new Listener<>(changes.forTimeSeries("Snow"));
+                Listener<TimeSeriesChange> ofDocument = new Listener<>(changes.forTimeSeriesOfDocument("measured/1"));
+                Listener<TimeSeriesChange> all = new Listener<>(changes.forAllTimeSeries())) {
+            append("measured/1", "Snow", 1);
+            append("measured/2", "Snow", 2);
+            append("measured/1", "Wind", 3);
+            all.until(told -> told.size() >= 3);
+            Function<TimeSeriesChange, String> shown =
+                    change -> change.getDocumentId() + " " + change.getName() + " " + change.getType();
+            assertEquals(List.of("measured/1 Snow PUT", "measured/2 Snow PUT", "measured/1 Wind PUT"), all.each(shown));
+            assertEquals(List.of("measured/1 Snow PUT"), one.each(shown));
+            assertEquals(List.of("measured/1 Snow PUT", "measured/2 Snow PUT"), named.each(shown));
+            assertEquals(List.of("measured/1 Snow PUT", "measured/1 Wind PUT"), ofDocument.each(shown));
         }
     }
 

@@ -6,12 +6,16 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 
 import org.junit.jupiter.api.Test;
 
@@ -114,6 +118,46 @@ class SubscriptionsTest extends DatabaseTest {
                 save("Peaks", 1, 1);
                 assertEquals("taken Peaks/1", next(ids));
             }
+        }
+    }
+
+    @Test
+    void concurrentWorkersShareTheWork() throws Exception {
+        save("Passes", 0, 40);
+        String name = create("from Passes");
+        BlockingQueue<String> ids = new LinkedBlockingQueue<>();
+        List<SubscriptionWorker<City>> workers = new ArrayList<>();
+        List<AtomicInteger> shares = new ArrayList<>();
+        try {
+            for (int number = 0; number < 3; number++) {
+                SubscriptionWorkerOptions options = options(name);
+                options.setStrategy(SubscriptionOpeningStrategy.CONCURRENT);
+                options.setMaxDocsPerBatch(4);
+                SubscriptionWorker<City> worker = store.subscriptions().getSubscriptionWorker(City.class, options);
+                AtomicInteger share = new AtomicInteger();
+                workers.add(worker);
+                shares.add(share);
+                worker.run(batch -> {
+                    share.addAndGet(batch.getNumberOfItemsInBatch());
+                    batch.getItems().forEach(item -> ids.add(item.getId()));
+                    pause();
+                });
+            }
+            Set<String> distinct = new HashSet<>();
+            for (int number = 0; number < 40; number++) {
+                assertTrue(distinct.add(next(ids)), "no document comes twice");
+            }
+            assertTrue(shares.stream().allMatch(share -> share.get() > 0), "everybody has something to do");
+        } finally {
+            workers.forEach(SubscriptionWorker::close);
+        }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(20);
+        } catch (InterruptedException stopped) {
+            throw new IllegalStateException(stopped);
         }
     }
 

@@ -1,0 +1,113 @@
+// Follows a database while the server is killed and started again: a worker of a subscription that has
+// a batch in its hands just then, and a listener to changes.
+//
+// Says "in mid-batch" when the server may be killed; the file CORVUS_TEST_RESTARTED tells that it runs
+// again. Afterwards every document has come, what was acknowledged before has not come again, and the
+// listener hears of what happens.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { createDatabase, deleteDatabase, openStore, storeAll, uniqueDatabaseName } from "../support/client.mjs";
+
+const secondsMax = 60;
+const shipsBefore = 20;
+const shipsAfter = 10;
+const batchHeld = 3;
+const restarted = process.env.CORVUS_TEST_RESTARTED;
+
+// The client reads the next batch while one is dealt with, and leaves it unhandled that this fails.
+process.on("unhandledRejection", () => {});
+
+const name = uniqueDatabaseName("follower");
+const store = openStore(name);
+await createDatabase(store, name);
+
+const heard = await listen();
+await saveShips(0, shipsBefore);
+const { received, acknowledged } = await work(holdOneBatch());
+await waitUntil(() => existsSync(restarted), "the restart");
+await saveShips(shipsBefore, shipsAfter);
+await waitUntil(() => received.size === shipsBefore + shipsAfter, "the documents after the restart");
+await waitUntil(() => acknowledged.size === shipsBefore + shipsAfter, "the last acknowledgements");
+
+// Until the client is back, it hears nothing; then it hears of the next change.
+const heardAfter = () => [...heard].some((id) => id.startsWith("after/"));
+for (let number = 1; !heardAfter(); number++) {
+  assert.ok(number <= secondsMax * 5, "the listener hears nothing after the restart");
+  await storeAll(store, "Heard", { [`after/${number}`]: {} });
+  await sleep(200);
+}
+await deleteDatabase(store, name);
+// The client's own timers may go on for a while.
+process.exit(0);
+
+/** Ids of changed documents of the collection Heard. */
+async function listen() {
+  const changes = store.changes();
+  // The client tells of the lost connection here.
+  changes.on("error", () => {});
+  await changes.ensureConnectedNow();
+  const told = new Set();
+  const observable = changes.forDocumentsInCollection("Heard");
+  observable.on("error", () => {});
+  observable.on("data", (change) => told.add(change.id));
+  await observable.ensureSubscribedNow();
+  await storeAll(store, "Heard", { "before/1": {} });
+  await waitUntil(() => told.has("before/1"), "the change before the restart");
+  return told;
+}
+
+/** A worker; what it was sent, and what the server confirmed. */
+async function work(onBatch) {
+  const subscriptionName = await store.subscriptions.create({ query: "from Ships" });
+  const worker = store.subscriptions.getSubscriptionWorker({
+    subscriptionName,
+    maxDocsPerBatch: 4,
+    timeToWaitBeforeConnectionRetry: 200,
+    maxErroneousPeriod: secondsMax * 1000,
+  });
+  const received = new Map();
+  const acknowledged = new Set();
+  worker.on("error", (error) => {
+    console.error("the worker gave up:", error);
+    process.exit(1);
+  });
+  worker.on("afterAcknowledgment", (batch, callback) => {
+    batch.items.forEach((item) => acknowledged.add(item.id));
+    callback();
+  });
+  worker.on("batch", (batch, callback) => {
+    for (const item of batch.items) {
+      assert.ok(!acknowledged.has(item.id), `${item.id} comes again and was acknowledged`);
+      received.set(item.id, (received.get(item.id) ?? 0) + 1);
+    }
+    onBatch(batch).then(() => callback(), callback);
+  });
+  return { received, acknowledged };
+}
+
+/** Deals with one of the batches until the server is back. */
+function holdOneBatch() {
+  let batches = 0;
+  return async () => {
+    batches += 1;
+    if (batches === batchHeld) {
+      console.log("in mid-batch");
+      await waitUntil(() => existsSync(restarted), "the restart");
+    }
+  };
+}
+
+async function saveShips(first, count) {
+  const numbers = Array.from({ length: count }, (_, n) => first + n);
+  await storeAll(store, "Ships", Object.fromEntries(numbers.map((n) => [`ships/${n}`, { length: n }])));
+}
+
+async function waitUntil(condition, what) {
+  for (let waited = 0; !condition(); waited++) {
+    assert.ok(waited < secondsMax * 20, `it takes too long: ${what}`);
+    await sleep(50);
+  }
+}
