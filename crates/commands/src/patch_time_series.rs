@@ -2,15 +2,15 @@
 
 use documents::{
     DocumentError, DocumentWriter,
-    time_series::{Entry, InvalidTimeSeries, MOMENT_MAX, MomentRange, TimeSeriesChange},
+    time_series::{
+        Entry, InvalidTimeSeries, MOMENT_MAX, MomentRange, TimeSeriesChange, YEAR_1970_MS,
+    },
 };
 use model::{DocumentId, TimeSeriesName};
 use script::{TimeSeriesEntry, TimeSeriesStats};
 
 use crate::error::CommandError;
 
-/// The first of January 1970, in milliseconds since the year 1.
-const YEAR_1970_MS: i64 = 62_135_596_800_000;
 /// About what an entry takes while a script has it, without its values.
 const ENTRY_BYTES: usize = 128;
 

@@ -7,7 +7,8 @@ use storage::Transaction;
 use timeseries::{Entries, Summary};
 
 use super::{
-    read::{TimeSeriesLogEntry, add_up, last_segment_to, time_series_log},
+    log::{TimeSeriesLogEntry, time_series_log},
+    read::{add_up, last_segment_to},
     segment_row::{self, SegmentRow},
     series,
     tables::{DELETED_RANGES, SEGMENTS, is_of_series, segment_key, series_key_of, series_tree},

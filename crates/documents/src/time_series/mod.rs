@@ -13,6 +13,7 @@
 //! | `tables` | the tables and trees, drawn |
 //! | `segment_row`, `deleted_range`, `series` | what is on disk, byte by byte |
 //! | `read` | the segments and entries of a series, statistics |
+//! | `log` | changes of all series, in the order of etags |
 //! | `requests` | what a caller asks, and what it is told |
 //! | `write` | changes of a series |
 //! | `rewrite` | the segments of a part of a series |
@@ -22,6 +23,7 @@
 
 mod check;
 mod deleted_range;
+mod log;
 mod of_revision;
 mod read;
 mod requests;
@@ -34,10 +36,13 @@ mod tables;
 mod write;
 
 pub use deleted_range::DeletedRangeRow;
+pub use log::{
+    TimeSeriesChanges, TimeSeriesLogEntry, last_time_series_etags, time_series_changed_after,
+    time_series_log, time_series_log_of_collection,
+};
 pub use read::{
-    Series, SeriesReader, TimeSeriesEntry, TimeSeriesLogEntry, deleted_ranges_count, segments,
-    segments_bytes, segments_count, series, series_of, time_series_log,
-    time_series_log_of_collection,
+    Series, SeriesReader, TimeSeriesEntry, deleted_ranges_count, segment_at, segments,
+    segments_bytes, segments_count, series, series_names, series_of,
 };
 pub use requests::{
     CopyTimeSeries, InvalidTimeSeries, MomentRange, RollupRight, TimeSeriesChange,
@@ -56,5 +61,7 @@ pub(crate) use tables::{DELETED_RANGES, SEGMENTS, document_of_key, series_tree};
 
 /// Ticks of 100 ns in the milliseconds that moments are counted in.
 pub const TICKS_PER_MILLISECOND: i64 = 10_000;
+/// The moment at which 1970 begins, from where scripts count.
+pub const YEAR_1970_MS: i64 = 62_135_596_800_000;
 /// The last moment, the end of the year 9999.
 pub const MOMENT_MAX: i64 = model::date::TICKS_MAX / TICKS_PER_MILLISECOND;

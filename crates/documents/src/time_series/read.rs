@@ -3,12 +3,11 @@
 use std::ops::{Bound, Range};
 
 use blittable::ObjectBuilder;
-use model::{CollectionName, DocumentId, Etag, TimeSeriesName};
-use storage::{Transaction, TreeName};
+use model::{DocumentId, Etag, TimeSeriesName};
+use storage::Transaction;
 use timeseries::Entries;
 
 use super::{
-    deleted_range::{self, DeletedRangeRow},
     requests::MomentRange,
     segment_row::{self, SegmentRow},
     series::{self, SeriesRecord},
@@ -16,7 +15,7 @@ use super::{
         self, DELETED_RANGES, SEGMENTS, document_prefix, is_of_series, segment_key, series_key,
     },
 };
-use crate::{collections::collection, error::DocumentError, metadata::TIME_SERIES};
+use crate::{error::DocumentError, metadata::TIME_SERIES};
 
 /// What is known of a series.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,25 +32,6 @@ pub struct Series {
     pub start_ms: i64,
     /// The moment of the last.
     pub end_ms: i64,
-}
-
-/// One entry of the log of time series.
-#[derive(Clone, Copy)]
-pub enum TimeSeriesLogEntry<'t> {
-    /// A segment, where it was last written.
-    Segment(SegmentRow<'t>),
-    /// A deletion.
-    Deleted(DeletedRangeRow<'t>),
-}
-
-impl TimeSeriesLogEntry<'_> {
-    /// The position in the log.
-    pub fn etag(&self) -> Etag {
-        match self {
-            Self::Segment(row) => row.etag(),
-            Self::Deleted(row) => row.etag(),
-        }
-    }
 }
 
 /// How many segments the database has.
@@ -158,6 +138,31 @@ pub(super) fn next_segment<'t>(
     let found = tx.table(&SEGMENTS).range(bound)?.next().transpose()?;
     let found = found.filter(|(key, _)| is_of_series(key, series));
     found.map(|(_, row)| segment_row::read(row)).transpose()
+}
+
+/// The segment of a series that begins at a moment.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn segment_at<'t>(
+    tx: &'t impl Transaction,
+    id: &DocumentId,
+    name: &TimeSeriesName,
+    start_ms: i64,
+) -> Result<Option<SegmentRow<'t>>, DocumentError> {
+    let found = tx.table(&SEGMENTS).get(&segment_key(&series_key(id, name), start_ms))?;
+    found.map(|(_, row)| segment_row::read(row)).transpose()
+}
+
+/// The names of the series of a document, as their first entries were written.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn series_names<'t, T: Transaction>(
+    tx: &'t T,
+    id: &DocumentId,
+) -> Result<impl Iterator<Item = Result<&'t str, DocumentError>> + use<'t, T>, DocumentError> {
+    Ok(records_of(tx, id.lower_cased())?.map(|entry| Ok(series::read(entry?.1)?.name)))
 }
 
 /// The last segment of a series that begins at or before a moment.
@@ -416,70 +421,4 @@ pub(crate) fn add_listing(
     }
     builder.end();
     Ok(true)
-}
-
-/// The log of time series after an etag: segments and deleted ranges, in one order.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn time_series_log<'t, T: Transaction>(
-    tx: &'t T,
-    after: Etag,
-) -> Result<
-    impl Iterator<Item = Result<TimeSeriesLogEntry<'t>, DocumentError>> + use<'t, T>,
-    DocumentError,
-> {
-    merged_log(tx, tables::log(), tables::deleted_log(), after)
-}
-
-/// The same of the documents of one collection.
-///
-/// # Errors
-/// Those of the storage; each entry may be a damaged row.
-pub fn time_series_log_of_collection<'t, T: Transaction>(
-    tx: &'t T,
-    name: &CollectionName,
-    after: Etag,
-) -> Result<
-    impl Iterator<Item = Result<TimeSeriesLogEntry<'t>, DocumentError>> + use<'t, T>,
-    DocumentError,
-> {
-    // No collection has the number 0.
-    let number = collection(tx, name)?.map_or(0, |found| found.number);
-    let deleted = tables::deleted_log_of_collection(number);
-    merged_log(tx, tables::log_of_collection(number), deleted, after)
-}
-
-fn merged_log<'t, T: Transaction>(
-    tx: &'t T,
-    written: TreeName,
-    deleted: TreeName,
-    after: Etag,
-) -> Result<
-    impl Iterator<Item = Result<TimeSeriesLogEntry<'t>, DocumentError>> + use<'t, T>,
-    DocumentError,
-> {
-    // No change has the last of all etags, so nothing is missed behind it.
-    let from = after.next().map_or(u64::MAX, |etag| etag.0);
-    let mut written = tx.table(&SEGMENTS).fixed_range(&written, from)?.peekable();
-    let mut deleted = tx.table(&DELETED_RANGES).fixed_range(&deleted, from)?.peekable();
-    Ok(std::iter::from_fn(move || {
-        let position = |entry: Option<&storage::RowBy<'t, u64>>| match entry {
-            Some(Ok((etag, _))) => Some(*etag),
-            Some(Err(_)) => Some(0),
-            None => None,
-        };
-        let is_written = match (position(written.peek()), position(deleted.peek())) {
-            (Some(written), Some(deleted)) => written < deleted,
-            (written, _) => written.is_some(),
-        };
-        let next = if is_written { written.next() } else { deleted.next() };
-        next.map(|entry| {
-            let (_, bytes) = entry?;
-            Ok(match is_written {
-                true => TimeSeriesLogEntry::Segment(segment_row::read(bytes)?),
-                false => TimeSeriesLogEntry::Deleted(deleted_range::read(bytes)?),
-            })
-        })
-    }))
 }

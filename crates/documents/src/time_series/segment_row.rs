@@ -23,7 +23,7 @@ use std::ops::Range;
 use model::Etag;
 use timeseries::{Entries, Summary, VALUES_MAX};
 
-use super::requests::MomentRange;
+use super::{read::add_up, requests::MomentRange};
 use crate::{
     error::{DocumentError, corrupt},
     row_bytes::{RowKind, length_at, u32_at, u64_at},
@@ -235,6 +235,23 @@ impl<'a> SegmentRow<'a> {
     pub fn decode(&self, into: &mut Entries) -> Result<(), DocumentError> {
         timeseries::decode(self.segment, into)?;
         Ok(())
+    }
+
+    /// Adds all entries to others, as a reader sees them: those of the same moment, which only incremental
+    /// series have, are one.
+    ///
+    /// # Errors
+    /// A damaged segment.
+    pub fn decode_seen(&self, into: &mut Entries) -> Result<(), DocumentError> {
+        let mut stored = Entries::default();
+        self.decode(&mut stored)?;
+        add_up(&stored, into);
+        Ok(())
+    }
+
+    /// Bytes of the row.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(super) fn segment_bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use documents::time_series::{self, MOMENT_MAX, MomentRange};
+use documents::time_series::{self, MOMENT_MAX, MomentRange, YEAR_1970_MS};
 use model::DocumentId;
 use script::{HostError, ScriptValue, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 use storage::Transaction;
@@ -21,9 +21,6 @@ use crate::time_series::stored::{StoredSeries, key_of};
 
 /// Entries that a script gets at once, at most.
 const ENTRIES_MAX: usize = 1 << 20;
-
-/// The year 1970 in milliseconds since the year 1, from which scripts count.
-const YEAR_1970_MS: i64 = 62_135_596_800_000;
 
 /// What the scripts of a query call.
 #[derive(Clone, Copy)]
