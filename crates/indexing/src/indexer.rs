@@ -5,24 +5,26 @@
 //! What is mapped, of several collections, is taken in the order of their etags, so that entries come in
 //! the order in which it was last written, however often the thread was interrupted.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use model::Etag;
 use search::{FieldSet, IndexBatch};
 use storage::{ReadTransaction, WriteTransaction};
 
 use crate::{
-    batch_log::{BatchEnd, BatchFacts, BatchTimes},
+    batch_log::{BatchEnd, BatchFacts},
+    batch_outcome::{BatchOutcome, is_too_often_wrong},
     error::IndexError,
-    fan_out::FanOut,
     index_core::IndexCore,
-    index_record::{self, IndexRecord, IndexingAction, IndexingError},
+    index_record::{self, IndexRecord, IndexingAction},
+    known_keys::known_keys,
     map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
     mapped::Mapped,
     mapper::{Follows, MapError},
     output::{self, SweepPlace},
     reduce::{MappedRows, ReduceStage, Reducing},
     references::{self, Looked},
+    segment_key::KeyRange,
     source::{self, SourceChange, SourceChanges, SourceItem},
 };
 
@@ -37,15 +39,8 @@ const BATCH_TIME_MAX: Duration = Duration::from_secs(2);
 const LANES_LAG_MIN: u64 = 1024;
 /// Documents that looked at a changed one, read at once.
 const LOOKING_TAKEN: usize = 1024;
-/// Errors kept of one batch; the others are counted.
-const BATCH_ERRORS_MAX: usize = 100;
-
-/// An index stops when more than this share of its documents failed …
-const ERRORS_PERCENT_MAX: u64 = 15;
-/// … of at least so many while there is more to do, …
-const ATTEMPTS_MIN_WHILE_BEHIND: u64 = 100;
-/// … or of so many when it has seen them all.
-const ATTEMPTS_MIN: u64 = 6;
+/// Keys that are gone, read at once.
+const KEYS_TAKEN: usize = 1024;
 
 /// See the module.
 pub(crate) struct Indexer {
@@ -66,26 +61,6 @@ pub(crate) struct Indexer {
 struct Resume {
     etag: Etag,
     after: String,
-}
-
-/// What one batch did beside its entries.
-struct BatchOutcome {
-    record: IndexRecord,
-    errors: Vec<IndexingError>,
-    /// What the mapped documents looked at.
-    looked: Vec<Looked>,
-    /// Whether results changed that go to documents.
-    owes_output: bool,
-    /// Documents that are in the batch already.
-    mapped: HashSet<String>,
-    changes: usize,
-    /// Entries or rows that documents gave.
-    outputs: u64,
-    /// Documents that gave very many.
-    fan_out: FanOut,
-    times: BatchTimes,
-    pages: u64,
-    end: BatchEnd,
 }
 
 impl Indexer {
@@ -299,13 +274,15 @@ impl Indexer {
                     self.map(item, documents, outcome)?;
                 }
             }
-            SourceChange::Gone { key, .. } => {
-                match self.core.mapper.reducer() {
-                    Some(_) => self.stage.put(key, &mut MappedRows::default()),
-                    None => self.batch.delete(key)?,
-                }
-                if self.has_references {
-                    outcome.forget(key);
+            SourceChange::Gone { key, .. } => self.forget(key, outcome)?,
+            SourceChange::AllGone { keys, .. } => {
+                let mut keys = keys.clone();
+                while self.forget_some(&mut keys, outcome)? {
+                    // The next batch does not find these any more.
+                    if let Some(limit) = self.limit_of(outcome) {
+                        outcome.end = limit;
+                        return Ok(false);
+                    }
                 }
             }
             SourceChange::LookedAt { .. } => {}
@@ -316,6 +293,40 @@ impl Indexer {
         }
         outcome.record.last_etag = change.etag().0;
         Ok(true)
+    }
+
+    /// The index has nothing of a key from now on.
+    fn forget(&mut self, key: &str, outcome: &mut BatchOutcome) -> Result<(), IndexError> {
+        match self.core.mapper.reducer() {
+            Some(_) => self.stage.put(key, &mut MappedRows::default()),
+            None => self.batch.delete(key)?,
+        }
+        if self.has_references {
+            outcome.forget(key);
+        }
+        Ok(())
+    }
+
+    /// Forgets some of these keys, which are those behind them then; `false` when there are no more. Of
+    /// none that was put in this batch is it told that it is gone.
+    fn forget_some(
+        &mut self,
+        keys: &mut KeyRange,
+        outcome: &mut BatchOutcome,
+    ) -> Result<bool, IndexError> {
+        let entries = self.core.environment.read();
+        let known = known_keys(&entries, &*self.core.mapper, keys, KEYS_TAKEN)?;
+        for key in known.iter().filter(|key| keys.contains(key)) {
+            self.forget(key, outcome)?;
+        }
+        outcome.changes += known.len();
+        Ok(match known.into_iter().next_back() {
+            Some(last) => {
+                keys.after = last;
+                true
+            }
+            None => false,
+        })
     }
 
     /// Maps the documents again that looked at the changed one. `false` when the batch is full before
@@ -382,6 +393,10 @@ impl Indexer {
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         outcome.record.map_attempts += 1;
+        if let Some(mut keys) = item.replaces() {
+            // As many as the item has entries, at most.
+            while self.forget_some(&mut keys, outcome)? {}
+        }
         let key = item.key();
         if self.has_references {
             let (key, at) = (key.clone().into_owned(), mapped.take_references());
@@ -450,66 +465,6 @@ impl Indexer {
         times.commit = self.now().saturating_sub(noted);
         Ok(())
     }
-}
-
-impl BatchOutcome {
-    fn after(record: IndexRecord) -> Self {
-        Self {
-            record,
-            errors: Vec::new(),
-            looked: Vec::new(),
-            owes_output: false,
-            mapped: HashSet::new(),
-            changes: 0,
-            outputs: 0,
-            fan_out: FanOut::default(),
-            times: BatchTimes::default(),
-            pages: 0,
-            end: BatchEnd::Finished,
-        }
-    }
-
-    /// Notes how many entries or rows a document gave.
-    fn note_outputs(&mut self, document: &str, outputs: usize, core: &IndexCore) {
-        let outputs = outputs as u64;
-        self.outputs += outputs;
-        self.record.outputs_max = self.record.outputs_max.max(outputs);
-        if core.outputs_noted < outputs {
-            self.fan_out.add(document, outputs, core.now_ticks());
-        }
-    }
-
-    /// A document is gone, and what it looked at with it.
-    fn forget(&mut self, document: &str) {
-        self.looked.push(Looked { document: document.to_owned(), at: Vec::new() });
-    }
-
-    fn note(&mut self, ticks: i64, document: &str, message: String) {
-        self.note_failure(IndexingAction::Map, ticks, document, message);
-    }
-
-    /// Notes what went wrong with a document, or with a reduce key in its place.
-    fn note_failure(
-        &mut self,
-        action: IndexingAction,
-        ticks: i64,
-        document: &str,
-        message: String,
-    ) {
-        if self.errors.len() < BATCH_ERRORS_MAX {
-            let document = document.to_owned();
-            self.errors.push(IndexingError { ticks, action, document, message });
-        }
-    }
-}
-
-fn is_too_often_wrong(record: &IndexRecord, is_behind: bool) -> bool {
-    let attempts = record.map_attempts + record.reduce_attempts;
-    let errors = record.map_errors + record.reduce_errors;
-    let attempts_min = if is_behind { ATTEMPTS_MIN_WHILE_BEHIND } else { ATTEMPTS_MIN };
-    let is_all = !is_behind && 0 < errors && errors == attempts;
-    let is_often = ERRORS_PERCENT_MAX * attempts < 100 * errors;
-    is_all || (attempts_min <= attempts && is_often)
 }
 
 /// Appends as many changes as a piece has.

@@ -22,6 +22,7 @@ use crate::{
     index_value::{IndexValue, for_each_value},
     mapper::{Follows, MapError, Mapper, failed_on},
     reduce::store_script_entry,
+    segment_source,
     source::{SourceItem, SourceKind},
     spatial_fields::coordinate_of_text,
     static_definition::{MIXED_SOURCES, collection_names},
@@ -62,9 +63,6 @@ impl JsMap {
         let script = MapScript::compile(&pool.engine(), &texts, reduce, &sources)
             .map_err(|error| refused(&error))?;
         for map in script.maps() {
-            if map.kind == MapKind::TimeSeries {
-                return Err(refused(&"time series cannot be indexed yet"));
-            }
             if map.kind != script.maps()[0].kind {
                 let message = MIXED_SOURCES.to_owned();
                 return Err(IndexError::Definition { message });
@@ -108,7 +106,8 @@ impl Mapper for JsMap {
     fn source_kind(&self) -> SourceKind {
         match self.script.maps().first().map(|map| map.kind) {
             Some(MapKind::Counters) => SourceKind::Counters,
-            _ => SourceKind::Documents,
+            Some(MapKind::TimeSeries) => SourceKind::TimeSeries,
+            Some(MapKind::Documents) | None => SourceKind::Documents,
         }
     }
 
@@ -142,8 +141,9 @@ impl JsMap {
         let collection = item.collection(documents)?;
         let engine = self.pool.engine();
         let given = match item {
-            SourceItem::Document(document) => script_document(document)?,
-            SourceItem::Counter(row) => script_counter(row)?,
+            SourceItem::Document(document) => Given::Document(script_document(document)?),
+            SourceItem::Counter(row) => Given::Document(script_counter(row)?),
+            SourceItem::Segment(row) => Given::Value(segment_source::script_value(row)?),
         };
         let mut results = Vec::new();
         for (number, map) in self.script.maps().iter().enumerate() {
@@ -156,7 +156,15 @@ impl JsMap {
             }
             let mut host = DocumentsBeside { documents, loaded: Vec::new() };
             let budget = Budget::default();
-            let run = self.script.map(&engine, number, &given, budget, &mut host, &mut results);
+            let (script, out) = (&self.script, &mut results);
+            let run = match &given {
+                Given::Document(given) => {
+                    script.map(&engine, number, given, budget, &mut host, out)
+                }
+                Given::Value(given) => {
+                    script.map_value(&engine, number, given, budget, &mut host, out)
+                }
+            };
             references.append(&mut host.loaded);
             run.map_err(|error| failed_on(&item.name(), &error.to_string()))?;
         }
@@ -172,6 +180,12 @@ impl JsMap {
     pub(crate) fn pool(&self) -> &ScriptPool {
         &self.pool
     }
+}
+
+/// What a map is called with.
+enum Given {
+    Document(ScriptDocument),
+    Value(ScriptValue),
 }
 
 fn script_counter(row: &CounterRow<'_>) -> Result<ScriptDocument, MapError> {
@@ -214,7 +228,7 @@ impl JsMap {
         }
         match self.source_kind() {
             SourceKind::Documents => Ok(()),
-            SourceKind::Counters => store_script_entry(entry, entries),
+            SourceKind::Counters | SourceKind::TimeSeries => store_script_entry(entry, entries),
         }
     }
 

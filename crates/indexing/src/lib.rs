@@ -15,14 +15,16 @@
 //! | `reduce` | map-reduce: rows by key, results kept current |
 //! | `output` | results of a reduce as documents |
 //! | `spatial_fields` | fields of places and shapes |
-//! | `source` | what is mapped, documents or counters, and their logs |
+//! | `source` | what is mapped, documents, counters or segments of time series, and their logs |
+//! | `segment_source` | a segment of a time series as maps see it |
+//! | `segment_key`, `known_keys` | how an index knows segments, and finds those that are gone |
 //! | `references` | which documents a map looked at |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
 //! | `index_change` | what those who watch an index are told |
 //! | `index`, `index_core`, `index_kind`, `indexer`, `index_work` | one index and its turns |
 //! | `mapped`, `map_lanes` | what maps gave for a document; mapping on several threads |
-//! | `batch_log`, `fan_out` | what the last batches took; documents with very many entries |
+//! | `batch_log`, `batch_outcome`, `fan_out` | what the last batches took and came to; documents with very many entries |
 //! | `definition_views` | what was understood of a definition; which others could take it in |
 //! | `trial` | what a definition makes of some documents, without an index |
 //! | `indexing_pool` | the threads of all indexes |
@@ -37,6 +39,7 @@ mod auto_grouping;
 mod auto_map;
 mod auto_shape;
 mod batch_log;
+mod batch_outcome;
 mod definition_views;
 mod empty_values;
 mod entry_writer;
@@ -56,6 +59,7 @@ mod index_work;
 mod indexer;
 mod indexing_pool;
 mod js_map;
+mod known_keys;
 mod linq_map;
 mod loaded_rows;
 mod map_lanes;
@@ -66,6 +70,8 @@ mod reduce;
 mod references;
 mod reopening;
 mod replacement;
+mod segment_key;
+mod segment_source;
 mod source;
 mod spatial_fields;
 mod static_definition;

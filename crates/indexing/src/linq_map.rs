@@ -18,6 +18,7 @@ use crate::{
     loaded_rows::LoadedRows,
     mapper::{Follows, MapError, Mapper, failed_on},
     reduce::store_output,
+    segment_source::SegmentSource,
     source::{SourceItem, SourceKind},
     static_definition::{MIXED_SOURCES, collection_names},
     static_fields::{check_fields, static_field_options},
@@ -79,13 +80,6 @@ fn compile(definition: &IndexDefinition) -> Result<Vec<linq::Map>, IndexError> {
         .collect::<Result<_, _>>()?;
     linq::check_same_maps(&maps).map_err(refused)?;
     for map in &maps {
-        let refused = |what: &str| {
-            let message = format!("Failed to compile index {}: {what}", definition.name);
-            Err(IndexError::Definition { message })
-        };
-        if map.source_kind() == linq::SourceKind::TimeSeries {
-            return refused("time series cannot be indexed yet");
-        }
         if map.source_kind() != maps[0].source_kind() {
             let message = MIXED_SOURCES.to_owned();
             return Err(IndexError::Definition { message });
@@ -121,7 +115,8 @@ impl Mapper for LinqMap {
     fn source_kind(&self) -> SourceKind {
         match self.maps.first().map(linq::Map::source_kind) {
             Some(linq::SourceKind::Counters) => SourceKind::Counters,
-            _ => SourceKind::Documents,
+            Some(linq::SourceKind::TimeSeries) => SourceKind::TimeSeries,
+            Some(linq::SourceKind::Documents) | None => SourceKind::Documents,
         }
     }
 
@@ -163,6 +158,7 @@ impl LinqMap {
             if !item.is_called(map.source().name.as_deref()) {
                 continue;
             }
+            let (segment, measured);
             let rows = LoadedRows::default();
             let mut host = DocumentsBeside { documents, rows: &rows, ids: Vec::new() };
             let mut failure = None;
@@ -182,6 +178,12 @@ impl LinqMap {
                         value: row.total(),
                     };
                     map.evaluate_counter(&counter, &mut host, &self.budget, &mut take)
+                }
+                SourceItem::Segment(row) => {
+                    segment = SegmentSource::of(row)?;
+                    measured = segment.entries();
+                    let input = segment.input(&measured);
+                    map.evaluate_time_series(&input, &mut host, &self.budget, &mut take)
                 }
             };
             references.append(&mut host.ids);
@@ -231,7 +233,7 @@ impl LinqMap {
         }
         match self.source_kind() {
             SourceKind::Documents => Ok(()),
-            SourceKind::Counters => store_output(output, entries),
+            SourceKind::Counters | SourceKind::TimeSeries => store_output(output, entries),
         }
     }
 
@@ -446,8 +448,11 @@ impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
         Ok(rows.map(|row| row.map(|row| row.name())).collect::<Result<_, _>>()?)
     }
 
-    fn time_series_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
-        Ok(Vec::new())
+    fn time_series_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
+        // A text that is too long for an id names no document.
+        let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
+        let names = documents::time_series::series_names(self.documents, &id)?;
+        Ok(names.collect::<Result<_, _>>()?)
     }
 
     fn attachments(&mut self, _: &str) -> Result<Vec<linq::AttachmentInput<'a>>, HostError> {

@@ -23,6 +23,11 @@ pub(crate) struct Looked {
     pub(crate) at: Vec<String>,
 }
 
+/// The tree whose keys are the documents that looked at any.
+pub(crate) fn references_of() -> TreeName {
+    TreeName::of(&[REFERENCES_OF])
+}
+
 fn key(looked_at: &str, looking: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(looked_at.len() + 1 + looking.len());
     key.extend_from_slice(looked_at.as_bytes());
@@ -58,7 +63,7 @@ pub(crate) fn looking_at(
 
 /// Replaces what a document looked at.
 pub(crate) fn replace(tx: &mut WriteTransaction, looked: &Looked) -> Result<(), StorageError> {
-    let of = TreeName::of(&[REFERENCES_OF]);
+    let of = references_of();
     let before = tx.tree(&of)?.get(looked.document.as_bytes())?.map(<[u8]>::to_vec);
     let mut references = tx.tree_mut(&TreeName::of(&[REFERENCES]))?;
     for id in before.iter().flat_map(|ids| ids.split(|byte| *byte == SEPARATOR)) {

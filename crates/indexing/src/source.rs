@@ -1,16 +1,27 @@
-//! What an index maps: documents, or counters; and the logs in which it follows them.
+//! What an index maps: documents, counters, or segments of time series; and the logs in which it follows
+//! them.
 //!
 //! Whatever it is, it has a key by which the index knows what it gave, takes its etags from the one
-//! sequence of its database, and leaves a tombstone when it goes. So everything behind the maps is the
-//! same for every kind. An index of counters follows documents, too, where its maps look at them.
+//! sequence of its database, and leaves something in the log when it goes. So everything behind the maps
+//! is the same for every kind. An index of something else than documents follows documents, too, where
+//! its maps look at them.
 
 use std::{borrow::Cow, iter::Peekable};
 
-use documents::{CounterLogEntry, CounterRow, DocumentError, DocumentRow, LogEntry};
+use documents::{
+    CounterLogEntry, CounterRow, DocumentError, DocumentRow, LogEntry,
+    time_series::{
+        SegmentRow, TICKS_PER_MILLISECOND, TimeSeriesLogEntry, last_time_series_etags,
+        time_series_changed_after, time_series_log, time_series_log_of_collection,
+    },
+};
 use model::{CollectionName, CounterName, DocumentId, Etag};
 use storage::{ReadTransaction, Transaction};
 
-use crate::mapper::{Follows, Mapper};
+use crate::{
+    mapper::{Follows, Mapper},
+    segment_key::{self, KeyRange},
+};
 
 /// Between the id and the name in the key of a counter.
 const BEHIND_ID: char = '\u{1e}';
@@ -22,6 +33,8 @@ pub enum SourceKind {
     Documents,
     /// Counters.
     Counters,
+    /// Segments of time series.
+    TimeSeries,
 }
 
 /// One thing that maps are run over.
@@ -30,6 +43,8 @@ pub enum SourceItem<'t> {
     Document(DocumentRow<'t>),
     /// A counter.
     Counter(CounterRow<'t>),
+    /// A segment of a time series.
+    Segment(SegmentRow<'t>),
 }
 
 impl<'t> SourceItem<'t> {
@@ -37,7 +52,7 @@ impl<'t> SourceItem<'t> {
     pub fn document(&self) -> Option<&DocumentRow<'t>> {
         match self {
             Self::Document(row) => Some(row),
-            Self::Counter(_) => None,
+            Self::Counter(_) | Self::Segment(_) => None,
         }
     }
 
@@ -48,6 +63,15 @@ impl<'t> SourceItem<'t> {
             Self::Counter(row) => {
                 Cow::Owned(counter_key(row.lower_document_id(), row.lower_name()))
             }
+            Self::Segment(row) => Cow::Owned(segment_key::of_segment(row)),
+        }
+    }
+
+    /// Keys of others in whose place it is: what the index has under them is of the past.
+    pub(crate) fn replaces(&self) -> Option<KeyRange> {
+        match self {
+            Self::Document(_) | Self::Counter(_) => None,
+            Self::Segment(row) => KeyRange::inside_segment(row),
         }
     }
 
@@ -56,6 +80,10 @@ impl<'t> SourceItem<'t> {
         match self {
             Self::Document(row) => Cow::Borrowed(row.id()),
             Self::Counter(row) => Cow::Owned(format!("{}/{}", row.lower_document_id(), row.name())),
+            Self::Segment(row) => {
+                let ticks = row.start_ms().saturating_mul(TICKS_PER_MILLISECOND);
+                Cow::Owned(format!("{}|{}|{ticks}", row.lower_document_id(), row.lower_name()))
+            }
         }
     }
 
@@ -64,29 +92,30 @@ impl<'t> SourceItem<'t> {
         &self,
         documents: &ReadTransaction,
     ) -> Result<Cow<'_, str>, DocumentError> {
-        match self {
-            Self::Document(row) => row.collection(),
-            Self::Counter(row) => {
-                let found = documents::collection_numbered(documents, row.collection_number())?;
-                Ok(Cow::Owned(found.name.as_str().to_owned()))
-            }
-        }
+        let number = match self {
+            Self::Document(row) => return row.collection(),
+            Self::Counter(row) => row.collection_number(),
+            Self::Segment(row) => row.collection_number(),
+        };
+        let found = documents::collection_numbered(documents, number)?;
+        Ok(Cow::Owned(found.name.as_str().to_owned()))
     }
 
     /// Whether a map that is bound to a name is over this; documents have none.
     pub(crate) fn is_called(&self, name: Option<&str>) -> bool {
-        match self {
-            Self::Document(_) => true,
-            Self::Counter(row) => {
-                name.is_none_or(|name| model::lower_case(name) == row.lower_name())
-            }
-        }
+        let own = match self {
+            Self::Document(_) => return true,
+            Self::Counter(row) => row.lower_name(),
+            Self::Segment(row) => row.lower_name(),
+        };
+        name.is_none_or(|name| model::lower_case(name) == own)
     }
 
     pub(crate) fn etag(&self) -> Etag {
         match self {
             Self::Document(row) => row.etag(),
             Self::Counter(row) => row.etag(),
+            Self::Segment(row) => row.etag(),
         }
     }
 
@@ -94,6 +123,7 @@ impl<'t> SourceItem<'t> {
         match self {
             Self::Document(row) => row.body_bytes(),
             Self::Counter(row) => row.size_bytes(),
+            Self::Segment(row) => row.size_bytes(),
         }
     }
 }
@@ -108,18 +138,20 @@ pub(crate) fn find<'t>(
     documents: &'t ReadTransaction,
     key: &str,
 ) -> Result<Option<SourceItem<'t>>, DocumentError> {
-    let (id, name) = match kind {
-        SourceKind::Documents => (key, ""),
-        SourceKind::Counters => key.split_once(BEHIND_ID).unwrap_or((key, "")),
-    };
     // Keys that no id or name has are those of nothing.
-    let Ok(id) = DocumentId::new(id) else { return Ok(None) };
     match kind {
-        SourceKind::Documents => Ok(documents::get(documents, &id)?.map(SourceItem::Document)),
-        SourceKind::Counters => match CounterName::new(name) {
-            Ok(name) => Ok(documents::counter(documents, &id, &name)?.map(SourceItem::Counter)),
-            Err(_) => Ok(None),
-        },
+        SourceKind::Documents => {
+            let Ok(id) = DocumentId::new(key) else { return Ok(None) };
+            Ok(documents::get(documents, &id)?.map(SourceItem::Document))
+        }
+        SourceKind::Counters => {
+            let (id, name) = key.split_once(BEHIND_ID).unwrap_or((key, ""));
+            let (Ok(id), Ok(name)) = (DocumentId::new(id), CounterName::new(name)) else {
+                return Ok(None);
+            };
+            Ok(documents::counter(documents, &id, &name)?.map(SourceItem::Counter))
+        }
+        SourceKind::TimeSeries => Ok(segment_key::find(documents, key)?.map(SourceItem::Segment)),
     }
 }
 
@@ -131,6 +163,12 @@ pub(crate) enum SourceChange<'t> {
     Gone {
         /// How the index knew it.
         key: Cow<'t, str>,
+        etag: Etag,
+    },
+    /// Things are gone; some that were put later may have their keys again.
+    AllGone {
+        /// How the index knew them.
+        keys: KeyRange,
         etag: Etag,
     },
     /// A document changed that maps may have looked at, and that is none of what is mapped.
@@ -170,11 +208,22 @@ impl<'t> SourceChange<'t> {
         }
     }
 
+    fn of_segment(entry: TimeSeriesLogEntry<'t>) -> Self {
+        match entry {
+            TimeSeriesLogEntry::Segment(row) => Self::There(SourceItem::Segment(row)),
+            TimeSeriesLogEntry::Deleted(row) => {
+                Self::AllGone { keys: KeyRange::of_deleted(&row), etag: row.etag() }
+            }
+        }
+    }
+
     /// The position in the log.
     pub(crate) fn etag(&self) -> Etag {
         match self {
             Self::There(item) => item.etag(),
-            Self::Gone { etag, .. } | Self::LookedAt { etag, .. } => *etag,
+            Self::Gone { etag, .. } | Self::AllGone { etag, .. } | Self::LookedAt { etag, .. } => {
+                *etag
+            }
         }
     }
 
@@ -182,7 +231,9 @@ impl<'t> SourceChange<'t> {
     pub(crate) fn document_id(&self) -> Option<&str> {
         match self {
             Self::There(SourceItem::Document(row)) => Some(row.lower_id()),
-            Self::There(SourceItem::Counter(_)) => None,
+            Self::There(SourceItem::Counter(_) | SourceItem::Segment(_)) | Self::AllGone { .. } => {
+                None
+            }
             // The key of a counter is none of a document.
             Self::Gone { key, .. } => Some(key),
             Self::LookedAt { lower_id, .. } => Some(lower_id),
@@ -223,7 +274,9 @@ impl Followed {
         };
         match kind {
             SourceKind::Documents => Self { kind, mapped: all.clone(), looked_at: None, all },
-            SourceKind::Counters => Self { kind, mapped: own.to_vec(), looked_at, all },
+            SourceKind::Counters | SourceKind::TimeSeries => {
+                Self { kind, mapped: own.to_vec(), looked_at, all }
+            }
         }
     }
 
@@ -234,25 +287,18 @@ impl Followed {
 
     /// The etag of the last change in the logs.
     pub(crate) fn last_etag_in(&self, tx: &impl Transaction) -> Result<Etag, DocumentError> {
-        let of_documents = |names: &[CollectionName]| match names {
-            [] => Ok(documents::progress(tx)?.last_etag),
-            names => names.iter().try_fold(Etag::ZERO, |last, name| {
-                Ok(last.max(documents::last_etag_of_collection(tx, name)?))
-            }),
-        };
-        if self.kind == SourceKind::Documents {
-            return of_documents(&self.mapped);
+        let last = last_of_all(&self.mapped, &|name| match (self.kind, name) {
+            (SourceKind::Documents, name) => last_document_etag(tx, name),
+            (SourceKind::Counters, name) => documents::last_counter_etag_of_collection(tx, name),
+            (SourceKind::TimeSeries, name) => {
+                let (written, deleted) = last_time_series_etags(tx, name)?;
+                Ok(written.max(deleted))
+            }
+        })?;
+        match &self.looked_at {
+            None => Ok(last),
+            Some(names) => Ok(last.max(last_of_all(names, &|name| last_document_etag(tx, name))?)),
         }
-        let last = match self.mapped.as_slice() {
-            [] => documents::last_counter_etag_of_collection(tx, None)?,
-            names => names.iter().try_fold(Etag::ZERO, |last: Etag, name| {
-                Ok::<_, DocumentError>(
-                    last.max(documents::last_counter_etag_of_collection(tx, Some(name))?),
-                )
-            })?,
-        };
-        let looked_at = self.looked_at.as_deref().map(of_documents).transpose()?;
-        Ok(last.max(looked_at.unwrap_or(Etag::ZERO)))
     }
 
     /// How many changes come after an etag, documents that are only looked at aside; counting ends at
@@ -267,6 +313,10 @@ impl Followed {
             SourceKind::Documents => documents::changes_after(tx, collection, after, at_most),
             SourceKind::Counters => {
                 documents::counters_changed_after(tx, collection, after, at_most)
+            }
+            SourceKind::TimeSeries => {
+                let changes = time_series_changed_after(tx, collection, after, at_most)?;
+                Ok(changes.segments + changes.deleted_ranges)
             }
         };
         match self.mapped.as_slice() {
@@ -293,6 +343,27 @@ impl Followed {
     }
 }
 
+/// The last of the etags of these collections; of everything when there are none.
+fn last_of_all(
+    names: &[CollectionName],
+    last_of: &dyn Fn(Option<&CollectionName>) -> Result<Etag, DocumentError>,
+) -> Result<Etag, DocumentError> {
+    match names {
+        [] => last_of(None),
+        names => names.iter().try_fold(Etag::ZERO, |last, name| Ok(last.max(last_of(Some(name))?))),
+    }
+}
+
+fn last_document_etag(
+    tx: &impl Transaction,
+    name: Option<&CollectionName>,
+) -> Result<Etag, DocumentError> {
+    match name {
+        None => Ok(documents::progress(tx)?.last_etag),
+        Some(name) => documents::last_etag_of_collection(tx, name),
+    }
+}
+
 /// The logs of what is mapped, one for each collection.
 pub(crate) fn logs_of<'t>(
     kind: SourceKind,
@@ -305,6 +376,7 @@ pub(crate) fn logs_of<'t>(
     let log_of = |collection| match kind {
         SourceKind::Documents => document_log(tx, collection, after, SourceChange::of_document),
         SourceKind::Counters => counter_log(tx, collection, after),
+        SourceKind::TimeSeries => segment_log(tx, collection, after),
     };
     each.chain(all).map(log_of).collect()
 }
@@ -338,6 +410,22 @@ fn counter_log<'t>(
         None => Box::new(documents::counter_log(tx, after)?.map(move |entry| entry.map(change_of))),
         Some(name) => {
             let log = documents::counter_log_of_collection(tx, name, after)?;
+            Box::new(log.map(move |entry| entry.map(change_of)))
+        }
+    };
+    Ok(log.peekable())
+}
+
+fn segment_log<'t>(
+    tx: &'t ReadTransaction,
+    collection: Option<&CollectionName>,
+    after: Etag,
+) -> Result<Log<'t>, DocumentError> {
+    let change_of = SourceChange::of_segment;
+    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = match collection {
+        None => Box::new(time_series_log(tx, after)?.map(move |entry| entry.map(change_of))),
+        Some(name) => {
+            let log = time_series_log_of_collection(tx, name, after)?;
             Box::new(log.map(move |entry| entry.map(change_of)))
         }
     };

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 
 use blittable::{BlittableBuf, Document, ObjectBuilder};
-use documents::DocumentError;
+use documents::{
+    DocumentError,
+    time_series::{MomentRange, segments, series_of},
+};
 use linq::{Output, SpatialValue, Value};
-use model::{DocumentId, Etag};
+use model::{DocumentId, Etag, TimeSeriesName};
 use script::{FieldValue, IndexEntry, ScriptPool, ScriptValue};
 use storage::ReadTransaction;
 use wire::IndexDefinition;
@@ -81,6 +84,14 @@ fn chosen<'d>(
                     found.push(SourceItem::Counter(row?));
                 }
             }
+            SourceKind::TimeSeries => {
+                for series in series_of(documents, id)? {
+                    let name = TimeSeriesName::new(series?.name).map_err(DocumentError::from)?;
+                    for row in segments(documents, id, &name, MomentRange::ALL)? {
+                        found.push(SourceItem::Segment(row?));
+                    }
+                }
+            }
         }
     }
     if !ids.is_empty() {
@@ -90,7 +101,11 @@ fn chosen<'d>(
     for log in logs {
         let there = log.filter_map(|change| match change {
             Ok(SourceChange::There(item)) => Some(Ok(item)),
-            Ok(SourceChange::Gone { .. } | SourceChange::LookedAt { .. }) => None,
+            Ok(
+                SourceChange::Gone { .. }
+                | SourceChange::AllGone { .. }
+                | SourceChange::LookedAt { .. },
+            ) => None,
             Err(error) => Some(Err(error)),
         });
         for item in there.take(TRIAL_DOCUMENTS_MAX) {

@@ -68,7 +68,19 @@ pub struct TimeSeriesInput<'a> {
     pub document_id: &'a str,
     /// The name of the series.
     pub name: &'a str,
-    /// Its measurements, in the order of time; never empty.
+    /// The moments of its first and its last measurement, in ticks of UTC.
+    pub start_ticks: i64,
+    /// See `start_ticks`.
+    pub end_ticks: i64,
+    /// How many moments were measured; in an incremental series, several measurements share one.
+    pub count: i64,
+    /// The smallest value of each position.
+    pub min: &'a [f64],
+    /// The largest value of each position.
+    pub max: &'a [f64],
+    /// The values of each position together.
+    pub sum: &'a [f64],
+    /// Its measurements, in the order of time.
     pub entries: &'a [TimeSeriesEntry<'a>],
 }
 

@@ -10,9 +10,12 @@ const add = (kind, collection, series, fn) => {
     definition.maps.push({ kind, collection, series });
     definition.functions.push(fn);
 };
+// Both names may be left out: the series' first, then the collection's.
 const bySeries = kind => Object.freeze({
-    map: (collection, series, fn) =>
-        fn === undefined ? add(kind, collection, null, series) : add(kind, collection, series, fn),
+    map: (...names) => {
+        const fn = names.pop();
+        add(kind, names.length === 0 ? '@all_docs' : names[0], names[1] ?? null, fn);
+    },
 });
 const globals = {
     // What is not found is left out of the index, so it is undefined here and not null.

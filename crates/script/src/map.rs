@@ -141,14 +141,28 @@ impl MapScript {
         host: &mut dyn Host,
         out: &mut Vec<IndexEntry>,
     ) -> Result<(), ScriptError> {
-        let result = engine.run(&self.program, budget, host, |ctx, definition| {
-            let functions: Array<'_> = object(&definition)?.get("functions")?;
-            let function: Function<'_> = functions.get(map)?;
-            let argument = DocumentObject::of_document(ctx, Rc::clone(&document.source))?;
-            let result: Value<'_> = function.call((argument,))?;
-            Converter::new(ctx).convert(&result)
-        })?;
-        push_entries(result, out).map_err(ScriptError::Corrupt)
+        let document = Rc::clone(&document.source);
+        let run = engine.run(&self.program, budget, host, |ctx, definition| {
+            let argument = DocumentObject::of_document(ctx, document)?;
+            call_map(ctx, &definition, map, argument)
+        });
+        push_entries(run?, out).map_err(ScriptError::Corrupt)
+    }
+
+    /// As [`MapScript::map`], over something that is no document.
+    pub fn map_value(
+        &self,
+        engine: &Engine,
+        map: usize,
+        value: &ScriptValue,
+        budget: Budget,
+        host: &mut dyn Host,
+        out: &mut Vec<IndexEntry>,
+    ) -> Result<(), ScriptError> {
+        let run = engine.run(&self.program, budget, host, |ctx, definition| {
+            call_map(ctx, &definition, map, to_js(ctx, value)?)
+        });
+        push_entries(run?, out).map_err(ScriptError::Corrupt)
     }
 
     /// The key under which the reduce puts `entry`, a result of a map.
@@ -193,6 +207,17 @@ impl MapScript {
         refuse_plain(&result)?;
         push_entries(result, out).map_err(ScriptError::Corrupt)
     }
+}
+
+fn call_map<'js>(
+    ctx: &Ctx<'js>,
+    definition: &Value<'js>,
+    map: usize,
+    argument: Value<'js>,
+) -> rquickjs::Result<ScriptValue> {
+    let functions: Array<'js> = object(definition)?.get("functions")?;
+    let function: Function<'js> = functions.get(map)?;
+    Converter::new(ctx).convert(&function.call((argument,))?)
 }
 
 /// The names of the fields of a map, or of the reduce.

@@ -187,6 +187,26 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
         Ok(entries)
     }
 
+    /// The documents that have entries and whose ids come behind `after`, up to `last`; up to `limit` of
+    /// them, in the order of ids.
+    pub fn documents_between(
+        &self,
+        after: &str,
+        last: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, SearchError> {
+        let from = Bound::Excluded(after.as_bytes());
+        let mut scan = self.scan_terms(FieldId::DOCUMENT_ID, TermKind::Text, from)?;
+        let mut ids = Vec::new();
+        while ids.len() < limit
+            && let Some((bytes, _)) = scan.next()?
+            && bytes <= last.as_bytes()
+        {
+            ids.push(term::text_of(bytes)?.to_owned());
+        }
+        Ok(ids)
+    }
+
     pub(crate) fn field_record(&self, name: &str) -> Result<Option<FieldRecord>, SearchError> {
         if name == crate::DOCUMENT_ID_FIELD {
             return Ok(Some(FieldRecord { id: FieldId::DOCUMENT_ID, has_words: false, words: 0 }));

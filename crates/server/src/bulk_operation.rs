@@ -154,7 +154,8 @@ impl BulkOperation {
             }
         };
         if index.source_kind() != indexing::SourceKind::Documents {
-            let message = "Cannot execute bulk operation on indexes of counters.".to_owned();
+            let message =
+                "Cannot execute bulk operation on indexes of counters or time series.".to_owned();
             return Err(ProtocolError::invalid_operation(message));
         }
         if index.has_reduce() {

@@ -23,12 +23,21 @@ pub struct CollectionProgress {
     pub documents: u64,
     /// Deletions that are remembered.
     pub tombstones: u64,
+    /// Deleted ranges of time series behind it.
+    pub deleted_range_lag: u64,
+    /// Deleted ranges of time series that are remembered.
+    pub deleted_ranges: u64,
 }
 
 impl CollectionProgress {
     /// Whether something is not indexed.
     pub fn is_behind(&self) -> bool {
-        0 < self.lag + self.tombstone_lag
+        0 < self.lag + self.tombstone_lag + self.deleted_range_lag
+    }
+
+    /// Up to where deleted ranges are indexed; 0 when there are none.
+    fn deleted_range_etag(&self) -> u64 {
+        if self.deleted_ranges == 0 { 0 } else { self.last_etag }
     }
 }
 
@@ -164,7 +173,8 @@ impl IndexStatistics {
             let shape = json!({
                 "LastProcessedDocumentEtag": progress.last_etag,
                 "LastProcessedTombstoneEtag": progress.last_etag,
-                "LastProcessedTimeSeriesDeletedRangeEtag": 0, "DocumentLag": progress.lag,
+                "LastProcessedTimeSeriesDeletedRangeEtag": progress.deleted_range_etag(),
+                "DocumentLag": progress.lag,
                 "TombstoneLag": progress.tombstone_lag
             });
             (progress.collection.clone(), shape)
@@ -178,13 +188,13 @@ impl IndexStatistics {
             let shape = json!({
                 "LastProcessedItemEtag": progress.last_etag,
                 "LastProcessedTombstoneEtag": progress.last_etag,
-                "LastProcessedTimeSeriesDeletedRangeEtag": 0,
+                "LastProcessedTimeSeriesDeletedRangeEtag": progress.deleted_range_etag(),
                 "NumberOfItemsToProcess": progress.lag,
                 "NumberOfTombstonesToProcess": progress.tombstone_lag,
-                "NumberOfTimeSeriesDeletedRangesToProcess": 0,
+                "NumberOfTimeSeriesDeletedRangesToProcess": progress.deleted_range_lag,
                 "TotalNumberOfItems": progress.documents,
                 "TotalNumberOfTombstones": progress.tombstones,
-                "TotalNumberOfTimeSeriesDeletedRanges": 0
+                "TotalNumberOfTimeSeriesDeletedRanges": progress.deleted_ranges
             });
             (progress.collection.clone(), shape)
         };

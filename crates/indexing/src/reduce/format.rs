@@ -23,7 +23,7 @@ const INLINE_ROW_HEADER_BYTES: usize = 12;
 const FAILED: u8 = 0;
 const GIVEN: u8 = 1;
 
-pub(super) fn documents_tree() -> TreeName {
+pub(crate) fn documents_tree() -> TreeName {
     TreeName::of(&[DOCUMENTS])
 }
 

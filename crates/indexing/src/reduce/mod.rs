@@ -38,6 +38,7 @@ pub(crate) use stage::ReduceStage;
 pub(crate) use tree::{documents_with_rows, trees_of};
 
 pub use entry::RESULT_FIELD;
+pub(crate) use format::documents_tree;
 pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
 use crate::{

@@ -11,4 +11,5 @@ mod outputs;
 mod power_cuts;
 mod replacement;
 mod results;
+mod time_series_histories;
 mod trees;

@@ -16,8 +16,9 @@ use crate::value::{Date, DateKind, Names, Text, Value};
 const ROOT: Slot = 0;
 
 const COUNTER: &[&str] = &["DocumentId", "Name", "Value"];
-const SERIES: &[&str] = &["DocumentId", "Name", "Start", "End", "Count", "Entries"];
-const ENTRY: &[&str] = &["Timestamp", "Tag", "Value", "Values"];
+const SERIES: &[&str] =
+    &["DocumentId", "Name", "Start", "End", "Count", "Min", "Max", "Sum", "Entries"];
+const ENTRY: &[&str] = &["Values", "Value", "Timestamp", "Tag"];
 
 /// One output of a map or reduce.
 #[derive(Clone, Copy, Debug)]
@@ -191,29 +192,32 @@ fn text(text: &str) -> Value<'_> {
 }
 
 fn record<'a>(names: &'static [&'static str], values: Vec<Value<'a>>) -> Value<'a> {
-    Value::record(Names::Fixed(names), values)
+    Value::record(Names::Dynamic(names), values)
 }
 
 fn moment<'a>(ticks: i64) -> Value<'a> {
     Value::Date(Date { ticks, kind: DateKind::Utc })
 }
 
+fn numbers<'a>(values: &[f64]) -> Value<'a> {
+    Value::list(values.iter().copied().map(Value::Double).collect())
+}
+
 fn series_value<'a>(series: &TimeSeriesInput<'a>) -> Value<'a> {
-    let time = |entry: Option<&crate::document::TimeSeriesEntry<'a>>| {
-        entry.map_or(Value::Missing, |entry| moment(entry.timestamp_ticks))
-    };
     let entries = series.entries.iter().map(|entry| {
-        let values: Vec<Value<'a>> = entry.values.iter().copied().map(Value::Double).collect();
         let tag = entry.tag.map_or(Value::ExplicitNull, text);
-        let first = values.first().cloned().unwrap_or(Value::Missing);
-        record(ENTRY, vec![moment(entry.timestamp_ticks), tag, first, Value::list(values)])
+        let first = entry.values.first().map_or(Value::Missing, |value| Value::Double(*value));
+        record(ENTRY, vec![numbers(entry.values), first, moment(entry.timestamp_ticks), tag])
     });
     let values = vec![
         text(series.document_id),
         text(series.name),
-        time(series.entries.first()),
-        time(series.entries.last()),
-        Value::Integer(series.entries.len() as i64),
+        moment(series.start_ticks),
+        moment(series.end_ticks),
+        Value::Integer(series.count),
+        numbers(series.min),
+        numbers(series.max),
+        numbers(series.sum),
         Value::list(entries.collect()),
     ];
     record(SERIES, values)

@@ -14,7 +14,7 @@ use crate::run::{Evaluated, overflow_index};
 use crate::value::date::{
     TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
 };
-use crate::value::{Date, DateKind, OffsetDate, Text, Value};
+use crate::value::{Date, DateKind, Names, OffsetDate, Text, Value};
 
 /// `value.name`
 #[inline]
@@ -70,7 +70,10 @@ fn of_metadata<'a>(document: &DocumentInput<'a>, name: &str) -> Evaluated<'a> {
 fn of_other<'a>(value: &Value<'a>, name: &str, property: Option<Property>) -> Evaluated<'a> {
     let found = match value {
         Value::Metadata(document) => return of_metadata(document, name),
-        Value::Record(record) => record.get(name).cloned(),
+        Value::Record(record) => match record.get(name) {
+            None if matches!(record.names, Names::Dynamic(_)) => return Ok(Value::Missing),
+            found => found.cloned(),
+        },
         Value::Null => {
             let message = format!("'{name}' is asked of null");
             return Err(Fault::new(EvaluationErrorKind::NullReference, message));

@@ -114,6 +114,8 @@ pub(crate) enum Names<'a> {
     Definition(&'a [Box<str>]),
     /// Those of a thing that the server makes.
     Fixed(&'static [&'static str]),
+    /// Those of a thing of the database, which misses all others.
+    Dynamic(&'static [&'static str]),
     /// `Item1` and so on, which can be asked for but are not shown.
     Tuple,
 }
@@ -122,7 +124,9 @@ impl<'a> Names<'a> {
     fn position(self, name: &str) -> Option<usize> {
         match self {
             Names::Definition(names) => names.iter().position(|own| **own == *name),
-            Names::Fixed(names) => names.iter().position(|own| *own == name),
+            Names::Fixed(names) | Names::Dynamic(names) => {
+                names.iter().position(|own| *own == name)
+            }
             Names::Tuple => name.strip_prefix("Item")?.parse::<usize>().ok()?.checked_sub(1),
         }
     }
@@ -130,7 +134,7 @@ impl<'a> Names<'a> {
     fn at(self, index: usize) -> &'a str {
         match self {
             Names::Definition(names) => names.get(index).map(|name| &**name),
-            Names::Fixed(names) => names.get(index).copied(),
+            Names::Fixed(names) | Names::Dynamic(names) => names.get(index).copied(),
             Names::Tuple => None,
         }
         .unwrap_or_default()
@@ -147,7 +151,7 @@ impl<'a> Record<'a> {
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &Value<'a>)> {
         let shown = match self.names {
             Names::Tuple => &[],
-            Names::Definition(_) | Names::Fixed(_) => self.values.as_slice(),
+            Names::Definition(_) | Names::Fixed(_) | Names::Dynamic(_) => self.values.as_slice(),
         };
         shown.iter().enumerate().map(|(index, value)| (self.names.at(index), value))
     }

@@ -5,8 +5,7 @@ use std::error::Error;
 use blittable::{BlittableBuf, ObjectBuilder, ParseLimits, parse_document};
 use linq::{
     AttachmentInput, Budget, CounterInput, CreatedFieldOptions, DefinitionErrorKind,
-    EvaluationErrorKind, FieldIndexing, FieldTermVector, Map, NoHost, Reduce, SourceKind,
-    TimeSeriesEntry, TimeSeriesInput, Value,
+    EvaluationErrorKind, FieldIndexing, FieldTermVector, Map, NoHost, Reduce, SourceKind, Value,
 };
 
 use crate::fixture::{Fixture, entry, json, outputs};
@@ -85,35 +84,6 @@ fn counters_are_mapped() {
     })
     .unwrap();
     assert_eq!(shown, ["{Id: dogs/1, Name: likes, Twice: 42, Value: 21}"]);
-}
-
-#[test]
-fn time_series_are_mapped() {
-    let map = map(
-        "from ts in timeSeries.Dogs.Pulse from entry in ts.Entries where entry.Values[0] > 60 \
-         select new { Pulse = entry.Value, Day = entry.Timestamp.Date, entry.Tag, User = ts.DocumentId, ts.Count }",
-    );
-    let moment = 637_190_004_301_230_000;
-    let entries = [
-        TimeSeriesEntry { timestamp_ticks: moment, tag: None, values: &[58.0] },
-        TimeSeriesEntry {
-            timestamp_ticks: moment + 1,
-            tag: Some("watches/1"),
-            values: &[61.5, 2.0],
-        },
-    ];
-    let series = TimeSeriesInput { document_id: "dogs/1", name: "Pulse", entries: &entries };
-    let mut shown = Vec::new();
-    map.evaluate_time_series(&series, &mut NoHost, &Budget::default(), &mut |output| {
-        shown.extend(entry(output));
-    })
-    .unwrap();
-    assert_eq!(
-        shown,
-        [
-            "{Count: 2, Day: 2020-03-05T00:00:00.0000000Z, Pulse: 61.5, Tag: watches/1, User: dogs/1}"
-        ]
-    );
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod fixture;
 mod generated;
 mod language;
 mod limits;
+mod segments;

@@ -1,5 +1,9 @@
 //! How far an index is: what it has still to do in each collection, and why it is stale.
 
+use documents::time_series::{
+    TICKS_PER_MILLISECOND, TimeSeriesLogEntry, last_time_series_etags, time_series_changed_after,
+    time_series_log,
+};
 use http::StatusCode;
 use indexing::{Index, SourceKind};
 use model::{CollectionName, Etag, date};
@@ -14,7 +18,7 @@ use crate::{
     handlers::indexes::{named, statistics_of},
 };
 
-/// Changes of counters that are counted.
+/// Changes of counters or time series that are counted.
 const COUNTED_MAX: u64 = 1_000_000;
 /// What an index over all documents has in the place of collections.
 const ALL_DOCUMENTS: &str = "@all_docs";
@@ -27,6 +31,7 @@ pub(crate) fn progress_of(
     let of_one = match index.source_kind() {
         SourceKind::Documents => progress_in,
         SourceKind::Counters => progress_in_counters,
+        SourceKind::TimeSeries => progress_in_time_series,
     };
     match index.collections() {
         [] => Ok(vec![of_one(documents, None, index.progress())?]),
@@ -64,6 +69,8 @@ fn progress_in(
         tombstone_lag: pending.tombstones,
         documents: all.documents,
         tombstones: all.tombstones,
+        deleted_range_lag: 0,
+        deleted_ranges: 0,
     })
 }
 
@@ -85,6 +92,31 @@ fn progress_in_counters(
         tombstone_lag: 0,
         documents: changed_after(Etag::ZERO)?,
         tombstones: 0,
+        deleted_range_lag: 0,
+        deleted_ranges: 0,
+    })
+}
+
+/// The same of an index of time series: segments, and ranges that were deleted.
+fn progress_in_time_series(
+    documents: &ReadTransaction,
+    name: Option<&CollectionName>,
+    progress: Etag,
+) -> Result<CollectionProgress, ProtocolError> {
+    let failed = |error| document_error(&error);
+    let (written, deleted) = last_time_series_etags(documents, name).map_err(failed)?;
+    let changed_after =
+        |after| time_series_changed_after(documents, name, after, COUNTED_MAX).map_err(failed);
+    let (behind, all) = (changed_after(progress)?, changed_after(Etag::ZERO)?);
+    Ok(CollectionProgress {
+        collection: name.map_or(ALL_DOCUMENTS, CollectionName::as_str).to_owned(),
+        last_etag: progress.min(written.max(deleted)).0,
+        lag: behind.segments,
+        tombstone_lag: 0,
+        documents: all.segments,
+        tombstones: 0,
+        deleted_range_lag: behind.deleted_ranges,
+        deleted_ranges: all.deleted_ranges,
     })
 }
 
@@ -115,8 +147,18 @@ fn staleness_reasons(
     index: &Index,
 ) -> Result<Vec<String>, ProtocolError> {
     let behind = progress_of(documents, index)?.into_iter().filter(CollectionProgress::is_behind);
-    if index.source_kind() == SourceKind::Counters {
-        return behind.map(|progress| counters_reason(documents, &progress)).collect();
+    match index.source_kind() {
+        SourceKind::Documents => {}
+        SourceKind::Counters => {
+            return behind.map(|progress| counters_reason(documents, &progress)).collect();
+        }
+        SourceKind::TimeSeries => {
+            let mut reasons = Vec::new();
+            for progress in behind {
+                add_time_series_reasons(documents, &progress, &mut reasons)?;
+            }
+            return Ok(reasons);
+        }
     }
     let of_one = |progress: CollectionProgress| {
         let last = match CollectionName::new(progress.collection.as_str()) {
@@ -144,8 +186,7 @@ fn counters_reason(
 ) -> Result<String, ProtocolError> {
     let failed = |error| document_error(&error);
     let CollectionProgress { collection, last_etag, .. } = progress;
-    let name = CollectionName::new(collection.as_str()).ok();
-    let name = name.filter(|_| collection != ALL_DOCUMENTS);
+    let name = collection_named(collection);
     let last =
         documents::last_counter_etag_of_collection(documents, name.as_ref()).map_err(failed)?;
     let before = Etag(last.0.saturating_sub(1));
@@ -160,6 +201,59 @@ fn counters_reason(
          '{last_etag}'",
         last.0
     ))
+}
+
+/// Why an index of time series is stale.
+fn add_time_series_reasons(
+    documents: &ReadTransaction,
+    progress: &CollectionProgress,
+    reasons: &mut Vec<String>,
+) -> Result<(), ProtocolError> {
+    let failed = |error| document_error(&error);
+    let CollectionProgress { collection, last_etag, .. } = progress;
+    let name = collection_named(collection);
+    let (written, deleted) = last_time_series_etags(documents, name.as_ref()).map_err(failed)?;
+    let newest_at = |etag: Etag| {
+        let before = Etag(etag.0.saturating_sub(1));
+        time_series_log(documents, before).map_err(failed)?.next().transpose().map_err(failed)
+    };
+    if *last_etag < written.0 {
+        let newest = match newest_at(written)? {
+            Some(TimeSeriesLogEntry::Segment(row)) => {
+                let start = date::format(row.start_ms().saturating_mul(TICKS_PER_MILLISECOND));
+                let (day, time) = day_and_time(&start);
+                let (id, name) = (row.lower_document_id(), row.lower_name());
+                format!(" (@key: '{id}|{name}', @last-modified: '{day} {time}')")
+            }
+            Some(TimeSeriesLogEntry::Deleted(_)) | None => String::new(),
+        };
+        reasons.push(format!(
+            "There are still some time series items to process from collection '{collection}'. The \
+             last TimeSeries etag in that collection is '{}'{newest}, but last committed time series \
+             item etag for that collection is '{last_etag}'",
+            written.0
+        ));
+    }
+    if *last_etag < deleted.0 {
+        let newest = match newest_at(deleted)? {
+            Some(TimeSeriesLogEntry::Deleted(row)) => {
+                format!(" (@key: '{}|{}')", row.lower_document_id(), row.lower_name())
+            }
+            Some(TimeSeriesLogEntry::Segment(_)) | None => String::new(),
+        };
+        reasons.push(format!(
+            "There are still some tombstones to process from collection '{collection}'. The last \
+             tombstone etag in that collection is '{}'{newest}, but last committed tombstone etag for \
+             that collection is '{last_etag}'.",
+            deleted.0
+        ));
+    }
+    Ok(())
+}
+
+/// The collection of that name; `None` for all documents.
+fn collection_named(name: &str) -> Option<CollectionName> {
+    CollectionName::new(name).ok().filter(|_| name != ALL_DOCUMENTS)
 }
 
 /// Which document the last change of a collection was; empty when it was a deletion.

@@ -1,0 +1,56 @@
+//! The keys of which an index has something, by their order: what a change finds that is told of keys
+//! that nobody lists.
+
+use std::ops::Bound;
+
+use search::IndexReader;
+use storage::{ReadTransaction, StorageError, Transaction, TreeName};
+
+use crate::{
+    error::IndexError,
+    mapper::{Follows, Mapper},
+    reduce::documents_tree,
+    references::references_of,
+    segment_key::KeyRange,
+};
+
+/// Keys in a range that have entries, rows or references: the first ones, up to `limit`. A few others may
+/// be between them.
+pub(crate) fn known_keys(
+    entries: &ReadTransaction,
+    mapper: &dyn Mapper,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Vec<String>, IndexError> {
+    let mut known = match mapper.reducer() {
+        Some(_) => keys_of_tree(entries, &documents_tree(), range, limit)?,
+        None => {
+            let reader = IndexReader::open(entries)?;
+            reader.documents_between(&range.after, &range.last, limit)?
+        }
+    };
+    if mapper.looks_at() != Follows::Collections(&[]) {
+        known.append(&mut keys_of_tree(entries, &references_of(), range, limit)?);
+        known.sort_unstable();
+        known.dedup();
+        known.truncate(limit);
+    }
+    Ok(known)
+}
+
+fn keys_of_tree(
+    entries: &ReadTransaction,
+    tree: &TreeName,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Vec<String>, IndexError> {
+    let rows = entries.tree(tree)?.range(Bound::Excluded(range.after.as_bytes()))?;
+    let keys = rows.take_while(|row| match row {
+        Ok((key, _)) => key.as_slice() <= range.last.as_bytes(),
+        Err(_) => true,
+    });
+    let text = |row: Result<(Vec<u8>, &[u8]), StorageError>| {
+        String::from_utf8(row?.0).map_err(|_| IndexError::corrupt("a key of an index is no text"))
+    };
+    keys.take(limit).map(text).collect()
+}
