@@ -190,6 +190,20 @@ fn refused(error: &dyn std::fmt::Display) -> MapError {
 
 /// What a function gave, as it is kept.
 pub(super) fn document_of(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
+    let mut builder = builder_of(entry)?;
+    builder.finish().map_err(|error| refused(&error))
+}
+
+/// The same as it is shown by itself, where what is undefined is null.
+pub(super) fn shown_entry(entry: &IndexEntry) -> Result<BlittableBuf, MapError> {
+    let mut builder = builder_of(entry)?;
+    for name in &entry.undefined {
+        builder.put(name, None::<&str>);
+    }
+    builder.finish().map_err(|error| refused(&error))
+}
+
+fn builder_of(entry: &IndexEntry) -> Result<ObjectBuilder, MapError> {
     let mut builder = ObjectBuilder::new();
     for field in &entry.fields {
         let FieldValue::Plain(value) = &field.value else {
@@ -199,5 +213,5 @@ pub(super) fn document_of(entry: &IndexEntry) -> Result<BlittableBuf, MapError> 
         };
         value.put_into(&field.name, &mut builder).map_err(|error| refused(&error))?;
     }
-    builder.finish().map_err(|error| refused(&error))
+    Ok(builder)
 }

@@ -162,11 +162,22 @@ impl Reducer for LinqReduce {
     }
 }
 
-/// An output as it is kept.
+/// An output as a row or a result; what is missing is null there.
 pub(super) fn document_of(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
+    document_of_fields(output.fields())
+}
+
+/// An output as it is shown by itself, without what is missing.
+pub(super) fn shown_output(output: &Output<'_, '_>) -> Result<BlittableBuf, MapError> {
+    document_of_fields(output.fields().filter(|(_, value)| !matches!(value, Value::Missing)))
+}
+
+fn document_of_fields<'o, 'a: 'o>(
+    fields: impl Iterator<Item = (&'a str, &'o Value<'a>)>,
+) -> Result<BlittableBuf, MapError> {
     let refused = |what: &dyn std::fmt::Display| MapError::Document { message: what.to_string() };
     let mut builder = ObjectBuilder::new();
-    for (name, value) in output.fields() {
+    for (name, value) in fields {
         let is_spatial = match value {
             Value::Spatial(_) => true,
             Value::List(list) => list.items.iter().any(|item| matches!(item, Value::Spatial(_))),

@@ -52,7 +52,7 @@ pub(crate) fn store_output(
     output: &linq::Output<'_, '_>,
     entries: &mut EntryWriter<'_>,
 ) -> Result<(), MapError> {
-    entry::store_result(&linq_reduce::document_of(output)?.as_view(), entries)
+    entry::store_result(&linq_reduce::shown_output(output)?.as_view(), entries)
 }
 
 /// The same of what a map in JavaScript gave.
@@ -60,7 +60,7 @@ pub(crate) fn store_script_entry(
     given: &script::IndexEntry,
     entries: &mut EntryWriter<'_>,
 ) -> Result<(), MapError> {
-    entry::store_result(&js_reduce::document_of(given)?.as_view(), entries)
+    entry::store_result(&js_reduce::shown_entry(given)?.as_view(), entries)
 }
 
 /// The maps and the reduce of an index.

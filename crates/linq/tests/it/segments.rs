@@ -1,6 +1,6 @@
 //! Maps over segments of time series.
 
-use linq::{Budget, Map, NoHost, Output, TimeSeriesEntry, TimeSeriesInput};
+use linq::{Budget, Map, NoHost, Output, TimeSeriesEntry, TimeSeriesInput, Value};
 
 /// The first of April 2020.
 const APRIL: i64 = 637_212_960_000_000_000;
@@ -33,7 +33,8 @@ fn outputs(text: &str) -> Vec<String> {
     let mut shown = Vec::new();
     let mut take = |output: Output<'_, '_>| {
         let mut builder = blittable::ObjectBuilder::new();
-        for (name, value) in output.fields() {
+        let given = output.fields().filter(|(_, value)| !matches!(value, Value::Missing));
+        for (name, value) in given {
             linq::put_value(&mut builder, name, value).unwrap();
         }
         let json = builder.finish().unwrap().as_view().to_json().unwrap();
