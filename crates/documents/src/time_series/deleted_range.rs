@@ -15,7 +15,8 @@
 //! 48..     D bytes id · 0xff · L bytes name · C bytes change vector
 //! ```
 //!
-//! Numbers are little-endian. A range that is inside a later one is not kept.
+//! Numbers are little-endian. A range that is inside a later one of the same collection
+//! is not kept.
 
 use std::ops::Range;
 

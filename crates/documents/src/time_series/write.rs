@@ -523,11 +523,13 @@ impl DocumentWriter<'_> {
         let mut replaced = Vec::new();
         for entry in rows {
             let (key, row) = entry?;
-            let older = deleted_range::read(row)?.range();
+            let row = deleted_range::read(row)?;
+            let older = row.range();
             if !tables::is_of_series(&key, &series.key) || range.to < older.from {
                 break;
             }
-            if range.includes(&older) {
+            // Who follows the collection that the document was in before finds the range there only.
+            if range.includes(&older) && row.collection_number() == series.collection_number {
                 replaced.push(key);
             }
         }

@@ -389,6 +389,23 @@ fn the_log_has_what_was_written_and_what_was_deleted() {
     assert_eq!(log, ["b", "hr"].map(|name| format!("{name} -{}..{}", all.from, all.to)));
 }
 
+#[test]
+fn the_log_of_a_collection_keeps_deletions_of_documents_that_come_again_in_another() {
+    let database = Database::new();
+    database.put("u/1", &user("one"));
+    database.append("u/1", "HR", &plain(0..10));
+    database.delete("u/1");
+    database.put("u/1", r#"{"@metadata":{"@collection":"others"}}"#);
+    database.append("u/1", "HR", &plain(0..10));
+    database.delete_moments("u/1", "HR", MomentRange::ALL.from, MomentRange::ALL.to);
+    let tx = database.read();
+    for collection in ["users", "others"] {
+        let name = CollectionName::new(collection).unwrap();
+        let log = time_series_log_of_collection(&tx, &name, Etag::ZERO).unwrap();
+        assert_eq!(log.count(), 1, "{collection}");
+    }
+}
+
 /// Brings a rollup up to date, a few entries at a time.
 fn roll_up(database: &Database, rollup: &Rollup, now: i64) -> usize {
     let mut made = 0;

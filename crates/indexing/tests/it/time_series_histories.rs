@@ -28,16 +28,31 @@ const ENTRIES_MAX: u64 = 700;
 /// Operations of the disk after which the power goes, at most.
 const OPERATIONS_MAX: u64 = 60;
 
-/// The documents that there are, each with its number and its series of the names `a` and `b`.
+/// The documents that there are.
 #[derive(Default)]
-struct Model(BTreeMap<String, (u64, BTreeMap<&'static str, BTreeMap<i64, f64>>)>);
+struct Model(BTreeMap<String, ModelDocument>);
+
+#[derive(Default)]
+struct ModelDocument {
+    number: u64,
+    /// Whether it is in the collection `D`, of which the indexes are.
+    is_indexed: bool,
+    /// Its series of the names `a` and `b`.
+    series: BTreeMap<&'static str, BTreeMap<i64, f64>>,
+}
 
 impl Model {
-    /// Document, its number, series, moment and value of all entries.
+    /// Those that are in indexes.
+    fn documents(&self) -> impl Iterator<Item = (&str, &ModelDocument)> {
+        let indexed = self.0.iter().filter(|(_, document)| document.is_indexed);
+        indexed.map(|(id, document)| (id.as_str(), document))
+    }
+
+    /// Document, its number, series, moment and value of all entries that are in indexes.
     fn entries(&self) -> impl Iterator<Item = (&str, u64, &str, i64, f64)> {
-        self.0.iter().flat_map(|(id, (number, all))| {
-            all.iter().flat_map(move |(name, entries)| {
-                entries.iter().map(move |(at, value)| (id.as_str(), *number, *name, *at, *value))
+        self.documents().flat_map(|(id, document)| {
+            document.series.iter().flat_map(move |(name, entries)| {
+                entries.iter().map(move |(at, value)| (id, document.number, *name, *at, *value))
             })
         })
     }
@@ -131,8 +146,8 @@ fn segments_of(documents: &Documents, model: &Model) -> Vec<String> {
     let tx = documents.environment.read();
     let time = |moment: i64| model::date::format(moment * 10_000);
     let mut shown = Vec::new();
-    for id in model.0.keys() {
-        let id = DocumentId::new(id.as_str()).unwrap();
+    for (id, _) in model.documents() {
+        let id = DocumentId::new(id).unwrap();
         for series in series_of(&tx, &id).unwrap() {
             let name = TimeSeriesName::new(series.unwrap().name).unwrap();
             for row in segments(&tx, &id, &name, MomentRange::ALL).unwrap() {
@@ -172,10 +187,16 @@ impl Story<'_> {
     fn go_on(&mut self) {
         let id = format!("d/{}", self.below(DOCUMENTS));
         if !self.model.0.contains_key(&id) || self.below(12) == 0 {
-            let number = self.below(1000);
-            let json = format!(r#"{{"X":{number},"@metadata":{{"@collection":"D"}}}}"#);
+            let (number, is_indexed) = (self.below(1000), self.below(4) != 0);
+            let document = self
+                .model
+                .0
+                .entry(id.clone())
+                .or_insert_with(|| ModelDocument { is_indexed, ..ModelDocument::default() });
+            document.number = number;
+            let collection = if document.is_indexed { "D" } else { "Others" };
+            let json = format!(r#"{{"X":{number},"@metadata":{{"@collection":"{collection}"}}}}"#);
             self.documents.put(&id.to_uppercase(), &json);
-            self.model.0.entry(id).or_default().0 = number;
         } else if self.below(20) == 0 {
             self.documents.delete(&id);
             self.model.0.remove(&id);
@@ -192,7 +213,7 @@ impl Story<'_> {
         };
         let name_as_written = TimeSeriesName::new(written).unwrap();
         let mut change = TimeSeriesChange::new(DocumentId::new(id).unwrap(), name_as_written);
-        let (_, all) = self.model.0.get_mut(id).unwrap();
+        let all = &mut self.model.0.get_mut(id).unwrap().series;
         let mut series = all.remove(name).unwrap_or_default();
         let (first, last) = match (series.keys().next(), series.keys().next_back()) {
             (Some(first), Some(last)) => (*first, *last),
@@ -226,7 +247,7 @@ impl Story<'_> {
                 }
             }
         }
-        let (_, all) = self.model.0.get_mut(id).unwrap();
+        let all = &mut self.model.0.get_mut(id).unwrap().series;
         if !series.is_empty() {
             all.insert(name, series);
         }
