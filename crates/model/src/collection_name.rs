@@ -47,11 +47,6 @@ impl CollectionName {
     pub fn key(&self) -> &[u8] {
         self.0.key()
     }
-
-    /// Whether the server keeps this collection for itself (`@hilo` and the like; not `@empty`).
-    pub fn is_internal(&self) -> bool {
-        self.as_str().starts_with('@') && self.key() != EMPTY_COLLECTION.as_bytes()
-    }
 }
 
 impl Hash for CollectionName {
@@ -81,8 +76,5 @@ mod tests {
         let users = CollectionName::new("Users").unwrap();
         assert_eq!(users, CollectionName::new("uSERS").unwrap());
         assert_eq!(users.to_string(), "Users");
-        assert!(CollectionName::hilo().is_internal());
-        assert!(!CollectionName::empty().is_internal());
-        assert!(!users.is_internal());
     }
 }

@@ -78,11 +78,6 @@ impl IdList {
         self.ids.contains(id) || self.is_covered(id)
     }
 
-    /// Whether the list holds single ids only, so that its length is bounded by the query's.
-    pub fn has_prefixes(&self) -> bool {
-        !self.prefixes.is_empty()
-    }
-
     /// The stretches in id order; no two of them overlap.
     pub fn into_selectors(self) -> Vec<IdSelector> {
         let mut selectors: Vec<IdSelector> = self.ids.into_iter().map(IdSelector::Id).collect();

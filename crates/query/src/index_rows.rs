@@ -22,6 +22,8 @@ use crate::stored_projection::is_value;
 
 /// Pages of at most so many rows are found at once; longer ones are walked through.
 const PAGE_ROWS_MAX: usize = 4096;
+/// With so many rows the page is found as a whole, with more the rows are taken as they come.
+const SORTED_ROWS_MAX: usize = 1 << 16;
 
 /// The rows of a query on an index.
 pub(crate) struct IndexRows<'t, D, I> {
@@ -116,7 +118,11 @@ impl<'t, D: Transaction, I: Transaction> IndexRows<'t, D, I> {
             let hits = self.reader.stream(&self.condition, Scoring::On)?;
             return Ok(Box::new(hits.skip_while(pass_over(first)).take(count).map(|hit| Ok(hit?))));
         }
-        Ok(Box::new(self.find(first, count)?.rows.into_iter().map(Ok)))
+        if count <= SORTED_ROWS_MAX {
+            return Ok(Box::new(self.find(first, count)?.rows.into_iter().map(Ok)));
+        }
+        let hits = self.reader.stream_sorted(&self.condition, &self.order, Scoring::On)?;
+        Ok(Box::new(hits.skip_while(pass_over(first)).take(count).map(|hit| Ok(hit?))))
     }
 }
 

@@ -28,11 +28,6 @@ pub struct DocumentInfo {
 }
 
 impl DocumentInfo {
-    /// A document of which nothing but the id is known.
-    pub fn of_id(id: &str) -> DocumentInfo {
-        DocumentInfo { id: Rc::from(id), change_vector: Rc::from(""), last_modified_ticks: 0 }
-    }
-
     /// The last change in milliseconds since 1970, with fractions.
     pub(crate) fn last_modified_millis(&self) -> Option<f64> {
         let ticks = self.last_modified_ticks;

@@ -89,22 +89,6 @@ impl ScriptValue {
         }
     }
 
-    /// Truth as JavaScript has it.
-    pub fn is_truthy(&self) -> bool {
-        match self {
-            ScriptValue::Undefined | ScriptValue::Null => false,
-            ScriptValue::Bool(value) => *value,
-            ScriptValue::String(text) => !text.is_empty(),
-            ScriptValue::Integer(_) | ScriptValue::Double(_) | ScriptValue::Number(_) => {
-                self.as_f64().is_some_and(|number| number != 0.0 && !number.is_nan())
-            }
-            ScriptValue::Date(_)
-            | ScriptValue::Array(_)
-            | ScriptValue::Object(_)
-            | ScriptValue::Stored(_) => true,
-        }
-    }
-
     /// The property `name` of an object; `None` when it is missing or this is no object.
     pub fn get(&self, name: &str) -> Result<Option<ScriptValue>, Corrupt> {
         match self {

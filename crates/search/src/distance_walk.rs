@@ -29,8 +29,8 @@ const KINDS: [TermKind; 2] = [TermKind::Point, TermKind::Center];
 const SLACK: f64 = 1e-3;
 
 /// Walks a field.
-pub(crate) struct DistanceWalk<'r, 't, T> {
-    reader: &'r IndexReader<'t, T>,
+pub(crate) struct DistanceWalk<'t, T> {
+    reader: IndexReader<'t, T>,
     field: FieldId,
     from: DistanceFrom,
     descending: bool,
@@ -84,9 +84,9 @@ impl Ord for Node<'_> {
     }
 }
 
-impl<'r, 't, T: Transaction> DistanceWalk<'r, 't, T> {
+impl<'t, T: Transaction> DistanceWalk<'t, T> {
     pub(crate) fn new(
-        reader: &'r IndexReader<'t, T>,
+        reader: &IndexReader<'t, T>,
         matches: &Arc<EntrySet>,
         field: FieldId,
         from: DistanceFrom,
@@ -105,7 +105,17 @@ impl<'r, 't, T: Transaction> DistanceWalk<'r, 't, T> {
         });
         let (heap, remaining) = (heap.collect(), (**matches).clone());
         let group = Vec::new();
-        Ok(Self { reader, field, from, descending, heap, remaining, many, group, ended: false })
+        Ok(Self {
+            reader: reader.clone(),
+            field,
+            from,
+            descending,
+            heap,
+            remaining,
+            many,
+            group,
+            ended: false,
+        })
     }
 
     /// Goes to the next group; false when there is none.

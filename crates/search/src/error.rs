@@ -71,11 +71,6 @@ impl SearchError {
     pub fn is_retryable(&self) -> bool {
         matches!(self, SearchError::Storage(error) if error.is_retryable())
     }
-
-    /// Whether bytes on the disk are not what was written; the index has to be rebuilt.
-    pub fn is_corruption(&self) -> bool {
-        matches!(self, SearchError::Corrupt { .. } | SearchError::Storage(StorageError::Corrupt(_)))
-    }
 }
 
 impl From<StorageError> for SearchError {

@@ -18,7 +18,8 @@
 //! | `entry`, `batch`, `term_table`, `apply` | how changes get in |
 //! | `reader`, `entry_view` | fields, terms and entries |
 //! | `query`, `plan`, `term_match`, `phrase`, `cursor`, `entry_set`, `interrupt` | how a query finds entries |
-//! | `search`, `sort`, `sorted_walk`, `walk_bounds`, `best_hits`, `alphanumeric`, `scoring` | in which order they come out |
+//! | `search`, `sorted_stream` | the first few of them, or all |
+//! | `sort`, `sorted_walk`, `grouped_walk`, `walk_bounds`, `best_hits`, `alphanumeric`, `scoring` | in which order they come out |
 //! | `boosts` | entries that count more than others |
 //! | `explain` | why an entry has its score |
 //! | `place`, `spatial_search`, `distance`, `distance_walk` | places and shapes: kept, found, nearest first |
@@ -44,6 +45,7 @@ mod error;
 mod explain;
 mod facets;
 mod fields;
+mod grouped_walk;
 mod ids;
 mod interrupt;
 mod phrase;
@@ -56,6 +58,7 @@ mod record;
 mod scoring;
 mod search;
 mod sort;
+mod sorted_stream;
 mod sorted_walk;
 mod spatial_search;
 mod state;
@@ -90,8 +93,9 @@ pub use crate::{
     place::{SpatialLayout, cell_names},
     query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::{FieldInfo, IndexReader, TermCount},
-    search::{Hit, Hits, Scoring, SortedStream},
+    search::{Hit, Hits, Scoring},
     sort::{Sort, SortBy, SortKey},
+    sorted_stream::SortedStream,
     stored::StoredValues,
     suggest::{SUGGESTIONS_MAX, StringDistance, SuggestOptions, Suggestion},
     term::{TERM_BYTES_MAX, TermKind, TermValue},

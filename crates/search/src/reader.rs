@@ -46,12 +46,19 @@ pub struct TermCount {
     pub entries: u64,
 }
 
-/// An index as a transaction sees it.
+/// An index as a transaction sees it. Cheap to clone.
 pub struct IndexReader<'t, T> {
     pub(crate) tx: &'t T,
     pub(crate) state: IndexState,
     pub(crate) has_boosts: bool,
     pub(crate) interrupt: Interrupt,
+}
+
+impl<T> Clone for IndexReader<'_, T> {
+    fn clone(&self) -> Self {
+        let Self { tx, state, has_boosts, interrupt } = self;
+        Self { tx, state: *state, has_boosts: *has_boosts, interrupt: interrupt.clone() }
+    }
 }
 
 impl<'t, T: Transaction> IndexReader<'t, T> {

@@ -7,15 +7,15 @@ use storage::Transaction;
 use crate::{
     best_hits::BestHits,
     cursor::{BoxedCursor, END, SetCursor},
-    distance_walk::DistanceWalk,
     entry_set::EntrySet,
     error::SearchError,
+    grouped_walk::GroupedWalk,
     ids::EntryId,
     plan::{Planner, collect, for_each_in_range},
     query::Query,
     reader::IndexReader,
     sort::{FieldOrder, ResolvedBy, ResolvedKey, Sort, SortBy},
-    sorted_walk::{SortedWalk, WalkedMatches},
+    sorted_walk::WalkedMatches,
     term::TermKind,
     walk_bounds::WalkBounds,
 };
@@ -117,16 +117,6 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
             failed = hit.is_err();
             Some(hit)
         }))
-    }
-
-    /// All matches in an order. By one field it takes a bit of memory per match; with more keys also
-    /// that of the largest group of equals; by score, randomly or alphanumerically, that of all hits.
-    pub fn stream_sorted<'r>(
-        &'r self,
-        query: &Query,
-        sort: &Sort,
-    ) -> Result<SortedStream<'r, 't, T>, SearchError> {
-        SortedStream::new(self, query, sort)
     }
 
     fn count_rest(&self, cursor: &mut BoxedCursor<'t>) -> Result<u64, SearchError> {
@@ -301,7 +291,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
     }
 
     /// Gives hits their scores.
-    fn score(&self, query: &Query, hits: &mut [Hit]) -> Result<(), SearchError> {
+    pub(crate) fn score(&self, query: &Query, hits: &mut [Hit]) -> Result<(), SearchError> {
         if let Some(score) = constant_score(query) {
             hits.iter_mut().for_each(|hit| hit.score = score);
             return Ok(());
@@ -339,7 +329,7 @@ impl<'t, T: Transaction> IndexReader<'t, T> {
 }
 
 /// Where the walk of the first key's field may begin.
-fn bounds_of(query: &Query, sort: &Sort) -> Option<WalkBounds> {
+pub(crate) fn bounds_of(query: &Query, sort: &Sort) -> Option<WalkBounds> {
     match &sort.first()?.by {
         SortBy::Text(field) => WalkBounds::of(query, field, FieldOrder::Text),
         SortBy::Long(field) => WalkBounds::of(query, field, FieldOrder::Long),
@@ -368,175 +358,4 @@ fn next_hit(cursor: &mut BoxedCursor<'_>) -> Result<Hit, SearchError> {
     let hit = Hit { entry: EntryId(cursor.current()), score: cursor.score()? };
     cursor.advance()?;
     Ok(hit)
-}
-
-/// A walk by a field.
-enum Walk<'r, 't, T> {
-    Terms(SortedWalk<'r, 't, T>),
-    Distances(DistanceWalk<'r, 't, T>),
-}
-
-impl<T: Transaction> Walk<'_, '_, T> {
-    fn next_group(&mut self) -> Result<bool, SearchError> {
-        match self {
-            Walk::Terms(walk) => walk.next_group(),
-            Walk::Distances(walk) => walk.next_group(),
-        }
-    }
-
-    fn next_entry(&mut self) -> Result<Option<u64>, SearchError> {
-        match self {
-            Walk::Terms(walk) => walk.next_entry(),
-            Walk::Distances(walk) => Ok(walk.next_entry()),
-        }
-    }
-}
-
-/// A walk by the first key; groups of equals are sorted by the others.
-struct GroupedWalk<'r, 't, T> {
-    walk: Walk<'r, 't, T>,
-    /// Entries of the group that are sorted, the next one last.
-    group: Vec<u64>,
-    begun: bool,
-}
-
-impl<'r, 't, T: Transaction> GroupedWalk<'r, 't, T> {
-    fn new(
-        reader: &'r IndexReader<'t, T>,
-        matches: WalkedMatches,
-        keys: &[ResolvedKey],
-        bounds: Option<WalkBounds>,
-        patience: u64,
-    ) -> Result<Self, SearchError> {
-        let descending = keys[0].descending;
-        let walk = match keys[0].by {
-            ResolvedBy::Field { field, kind } => {
-                let walk = SortedWalk::new(reader, matches, field, kind, descending, bounds)?;
-                Walk::Terms(walk.with_patience(patience))
-            }
-            ResolvedBy::Distance { field, from } => {
-                let WalkedMatches::Set(set) = matches else {
-                    unreachable!("only the terms of a field are walked without a set")
-                };
-                Walk::Distances(DistanceWalk::new(reader, &set, field, from, descending)?)
-            }
-            ResolvedBy::Score | ResolvedBy::Random(_) | ResolvedBy::Nothing => {
-                unreachable!("only orders by a field are walked")
-            }
-        };
-        Ok(Self { walk, group: Vec::new(), begun: false })
-    }
-
-    fn next(
-        &mut self,
-        reader: &'r IndexReader<'t, T>,
-        keys: &[ResolvedKey],
-    ) -> Result<Option<u64>, SearchError> {
-        loop {
-            if let Some(entry) = self.group.pop() {
-                return Ok(Some(entry));
-            }
-            if keys.len() == 1
-                && self.begun
-                && let Some(entry) = self.walk.next_entry()?
-            {
-                return Ok(Some(entry));
-            }
-            if !self.walk.next_group()? {
-                return Ok(None);
-            }
-            self.begun = true;
-            if keys.len() > 1 {
-                self.sort_group(reader, &keys[1..])?;
-            }
-        }
-    }
-
-    fn sort_group(
-        &mut self,
-        reader: &'r IndexReader<'t, T>,
-        keys: &[ResolvedKey],
-    ) -> Result<(), SearchError> {
-        let mut best = BestHits::new(reader, keys, usize::MAX);
-        while let Some(entry) = self.walk.next_entry()? {
-            best.offer(Hit { entry: EntryId(entry), score: 1.0 })?;
-        }
-        self.group = best.into_sorted().into_iter().map(|hit| hit.entry.0).collect();
-        self.group.reverse();
-        Ok(())
-    }
-}
-
-/// All matches in an order; see [`IndexReader::stream_sorted`]. Like everything that reads an index, it
-/// may go on in another thread.
-pub struct SortedStream<'r, 't, T> {
-    reader: &'r IndexReader<'t, T>,
-    keys: Vec<ResolvedKey>,
-    source: StreamSource<'r, 't, T>,
-    total: u64,
-}
-
-enum StreamSource<'r, 't, T> {
-    Walk(Box<GroupedWalk<'r, 't, T>>),
-    Sorted(std::vec::IntoIter<Hit>),
-}
-
-impl<'r, 't, T: Transaction> SortedStream<'r, 't, T> {
-    fn new(
-        reader: &'r IndexReader<'t, T>,
-        query: &Query,
-        sort: &Sort,
-    ) -> Result<Self, SearchError> {
-        let mut keys = Vec::with_capacity(sort.len());
-        for key in sort {
-            keys.push(ResolvedKey::resolve(reader, key)?);
-        }
-        let by_score = keys.iter().any(|key| key.by == ResolvedBy::Score);
-        let walkable =
-            matches!(
-                keys.first().map(|key| key.by),
-                Some(ResolvedBy::Field { kind, .. }) if kind != FieldOrder::AlphaNumeric
-            ) || matches!(keys.first().map(|key| key.by), Some(ResolvedBy::Distance { .. }));
-        if !walkable || by_score {
-            let hits = reader.search(query, sort, 0, u64::MAX, Scoring::Off)?;
-            let (total, rows) = (hits.total, hits.rows.into_iter());
-            return Ok(Self { reader, keys, source: StreamSource::Sorted(rows), total });
-        }
-        let (matches, total) = match (query, keys[0].by) {
-            (Query::All, ResolvedBy::Field { .. }) => (WalkedMatches::All, reader.state.live),
-            _ => {
-                let mut set = EntrySet::new(reader.state.next_entry);
-                let mut cursor = Planner::new(reader, false).plan(query)?;
-                collect(cursor.as_mut(), &mut set, &reader.interrupt)?;
-                let total = set.len();
-                (WalkedMatches::Set(Arc::new(set)), total)
-            }
-        };
-        let walk = GroupedWalk::new(reader, matches, &keys, bounds_of(query, sort), u64::MAX)?;
-        Ok(Self { reader, keys, source: StreamSource::Walk(Box::new(walk)), total })
-    }
-
-    /// How many entries match.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-}
-
-impl<T: Transaction> Iterator for SortedStream<'_, '_, T> {
-    type Item = Result<Hit, SearchError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.source {
-            StreamSource::Sorted(rows) => rows.next().map(Ok),
-            StreamSource::Walk(walk) => {
-                let entry = walk.next(self.reader, &self.keys);
-                if entry.is_err() {
-                    self.source = StreamSource::Sorted(Vec::new().into_iter());
-                }
-                entry
-                    .transpose()
-                    .map(|entry| entry.map(|entry| Hit { entry: EntryId(entry), score: 1.0 }))
-            }
-        }
-    }
 }

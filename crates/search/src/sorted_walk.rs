@@ -50,8 +50,8 @@ impl WalkedMatches {
 }
 
 /// Walks a field.
-pub(crate) struct SortedWalk<'r, 't, T> {
-    reader: &'r IndexReader<'t, T>,
+pub(crate) struct SortedWalk<'t, T> {
+    reader: IndexReader<'t, T>,
     matches: WalkedMatches,
     field: FieldId,
     order: FieldOrder,
@@ -86,11 +86,11 @@ enum GroupValue {
     Term(Vec<u8>),
 }
 
-impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
+impl<'t, T: Transaction> SortedWalk<'t, T> {
     /// A walk over the matching entries by that field, which has an order that terms have. `bounds` are
     /// those of the query that has these matches.
     pub(crate) fn new(
-        reader: &'r IndexReader<'t, T>,
+        reader: &IndexReader<'t, T>,
         matches: WalkedMatches,
         field: FieldId,
         order: FieldOrder,
@@ -121,7 +121,7 @@ impl<'r, 't, T: Transaction> SortedWalk<'r, 't, T> {
         }
         let sources = sources.into();
         Ok(Self {
-            reader,
+            reader: reader.clone(),
             matches,
             field,
             order,

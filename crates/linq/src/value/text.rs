@@ -56,14 +56,6 @@ impl<'a> Text<'a> {
             Characters::Shared(text) => text,
         }
     }
-
-    /// The characters, when they live as long as the document or the definition.
-    pub fn as_borrowed(&self) -> Option<&'a str> {
-        match self.characters {
-            Characters::Borrowed(text) => Some(text),
-            Characters::Shared(_) => None,
-        }
-    }
 }
 
 impl Deref for Text<'_> {

@@ -526,10 +526,14 @@ fn compare_with_model(
         .map(|hit| hit.expect("reads"))
         .collect();
     prop_assert_eq!(rows(environment, &streamed), unordered);
-    let sorted = reader.stream_sorted(query, sort).expect("streams");
-    prop_assert_eq!(sorted.total(), expected.len() as u64);
+    let sorted = reader.stream_sorted(query, sort, Scoring::On).expect("streams");
     let sorted: Vec<Hit> = sorted.map(|hit| hit.expect("reads")).collect();
     prop_assert_eq!(rows(environment, &sorted), expected.clone());
+    let all = reader.search(query, sort, 0, u64::MAX, Scoring::On).expect("searches");
+    for hit in &sorted {
+        let same = all.rows.iter().find(|one| one.entry == hit.entry);
+        prop_assert_eq!(same.map(|same| same.score), Some(hit.score));
+    }
     let (skip, take) = page;
     for scoring in [Scoring::Off, Scoring::On] {
         let hits = reader.search(query, sort, skip, take, scoring).expect("searches");

@@ -244,7 +244,7 @@ proptest! {
             let document = |hit: &crate::Hit| {
                 reader.document_id(hit.entry).expect("reads").expect("is there").to_owned()
             };
-            let streamed = reader.stream_sorted(&query, &sort).expect("streams");
+            let streamed = reader.stream_sorted(&query, &sort, Scoring::Off).expect("streams");
             let streamed: Vec<_> = streamed.map(|hit| document(&hit.expect("reads"))).collect();
             prop_assert_eq!(streamed, names(&expected));
             let hits = reader.search(&query, &sort, skip, take, Scoring::Off).expect("searches");

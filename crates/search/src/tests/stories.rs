@@ -355,5 +355,5 @@ fn what_reads_an_index_can_change_its_thread() {
     is_send(&reader);
     is_send(&reader.stream(&Query::All, Scoring::On).expect("streams"));
     let sort = [SortKey { by: SortBy::Text("Name".to_owned()), descending: false }];
-    is_send(&reader.stream_sorted(&Query::All, &sort).expect("streams"));
+    is_send(&reader.stream_sorted(&Query::All, &sort, Scoring::On).expect("streams"));
 }
