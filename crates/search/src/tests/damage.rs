@@ -123,7 +123,7 @@ fn ask(tx: &WriteTransaction) -> Result<(), SearchError> {
                     let _ = stored.map(|stored| stored.map(Iterator::count));
                 }
             }
-            if let Ok(sorted) = reader.stream_sorted(query, &sort, Scoring::On) {
+            if let Ok(sorted) = reader.stream_sorted(query, &sort, Scoring::Off) {
                 assert!(sorted.take(10_000).count() < 10_000);
             }
         }
