@@ -89,13 +89,23 @@ pub fn add_months(ticks: i64, months: i64) -> i64 {
 
 /// The beginning of the span of so many months in which a moment lies; spans are counted from the year 0.
 pub fn start_of_months(ticks: i64, months: i64) -> i64 {
-    let (year, month, _) = calendar_date(ticks.clamp(0, TICKS_MAX) / TICKS_PER_DAY);
+    let (year, month) = year_and_month(ticks);
     let first = (year * MONTHS_PER_YEAR + month - 1) / months.max(1) * months.max(1);
     if first < MONTHS_PER_YEAR {
         return 0;
     }
-    let days = days_before(first / MONTHS_PER_YEAR, first % MONTHS_PER_YEAR + 1, 1);
-    days.map_or(0, |days| days * TICKS_PER_DAY)
+    month_start(first / MONTHS_PER_YEAR, first % MONTHS_PER_YEAR + 1)
+}
+
+/// The year and the month of a moment, both from 1.
+pub fn year_and_month(ticks: i64) -> (i64, i64) {
+    let (year, month, _) = calendar_date(ticks.clamp(0, TICKS_MAX) / TICKS_PER_DAY);
+    (year, month)
+}
+
+/// The beginning of a month, which is one of 1 to 12; years outside the calendar count as the nearest one.
+pub fn month_start(year: i64, month: i64) -> i64 {
+    days_before(year.clamp(1, YEAR_MAX), month, 1).map_or(0, |days| days * TICKS_PER_DAY)
 }
 
 /// Reads `yyyy-MM-ddTHH:mm:ss`, then optionally a point and one to seven digits, then nothing, `Z`,
@@ -249,6 +259,8 @@ mod tests {
             ("2020-01-31T05:00:00", 1, "2020-02-29T05:00:00"),
             ("2020-01-31T05:00:00", -2, "2019-11-30T05:00:00"),
             ("2020-12-15T00:00:00", 1, "2021-01-15T00:00:00"),
+            ("2020-01-31T12:00:00", 13, "2021-02-28T12:00:00"),
+            ("2020-12-31T00:00:00", 0, "2020-12-31T00:00:00"),
             ("0001-02-01T00:00:00", -1, "0001-01-01T00:00:00"),
             ("0001-02-01T00:00:00", -2, "0001-01-01T00:00:00"),
         ];
@@ -257,6 +269,9 @@ mod tests {
         }
         assert_eq!(add_months(TICKS_MAX, 1), TICKS_MAX);
         assert_eq!(add_months(5, i64::MIN), 0);
+        assert_eq!(year_and_month(ticks("2020-12-31T23:59:59")), (2020, 12));
+        assert_eq!(month_start(2020, 12), ticks("2020-12-01T00:00:00"));
+        assert_eq!((month_start(0, 1), year_and_month(TICKS_MAX)), (0, (9999, 12)));
         for (from, months, expected) in [
             ("2020-05-31T05:00:00", 1, "2020-05-01T00:00:00"),
             ("2020-05-31T05:00:00", 3, "2020-04-01T00:00:00"),

@@ -136,6 +136,6 @@ pub use stored_projection::ProjectionBehavior;
 pub use suggestion_query::{SuggestedTerms, SuggestionResult, suggestions_of_index};
 pub use term_statistics::{BaseEntry, ComparedField, TermStatistics};
 pub use term_text::term_text;
-pub use time_series::{RollupPolicy, SeriesForm, SeriesSettings};
+pub use time_series::{Numbers, RollupPolicy, SeriesForm, SeriesSettings, write_number};
 pub use update_clause::take_update;
 pub use value_includes::IncludedValues;

@@ -10,7 +10,7 @@ use documents::FieldPath;
 use rql::Comparison;
 
 use crate::error::QueryError;
-use crate::time_series::calendar::parse_moment;
+use crate::time_series::moment_text::parse_moment;
 
 /// A value that entries are compared with, or one of an entry.
 #[derive(Clone, Debug, PartialEq)]

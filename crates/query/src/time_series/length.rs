@@ -1,7 +1,8 @@
 //! Lengths of time as queries write them: `1 hour`, `7d`, `2 quarters`.
 
+use model::date::{TICKS_MAX, add_months};
+
 use crate::error::QueryError;
-use crate::time_series::calendar::{MOMENT_MAX, add_months};
 
 pub(crate) const TICKS_PER_MILLISECOND: i64 = 10_000;
 const TICKS_PER_SECOND: i64 = 1_000 * TICKS_PER_MILLISECOND;
@@ -78,7 +79,7 @@ impl TimeLength {
     /// The moment that much later, or the last one there is.
     pub(crate) fn after(self, moment: i64) -> i64 {
         match self {
-            TimeLength::Ticks { length, .. } => moment.saturating_add(length).min(MOMENT_MAX),
+            TimeLength::Ticks { length, .. } => moment.saturating_add(length).min(TICKS_MAX),
             TimeLength::Months(months) => add_months(moment, months),
         }
     }
@@ -127,8 +128,8 @@ mod tests {
     #[test]
     fn lengths_end_at_the_ends_of_time() {
         let far = TimeLength::parse("99999 years").unwrap();
-        assert_eq!((far.after(0), far.before(MOMENT_MAX)), (MOMENT_MAX, 0));
+        assert_eq!((far.after(0), far.before(TICKS_MAX)), (TICKS_MAX, 0));
         let far = TimeLength::parse("9999999999999 h").unwrap();
-        assert_eq!((far.after(5), far.before(5)), (MOMENT_MAX, 0));
+        assert_eq!((far.after(5), far.before(5)), (TICKS_MAX, 0));
     }
 }

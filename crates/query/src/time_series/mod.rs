@@ -12,18 +12,19 @@
 //! | `groups`, `aggregation` | `group by`, interpolation, and what is computed |
 //! | `levels` | where rollups go on |
 //! | `settings` | names of values, policies |
-//! | `periods`, `length`, `calendar` | moments and lengths of time |
+//! | `periods`, `length`, `moment_text` | moments and lengths of time |
 //! | `reader`, `stored` | what is read of stored series |
 //! | `script_calls` | what scripts of queries ask |
-//! | `result`, `shown` | entries and groups as JSON, in the form of the answer |
+//! | `result`, `shown`, `numbers` | entries and groups as JSON, in the form of the answer |
 
 mod aggregation;
-mod calendar;
 mod condition;
 mod evaluation;
 mod groups;
 mod length;
 mod levels;
+mod moment_text;
+mod numbers;
 mod periods;
 mod planned;
 mod reader;
@@ -33,6 +34,7 @@ mod settings;
 mod shown;
 mod stored;
 
+pub use numbers::{Numbers, write_number};
 pub use settings::{RollupPolicy, SeriesSettings};
 pub use shown::SeriesForm;
 

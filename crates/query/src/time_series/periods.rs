@@ -4,7 +4,8 @@
 //! a whole unit; without a range, from the beginning of time. Stretches of months are those of the
 //! calendar: each begins in a year and a month that are multiples of the length.
 
-use crate::time_series::calendar::{MOMENT_MAX, add_months, month_start, year_and_month};
+use model::date::{TICKS_MAX, add_months, month_start, year_and_month};
+
 use crate::time_series::length::TimeLength;
 
 /// A stretch of time; the end is outside of it.
@@ -30,7 +31,7 @@ pub(crate) struct Periods {
 impl Periods {
     /// Stretches of `length`, which is not zero, for a range that begins at `from`.
     pub(crate) fn new(length: TimeLength, from: Option<i64>) -> Periods {
-        let from = from.unwrap_or(0).clamp(0, MOMENT_MAX);
+        let from = from.unwrap_or(0).clamp(0, TICKS_MAX);
         let origin = match length {
             TimeLength::Ticks { unit, .. } => from - from % unit,
             TimeLength::Months(_) => 0,
@@ -43,7 +44,7 @@ impl Periods {
         match self.length {
             TimeLength::Ticks { length, .. } => {
                 let start = moment - (moment - self.origin).rem_euclid(length);
-                Stretch { start: start.max(0), end: start.saturating_add(length).min(MOMENT_MAX) }
+                Stretch { start: start.max(0), end: start.saturating_add(length).min(TICKS_MAX) }
             }
             TimeLength::Months(length) => {
                 let (year, month) = year_and_month(moment);
@@ -67,7 +68,7 @@ mod tests {
     use model::date;
 
     use super::*;
-    use crate::time_series::calendar::parse_moment;
+    use crate::time_series::moment_text::parse_moment;
 
     fn stretch(length: &str, from: &str, moment: &str) -> String {
         let periods = Periods::new(TimeLength::parse(length).unwrap(), parse_moment(from));

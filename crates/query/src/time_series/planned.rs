@@ -12,10 +12,10 @@ use crate::parameters::{Asked, Elements, Worth, place_of};
 use crate::projection::document_path;
 use crate::row_script::PlannedLoad;
 use crate::time_series::aggregation::{ALL, Aggregation};
-use crate::time_series::calendar::{no_moment, parse_moment};
 use crate::time_series::condition::{Cell, Operand, Test};
 use crate::time_series::groups::Interpolation;
 use crate::time_series::length::TimeLength;
+use crate::time_series::moment_text::{no_moment, parse_moment};
 
 /// Names of what every group shows.
 const OF_EVERY_GROUP: [&str; 3] = ["From", "To", "Key"];

@@ -8,22 +8,11 @@ use crate::error::QueryError;
 use crate::time_series::aggregation::Aggregation;
 use crate::time_series::groups::Group;
 use crate::time_series::length::TICKS_PER_MILLISECOND;
+use crate::time_series::numbers::{Numbers, write_number};
 use crate::time_series::planned::Column;
 
 /// The entries or groups of one series, in bytes of JSON, at most.
 const RESULT_BYTES_MAX: usize = 1 << 28;
-
-/// Whole numbers below are printed digit by digit, others with an exponent.
-const PLAIN_NUMBER_MAX: f64 = 1e17;
-
-/// The form of numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Numbers {
-    /// `60.0`: they are doubles.
-    Doubles,
-    /// `60`.
-    Short,
-}
 
 /// Entries or groups on their way out, a separator between them.
 pub(crate) struct SeriesResult<'r> {
@@ -136,43 +125,5 @@ impl SeriesResult<'_> {
             write_number(number, self.numbers, &mut self.json);
         }
         self.json.push(b']');
-    }
-}
-
-fn write_number(number: f64, form: Numbers, out: &mut Vec<u8>) {
-    let is_whole = number.fract() == 0.0 && number.abs() < PLAIN_NUMBER_MAX;
-    let text = match form {
-        _ if number.is_nan() => "\"NaN\"".to_owned(),
-        _ if number == f64::INFINITY => "\"Infinity\"".to_owned(),
-        _ if number == f64::NEG_INFINITY => "\"-Infinity\"".to_owned(),
-        Numbers::Doubles if is_whole => format!("{number:.1}"),
-        Numbers::Short if is_whole => format!("{number}"),
-        Numbers::Doubles | Numbers::Short => script::double_text(number),
-    };
-    out.extend_from_slice(text.as_bytes());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_doubles() {
-        for (number, doubles, short) in [
-            (60.0, "60.0", "60"),
-            (-5.25, "-5.25", "-5.25"),
-            (-0.0, "-0.0", "-0"),
-            (1e-7, "1E-07", "1E-07"),
-            (1e16, "10000000000000000.0", "10000000000000000"),
-            (123456789012345680.0, "1.2345678901234568E+17", "1.2345678901234568E+17"),
-            (1e21, "1E+21", "1E+21"),
-            (f64::NAN, "\"NaN\"", "\"NaN\""),
-        ] {
-            for (form, expected) in [(Numbers::Doubles, doubles), (Numbers::Short, short)] {
-                let mut out = Vec::new();
-                write_number(number, form, &mut out);
-                assert_eq!(String::from_utf8(out).unwrap(), expected);
-            }
-        }
     }
 }

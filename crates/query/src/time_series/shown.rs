@@ -5,9 +5,10 @@ use blittable::write_json_string;
 use crate::error::QueryError;
 use crate::time_series::condition::TagDocuments;
 use crate::time_series::evaluation::{RowDocuments, Surroundings};
+use crate::time_series::numbers::Numbers;
 use crate::time_series::planned::PlannedSeries;
 use crate::time_series::reader::SeriesReader;
-use crate::time_series::result::{Numbers, SeriesResult};
+use crate::time_series::result::SeriesResult;
 use crate::time_series::settings::SeriesSettings;
 
 /// The form of the answer, which decides that of its time series.
