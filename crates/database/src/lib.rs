@@ -15,6 +15,7 @@
 //! | `index_outputs` | the documents that indexes write |
 //! | `flusher` | [`Flusher`]: the threads that bring journals to data files |
 //! | `resource_watch` | [`ResourceWatch`]: looks at memory, disks and slow I/O, and acts |
+//! | `policy_position` | which time series the next look of the policies leaves out |
 //! | `time_series_policies` | rollups of time series, and their old entries |
 //! | `retention` | [`Retention`]: the threads that deal with documents whose time has come |
 //! | `disk_space` | whether the disks of a database have room, and what that means |
@@ -37,6 +38,7 @@ mod log_follower;
 mod memory_pressure;
 mod open_database;
 mod operations;
+mod policy_position;
 mod record_format;
 mod recorded_settings;
 mod registry;

@@ -22,8 +22,9 @@ use wire::{RetentionConfiguration, RetentionKind, TIME_SERIES_PROPERTY};
 
 use crate::{
     open_database::{Database, DatabaseLease},
+    policy_position::PolicyPosition,
     registry::DatabaseRegistry,
-    time_series_policies,
+    time_series_policies::{self, Applied},
 };
 
 /// How often the threads look for databases that are due.
@@ -43,11 +44,13 @@ pub enum RetentionEvent {
         /// How many.
         documents: u64,
     },
-    /// So many entries were made by policies of time series.
-    RolledUp {
+    /// The policies of time series were applied to series that had changed or were due.
+    PoliciesApplied {
         /// The database.
         database: String,
-        /// How many.
+        /// How many series.
+        series: u64,
+        /// How many entries of rollups were made.
         entries: u64,
     },
     /// It failed; the next look tries again.
@@ -68,6 +71,8 @@ type Looks = HashMap<(String, &'static str), Duration>;
 struct State {
     /// When each look was, or when its configuration was seen first.
     looks: Looks,
+    /// How far the policies of time series are, by the database's lower-cased name.
+    positions: HashMap<String, PolicyPosition>,
     /// The databases that a thread is looking at.
     busy: Vec<String>,
     closing: bool,
@@ -191,10 +196,14 @@ impl Shared {
         if let Some(lease) = DatabaseLease::take(database) {
             let name = lease.record().name.as_str().to_owned();
             let now = self.platform.clock.now().ticks();
-            match time_series_policies::apply(&lease, &policies, now) {
-                Ok(0) => {}
-                Ok(entries) => {
-                    (self.on_event)(&RetentionEvent::RolledUp { database: name, entries });
+            let mut position = self.take_position(database);
+            let applied = time_series_policies::apply(&lease, &policies, &mut position, now);
+            self.keep_position(database, position);
+            match applied {
+                Ok(Applied { series: 0, .. }) => {}
+                Ok(Applied { series, entries }) => {
+                    let event = RetentionEvent::PoliciesApplied { database: name, series, entries };
+                    (self.on_event)(&event);
                 }
                 Err(message) => {
                     (self.on_event)(&RetentionEvent::Failed { database: name, message });
@@ -204,13 +213,25 @@ impl Shared {
         self.end(database, TIME_SERIES_PROPERTY);
     }
 
+    fn take_position(&self, database: &Database) -> PolicyPosition {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.positions.remove(&key_of(database)).unwrap_or_default()
+    }
+
+    fn keep_position(&self, database: &Database, position: PolicyPosition) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.positions.insert(key_of(database), position);
+    }
+
     fn is_closing(&self) -> bool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).closing
     }
 
     fn forget_closed(&self, open: &[Arc<Database>]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.looks.retain(|(name, _), _| open.iter().any(|database| key_of(database) == *name));
+        let is_open = |name: &String| open.iter().any(|database| key_of(database) == *name);
+        state.looks.retain(|(name, _), _| is_open(name));
+        state.positions.retain(|name, _| is_open(name));
     }
 
     /// Whether the database is due and nobody looks at it; it is this thread's then.

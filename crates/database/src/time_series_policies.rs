@@ -4,59 +4,112 @@
 //! before the deletion of what it is made of, and knows itself how far it is; so a look that ends in the
 //! middle is gone on with by the next.
 
+use std::sync::Arc;
+
 use commands::{Batch, Command};
 use documents::{
     DocumentError, ErrorKind,
     time_series::{
-        Entries, Frame, MomentRange, Rollup, RollupRight, TICKS_PER_MILLISECOND, TimeSeriesChange,
-        moment_before, series, series_page,
+        Entries, Frame, MOMENT_MAX, MomentRange, Rollup, RollupRight, SeriesReader,
+        TICKS_PER_MILLISECOND, TimeSeriesChange, moment_before, moment_behind, series,
     },
 };
 use model::{CollectionName, DocumentId, TimeSeriesName};
 use wire::{CollectionPolicies, TimeSeriesConfiguration, TimeValue};
 
-use crate::open_database::Database;
+use crate::{
+    open_database::Database,
+    policy_position::{PolicyPosition, PolicySeries, Wanted, page_of_all},
+};
 
-/// Series that are looked up at once.
-const SERIES_PAGE: usize = 256;
 /// Entries of one step of a rollup, and of one batch of it.
 const ENTRIES_PER_STEP: usize = 1 << 16;
 const ENTRIES_PER_BATCH: usize = 1 << 12;
 
-/// Does what the policies of a database say of all that is older than now; gives how many entries were
-/// made.
+/// What a look did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Applied {
+    /// So many series were looked at.
+    pub(crate) series: u64,
+    /// So many entries of rollups were made.
+    pub(crate) entries: u64,
+}
+
+/// Does what the policies of a database say of all that is older than now, as far as it was not done by
+/// looks before.
 pub(crate) fn apply(
     database: &Database,
-    configuration: &TimeSeriesConfiguration,
+    configuration: &Arc<TimeSeriesConfiguration>,
+    position: &mut PolicyPosition,
     now_ticks: i64,
-) -> Result<u64, String> {
-    let look = Look { database, now: now_ticks / TICKS_PER_MILLISECOND };
-    let text = |error: DocumentError| error.to_string();
-    let collections = look.numbered(configuration).map_err(text)?;
-    let mut made = 0;
-    let mut next = (!collections.is_empty()).then(Vec::new);
-    while let Some(from) = next {
-        let (page, behind) = series_page(&database.read(), &from, SERIES_PAGE).map_err(text)?;
-        next = behind;
-        for (id, name, number) in page {
-            let of_number = collections.iter().find(|(known, _)| *known == number);
-            let Some((_, policies)) = of_number.filter(|_| !name.is_rollup()) else { continue };
-            if database.is_closing() {
-                return Ok(made);
-            }
-            made += look.apply_to_series(&id, &name, policies)?;
-        }
+) -> Result<Applied, String> {
+    // Only a look that ended well is remembered.
+    let mut new = std::mem::take(position);
+    let mut look = Look {
+        database,
+        now: now_ticks / TICKS_PER_MILLISECOND,
+        applied: Applied::default(),
+        position: &mut new,
+    };
+    let is_done = look.run(configuration)?;
+    let applied = look.applied;
+    if is_done {
+        *position = new;
     }
-    Ok(made)
+    Ok(applied)
 }
 
 struct Look<'a> {
     database: &'a Database,
     /// In milliseconds since the year 1.
     now: i64,
+    applied: Applied,
+    position: &'a mut PolicyPosition,
 }
 
 impl Look<'_> {
+    /// `false` when the database is being closed.
+    fn run(&mut self, configuration: &Arc<TimeSeriesConfiguration>) -> Result<bool, String> {
+        let text = |error: DocumentError| error.to_string();
+        let tx = self.database.read();
+        let collections = self.numbered(configuration).map_err(text)?;
+        let wanted = self.position.begin(self.database, &tx, configuration, self.now);
+        let wanted = wanted.map_err(text)?;
+        drop(tx);
+        match wanted {
+            Wanted::Some(series) => self.apply_to(series, &collections),
+            Wanted::All => {
+                let mut next = (!collections.is_empty()).then(Vec::new);
+                while let Some(from) = next {
+                    let (page, behind) = page_of_all(&self.database.read(), &from).map_err(text)?;
+                    next = behind;
+                    if !self.apply_to(page, &collections)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn apply_to(
+        &mut self,
+        series: Vec<PolicySeries>,
+        collections: &[(u32, &CollectionPolicies)],
+    ) -> Result<bool, String> {
+        for (id, name, number) in series {
+            let of_number = collections.iter().find(|(known, _)| *known == number);
+            let Some((_, policies)) = of_number else { continue };
+            if self.database.is_closing() {
+                return Ok(false);
+            }
+            self.applied.series += 1;
+            let due = self.apply_to_series(&id, &name, policies)?;
+            self.position.note((id, name, number), due);
+        }
+        Ok(true)
+    }
+
     /// The collections that there are, by their numbers.
     fn numbered<'c>(
         &self,
@@ -72,13 +125,14 @@ impl Look<'_> {
         Ok(numbered)
     }
 
+    /// Gives when something is to be done next, if nobody changes the series.
     fn apply_to_series(
-        &self,
+        &mut self,
         id: &DocumentId,
         raw: &TimeSeriesName,
         policies: &CollectionPolicies,
-    ) -> Result<u64, String> {
-        let mut made = 0;
+    ) -> Result<Option<i64>, String> {
+        let mut frames = Vec::new();
         let mut sources = vec![(raw.clone(), policies.raw_retention)];
         for policy in &policies.policies {
             // A name that becomes too long has no rollup.
@@ -88,13 +142,36 @@ impl Look<'_> {
             let (id, source) = (id.clone(), source.clone());
             let rollup =
                 Rollup { id, source, target, frame, kept_from: self.kept_from(*retention) };
-            made += self.bring_up_to_date(&rollup)?;
+            self.applied.entries += self.bring_up_to_date(&rollup)?;
+            frames.push((rollup.source, frame));
             sources.push((rollup.target, policy.retention));
         }
         for (name, retention) in &sources {
             self.delete_old(id, name, self.kept_from(*retention))?;
         }
-        Ok(made)
+        self.next_due(id, &frames, &sources).map_err(|error| error.to_string())
+    }
+
+    /// When the next frame is over of which there are entries, or the first entry is too old.
+    fn next_due(
+        &self,
+        id: &DocumentId,
+        frames: &[(TimeSeriesName, Frame)],
+        retentions: &[(TimeSeriesName, TimeValue)],
+    ) -> Result<Option<i64>, DocumentError> {
+        let tx = self.database.read();
+        let mut due = Vec::new();
+        for (source, frame) in frames {
+            let open = MomentRange { from: frame.start(self.now), to: MOMENT_MAX };
+            let mut reader = SeriesReader::new(&tx, id, source, open)?;
+            due.extend(reader.next_entry()?.map(|entry| frame.next(entry.timestamp_ms)));
+        }
+        for (name, retention) in retentions {
+            if let (Some(span), Some(found)) = (frame_of(*retention), series(&tx, id, name)?) {
+                due.push(moment_behind(found.start_ms, span));
+            }
+        }
+        Ok(due.into_iter().min())
     }
 
     /// The first moment whose entries are kept.

@@ -15,8 +15,9 @@ pub(crate) fn log(event: &RetentionEvent) {
                 tracing::info!(database, documents, "documents were archived");
             }
         },
-        RetentionEvent::RolledUp { database, entries } => {
-            tracing::info!(database, entries, "time series were rolled up");
+        RetentionEvent::PoliciesApplied { entries: 0, .. } => {}
+        RetentionEvent::PoliciesApplied { database, series, entries } => {
+            tracing::info!(database, series, entries, "time series were rolled up");
         }
         RetentionEvent::Failed { database, message } => {
             tracing::warn!(database, message, "what is due could not be dealt with");

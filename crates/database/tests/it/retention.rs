@@ -19,10 +19,10 @@ use wire::RetentionKind;
 
 use crate::{indexing_on, record};
 
-const TICKS_PER_SECOND: i64 = 10_000_000;
+pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
 
-struct Machine {
-    simulation: Simulation,
+pub(crate) struct Machine {
+    pub(crate) simulation: Simulation,
     catalog: Arc<ServerCatalog>,
     registry: DatabaseRegistry,
     retention: Retention,
@@ -31,7 +31,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new() -> Machine {
+    pub(crate) fn new() -> Machine {
         let simulation = Platform::simulated(1);
         let platform = simulation.platform.clone();
         let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
@@ -70,7 +70,7 @@ impl Machine {
         Machine { simulation, catalog, registry, retention, told, _flusher: flusher }
     }
 
-    fn open(&self) -> DatabaseLease {
+    pub(crate) fn open(&self) -> DatabaseLease {
         loop {
             match self.registry.access("a").unwrap() {
                 Access::Ready(lease) => return lease,
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    fn configure(&self, sections: &str) {
+    pub(crate) fn configure(&self, sections: &str) {
         let change = |record: &mut DatabaseRecord, _| record.body = sections.as_bytes().to_vec();
         let record = self.catalog.update("a", change).unwrap().unwrap();
         self.registry.record_changed(&record);
@@ -91,17 +91,22 @@ impl Machine {
 
     /// Looks after so many seconds; gives what was told.
     fn look_after(&self, seconds: u64) -> Vec<(bool, u64)> {
-        self.simulation.clock.advance(Duration::from_secs(seconds));
-        self.retention.look();
-        let told = std::mem::take(&mut *self.told.lock().unwrap());
+        let told = self.told_after(seconds);
         let shown = told.iter().map(|event| match event {
             RetentionEvent::Done { kind, documents, .. } => {
                 (*kind == RetentionKind::Expiration, *documents)
             }
-            RetentionEvent::RolledUp { .. } => panic!("nothing is rolled up here"),
+            RetentionEvent::PoliciesApplied { .. } => panic!("nobody has policies here"),
             RetentionEvent::Failed { message, .. } => panic!("{message}"),
         });
         shown.collect()
+    }
+
+    /// The same, as it was told.
+    pub(crate) fn told_after(&self, seconds: u64) -> Vec<RetentionEvent> {
+        self.simulation.clock.advance(Duration::from_secs(seconds));
+        self.retention.look();
+        std::mem::take(&mut *self.told.lock().unwrap())
     }
 
     fn put(&self, database: &DatabaseLease, id: &str, property: &str, seconds: i64) {

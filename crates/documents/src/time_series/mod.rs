@@ -48,7 +48,9 @@ pub use requests::{
     CopyTimeSeries, InvalidTimeSeries, MomentRange, RollupRight, TimeSeriesChange,
     TimeSeriesWritten,
 };
-pub use rollup::{Frame, ROLLUP_VALUES, Rollup, RollupStep, SeriesAt, moment_before, series_page};
+pub use rollup::{
+    Frame, ROLLUP_VALUES, Rollup, RollupStep, SeriesAt, moment_before, moment_behind, series_page,
+};
 pub use segment_row::SegmentRow;
 pub use series::RolledUp;
 pub use timeseries::{Entries, Entry, Summary, TAG_BYTES_MAX, VALUES_MAX};

@@ -305,14 +305,27 @@ pub fn series_page(
 }
 
 /// The moment so long before another one.
-pub fn moment_before(now: i64, span: Frame) -> i64 {
+pub fn moment_before(moment: i64, span: Frame) -> i64 {
     match span {
         Frame::Seconds(seconds) => {
-            now.saturating_sub(seconds.saturating_mul(MILLISECONDS_PER_SECOND))
+            moment.saturating_sub(seconds.saturating_mul(MILLISECONDS_PER_SECOND))
         }
-        Frame::Months(months) => {
-            let ticks = now.saturating_mul(TICKS_PER_MILLISECOND);
-            date::add_months(ticks, months.saturating_neg()) / TICKS_PER_MILLISECOND
-        }
+        Frame::Months(months) => months_behind(moment, months.saturating_neg()),
     }
+}
+
+/// The first moment that is so long behind another one, or up to three days earlier.
+pub fn moment_behind(moment: i64, span: Frame) -> i64 {
+    match span {
+        Frame::Seconds(seconds) => {
+            let length = seconds.saturating_mul(MILLISECONDS_PER_SECOND);
+            moment.saturating_add(length).saturating_add(1)
+        }
+        Frame::Months(months) => months_behind(moment, months),
+    }
+}
+
+fn months_behind(moment: i64, months: i64) -> i64 {
+    let ticks = moment.saturating_mul(TICKS_PER_MILLISECOND);
+    date::add_months(ticks, months) / TICKS_PER_MILLISECOND
 }

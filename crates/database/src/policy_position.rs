@@ -1,0 +1,165 @@
+//! How far the policies of time series are: what a look need not read again.
+//!
+//! Invariant: a series that a look leaves out has not changed since its last look, and nothing of it is
+//! due. What is not known leads to a look at all series, so forgetting this costs time and nothing else.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use documents::{
+    DocumentError,
+    time_series::{TimeSeriesLogEntry, series, series_page, time_series_log},
+};
+use model::{DocumentId, Etag, TimeSeriesName};
+use storage::ReadTransaction;
+use wire::TimeSeriesConfiguration;
+
+use crate::open_database::Database;
+
+/// Series that are looked up at once.
+const SERIES_PAGE: usize = 256;
+/// So many series are remembered with the moment at which they are due, and so many changed ones are
+/// dealt with one by one.
+const SERIES_MAX: usize = 1 << 16;
+
+/// A series that clients write, and the number of its document's collection.
+pub(crate) type PolicySeries = (DocumentId, TimeSeriesName, u32);
+
+/// What is remembered of the looks at a database.
+#[derive(Default)]
+pub(crate) struct PolicyPosition {
+    /// When the database was opened, and what its policies were.
+    of: Option<(Duration, Arc<TimeSeriesConfiguration>)>,
+    /// The changes up to this one were looked at.
+    seen: Etag,
+    /// When something is to be done for a series that nobody changes.
+    due: HashMap<(DocumentId, TimeSeriesName), (i64, u32)>,
+    /// When something is to be done for a series that is not remembered.
+    due_of_others: Option<i64>,
+}
+
+/// What a look has to deal with.
+pub(crate) enum Wanted {
+    /// All series of the database.
+    All,
+    /// These.
+    Some(Vec<PolicySeries>),
+}
+
+impl PolicyPosition {
+    /// What is to be dealt with at a moment. What is found out of it is told by [`Self::note`].
+    pub(crate) fn begin(
+        &mut self,
+        database: &Database,
+        tx: &ReadTransaction,
+        configuration: &Arc<TimeSeriesConfiguration>,
+        now: i64,
+    ) -> Result<Wanted, DocumentError> {
+        let seen = documents::progress(tx)?.last_etag;
+        let opened = database.opened_after();
+        let is_same = self.of.as_ref().is_some_and(|(known_opened, known)| {
+            *known_opened == opened && Arc::ptr_eq(known, configuration)
+        });
+        let is_due = self.due_of_others.is_some_and(|due| due <= now);
+        let some = if is_same && !is_due { self.some(tx, now)? } else { None };
+        if some.is_none() {
+            *self = Self { of: Some((opened, Arc::clone(configuration))), ..Self::default() };
+        }
+        self.seen = seen;
+        Ok(some.map_or(Wanted::All, Wanted::Some))
+    }
+
+    /// The series that have changed or are due; `None` when they are too many.
+    fn some(
+        &mut self,
+        tx: &ReadTransaction,
+        now: i64,
+    ) -> Result<Option<Vec<PolicySeries>>, DocumentError> {
+        let mut met = HashSet::new();
+        let mut wanted = Vec::new();
+        for entry in time_series_log(tx, self.seen)? {
+            let (id, full_name, number) = match entry? {
+                TimeSeriesLogEntry::Segment(row) => {
+                    (row.lower_document_id(), row.lower_name(), row.collection_number())
+                }
+                TimeSeriesLogEntry::Deleted(row) => {
+                    (row.lower_document_id(), row.lower_name(), row.collection_number())
+                }
+            };
+            let name = full_name.split_once('@').map_or(full_name, |(raw, _)| raw);
+            if met.contains(&(id, name)) {
+                continue;
+            }
+            if met.len() == SERIES_MAX {
+                return Ok(None);
+            }
+            met.insert((id, name));
+            let id = DocumentId::new(id)?;
+            let raw = spelled(tx, &id, full_name)?;
+            wanted.push((id, raw, number));
+        }
+        let is_met = |id: &DocumentId, name: &TimeSeriesName| {
+            met.contains(&(id.lower_cased(), name.lower_cased()))
+        };
+        let due = self.due.iter().filter(|((id, name), (at, _))| *at <= now && !is_met(id, name));
+        wanted.extend(due.map(|((id, name), (_, number))| (id.clone(), name.clone(), *number)));
+        for (id, name, _) in &wanted {
+            self.due.remove(&(id.clone(), name.clone()));
+        }
+        Ok(Some(wanted))
+    }
+
+    /// Remembers when something is to be done for a series.
+    pub(crate) fn note(&mut self, (id, name, number): PolicySeries, due: Option<i64>) {
+        let Some(due) = due else { return };
+        if self.due.len() < SERIES_MAX {
+            self.due.insert((id, name), (due, number));
+        } else {
+            self.due_of_others = Some(self.due_of_others.map_or(due, |known| known.min(due)));
+        }
+    }
+}
+
+/// The name of the series that clients write, as its first entry spelled it, for it or one of its
+/// rollups.
+fn spelled(
+    tx: &ReadTransaction,
+    id: &DocumentId,
+    name: &str,
+) -> Result<TimeSeriesName, DocumentError> {
+    let raw_of = |name: &str| {
+        let raw = name.split_once('@').map_or(name, |(raw, _)| raw);
+        TimeSeriesName::new(raw).map_err(DocumentError::from)
+    };
+    let raw = raw_of(name)?;
+    if let Some(found) = series(tx, id, &raw)? {
+        return raw_of(&found.name);
+    }
+    match series(tx, id, &TimeSeriesName::new(name)?)? {
+        Some(rollup) => raw_of(&rollup.name),
+        None => Ok(raw),
+    }
+}
+
+/// A part of all series, and the key behind it.
+pub(crate) fn page_of_all(
+    tx: &ReadTransaction,
+    from: &[u8],
+) -> Result<(Vec<PolicySeries>, Option<Vec<u8>>), DocumentError> {
+    let (found, behind) = series_page(tx, from, SERIES_PAGE)?;
+    let mut page: Vec<PolicySeries> = Vec::with_capacity(found.len());
+    for (id, name, number) in found {
+        let raw = spelled(tx, &id, name.as_str())?;
+        // A rollup whose series is there comes with it; of others, once will do.
+        let is_met = name.is_rollup()
+            && (series(tx, &id, &raw)?.is_some()
+                || page.iter().any(|(known, known_raw, _)| *known == id && *known_raw == raw));
+        if !is_met {
+            page.push((id, raw, number));
+        }
+    }
+    Ok((page, behind))
+}
