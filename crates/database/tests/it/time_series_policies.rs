@@ -6,7 +6,7 @@ use documents::{
     ExpectedVersion, PutDocument, RequestedId,
     time_series::{Entry, TICKS_PER_MILLISECOND, TimeSeriesChange, series},
 };
-use model::{DocumentId, TimeSeriesName};
+use model::{DocumentId, IdSeparator, TimeSeriesName};
 
 use crate::retention::Machine;
 
@@ -18,7 +18,7 @@ fn put(database: &DatabaseLease, id: &str, collection: &str) {
     let json = format!(r#"{{"@metadata":{{"@collection":"{collection}"}}}}"#);
     let limits = blittable::ParseLimits::default();
     let body = blittable::parse_document(json.as_bytes(), &limits).unwrap();
-    let id = RequestedId::parse(Some(id)).unwrap();
+    let id = RequestedId::parse(Some(id), IdSeparator::default()).unwrap();
     submit(database, Command::Put(PutDocument { id, expected: ExpectedVersion::Any, body }));
 }
 
