@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from ravendb import IndexDefinition
 from ravendb.documents.operations.compare_exchange.operations import (
     DeleteCompareExchangeValueOperation,
     GetCompareExchangeValueOperation,
@@ -13,10 +14,11 @@ from ravendb.documents.operations.identities import (
     NextIdentityForOperation,
     SeedIdentityForOperation,
 )
+from ravendb.documents.operations.indexes import PutIndexesOperation
 from ravendb.documents.session.misc import SessionOptions, TransactionMode
 from ravendb.exceptions.raven_exceptions import ConcurrencyException
 
-from entities import Holder, load
+from entities import City, Holder, load, save
 
 
 def put(store, key, value, index):
@@ -91,6 +93,33 @@ def test_of_two_cluster_wide_sessions_that_make_one_document_the_second_is_refus
         with pytest.raises(ConcurrencyException):
             b.save_changes()
     assert load(store, "guarded/1", Holder).value == 1
+
+
+def test_queries_and_indexes_look_at_values(store):
+    save(store, {"ranks/1": City("Chur", 3), "ranks/2": City("Arosa", 12)})
+    put(store, "ranks/least", 12, 0)
+    text = "from Cities where population >= cmpxchg('ranks/least') select name, cmpxchg('ranks/least') as least"
+    with store.open_session() as session:
+        rows = list(session.advanced.raw_query(text, dict).wait_for_non_stale_results())
+        assert [(row["name"], row["least"]) for row in rows] == [("Arosa", 12)]
+    definition = IndexDefinition()
+    definition.name = "Cities/Ranks"
+    definition.maps = {
+        "from c in docs.Cities let rank = LoadCompareExchangeValue(\"ranks/\" + c.name) select new { rank }"
+    }
+    store.maintenance.send(PutIndexesOperation(definition))
+
+    def ranked(rank):
+        text = f"from index 'Cities/Ranks' where rank = '{rank}'"
+        with store.open_session() as session:
+            query = session.advanced.raw_query(text, City).wait_for_non_stale_results()
+            return [city.name for city in query]
+
+    assert ranked("first") == []
+    first = put(store, "ranks/Chur", "first", 0)
+    assert ranked("first") == ["Chur"]
+    put(store, "ranks/Chur", "second", first.index)
+    assert (ranked("first"), ranked("second")) == ([], ["Chur"])
 
 
 def test_identities_rise_by_one_and_are_seeded(store):

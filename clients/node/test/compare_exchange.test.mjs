@@ -10,8 +10,10 @@ const {
   GetCompareExchangeValueOperation,
   GetCompareExchangeValuesOperation,
   GetDetailedStatisticsOperation,
+  IndexDefinition,
   NextIdentityForOperation,
   PutCompareExchangeValueOperation,
+  PutIndexesOperation,
   SeedIdentityForOperation,
 } = client;
 
@@ -193,4 +195,48 @@ test("the statistics count values", async () => {
   await put("counted/1", 1, 0);
   const after = await store.maintenance.send(new GetDetailedStatisticsOperation());
   assert.equal(after.countOfCompareExchange, before.countOfCompareExchange + 1);
+});
+
+test("queries look at values, and are asked again when these have changed", async () => {
+  const session = store.openSession();
+  await session.store({ ship: "Aurora", length: 90, "@metadata": { "@collection": "Ships" } }, "ships/1");
+  await session.store({ ship: "Borea", length: 120, owner: "owners/1", "@metadata": { "@collection": "Ships" } }, "ships/2");
+  await session.saveChanges();
+  const first = await put("ships/longest", 120, 0);
+  await put("owners/1", { name: "Carla" }, 0);
+  const text =
+    "from Ships as s where s.length = cmpxchg('ships/longest') " +
+    "select { ship: s.ship, longest: cmpxchg('ships/longest') }";
+  const ask = async () => {
+    const query = store.openSession().advanced.rawQuery(text).waitForNonStaleResults();
+    return (await query.all()).map(({ ship, longest }) => [ship, longest]);
+  };
+  assert.deepEqual(await ask(), [["Borea", 120]]);
+  await put("ships/longest", 90, first.index);
+  assert.deepEqual(await ask(), [["Aurora", 90]]);
+  const shown = clusterWide();
+  const query = shown.advanced.rawQuery("from Ships where ship = 'Borea' include cmpxchg(owner)");
+  assert.equal((await query.waitForNonStaleResults().all()).length, 1);
+  const requests = shown.advanced.numberOfRequests;
+  const owner = await shown.advanced.clusterTransaction.getCompareExchangeValue("owners/1");
+  assert.equal(owner.value.name, "Carla");
+  assert.equal(shown.advanced.numberOfRequests, requests);
+});
+
+test("an index follows the values that it looks at", async () => {
+  const index = new IndexDefinition();
+  index.name = "Ships/Captains";
+  index.maps = new Set(["map('Ships', s => ({ captain: cmpxchg('captains/' + s.ship), ship: s.ship }))"]);
+  await store.maintenance.send(new PutIndexesOperation(index));
+  const led = async (captain) => {
+    const query = store.openSession().query({ indexName: "Ships/Captains" }).waitForNonStaleResults();
+    return (await query.whereEquals("captain", captain).all()).map(({ ship }) => ship);
+  };
+  assert.deepEqual(await led("dora"), []);
+  const first = await put("captains/Aurora", "dora", 0);
+  assert.deepEqual(await led("dora"), ["Aurora"]);
+  await put("captains/Aurora", "emil", first.index);
+  assert.deepEqual([await led("dora"), await led("emil")], [[], ["Aurora"]]);
+  await remove("captains/Aurora", (await get("captains/Aurora")).index);
+  assert.deepEqual(await led("emil"), []);
 });

@@ -22,10 +22,13 @@ pub const COMPARE_EXCHANGE_KEY_BYTES_MAX: usize = 512;
 
 /// Expired values that one command removes, so that it stays short.
 const EXPIRED_MAX: usize = 1000;
+/// Deletions that one command forgets.
+pub const FORGOTTEN_MAX: usize = 1000;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const REMOVE_EXPIRED: u8 = 3;
+const FORGET_DELETED: u8 = 4;
 
 /// A change of values of compare exchange.
 #[derive(Clone, Debug)]
@@ -55,6 +58,13 @@ pub enum CompareExchangeCommand {
         /// Up to when, in ticks of UTC.
         until_ticks: i64,
     },
+    /// Forget [`FORGOTTEN_MAX`] deletions, at most, that nobody has to hear of any more.
+    ForgetDeleted {
+        /// Of which database.
+        database: DatabaseId,
+        /// The index of the last of them.
+        up_to: u64,
+    },
 }
 
 /// What became of a change.
@@ -66,7 +76,8 @@ pub struct CompareExchangeOutcome {
     pub index: u64,
     /// The value that was put or removed, or the present one that was not expected.
     pub value: Option<BlittableBuf>,
-    /// Of [`CompareExchangeCommand::RemoveExpired`]: how many were removed.
+    /// Of [`CompareExchangeCommand::RemoveExpired`]: how many were removed. Of
+    /// [`CompareExchangeCommand::ForgetDeleted`]: how many were forgotten.
     pub removed: usize,
 }
 
@@ -119,7 +130,9 @@ pub fn expiry_ticks(value: &Document<'_>) -> Result<Option<i64>, InvalidExpiry> 
 impl CompareExchangeCommand {
     pub(crate) fn database(&self) -> Option<DatabaseId> {
         match self {
-            Self::Put { database, .. } | Self::Delete { database, .. } => Some(*database),
+            Self::Put { database, .. }
+            | Self::Delete { database, .. }
+            | Self::ForgetDeleted { database, .. } => Some(*database),
             Self::RemoveExpired { .. } => None,
         }
     }
@@ -128,7 +141,7 @@ impl CompareExchangeCommand {
         match self {
             Self::Put { key, .. } => check_key(key),
             // A key that is too long is that of no value.
-            Self::Delete { .. } | Self::RemoveExpired { .. } => Ok(()),
+            Self::Delete { .. } | Self::RemoveExpired { .. } | Self::ForgetDeleted { .. } => Ok(()),
         }
     }
 
@@ -151,6 +164,11 @@ impl CompareExchangeCommand {
                 encoder.byte(REMOVE_EXPIRED);
                 encoder.i64(*until_ticks);
             }
+            Self::ForgetDeleted { database, up_to } => {
+                encoder.byte(FORGET_DELETED);
+                encoder.raw(&database.0);
+                encoder.u64(*up_to);
+            }
         }
     }
 
@@ -168,6 +186,10 @@ impl CompareExchangeCommand {
                 expected: decoder.u64()?,
             },
             REMOVE_EXPIRED => Self::RemoveExpired { until_ticks: decoder.i64()? },
+            FORGET_DELETED => Self::ForgetDeleted {
+                database: DatabaseId(decoder.fixed()?),
+                up_to: decoder.u64()?,
+            },
             _ => return Err(Malformed("a change of compare exchange is of an unknown kind")),
         })
     }
@@ -199,6 +221,10 @@ impl CompareExchangeCommand {
             }
             Self::RemoveExpired { until_ticks } => {
                 let removed = remove_expired(applying, until_ticks)?;
+                Ok(CompareExchangeOutcome { removed, ..done(applying.index, None) })
+            }
+            Self::ForgetDeleted { database, up_to } => {
+                let removed = forget_deleted(applying.tx, database, up_to)?;
                 Ok(CompareExchangeOutcome { removed, ..done(applying.index, None) })
             }
         }
@@ -370,6 +396,28 @@ fn remove_expired(applying: &mut Applying<'_>, until_ticks: i64) -> Result<usize
         }
     }
     Ok(due.len())
+}
+
+fn forget_deleted(
+    tx: &mut WriteTransaction,
+    database: DatabaseId,
+    up_to: u64,
+) -> Result<usize, ClusterError> {
+    let mut keys = Vec::new();
+    let deleted = tx.tree(&schema::compare_exchange_deleted())?;
+    for entry in deleted.range(Bound::Included(&database.0))? {
+        let (key, index) = entry?;
+        let Some(key) = key.strip_prefix(&database.0) else { break };
+        let index = <[u8; 8]>::try_from(index).map(u64::from_le_bytes);
+        if keys.len() == FORGOTTEN_MAX {
+            break;
+        }
+        if index.is_ok_and(|index| index <= up_to) {
+            keys.push(String::from_utf8_lossy(key).into_owned());
+        }
+    }
+    keys.iter().try_for_each(|key| forget(tx, database, key))?;
+    Ok(keys.len())
 }
 
 fn due_keys(tx: &impl Transaction, until_ticks: i64) -> Result<Vec<Vec<u8>>, ClusterError> {

@@ -57,7 +57,7 @@ pub use crate::{
     command::{Applied, COMMAND_BYTES_MAX, Command, Outcome},
     compare_exchange::{
         COMPARE_EXCHANGE_KEY_BYTES_MAX, CompareExchangeCommand, CompareExchangeEntry,
-        CompareExchangeOutcome, InvalidExpiry, expiry_ticks,
+        CompareExchangeOutcome, FORGOTTEN_MAX, InvalidExpiry, expiry_ticks,
     },
     database_values::{DatabaseValues, ValueSource},
     error::ClusterError,

@@ -145,6 +145,7 @@ impl Database {
         let indexes = IndexSet::new(IndexSetContext {
             platform: platform.clone(),
             documents: Arc::clone(&environment),
+            values: Some(values.clone()),
             directory: index_options.directory.join(INDEXES_DIRECTORY),
             environment: index_options,
             scripts: options.scripts.clone(),

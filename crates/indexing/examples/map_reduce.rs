@@ -86,6 +86,7 @@ impl Stage {
         let context = IndexContext {
             platform: Platform::memory(),
             documents: Arc::clone(&self.documents),
+            values: None,
             environment: EnvironmentOptions::new("/index"),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),

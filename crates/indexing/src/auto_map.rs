@@ -5,10 +5,10 @@ use blittable::Value;
 use documents::{DocumentRow, FieldPath, FieldStep, Found};
 use model::{CollectionName, date};
 use search::{Field, FieldOptions, Indexing, SpatialLayout};
-use storage::ReadTransaction;
 
 use crate::{
     auto_definition::{AutoField, AutoFieldSource, AutoIndexDefinition},
+    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
@@ -116,7 +116,7 @@ impl Mapper for AutoMap {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        _: &'a ReadTransaction,
+        _: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let Some(document) = item.document() else { return Ok(()) };

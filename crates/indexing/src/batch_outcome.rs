@@ -7,7 +7,7 @@ use crate::{
     fan_out::FanOut,
     index_core::IndexCore,
     index_record::{IndexRecord, IndexingAction, IndexingError},
-    references::Looked,
+    references::{Looked, References},
 };
 
 /// Errors kept of one batch; the others are counted.
@@ -69,7 +69,7 @@ impl BatchOutcome {
 
     /// A document is gone, and what it looked at with it.
     pub(crate) fn forget(&mut self, document: &str) {
-        self.looked.push(Looked { document: document.to_owned(), at: Vec::new() });
+        self.looked.push(Looked { document: document.to_owned(), at: References::default() });
     }
 
     pub(crate) fn note(&mut self, ticks: i64, document: &str, message: String) {

@@ -6,7 +6,7 @@
 use search::{EntryBuilder, Field, FieldOptions, FieldSet, Indexing};
 use spatial::Shape;
 
-use crate::{error::IndexError, index_value::IndexValue};
+use crate::{error::IndexError, index_value::IndexValue, references::References};
 
 /// The name of the field that holds the moments of a field's dates, in ticks.
 pub fn time_field_name(field: &str) -> String {
@@ -26,8 +26,8 @@ pub struct EntryWriter<'a> {
 pub(crate) struct Entries {
     builders: Vec<EntryBuilder>,
     used: usize,
-    /// Lower-cased ids of the documents that the map looked at.
-    references: Vec<String>,
+    /// What the map looked at.
+    references: References,
 }
 
 impl Entries {
@@ -41,12 +41,9 @@ impl Entries {
         self.used = 0;
     }
 
-    /// The documents that the map looked at, each once.
-    pub(crate) fn take_references(&mut self) -> Vec<String> {
-        let mut references = std::mem::take(&mut self.references);
-        references.sort_unstable();
-        references.dedup();
-        references
+    /// What the map looked at.
+    pub(crate) fn take_references(&mut self) -> References {
+        std::mem::take(&mut self.references)
     }
 
     pub(crate) fn as_slice(&self) -> &[EntryBuilder] {
@@ -88,9 +85,9 @@ impl<'a> EntryWriter<'a> {
         self.entries.take_back();
     }
 
-    /// Notes that the map looked at another document, by its lower-cased id.
-    pub fn note_reference(&mut self, id: &str) {
-        self.entries.references.push(id.to_owned());
+    /// Notes what the map looked at beside its document.
+    pub(crate) fn note_references(&mut self, looked_at: References) {
+        self.entries.references.add(looked_at);
     }
 
     /// The field of that name. The options of its first call count.

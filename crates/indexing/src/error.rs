@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
+use cluster::ClusterError;
 use documents::DocumentError;
 use search::SearchError;
 use storage::StorageError;
@@ -37,6 +38,8 @@ pub enum IndexError {
     },
     /// The documents that it reads.
     Documents(DocumentError),
+    /// Compare exchange, which it reads.
+    Values(ClusterError),
     /// The files of the index hold what they should not. Its documents are safe: it can be reset.
     Corrupt {
         /// What was found.
@@ -61,6 +64,7 @@ impl fmt::Display for IndexError {
             Self::Output { message } => write!(f, "the outputs could not be written: {message}"),
             Self::Storage(error) => error.fmt(f),
             Self::Documents(error) => error.fmt(f),
+            Self::Values(error) => error.fmt(f),
             Self::Search(error) => error.fmt(f),
             Self::Directory { directory, source } => {
                 write!(f, "the files in {} could not be deleted: {source}", directory.display())
@@ -77,6 +81,7 @@ impl Error for IndexError {
         match self {
             Self::Storage(error) => Some(error),
             Self::Documents(error) => Some(error),
+            Self::Values(error) => Some(error),
             Self::Search(error) => Some(error),
             Self::Directory { source, .. } => Some(source),
             Self::Definition { .. }
@@ -92,6 +97,12 @@ impl Error for IndexError {
 impl From<StorageError> for IndexError {
     fn from(error: StorageError) -> Self {
         Self::Storage(error)
+    }
+}
+
+impl From<ClusterError> for IndexError {
+    fn from(error: ClusterError) -> Self {
+        Self::Values(error)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
+use cluster::{ValueSource, ValueWatch};
 use documents::DocumentError;
 use model::{CollectionName, DocumentId, Etag};
 use platform::Platform;
@@ -29,6 +30,7 @@ use crate::{
     indexing_pool::{IndexingPool, Worker},
     mapper::{MapError, Mapper},
     output::{self, Flow, OutputQueue, OutputTarget, Sweep},
+    position::Position,
     reduce::{ReduceTree, documents_with_rows, trees_of},
     source::{Followed, SourceKind},
     static_definition::REPLACEMENT_PREFIX,
@@ -47,6 +49,8 @@ pub struct IndexContext {
     pub platform: Platform,
     /// The documents.
     pub documents: Arc<Environment>,
+    /// Compare exchange, if there is any.
+    pub values: Option<ValueSource>,
     /// The directory of its files, and the limits of their storage.
     pub environment: EnvironmentOptions,
     /// Runs maps in JavaScript.
@@ -62,6 +66,8 @@ pub struct Index {
     pub(crate) core: Arc<IndexCore>,
     work: Arc<IndexWork>,
     pool: IndexingPool,
+    /// Wakes it when values change that it may look at.
+    _values: Option<ValueWatch>,
 }
 
 /// What an index tells whoever looks after it.
@@ -144,6 +150,7 @@ impl Index {
             writes_outputs: AtomicBool::new(writes_outputs),
             platform: context.platform,
             documents: context.documents,
+            values: context.values,
             environment: files.environment,
             progress: Mutex::new(Progress {
                 record: files.record,
@@ -170,7 +177,9 @@ impl Index {
         });
         let fields = FieldSet::load(&core.environment.read())?;
         let work = IndexWork::new(Indexer::new(Arc::clone(&core), fields), Arc::clone(&core));
-        Ok(Self { core, work: Arc::new(work), pool: context.pool })
+        let (work, pool) = (Arc::new(work), context.pool);
+        let watch = watch_values(&core, &work, &pool);
+        Ok(Self { core, work, pool, _values: watch })
     }
 
     /// Its name; until it takes the place of another, with [`REPLACEMENT_PREFIX`].
@@ -388,23 +397,38 @@ impl Index {
     /// # Errors
     ///
     /// Those of the storage.
-    pub fn is_stale(&self, documents: &impl Transaction) -> Result<bool, DocumentError> {
-        Ok(!self.has_reached(self.last_etag_in(documents)?))
+    pub fn is_stale(&self, documents: &impl Transaction) -> Result<bool, IndexError> {
+        Ok(!self.has_reached(self.last_position_in(documents)?))
     }
 
-    /// Whether every change up to this etag is in the entries, and in the documents that it writes.
-    pub fn has_reached(&self, etag: Etag) -> bool {
-        self.core.lock().has_reached(etag)
+    /// Up to where it is to follow: the documents as `documents` sees them, and compare exchange now.
+    ///
+    /// # Errors
+    ///
+    /// Those of the storage.
+    pub fn last_position_in(&self, documents: &impl Transaction) -> Result<Position, IndexError> {
+        self.core.last_position_in(documents, self.core.read_values().as_ref())
     }
 
-    /// Tells `reply` as soon as every change up to `etag` is in the entries, and in the documents that it
-    /// writes, which may be at once.
-    pub fn when_indexed(&self, etag: Etag, reply: WaitReply) {
+    /// Whether its maps look at values of compare exchange.
+    pub fn reads_values(&self) -> bool {
+        self.core.mapper.reads_values()
+    }
+
+    /// Whether every change up to there is in the entries, and in the documents that it writes.
+    pub fn has_reached(&self, position: impl Into<Position>) -> bool {
+        self.core.lock().has_reached(position.into())
+    }
+
+    /// Tells `reply` as soon as every change up to `position` is in the entries, and in the documents that
+    /// it writes, which may be at once.
+    pub fn when_indexed(&self, position: impl Into<Position>, reply: WaitReply) {
+        let position = position.into();
         let mut progress = self.core.lock();
-        let reached = progress.has_reached(etag);
+        let reached = progress.has_reached(position);
         let is_over = progress.is_over() || WAITERS_MAX <= progress.waiters.len();
         if !reached && !is_over {
-            progress.waiters.push((etag, reply));
+            progress.waiters.push((position, reply));
             return;
         }
         drop(progress);
@@ -514,7 +538,7 @@ impl Index {
     /// Lets those who wait for this index wait for another one.
     pub(crate) fn give_waiters_to(&self, successor: &Self) {
         let waiters = std::mem::take(&mut self.core.lock().waiters);
-        waiters.into_iter().for_each(|(etag, reply)| successor.when_indexed(etag, reply));
+        waiters.into_iter().for_each(|(position, reply)| successor.when_indexed(position, reply));
     }
 
     /// When it was last asked, in ticks; 0 is never.
@@ -585,6 +609,23 @@ impl Index {
             IndexKind::Auto(definition) => shown_auto_definition(self.name(), definition),
         }
     }
+}
+
+/// Has an index look for changes whenever values change that its maps may look at.
+fn watch_values(
+    core: &Arc<IndexCore>,
+    work: &Arc<IndexWork>,
+    pool: &IndexingPool,
+) -> Option<ValueWatch> {
+    let values = core.values.as_ref().filter(|_| core.mapper.reads_values())?;
+    let (core, work, pool) = (Arc::downgrade(core), Arc::downgrade(work), pool.clone());
+    Some(values.watch(move || {
+        if let (Some(core), Some(work)) = (core.upgrade(), work.upgrade())
+            && core.enters_line(|progress| core.notice(progress))
+        {
+            pool.enqueue(work as Arc<dyn Worker>);
+        }
+    }))
 }
 
 impl Drop for Index {

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use cluster::{DatabaseValues, ValueSource};
 use documents::DocumentError;
 use model::Etag;
 use platform::Platform;
@@ -26,6 +27,7 @@ use crate::{
     indexing_pool::NextTurn,
     mapper::Mapper,
     output::{OutputQueue, OutputTarget},
+    position::Position,
     source::Followed,
 };
 
@@ -46,6 +48,8 @@ pub(crate) struct IndexCore {
     pub(crate) followed: Followed,
     pub(crate) platform: Platform,
     pub(crate) documents: Arc<Environment>,
+    /// Compare exchange, if there is any.
+    pub(crate) values: Option<ValueSource>,
     pub(crate) environment: Arc<Environment>,
     pub(crate) progress: Mutex<Progress>,
     pub(crate) changed: Condvar,
@@ -93,7 +97,7 @@ pub(crate) struct Progress {
     pub(crate) is_broken: bool,
     /// Whether those who watch are told when nothing is left to be indexed.
     pub(crate) tells_when_done: bool,
-    pub(crate) waiters: Vec<(Etag, WaitReply)>,
+    pub(crate) waiters: Vec<(Position, WaitReply)>,
 }
 
 /// Where an index is on its way through the pool.
@@ -105,8 +109,8 @@ pub(crate) enum Stage {
 }
 
 impl Progress {
-    pub(crate) fn has_reached(&self, etag: Etag) -> bool {
-        etag.0 <= self.record.last_etag && !self.owes_output
+    pub(crate) fn has_reached(&self, position: Position) -> bool {
+        self.record.has_reached(position) && !self.owes_output
     }
 
     /// Whether it goes no further, as far as one knows.
@@ -151,6 +155,24 @@ impl IndexCore {
 
     pub(crate) fn last_etag_in(&self, documents: &impl Transaction) -> Result<Etag, DocumentError> {
         self.followed.last_etag_in(documents)
+    }
+
+    /// The values that maps may look at, as they are now; `None` when they look at none.
+    pub(crate) fn read_values(&self) -> Option<DatabaseValues> {
+        let values = self.values.as_ref().filter(|_| self.mapper.reads_values());
+        values.map(ValueSource::read)
+    }
+
+    /// Up to where there is something to follow.
+    pub(crate) fn last_position_in(
+        &self,
+        documents: &impl Transaction,
+        values: Option<&DatabaseValues>,
+    ) -> Result<Position, IndexError> {
+        let etag = self.last_etag_in(documents)?;
+        let values = values.filter(|_| self.mapper.reads_values());
+        let value = values.map(DatabaseValues::last_change).transpose()?;
+        Ok(Position { etag, value: value.unwrap_or(0) })
     }
 
     /// How soon it has its turn.
@@ -266,9 +288,10 @@ impl IndexCore {
         let waiting = std::mem::take(&mut progress.waiters);
         let (done, waiting): (Vec<_>, Vec<_>) = waiting
             .into_iter()
-            .map(|(etag, reply)| (etag, progress.has_reached(etag), reply))
+            .map(|(position, reply)| (position, progress.has_reached(position), reply))
             .partition(|(_, is_reached, _)| *is_reached || has_failed);
-        progress.waiters = waiting.into_iter().map(|(etag, _, reply)| (etag, reply)).collect();
+        progress.waiters =
+            waiting.into_iter().map(|(position, _, reply)| (position, reply)).collect();
         drop(progress);
         done.into_iter().for_each(|(_, is_reached, reply)| reply(is_reached));
     }

@@ -141,6 +141,7 @@ impl IndexSet {
             let context = IndexContext {
                 platform: context.platform.clone(),
                 documents: Arc::clone(&context.documents),
+                values: context.values.clone(),
                 environment: environment.options().clone(),
                 scripts: context.scripts.clone(),
                 pool: context.pool.clone(),

@@ -10,7 +10,7 @@
 //!
 //! record                                   error
 //! offset bytes what                        offset bytes what
-//!      0     1 version, 2                       0     8 when, ticks
+//!      0     1 version, 3                       0     8 when, ticks
 //!      1     1 state: 0 normal, 1 error         8     1 action: 0 map, 1 write, 2 reduce
 //!      2     8 last etag that is indexed        9     2 length of what it is about
 //!     10     8 documents mapped                11     - document's id or reduce key, UTF-8, then the
@@ -21,18 +21,21 @@
 //!     42     8 when it last indexed, ticks
 //!     50     8 rows reduced
 //!     58     8 rows whose reduce failed
+//!     66     8 last change of compare
+//!              exchange that is indexed
 //! ```
 //!
-//! A record of version 1 ends before the rows.
+//! A record of version 1 ends before the rows, one of version 2 before compare exchange.
 //!
 //! Integers are little-endian. Record, errors and entries change in one transaction, so what is said
 //! here is true of the entries after any crash.
 
 use std::ops::Bound;
 
+use model::Etag;
 use storage::{StorageError, Transaction, TreeName, WriteTransaction};
 
-use crate::error::IndexError;
+use crate::{error::IndexError, position::Position};
 
 const INDEX: &[u8] = b"Index";
 const ERRORS: &[u8] = b"Index/Errors";
@@ -40,8 +43,11 @@ const DEFINITION: &[u8] = b"Definition";
 const RECORD: &[u8] = b"Record";
 const LAST_QUERY: &[u8] = b"LastQuery";
 const REPLACEMENT: &[u8] = b"Replacement";
-const VERSION: u8 = 2;
-const RECORD_BYTES: usize = 66;
+const VERSION: u8 = 3;
+const RECORD_BYTES: usize = 74;
+/// What a record without compare exchange has.
+const VERSION_WITHOUT_VALUES: u8 = 2;
+const BYTES_WITHOUT_VALUES: usize = 66;
 /// What a record without rows has.
 const VERSION_WITHOUT_ROWS: u8 = 1;
 const BYTES_WITHOUT_ROWS: usize = 50;
@@ -73,6 +79,8 @@ pub struct IndexRecord {
     pub reduce_attempts: u64,
     /// How many of them failed.
     pub reduce_errors: u64,
+    /// Every change of compare exchange up to this index is in the entries, if it reads any.
+    pub last_value: u64,
 }
 
 /// What went wrong while indexing.
@@ -166,6 +174,16 @@ pub(crate) fn write_record(
 }
 
 impl IndexRecord {
+    /// Whether every change up to there is in the entries.
+    pub fn has_reached(&self, position: Position) -> bool {
+        self.position().covers(position)
+    }
+
+    /// Every change up to here is in the entries.
+    pub(crate) fn position(&self) -> Position {
+        Position { etag: Etag(self.last_etag), value: self.last_value }
+    }
+
     fn write(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[0] = VERSION;
@@ -179,6 +197,7 @@ impl IndexRecord {
             self.last_indexing_ticks.cast_unsigned(),
             self.reduce_attempts,
             self.reduce_errors,
+            self.last_value,
         ];
         for (place, number) in bytes[2..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -187,7 +206,11 @@ impl IndexRecord {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let known = [(VERSION, RECORD_BYTES), (VERSION_WITHOUT_ROWS, BYTES_WITHOUT_ROWS)];
+        let known = [
+            (VERSION, RECORD_BYTES),
+            (VERSION_WITHOUT_VALUES, BYTES_WITHOUT_VALUES),
+            (VERSION_WITHOUT_ROWS, BYTES_WITHOUT_ROWS),
+        ];
         if !known.contains(&(*bytes.first()?, bytes.len())) || 1 < bytes[1] {
             return None;
         }
@@ -208,6 +231,7 @@ impl IndexRecord {
             last_indexing_ticks: number(5).cast_signed(),
             reduce_attempts: number(6),
             reduce_errors: number(7),
+            last_value: number(8),
         })
     }
 }
@@ -334,6 +358,7 @@ mod tests {
             last_indexing_ticks: 6,
             reduce_attempts: 7,
             reduce_errors: 8,
+            last_value: 9,
         };
         let mut tx = environment.write().unwrap();
         write_record(&mut tx, &record).unwrap();
@@ -342,9 +367,13 @@ mod tests {
         assert_eq!(read_record(&environment.read()).unwrap(), record);
         assert_eq!(read_definition(&environment.read()).unwrap().unwrap(), b"{}");
         assert_eq!(IndexRecord::read(&[0; RECORD_BYTES]), None, "there is no version 0");
+        let mut older = record.write()[..BYTES_WITHOUT_VALUES].to_vec();
+        older[0] = VERSION_WITHOUT_VALUES;
+        assert_eq!(IndexRecord::read(&older), Some(IndexRecord { last_value: 0, ..record }));
         let mut older = record.write()[..BYTES_WITHOUT_ROWS].to_vec();
         older[0] = VERSION_WITHOUT_ROWS;
-        let expected = IndexRecord { reduce_attempts: 0, reduce_errors: 0, ..record };
+        let expected =
+            IndexRecord { reduce_attempts: 0, reduce_errors: 0, last_value: 0, ..record };
         assert_eq!(IndexRecord::read(&older), Some(expected));
     }
 

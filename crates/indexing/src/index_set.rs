@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use cluster::ValueSource;
 use model::lower_case;
 use platform::Platform;
 use script::ScriptPool;
@@ -44,6 +45,8 @@ pub struct IndexSetContext {
     pub platform: Platform,
     /// The documents.
     pub documents: Arc<Environment>,
+    /// Compare exchange, if there is any.
+    pub values: Option<ValueSource>,
     /// Above the directories of the indexes.
     pub directory: PathBuf,
     /// The limits of the storage of each; its directory is not used.
@@ -439,6 +442,15 @@ impl IndexSet {
                 supersedes: Some(Arc::clone(index)),
             },
         }
+    }
+
+    /// Up to where every index that reads compare exchange has seen its changes; `None` when there is none.
+    /// Of one that could not be opened it is not known.
+    pub fn values_seen(&self) -> Option<u64> {
+        let listed = self.lock();
+        let reading = listed.indexes.values().filter(|index| index.reads_values());
+        let seen = reading.map(|index| index.record().last_value);
+        seen.chain(listed.faulty.values().map(|_| 0)).min()
     }
 
     /// Tells every index that there may be changes.

@@ -1,12 +1,14 @@
 //! One turn of an index: reads the document log where it stopped, maps, and commits entries, progress
 //! and errors in one transaction.
 //!
-//! A change of a document that maps looked at leads to what was mapped then.
+//! A change of a document, or of a value of compare exchange, that maps looked at leads to what was mapped
+//! then. Values come first in a batch: what is mapped behind them sees the newest.
 //! What is mapped, of several collections, is taken in the order of their etags, so that entries come in
 //! the order in which it was last written, however often the thread was interrupted.
 
 use std::{sync::Arc, time::Duration};
 
+use cluster::ChangedValue;
 use model::Etag;
 use search::{FieldSet, IndexBatch};
 use storage::{ReadTransaction, WriteTransaction};
@@ -14,6 +16,7 @@ use storage::{ReadTransaction, WriteTransaction};
 use crate::{
     batch_log::{BatchEnd, BatchFacts},
     batch_outcome::{BatchOutcome, is_too_often_wrong},
+    beside::Beside,
     error::IndexError,
     index_core::IndexCore,
     index_record::{self, IndexRecord, IndexingAction},
@@ -23,7 +26,7 @@ use crate::{
     mapper::{Follows, MapError},
     output::{self, SweepPlace},
     reduce::{MappedRows, ReduceStage, Reducing},
-    references::{self, Looked},
+    references::{self, Looked, LookedAt},
     segment_key::KeyRange,
     source::{self, SourceChange, SourceChanges, SourceItem},
 };
@@ -50,22 +53,33 @@ pub(crate) struct Indexer {
     /// Rows on their way to the reduce, if the index has one.
     stage: ReduceStage,
     mapped: Mapped,
-    /// Whether maps look at other documents.
+    /// Whether maps look at other documents, or at values.
     has_references: bool,
     /// Where to go on when one change leads to more documents than a batch takes.
     resume: Option<Resume>,
     sweep: Option<SweepPlace>,
 }
 
-/// The documents that looked at a changed one are mapped again up to here.
+/// The documents that looked at something that changed are mapped again up to here.
 struct Resume {
-    etag: Etag,
+    changed: Changed,
     after: String,
+}
+
+/// Something that changed and that maps may have looked at.
+#[derive(Clone, PartialEq, Eq)]
+struct Changed {
+    kind: LookedAt,
+    /// Where the change stands in its log.
+    at: u64,
+    /// Its id or key in lower case.
+    name: String,
 }
 
 impl Indexer {
     pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
-        let has_references = core.mapper.looks_at() != Follows::Collections(&[]);
+        let looks_at = core.mapper.looks_at();
+        let has_references = looks_at != Follows::Collections(&[]) || core.mapper.reads_values();
         let (batch, stage, mapped) = Default::default();
         let (resume, sweep) = (None, None);
         Self { core, fields, batch, stage, mapped, has_references, resume, sweep }
@@ -82,11 +96,14 @@ impl Indexer {
         let lag = self.core.take_lag();
         let documents = self.core.documents.read();
         let before = self.core.record();
-        if self.core.last_etag_in(&documents)?.0 <= before.last_etag {
+        let values = self.core.read_values();
+        let last = self.core.last_position_in(&documents, values.as_ref())?;
+        if before.has_reached(last) {
             return if owes_output { self.sweep(&documents) } else { Ok(false) };
         }
         let (started_ticks, began) = (self.core.now_ticks(), self.now());
-        let mut outcome = self.gather(&documents, before, spare_threads)?;
+        let beside = Beside { documents: &documents, values: values.as_ref() };
+        let mut outcome = self.gather(beside, before, spare_threads)?;
         outcome.times.map = self.now().saturating_sub(began);
         self.write(&mut outcome)?;
         // Whoever waits for this batch finds it told.
@@ -140,7 +157,7 @@ impl Indexer {
     /// Maps changes after the record's etag into the batch.
     fn gather(
         &mut self,
-        documents: &ReadTransaction,
+        beside: Beside<'_>,
         before: IndexRecord,
         spare_threads: usize,
     ) -> Result<BatchOutcome, IndexError> {
@@ -150,21 +167,68 @@ impl Indexer {
         let core = Arc::clone(&self.core);
         let is_closing = || core.is_closing();
         let ends = self.now() + BATCH_TIME_MAX;
-        let mut changes = core.followed.changes_after(documents, Etag(before.last_etag))?;
-        let lanes = self.lanes_for(documents, before, spare_threads)?;
-        if lanes == 0 {
+        let mut changes = core.followed.changes_after(beside.documents, Etag(before.last_etag))?;
+        let lanes = self.lanes_for(beside.documents, before, spare_threads)?;
+        if !self.take_values(beside, &mut outcome, ends)? {
+            // The documents come in the next batch.
+        } else if lanes == 0 {
             while let Some(change) = changes.next().transpose()? {
-                if !self.take(&change, documents, &mut outcome)? || self.ends(&mut outcome, ends) {
+                if !self.take(&change, beside, &mut outcome)? || self.ends(&mut outcome, ends) {
                     break;
                 }
             }
         } else {
-            MapLanes::run(lanes, &*core.mapper, documents, &is_closing, |gathering| {
-                self.gather_pieces(gathering, &mut changes, documents, &mut outcome, ends)
+            MapLanes::run(lanes, &*core.mapper, beside, &is_closing, |gathering| {
+                self.gather_pieces(gathering, &mut changes, beside, &mut outcome, ends)
             })?;
         }
         outcome.record.last_indexing_ticks = core.now_ticks();
         Ok(outcome)
+    }
+
+    /// Takes the changes of compare exchange into the batch: what looked at a changed value is mapped again.
+    /// `false` when the batch is full before all are done.
+    fn take_values(
+        &mut self,
+        beside: Beside<'_>,
+        outcome: &mut BatchOutcome,
+        ends: Duration,
+    ) -> Result<bool, IndexError> {
+        let Some(values) = beside.values else { return Ok(true) };
+        let last = values.last_change()?;
+        // What is mapped for the first time sees the newest values.
+        let entries = self.core.environment.read();
+        if references::is_any_looked_at(&entries, LookedAt::Values)? {
+            for changed in values.changes_after(outcome.record.last_value)? {
+                let ChangedValue { index: at, key: name, .. } = changed?;
+                // Several may have changed at once: all of them are done before the record says so.
+                let before = at.saturating_sub(1);
+                if outcome.record.last_value < before {
+                    outcome.record.last_value = before;
+                    if self.ends(outcome, ends) {
+                        return Ok(false);
+                    }
+                }
+                let changed = Changed { kind: LookedAt::Values, at, name };
+                if self.is_done(&changed) {
+                    continue;
+                }
+                outcome.changes += 1;
+                if !self.map_again(&changed, beside, outcome)? {
+                    outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
+                    return Ok(false);
+                }
+            }
+        }
+        outcome.record.last_value = outcome.record.last_value.max(last);
+        Ok(true)
+    }
+
+    /// Whether a change was done before the one with which to go on.
+    fn is_done(&self, changed: &Changed) -> bool {
+        self.resume.as_ref().is_some_and(|Resume { changed: next, .. }| {
+            next.kind == changed.kind && next.at == changed.at && changed.name < next.name
+        })
     }
 
     /// How many threads help to map. What maps looked at has to be known before the next change is
@@ -188,7 +252,7 @@ impl Indexer {
         &mut self,
         gathering: &mut Gathering<'_, 't>,
         changes: &mut SourceChanges<'t>,
-        documents: &ReadTransaction,
+        beside: Beside<'_>,
         outcome: &mut BatchOutcome,
         ends: Duration,
     ) -> Result<(), IndexError> {
@@ -206,7 +270,7 @@ impl Indexer {
                 gathering.cut(piece, &fields);
             }
             let Some(mut piece) = gathering.next() else { return Ok(()) };
-            if !self.take_piece(&mut piece, documents, outcome, ends)? {
+            if !self.take_piece(&mut piece, beside, outcome, ends)? {
                 return Ok(());
             }
             gathering.give_back(piece);
@@ -217,7 +281,7 @@ impl Indexer {
     fn take_piece(
         &mut self,
         piece: &mut Piece<'_>,
-        documents: &ReadTransaction,
+        beside: Beside<'_>,
         outcome: &mut BatchOutcome,
         ends: Duration,
     ) -> Result<bool, IndexError> {
@@ -229,7 +293,7 @@ impl Indexer {
                     outcome.record.last_etag = item.etag().0;
                 }
                 change => {
-                    self.take(change, documents, outcome)?;
+                    self.take(change, beside, outcome)?;
                 }
             }
             if self.ends(outcome, ends) {
@@ -264,14 +328,14 @@ impl Indexer {
     fn take(
         &mut self,
         change: &SourceChange<'_>,
-        documents: &ReadTransaction,
+        beside: Beside<'_>,
         outcome: &mut BatchOutcome,
     ) -> Result<bool, IndexError> {
         outcome.changes += 1;
         match change {
             SourceChange::There(item) => {
                 if self.is_mapped(item)? {
-                    self.map(item, documents, outcome)?;
+                    self.map(item, beside, outcome)?;
                 }
             }
             SourceChange::Gone { key, .. } => self.forget(key, outcome)?,
@@ -287,7 +351,12 @@ impl Indexer {
             }
             SourceChange::LookedAt { .. } => {}
         }
-        if self.has_references && !self.map_again(change, documents, outcome)? {
+        let changed = change.document_id().filter(|_| self.has_references);
+        let (kind, at) = (LookedAt::Documents, change.etag().0);
+        let changed = changed.map(|id| Changed { kind, at, name: id.to_owned() });
+        if let Some(changed) = changed
+            && !self.map_again(&changed, beside, outcome)?
+        {
             outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
             return Ok(false);
         }
@@ -329,32 +398,32 @@ impl Indexer {
         })
     }
 
-    /// Maps the documents again that looked at the changed one. `false` when the batch is full before
-    /// all are done.
+    /// Maps the documents again that looked at what changed. `false` when the batch is full before all are
+    /// done.
     fn map_again(
         &mut self,
-        change: &SourceChange<'_>,
-        documents: &ReadTransaction,
+        changed: &Changed,
+        beside: Beside<'_>,
         outcome: &mut BatchOutcome,
     ) -> Result<bool, IndexError> {
-        let Some(changed) = change.document_id() else { return Ok(true) };
-        let (etag, kind) = (change.etag(), self.core.mapper.source_kind());
+        let source = self.core.mapper.source_kind();
         let entries = self.core.environment.read();
-        let mut after = self.resume.take().filter(|resume| resume.etag == etag);
+        let looked_at = (changed.kind, changed.name.as_str());
+        let mut after = self.resume.take_if(|resume| resume.changed == *changed);
         loop {
             let from = after.as_ref().map(|resume| resume.after.as_str());
-            let looking = references::looking_at(&entries, changed, from, LOOKING_TAKEN)?;
+            let looking = references::looking_at(&entries, looked_at, from, LOOKING_TAKEN)?;
             let Some(last) = looking.last().cloned() else { return Ok(true) };
             for key in looking {
                 if !outcome.mapped.contains(&key)
-                    && let Some(item) = source::find(kind, documents, &key)?
+                    && let Some(item) = source::find(source, beside.documents, &key)?
                     && self.is_mapped(&item)?
                 {
                     outcome.changes += 1;
-                    self.map(&item, documents, outcome)?;
+                    self.map(&item, beside, outcome)?;
                 }
             }
-            after = Some(Resume { etag, after: last });
+            after = Some(Resume { changed: changed.clone(), after: last });
             if self.limit_of(outcome).is_some() {
                 self.resume = after;
                 return Ok(false);
@@ -375,11 +444,11 @@ impl Indexer {
     fn map(
         &mut self,
         item: &SourceItem<'_>,
-        documents: &ReadTransaction,
+        beside: Beside<'_>,
         outcome: &mut BatchOutcome,
     ) -> Result<(), IndexError> {
         let mut mapped = std::mem::take(&mut self.mapped);
-        mapped.map(&*self.core.mapper, &mut self.fields, item, documents);
+        mapped.map(&*self.core.mapper, &mut self.fields, item, beside);
         let put = self.put(item, &mut mapped, outcome);
         self.mapped = mapped;
         put
@@ -448,7 +517,7 @@ impl Indexer {
         outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.end.has_more());
         self.batch.apply(&mut tx, &mut self.fields)?;
         let applied = self.now();
-        for looked in &outcome.looked {
+        for looked in &mut outcome.looked {
             references::replace(&mut tx, looked)?;
         }
         let noted = self.now();

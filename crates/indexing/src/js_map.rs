@@ -13,15 +13,16 @@ use script::{
     ScriptDocument, ScriptPool, ScriptValue,
 };
 use search::{Field, FieldOptions, Indexing};
-use storage::ReadTransaction;
 use wire::{ArchivedDataProcessingBehavior, FieldIndexing, IndexDefinition};
 
 use crate::{
+    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     index_value::{IndexValue, for_each_value},
     mapper::{Follows, MapError, Mapper, failed_on},
     reduce::store_script_entry,
+    references::References,
     segment_source,
     source::{SourceItem, SourceKind},
     spatial_fields::coordinate_of_text,
@@ -33,6 +34,8 @@ use crate::{
 const ALL_DOCUMENTS: &str = "@all_docs";
 /// What a map calls to look at another document.
 const LOAD: &str = "load(";
+/// What a map calls to look at a value of compare exchange.
+const READ_VALUE: &str = "cmpxchg";
 
 /// See the module.
 pub(crate) struct JsMap {
@@ -42,6 +45,7 @@ pub(crate) struct JsMap {
     /// Of all maps, each once; none when one of them maps all documents.
     collections: Vec<CollectionName>,
     loads: bool,
+    reads_values: bool,
     options: BTreeMap<String, FieldOptions>,
 }
 
@@ -73,9 +77,10 @@ impl JsMap {
         for name in script.fields().iter().flat_map(|fields| &fields.names) {
             options.insert(name.to_string(), static_field_options(definition, name)?);
         }
-        let loads = texts.iter().chain(&sources).any(|text| text.contains(LOAD));
+        let calls = |name: &str| texts.iter().chain(&sources).any(|text| text.contains(name));
+        let (loads, reads_values) = (calls(LOAD), calls(READ_VALUE));
         let (definition, pool) = (definition.clone(), pool.clone());
-        Ok(Self { definition, script, pool, collections, loads, options })
+        Ok(Self { definition, script, pool, collections, loads, reads_values, options })
     }
 }
 
@@ -93,6 +98,10 @@ impl Mapper for JsMap {
 
     fn looks_at(&self) -> Follows<'_> {
         if self.loads { Follows::Everything } else { Follows::Collections(&[]) }
+    }
+
+    fn reads_values(&self) -> bool {
+        self.reads_values
     }
 
     fn fields(&self) -> Vec<String> {
@@ -118,27 +127,26 @@ impl Mapper for JsMap {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        let mut references = Vec::new();
-        let mapped = self.results_of(item, documents, &mut references);
-        references.iter().for_each(|id| entries.note_reference(id));
+        let mut references = References::default();
+        let mapped = self.results_of(item, beside, &mut references);
+        entries.note_references(references);
         let written = mapped?.iter().try_for_each(|entry| self.write(entry, entries));
         written.map_err(|failure| failure.on(&item.name()))
     }
 }
 
 impl JsMap {
-    /// What the maps make of an item; the ids of the documents that they looked at go to
-    /// `references`.
+    /// What the maps make of an item; what they looked at goes to `references`.
     pub(crate) fn results_of(
         &self,
         item: &SourceItem<'_>,
-        documents: &ReadTransaction,
-        references: &mut Vec<String>,
+        beside: Beside<'_>,
+        references: &mut References,
     ) -> Result<Vec<IndexEntry>, MapError> {
-        let collection = item.collection(documents)?;
+        let collection = item.collection(beside.documents)?;
         let engine = self.pool.engine();
         let given = match item {
             SourceItem::Document(document) => Given::Document(script_document(document)?),
@@ -154,7 +162,7 @@ impl JsMap {
             if !item.is_called(map.name.as_deref()) {
                 continue;
             }
-            let mut host = DocumentsBeside { documents, loaded: Vec::new() };
+            let mut host = HostBeside { beside, references };
             let budget = Budget::default();
             let (script, out) = (&self.script, &mut results);
             let run = match &given {
@@ -165,7 +173,6 @@ impl JsMap {
                     script.map_value(&engine, number, given, budget, &mut host, out)
                 }
             };
-            references.append(&mut host.loaded);
             run.map_err(|error| failed_on(&item.name(), &error.to_string()))?;
         }
         Ok(results)
@@ -339,13 +346,13 @@ fn coordinate(value: &ScriptValue) -> Result<f64, String> {
     }
 }
 
-/// The other documents that a map sees, and which of them it looked at.
-struct DocumentsBeside<'a> {
-    documents: &'a ReadTransaction,
-    loaded: Vec<String>,
+/// What a map sees beside its document, and what of it it looked at.
+struct HostBeside<'a, 'r> {
+    beside: Beside<'a>,
+    references: &'r mut References,
 }
 
-impl Host for DocumentsBeside<'_> {
+impl Host for HostBeside<'_, '_> {
     fn load(
         &mut self,
         id: &str,
@@ -353,10 +360,16 @@ impl Host for DocumentsBeside<'_> {
     ) -> Result<Option<ScriptDocument>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-        self.loaded.push(id.lower_cased().to_owned());
-        let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
+        self.references.note_document(id.lower_cased());
+        let Some(document) = documents::get(self.beside.documents, &id)? else { return Ok(None) };
         let own = document.collection()?;
         let is_there = collection.is_none_or(|wanted| own.eq_ignore_ascii_case(wanted));
         Ok(if is_there { Some(script_document(&document)?) } else { None })
+    }
+
+    fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {
+        self.references.note_value(key);
+        let Some(values) = self.beside.values else { return Ok(None) };
+        Ok(values.get(key)?.map(|entry| entry.value.to_buf()))
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     error::IndexError,
     mapper::{Follows, Mapper},
     reduce::documents_tree,
-    references::references_of,
+    references::LookedAt,
     segment_key::KeyRange,
 };
 
@@ -29,8 +29,10 @@ pub(crate) fn known_keys(
             reader.documents_between(&range.after, &range.last, limit)?
         }
     };
-    if mapper.looks_at() != Follows::Collections(&[]) {
-        known.append(&mut keys_of_tree(entries, &references_of(), range, limit)?);
+    if mapper.looks_at() != Follows::Collections(&[]) || mapper.reads_values() {
+        for kind in LookedAt::ALL {
+            known.append(&mut keys_of_tree(entries, &kind.tree_of_looking(), range, limit)?);
+        }
         known.sort_unstable();
         known.dedup();
         known.truncate(limit);

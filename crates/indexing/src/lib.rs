@@ -18,7 +18,8 @@
 //! | `source` | what is mapped, documents, counters or segments of time series, and their logs |
 //! | `segment_source` | a segment of a time series as maps see it |
 //! | `segment_key`, `known_keys` | how an index knows segments, and finds those that are gone |
-//! | `references` | which documents a map looked at |
+//! | `beside`, `references` | what maps see beside a document, and what of it they looked at |
+//! | `position` | how far an index is in the logs that it follows |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
 //! | `index_change` | what those who watch an index are told |
@@ -40,6 +41,7 @@ mod auto_map;
 mod auto_shape;
 mod batch_log;
 mod batch_outcome;
+mod beside;
 mod definition_views;
 mod empty_values;
 mod entry_writer;
@@ -66,6 +68,7 @@ mod map_lanes;
 mod mapped;
 mod mapper;
 mod output;
+mod position;
 mod reduce;
 mod references;
 mod reopening;
@@ -82,6 +85,7 @@ pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDe
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
 pub use auto_map::{exact_field_name, search_field_name};
 pub use batch_log::{BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals};
+pub use beside::Beside;
 pub use definition_views::{fields_of, plain_map_of, source_of};
 pub use entry_writer::{EntryWriter, time_field_name};
 pub use error::IndexError;
@@ -101,6 +105,7 @@ pub use linq::PlainMap;
 pub use linq_map::is_stored;
 pub use mapper::{Follows, MapError, Mapper};
 pub use output::{NoOutputs, OutputError, OutputQueue};
+pub use position::Position;
 pub use reduce::{
     MappedRows, RESULT_FIELD, ReduceItems, ReduceNode, ReduceRow, ReduceTree, Reducer,
 };

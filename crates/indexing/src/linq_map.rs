@@ -7,10 +7,10 @@ use documents::{DocumentError, DocumentRow};
 use linq::{Budget, CounterInput, DocumentInput, HostError, Output, SpatialValue, Value};
 use model::{CollectionName, DocumentId, TimeSpan};
 use search::{Field, FieldOptions};
-use storage::ReadTransaction;
 use wire::{ArchivedDataProcessingBehavior, FieldStorage, IndexDefinition};
 
 use crate::{
+    beside::Beside,
     empty_values::EmptyValues,
     entry_writer::EntryWriter,
     error::IndexError,
@@ -18,6 +18,7 @@ use crate::{
     loaded_rows::LoadedRows,
     mapper::{Follows, MapError, Mapper, failed_on},
     reduce::store_output,
+    references::References,
     segment_source::SegmentSource,
     source::{SourceItem, SourceKind},
     static_definition::{MIXED_SOURCES, collection_names},
@@ -104,6 +105,10 @@ impl Mapper for LinqMap {
         Follows::Collections(&self.referenced)
     }
 
+    fn reads_values(&self) -> bool {
+        self.maps.iter().any(linq::Map::loads_compare_exchange)
+    }
+
     fn fields(&self) -> Vec<String> {
         self.options.keys().filter(|name| *name != CREATED_FIELDS).cloned().collect()
     }
@@ -127,29 +132,28 @@ impl Mapper for LinqMap {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        let mut references = Vec::new();
-        let mapped = self.for_each_output(item, documents, &mut references, &mut |output| {
+        let mut references = References::default();
+        let mapped = self.for_each_output(item, beside, &mut references, &mut |output| {
             self.write(output, entries)
         });
-        references.iter().for_each(|id| entries.note_reference(id));
+        entries.note_references(references);
         mapped
     }
 }
 
 impl LinqMap {
-    /// Gives what the maps make of an item to `each`, and the ids of the documents that they looked at to
-    /// `references`.
+    /// Gives what the maps make of an item to `each`, and what they looked at to `references`.
     pub(crate) fn for_each_output(
         &self,
         item: &SourceItem<'_>,
-        documents: &ReadTransaction,
-        references: &mut Vec<String>,
+        beside: Beside<'_>,
+        references: &mut References,
         each: &mut dyn FnMut(&Output<'_, '_>) -> Result<(), MapError>,
     ) -> Result<(), MapError> {
-        let collection = item.collection(documents)?;
+        let collection = item.collection(beside.documents)?;
         for map in &self.maps {
             let is_over = |name: &String| name.eq_ignore_ascii_case(&collection);
             if !map.collections().is_empty() && !map.collections().iter().any(is_over) {
@@ -160,7 +164,7 @@ impl LinqMap {
             }
             let (segment, measured);
             let rows = LoadedRows::default();
-            let mut host = DocumentsBeside { documents, rows: &rows, ids: Vec::new() };
+            let mut host = HostBeside { beside, rows: &rows, references };
             let mut failure = None;
             let mut take = |output: Output<'_, '_>| {
                 if failure.is_none() {
@@ -186,7 +190,6 @@ impl LinqMap {
                     map.evaluate_time_series(&input, &mut host, &self.budget, &mut take)
                 }
             };
-            references.append(&mut host.ids);
             if let Some(failure) = failure {
                 return Err(failure.on(&item.name()));
             }
@@ -415,15 +418,15 @@ pub fn is_stored(definition: &IndexDefinition, field: &str) -> bool {
     definition.field(field).storage == Some(FieldStorage::Yes)
 }
 
-/// The other documents that a map sees, and which of them it looked at.
-struct DocumentsBeside<'a, 't> {
-    documents: &'t ReadTransaction,
-    /// Where the next one is kept.
+/// What a map sees beside its document, and what of it it looked at.
+struct HostBeside<'a, 't, 'r> {
+    beside: Beside<'t>,
+    /// Where the next document is kept.
     rows: &'a LoadedRows<'t>,
-    ids: Vec<String>,
+    references: &'r mut References,
 }
 
-impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
+impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
     fn load_document(
         &mut self,
         id: &str,
@@ -431,8 +434,8 @@ impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
     ) -> Result<Option<DocumentInput<'a>>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-        self.ids.push(id.lower_cased().to_owned());
-        let Some(document) = documents::get(self.documents, &id)? else { return Ok(None) };
+        self.references.note_document(id.lower_cased());
+        let Some(document) = documents::get(self.beside.documents, &id)? else { return Ok(None) };
         if !document.collection()?.eq_ignore_ascii_case(collection) {
             return Ok(None);
         }
@@ -444,14 +447,14 @@ impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
     fn counter_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
-        let rows = documents::counters_of(self.documents, &id)?;
+        let rows = documents::counters_of(self.beside.documents, &id)?;
         Ok(rows.map(|row| row.map(|row| row.name())).collect::<Result<_, _>>()?)
     }
 
     fn time_series_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(Vec::new()) };
-        let names = documents::time_series::series_names(self.documents, &id)?;
+        let names = documents::time_series::series_names(self.beside.documents, &id)?;
         Ok(names.collect::<Result<_, _>>()?)
     }
 
@@ -459,7 +462,13 @@ impl<'a> linq::Host<'a> for DocumentsBeside<'a, '_> {
         Ok(Vec::new())
     }
 
-    fn compare_exchange_value(&mut self, _: &str) -> Result<Option<Value<'a>>, HostError> {
-        Ok(None)
+    fn compare_exchange_value(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<blittable::Value<'a>>, HostError> {
+        self.references.note_value(key);
+        let Some(values) = self.beside.values else { return Ok(None) };
+        let Some(entry) = values.get(key)? else { return Ok(None) };
+        Ok(entry.object()?)
     }
 }

@@ -14,9 +14,8 @@ use std::{
 };
 
 use search::FieldSet;
-use storage::ReadTransaction;
 
-use crate::{mapped::Mapped, mapper::Mapper, source::SourceChange};
+use crate::{beside::Beside, mapped::Mapped, mapper::Mapper, source::SourceChange};
 
 /// Lanes of one index, at most.
 pub(crate) const LANES_MAX: usize = 7;
@@ -39,7 +38,7 @@ pub(crate) struct Piece<'t> {
 /// What the lanes and the gathering thread share.
 pub(crate) struct MapLanes<'t> {
     mapper: &'t dyn Mapper,
-    documents: &'t ReadTransaction,
+    beside: Beside<'t>,
     is_closing: &'t (dyn Fn() -> bool + Sync),
     pieces: Mutex<Pieces<'t>>,
     changed: Condvar,
@@ -74,13 +73,13 @@ impl<'t> MapLanes<'t> {
     pub(crate) fn run<R>(
         lanes: usize,
         mapper: &'t dyn Mapper,
-        documents: &'t ReadTransaction,
+        beside: Beside<'t>,
         is_closing: &'t (dyn Fn() -> bool + Sync),
         gather: impl FnOnce(&mut Gathering<'_, 't>) -> R,
     ) -> R {
         let shared = Self {
             mapper,
-            documents,
+            beside,
             is_closing,
             pieces: Mutex::default(),
             changed: Condvar::new(),
@@ -148,7 +147,7 @@ impl<'t> MapLanes<'t> {
                 return false;
             }
             if let SourceChange::There(item) = change {
-                mapped.map(self.mapper, fields, item, self.documents);
+                mapped.map(self.mapper, fields, item, self.beside);
             }
         }
         true

@@ -1,12 +1,13 @@
 //! What the maps gave for one document, on its way into a batch.
 
 use search::{EntryBuilder, FieldSet};
-use storage::ReadTransaction;
 
 use crate::{
+    beside::Beside,
     entry_writer::{Entries, EntryWriter},
     mapper::{MapError, Mapper},
     reduce::MappedRows,
+    references::References,
     source::SourceItem,
 };
 
@@ -26,7 +27,7 @@ impl Mapped {
         mapper: &dyn Mapper,
         fields: &mut FieldSet,
         item: &SourceItem<'_>,
-        documents: &ReadTransaction,
+        beside: Beside<'_>,
     ) {
         self.entries.clear();
         self.rows.clear();
@@ -35,8 +36,8 @@ impl Mapped {
             return;
         }
         let mapped = match mapper.reducer() {
-            Some(reducer) => reducer.map_rows(item, documents, &mut self.rows),
-            None => mapper.map(item, documents, &mut EntryWriter::new(fields, &mut self.entries)),
+            Some(reducer) => reducer.map_rows(item, beside, &mut self.rows),
+            None => mapper.map(item, beside, &mut EntryWriter::new(fields, &mut self.entries)),
         };
         self.error = mapped.err();
         if self.error.is_some() {
@@ -50,10 +51,10 @@ impl Mapped {
         self.error.take()
     }
 
-    /// The documents that the maps looked at, each once.
-    pub(crate) fn take_references(&mut self) -> Vec<String> {
+    /// What the maps looked at.
+    pub(crate) fn take_references(&mut self) -> References {
         let mut references = self.entries.take_references();
-        references.append(&mut self.rows.take_references());
+        references.add(self.rows.take_references());
         references
     }
 

@@ -3,10 +3,10 @@
 use std::{error::Error, fmt};
 
 use model::{CollectionName, DocumentFlags};
-use storage::ReadTransaction;
 use wire::ArchivedDataProcessingBehavior;
 
 use crate::{
+    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     reduce::Reducer,
@@ -22,6 +22,11 @@ pub trait Mapper: Send + Sync {
     /// of one leads to those that looked at it.
     fn looks_at(&self) -> Follows<'_> {
         Follows::Collections(&[])
+    }
+
+    /// Whether it looks at values of compare exchange. A change of one leads to those that looked at it.
+    fn reads_values(&self) -> bool {
+        false
     }
 
     /// The fields of its entries that are known without a document, in their order.
@@ -53,8 +58,7 @@ pub trait Mapper: Send + Sync {
         }
     }
 
-    /// Gives the entries of an item to `entries`: none, one or many. Others are seen as `documents`
-    /// sees them.
+    /// Gives the entries of an item to `entries`: none, one or many.
     ///
     /// # Errors
     ///
@@ -62,7 +66,7 @@ pub trait Mapper: Send + Sync {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
 

@@ -54,6 +54,7 @@ pub(crate) fn may_pass(error: &IndexError) -> bool {
         IndexError::Definition { .. }
         | IndexError::Search(_)
         | IndexError::Documents(_)
+        | IndexError::Values(_)
         | IndexError::Corrupt { .. }
         | IndexError::Closing
         | IndexError::Invalid { .. }

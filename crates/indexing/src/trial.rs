@@ -14,12 +14,14 @@ use storage::ReadTransaction;
 use wire::IndexDefinition;
 
 use crate::{
+    beside::Beside,
     error::IndexError,
     index_kind::{IndexKind, mapper_of},
     js_map::JsMap,
     linq_map::LinqMap,
     mapper::{MapError, Mapper},
     reduce::{MappedRow, MappedRows, Reducer},
+    references::References,
     source::{self, SourceChange, SourceItem, SourceKind},
     static_definition::is_javascript,
 };
@@ -47,18 +49,18 @@ pub struct Trial {
 pub fn try_definition(
     definition: &IndexDefinition,
     scripts: &ScriptPool,
-    documents: &ReadTransaction,
+    beside: Beside<'_>,
     ids: &[DocumentId],
 ) -> Result<Trial, MapError> {
     let mapper = mapper_of(&IndexKind::Static(Box::new(definition.clone())), scripts)?;
-    let chosen = chosen(mapper.as_ref(), documents, ids)?;
+    let chosen = chosen(mapper.as_ref(), beside.documents, ids)?;
     if let Some(reducer) = mapper.reducer() {
-        return reduced(reducer, &chosen, documents);
+        return reduced(reducer, &chosen, beside);
     }
     let mut trial = Trial::default();
     match definition.maps.iter().any(|map| is_javascript(map)) {
-        true => map_scripts(&JsMap::new(definition, scripts)?, &chosen, documents, &mut trial)?,
-        false => map_linq(&LinqMap::new(definition)?, &chosen, documents, &mut trial)?,
+        true => map_scripts(&JsMap::new(definition, scripts)?, &chosen, beside, &mut trial)?,
+        false => map_linq(&LinqMap::new(definition)?, &chosen, beside, &mut trial)?,
     }
     Ok(trial)
 }
@@ -130,14 +132,14 @@ impl Trial {
 fn reduced(
     reducer: &dyn Reducer,
     chosen: &[SourceItem<'_>],
-    documents: &ReadTransaction,
+    beside: Beside<'_>,
 ) -> Result<Trial, MapError> {
     let mut trial = Trial::default();
     let mut places = HashMap::new();
     let mut keys: Vec<Vec<Vec<u8>>> = Vec::new();
     for item in chosen {
         let mut rows = MappedRows::default();
-        reducer.map_rows(item, documents, &mut rows)?;
+        reducer.map_rows(item, beside, &mut rows)?;
         for MappedRow { key, row } in rows.into_rows() {
             trial.add(&document_of(&row)?)?;
             let place = *places.entry(key).or_insert_with(|| {
@@ -171,11 +173,11 @@ fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
 fn map_linq(
     map: &LinqMap,
     chosen: &[SourceItem<'_>],
-    documents: &ReadTransaction,
+    beside: Beside<'_>,
     trial: &mut Trial,
 ) -> Result<(), MapError> {
     for item in chosen {
-        map.for_each_output(item, documents, &mut Vec::new(), &mut |output| {
+        map.for_each_output(item, beside, &mut References::default(), &mut |output| {
             trial.add(&shown_output(output)?.as_view())
         })?;
     }
@@ -185,11 +187,11 @@ fn map_linq(
 fn map_scripts(
     map: &JsMap,
     chosen: &[SourceItem<'_>],
-    documents: &ReadTransaction,
+    beside: Beside<'_>,
     trial: &mut Trial,
 ) -> Result<(), MapError> {
     for item in chosen {
-        for entry in map.results_of(item, documents, &mut Vec::new())? {
+        for entry in map.results_of(item, beside, &mut References::default())? {
             trial.add(&shown_entry(&entry)?.as_view())?;
         }
     }

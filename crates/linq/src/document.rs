@@ -4,8 +4,6 @@ use std::error::Error;
 
 use blittable::Object;
 
-use crate::value::Value;
-
 /// A document as an index sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentInput<'a> {
@@ -107,7 +105,10 @@ pub trait Host<'a> {
     fn attachments(&mut self, id: &str) -> Result<Vec<AttachmentInput<'a>>, HostError>;
 
     /// The value of the compare exchange `key`.
-    fn compare_exchange_value(&mut self, key: &str) -> Result<Option<Value<'a>>, HostError>;
+    fn compare_exchange_value(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<blittable::Value<'a>>, HostError>;
 }
 
 /// A host with nothing beside the document.
@@ -131,7 +132,10 @@ impl<'a> Host<'a> for NoHost {
         Ok(Vec::new())
     }
 
-    fn compare_exchange_value(&mut self, _: &str) -> Result<Option<Value<'a>>, HostError> {
+    fn compare_exchange_value(
+        &mut self,
+        _: &str,
+    ) -> Result<Option<blittable::Value<'a>>, HostError> {
         Ok(None)
     }
 }

@@ -139,6 +139,7 @@ pub(crate) fn unreadable(error: IndexError) -> QueryError {
         IndexError::Search(error) => error.into(),
         IndexError::Storage(error) => SearchError::Storage(error).into(),
         IndexError::Documents(error) => error.into(),
+        IndexError::Values(error) => error.into(),
         IndexError::Corrupt { detail } => SearchError::Corrupt { detail }.into(),
         other => QueryError::InvalidOperation { message: other.to_string() },
     }
@@ -153,11 +154,15 @@ pub(crate) fn facts_of<D: Transaction, I>(
     depends_on_all: bool,
 ) -> Result<ResultFacts, QueryError> {
     let index = snapshot.index;
-    let last = index.last_etag_in(documents)?;
+    let last = index.last_position_in(documents).map_err(unreadable)?;
     let mut seed = index.name().as_bytes().to_vec();
     seed.extend_from_slice(&record.created_ticks.to_le_bytes());
     seed.extend_from_slice(&record.last_etag.to_le_bytes());
-    seed.extend_from_slice(&last.0.to_le_bytes());
+    seed.extend_from_slice(&last.etag.0.to_le_bytes());
+    if index.reads_values() {
+        seed.extend_from_slice(&record.last_value.to_le_bytes());
+        seed.extend_from_slice(&last.value.to_le_bytes());
+    }
     if depends_on_all {
         seed.extend_from_slice(&documents::progress(documents)?.last_etag.0.to_le_bytes());
     }
@@ -169,7 +174,7 @@ pub(crate) fn facts_of<D: Transaction, I>(
         result_etag: xxh3_64(&seed).cast_signed(),
         index: Some(IndexFacts {
             // The entries that are read may be older than what the index has reached meanwhile.
-            is_stale: record.last_etag < last.0 || !index.has_reached(last),
+            is_stale: !record.has_reached(last) || !index.has_reached(last),
             timestamp_ticks: record.last_indexing_ticks,
             last_query_ticks: index.last_query_ticks(),
         }),

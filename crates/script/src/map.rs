@@ -6,12 +6,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use blittable::BlittableBuf;
 use rquickjs::{Array, Ctx, Function, Object, Value};
 
 use crate::budget::Budget;
 use crate::convert::{Converter, well_formed};
 use crate::engine::Engine;
-use crate::error::ScriptError;
+use crate::error::{HostError, ScriptError};
 use crate::host::{Host, NoHost};
 use crate::index_field::{IndexEntry, push_entries};
 use crate::object::DocumentObject;
@@ -220,9 +221,22 @@ fn call_map<'js>(
     Converter::new(ctx).convert(&function.call((argument,))?)
 }
 
+/// What maps see while the names of their fields are found: there is nothing beside the document.
+struct NothingThere;
+
+impl Host for NothingThere {
+    fn load(&mut self, _: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
+        Ok(None)
+    }
+
+    fn compare_exchange(&mut self, _: &str) -> Result<Option<BlittableBuf>, HostError> {
+        Ok(None)
+    }
+}
+
 /// The names of the fields of a map, or of the reduce.
 fn probe(engine: &Engine, program: &Program, map: Option<usize>) -> FieldNames {
-    let found = engine.run(program, PROBE_BUDGET, &mut NoHost, |_, definition| {
+    let found = engine.run(program, PROBE_BUDGET, &mut NothingThere, |_, definition| {
         let definition = object(&definition)?;
         let fields_of: Function<'_> = definition.get("fieldsOf")?;
         let function: Function<'_> = match map {

@@ -147,13 +147,13 @@ fn include_value(ctx: Ctx<'_>, key: String) -> Result<()> {
 
 fn compare_exchange<'js>(ctx: Ctx<'js>, key: String) -> Result<Value<'js>> {
     let Some(wrapped) = ask(&ctx, |host| host.compare_exchange(&key))? else {
-        return Ok(Value::new_null(ctx));
+        return Ok(Value::new_undefined(ctx));
     };
     let wrapped = ScriptDocument::unstored(wrapped);
     let value = wrapped.document().root().get("Object");
     match value.map_err(|source| fault::raise(&ctx, source.into()))? {
         Some(value) => stored_to_js(&ctx, &wrapped.source, value),
-        None => Ok(Value::new_null(ctx)),
+        None => Ok(Value::new_undefined(ctx)),
     }
 }
 

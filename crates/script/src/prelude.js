@@ -99,8 +99,9 @@ define('includes', Object.freeze({
 define('cmpxchg', key => {
     if (isProbe(key)) return key;
     if (!isText(key)) throw wrongCall('cmpxchg(key) must be called with a single string argument');
-    return host.cmpxchg(key);
+    return host.cmpxchg(key) ?? null;
 });
+define(Symbol.for('value or undefined'), key => host.cmpxchg(key));
 
 const namesIn = (document, name) => {
     if (isProbe(document)) return document;

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
 use database::DatabaseLease;
-use indexing::{AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexError, IndexRecord};
-use model::Etag;
+use indexing::{
+    AutoChoice, AutoIndexDefinition, FaultyIndex, Index, IndexError, IndexRecord, Position,
+};
 use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ use wire::{ErrorKind, ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
     blocking::blocking,
-    error_mapping::document_error,
+    error_mapping::{cluster_error, document_error},
     handlers::queries::query_error,
     server_state::ServerState,
     stored_record::{change_body, section_of},
@@ -241,7 +242,7 @@ async fn delete_when_caught_up(
         else {
             return;
         };
-        let Ok(last) = index.last_etag_in(&database.read()) else { return };
+        let Ok(last) = index.last_position_in(&database.read()) else { return };
         let kept = database.auto_index_limits().superseded_kept;
         (kept, wait_until(&index, last, SUPERSEDED_WAIT))
     };
@@ -258,15 +259,15 @@ async fn delete_when_caught_up(
     drop(deleted.await);
 }
 
-/// Waits until every change up to `etag` is in the entries; `false` when that took too long.
+/// Waits until every change up to `position` is in the entries; `false` when that took too long.
 pub(crate) fn wait_until(
     index: &Index,
-    etag: Etag,
+    position: Position,
     wait_max: Duration,
 ) -> impl Future<Output = bool> + Send + use<> {
     let (sender, receiver) = oneshot::channel();
     // A request that has given up needs no answer.
-    index.when_indexed(etag, Box::new(move |reached| sender.send(reached).unwrap_or(())));
+    index.when_indexed(position, Box::new(move |reached| sender.send(reached).unwrap_or(())));
     async move { matches!(timeout(wait_max, receiver).await, Ok(Ok(true))) }
 }
 
@@ -276,7 +277,7 @@ pub(crate) async fn catch_up(
     index: &Index,
     wait_max: Duration,
 ) -> Result<bool, ProtocolError> {
-    let last = index.last_etag_in(&database.read()).map_err(|error| document_error(&error))?;
+    let last = index.last_position_in(&database.read()).map_err(|error| index_error(&error))?;
     Ok(wait_until(index, last, wait_max).await)
 }
 
@@ -297,6 +298,7 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
             ProtocolError::new(ErrorKind::IndexInvalid, message.clone())
         }
         IndexError::Documents(error) => document_error(error),
+        IndexError::Values(error) => cluster_error(error),
         IndexError::Storage(_)
         | IndexError::Search(_)
         | IndexError::Directory { .. }

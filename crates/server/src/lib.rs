@@ -32,6 +32,7 @@ mod crowd;
 mod csv_rows;
 mod database_access;
 mod database_files;
+mod deleted_values;
 mod document_pages;
 mod error;
 mod error_mapping;

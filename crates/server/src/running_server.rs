@@ -18,6 +18,7 @@ use crate::{
     client_configuration,
     crowd::Crowd,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
+    deleted_values,
     error::StartError,
     index_choice,
     listener::{Speaks, accept, bind_all},
@@ -154,7 +155,8 @@ fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
     listeners.iter().map(url).collect()
 }
 
-/// Closes databases that nobody uses, and deletes automatic indexes that nobody asks, now and then.
+/// Closes databases that nobody uses, deletes automatic indexes that nobody asks, and forgets deletions of
+/// compare exchange, now and then.
 async fn maintain(state: Arc<ServerState>) {
     let interval = state.settings.databases.idle_check_interval;
     let idle_max = state.settings.database.idle_time_max;
@@ -166,6 +168,7 @@ async fn maintain(state: Arc<ServerState>) {
         let looked = Arc::clone(&state);
         let checked = tokio::task::spawn_blocking(move || {
             index_choice::delete_unneeded(&looked);
+            deleted_values::forget_seen(&looked);
             looked.registry.close_idle(checks_max);
         })
         .await;

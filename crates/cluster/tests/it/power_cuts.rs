@@ -42,7 +42,8 @@ impl Model {
         let (key, expected) = match command {
             CompareExchangeCommand::Put { key, expected, .. }
             | CompareExchangeCommand::Delete { key, expected, .. } => (key, *expected),
-            CompareExchangeCommand::RemoveExpired { .. } => return true,
+            CompareExchangeCommand::RemoveExpired { .. }
+            | CompareExchangeCommand::ForgetDeleted { .. } => return true,
         };
         if self.values.get(key).is_some_and(|(index, _)| *index != expected) {
             return false;

@@ -6,7 +6,6 @@ use blittable::{BlittableBuf, Document, Item, ObjectBuilder, Value};
 use documents::DocumentError;
 use model::CollectionName;
 use search::{FieldOptions, Indexing};
-use storage::ReadTransaction;
 
 use super::{
     MappedRows, Reducer,
@@ -18,6 +17,7 @@ use super::{
 use crate::{
     auto_grouping::AutoGrouping,
     auto_map::{collections_of, exact_field_name, search_field_name},
+    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     mapper::{MapError, Mapper},
@@ -90,11 +90,11 @@ impl Mapper for AutoReduce {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
         let mut rows = MappedRows::default();
-        self.map_rows(item, documents, &mut rows)?;
+        self.map_rows(item, beside, &mut rows)?;
         for row in &rows.rows {
             entries.begin_entry();
             let row = Document::new(&row.row).map_err(DocumentError::from)?;
@@ -112,7 +112,7 @@ impl Reducer for AutoReduce {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        _: &'a ReadTransaction,
+        _: Beside<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
         match item.document() {

@@ -4,7 +4,6 @@ use blittable::{BlittableBuf, Document, ObjectBuilder};
 use documents::DocumentError;
 use model::CollectionName;
 use script::{Budget, FieldValue, IndexEntry, NoHost, ScriptDocument, ScriptPool, ScriptValue};
-use storage::ReadTransaction;
 use wire::{ArchivedDataProcessingBehavior, IndexDefinition};
 
 use super::{
@@ -13,6 +12,7 @@ use super::{
     key::{KeyValues, ReduceKey, key_json, key_text},
 };
 use crate::{
+    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     js_map::JsMap,
@@ -101,6 +101,10 @@ impl Mapper for JsReduce {
         self.map.looks_at()
     }
 
+    fn reads_values(&self) -> bool {
+        self.map.reads_values()
+    }
+
     fn fields(&self) -> Vec<String> {
         self.fields.names()
     }
@@ -116,10 +120,10 @@ impl Mapper for JsReduce {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        self.map.map(item, documents, entries)
+        self.map.map(item, beside, entries)
     }
 
     fn reducer(&self) -> Option<&dyn Reducer> {
@@ -131,10 +135,10 @@ impl Reducer for JsReduce {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
-        for entry in self.map.results_of(item, documents, rows.references())? {
+        for entry in self.map.results_of(item, beside, rows.references())? {
             self.check_has_key(&entry).map_err(|failure| failure.on(&item.name()))?;
             let row = document_of(&entry)?;
             let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;

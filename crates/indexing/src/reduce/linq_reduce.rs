@@ -4,7 +4,6 @@ use blittable::{BlittableBuf, Document, Object, ObjectBuilder};
 use documents::DocumentError;
 use linq::{Budget, Output, Value};
 use model::CollectionName;
-use storage::ReadTransaction;
 use wire::{ArchivedDataProcessingBehavior, IndexDefinition};
 
 use super::{
@@ -13,10 +12,12 @@ use super::{
     key::{ReduceKey, key_json, key_text},
 };
 use crate::{
+    beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
     linq_map::LinqMap,
     mapper::{Follows, MapError, Mapper},
+    references::References,
     source::{SourceItem, SourceKind},
 };
 
@@ -76,6 +77,10 @@ impl Mapper for LinqReduce {
         self.map.looks_at()
     }
 
+    fn reads_values(&self) -> bool {
+        self.map.reads_values()
+    }
+
     fn fields(&self) -> Vec<String> {
         self.fields.names()
     }
@@ -91,10 +96,10 @@ impl Mapper for LinqReduce {
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError> {
-        self.map.map(item, documents, entries)
+        self.map.map(item, beside, entries)
     }
 
     fn reducer(&self) -> Option<&dyn Reducer> {
@@ -106,17 +111,17 @@ impl Reducer for LinqReduce {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError> {
-        let mut references = Vec::new();
-        let mapped = self.map.for_each_output(item, documents, &mut references, &mut |output| {
+        let mut references = References::default();
+        let mapped = self.map.for_each_output(item, beside, &mut references, &mut |output| {
             let row = document_of(output)?;
             let key = self.key_of(&row.as_view().root())?;
             rows.push(key, row);
             Ok(())
         });
-        rows.references().append(&mut references);
+        rows.references().add(references);
         mapped
     }
 

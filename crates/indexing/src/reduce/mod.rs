@@ -27,7 +27,6 @@ mod stage;
 mod tree;
 
 use blittable::{BlittableBuf, Document};
-use storage::ReadTransaction;
 
 pub(crate) use auto_reduce::AutoReduce;
 pub(crate) use js_reduce::JsReduce;
@@ -42,8 +41,8 @@ pub(crate) use format::documents_tree;
 pub use tree::{ReduceItems, ReduceNode, ReduceRow, ReduceTree};
 
 use crate::{
-    entry_writer::EntryWriter, error::IndexError, mapper::MapError, output::OutputTarget,
-    source::SourceItem,
+    beside::Beside, entry_writer::EntryWriter, error::IndexError, mapper::MapError,
+    output::OutputTarget, references::References, source::SourceItem,
 };
 
 /// Keeps what a map in C# gave with the entry that was begun last: where what is mapped is no document,
@@ -65,7 +64,7 @@ pub(crate) fn store_script_entry(
 
 /// The maps and the reduce of an index.
 pub trait Reducer: Send + Sync {
-    /// Gives the rows of an item to `rows`. Other documents are seen as `documents` sees them.
+    /// Gives the rows of an item to `rows`.
     ///
     /// # Errors
     ///
@@ -73,7 +72,7 @@ pub trait Reducer: Send + Sync {
     fn map_rows<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
-        documents: &'a ReadTransaction,
+        beside: Beside<'a>,
         rows: &mut MappedRows,
     ) -> Result<(), MapError>;
 
@@ -137,8 +136,8 @@ impl Reducing<'_> {
 #[derive(Default)]
 pub struct MappedRows {
     rows: Vec<MappedRow>,
-    /// Lower-cased ids of the documents that the maps looked at.
-    references: Vec<String>,
+    /// What the maps looked at.
+    references: References,
 }
 
 /// One row, and the key that it belongs to.
@@ -153,8 +152,8 @@ impl MappedRows {
         self.rows.push(MappedRow { key, row: row.into_bytes() });
     }
 
-    /// Where the ids of documents go that a map looks at.
-    pub(crate) fn references(&mut self) -> &mut Vec<String> {
+    /// Where it is noted what a map looks at.
+    pub(crate) fn references(&mut self) -> &mut References {
         &mut self.references
     }
 
@@ -177,11 +176,8 @@ impl MappedRows {
         self.rows.clear();
     }
 
-    /// The documents that the maps looked at, each once.
-    pub(crate) fn take_references(&mut self) -> Vec<String> {
-        let mut references = std::mem::take(&mut self.references);
-        references.sort_unstable();
-        references.dedup();
-        references
+    /// What the maps looked at.
+    pub(crate) fn take_references(&mut self) -> References {
+        std::mem::take(&mut self.references)
     }
 }

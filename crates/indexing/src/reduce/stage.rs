@@ -418,7 +418,9 @@ impl Output<'_> {
 mod tests {
     use blittable::{BlittableBuf, Document, ObjectBuilder};
     use platform::Platform;
-    use storage::{Environment, EnvironmentOptions, ReadTransaction};
+    use storage::{Environment, EnvironmentOptions};
+
+    use crate::beside::Beside;
 
     use super::*;
     use crate::{reduce::Reducer, source::SourceItem};
@@ -430,7 +432,7 @@ mod tests {
         fn map_rows<'a>(
             &'a self,
             _: &'a SourceItem<'_>,
-            _: &'a ReadTransaction,
+            _: Beside<'a>,
             _: &mut MappedRows,
         ) -> Result<(), MapError> {
             Ok(())

@@ -112,6 +112,7 @@ impl Documents {
         IndexContext {
             platform: platform.clone(),
             documents: Arc::clone(&self.environment),
+            values: None,
             environment: EnvironmentOptions {
                 journal_bytes_max: 256 << 10,
                 ..EnvironmentOptions::new("/index")
@@ -125,7 +126,7 @@ impl Documents {
     /// Waits until the index has everything, or has failed.
     pub(crate) fn follow(&self, index: &Index) -> bool {
         index.notice_changes();
-        let last = index.last_etag_in(&self.environment.read()).unwrap();
+        let last = index.last_position_in(&self.environment.read()).unwrap();
         let (sender, receiver) = mpsc::channel();
         index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
         loop {

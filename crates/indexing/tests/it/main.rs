@@ -13,3 +13,4 @@ mod replacement;
 mod results;
 mod time_series_histories;
 mod trees;
+mod value_histories;

@@ -109,6 +109,7 @@ impl Stage {
         let set = IndexSet::new(IndexSetContext {
             platform: Platform { clock: Arc::clone(clock), ..disk.clone() },
             documents: Arc::clone(&self.documents.environment),
+            values: None,
             directory: "/indexes".into(),
             environment: EnvironmentOptions::new("/"),
             on_open: Arc::new(|_| ()),

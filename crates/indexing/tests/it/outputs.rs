@@ -19,6 +19,7 @@ fn set_over(documents: &Documents) -> Arc<IndexSet> {
     IndexSet::new(IndexSetContext {
         platform: Platform { clock: Arc::clone(clock), ..Platform::memory() },
         documents: Arc::clone(&environment),
+        values: None,
         directory: "/indexes".into(),
         environment: EnvironmentOptions::new("/"),
         on_open: Arc::new(|_| ()),

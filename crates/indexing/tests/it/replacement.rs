@@ -84,6 +84,7 @@ impl Stage {
         let set = IndexSet::new(IndexSetContext {
             platform: Platform { clock: Arc::clone(&self.platform.clock), ..disk.clone() },
             documents: Arc::clone(&self.documents),
+            values: None,
             directory: "/indexes".into(),
             environment: EnvironmentOptions::new("/"),
             on_open: Arc::new(|_| ()),

@@ -1,7 +1,9 @@
 //! What can be seen of reduce keys, and of definitions without an index.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use indexing::{IndexKind, ReduceItems, ReduceNode, ReduceTree, Trial, source_of, try_definition};
+use indexing::{
+    Beside, IndexKind, ReduceItems, ReduceNode, ReduceTree, Trial, source_of, try_definition,
+};
 use model::DocumentId;
 use platform::Platform;
 use script::ScriptPool;
@@ -118,8 +120,8 @@ fn tried(kind: &IndexKind, documents: &Documents, ids: &[&str]) -> Result<Trial,
     let IndexKind::Static(definition) = kind else { panic!("it is no definition") };
     let scripts = ScriptPool::new(documents.platform.clock.clone());
     let ids: Vec<_> = ids.iter().map(|text| id(text)).collect();
-    try_definition(definition, &scripts, &documents.environment.read(), &ids)
-        .map_err(|error| error.to_string())
+    let beside = Beside { documents: &documents.environment.read(), values: None };
+    try_definition(definition, &scripts, beside, &ids).map_err(|error| error.to_string())
 }
 
 fn texts(jsons: &[Vec<u8>]) -> Vec<String> {

@@ -131,9 +131,12 @@ impl<'a> Host<'a> for FixtureHost<'a> {
         Ok(if id == "r/1" { vec![photo] } else { Vec::new() })
     }
 
-    fn compare_exchange_value(&mut self, key: &str) -> Result<Option<Value<'a>>, HostError> {
+    fn compare_exchange_value(
+        &mut self,
+        key: &str,
+    ) -> Result<Option<blittable::Value<'a>>, HostError> {
         match key {
-            "known" => Ok(Some(Value::Integer(8))),
+            "known" => Ok(Some(blittable::Value::Integer(8))),
             "broken" => Err("the store is gone".into()),
             _ => Ok(None),
         }

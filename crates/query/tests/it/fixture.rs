@@ -63,6 +63,7 @@ impl Database {
         let context = IndexContext {
             platform: self.platform.clone(),
             documents: Arc::clone(&self.environment),
+            values: None,
             environment: EnvironmentOptions::new(files),
             scripts: ScriptPool::new(Arc::clone(&self.platform.clock)),
             pool: IndexingPool::new(Arc::clone(&self.platform.clock), 1),

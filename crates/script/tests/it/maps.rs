@@ -247,6 +247,11 @@ fn names_of_fields_are_known_without_a_document() {
             "M I X A",
             false,
         ),
+        (
+            "map('D', d => ({ X: cmpxchg('k').A.B, L: load('d/1', 'D').Name, Ks: cmpxchg(d.Ks) }))",
+            "X L Ks",
+            false,
+        ),
         ("map('D', d => d)", "", true),
         ("map('D', d => { for (;;) {} })", "", true),
         ("map('D', d => { throw new Error('x') })", "", true),

@@ -395,7 +395,7 @@ impl Waits {
         let mut waits = Vec::with_capacity(indexes.len());
         for index in &indexes {
             let last = index.last_etag_in(&documents).map_err(|error| document_error(&error))?;
-            waits.push(wait_until(index, last.min(outcome.last_etag), wait.timeout));
+            waits.push(wait_until(index, last.min(outcome.last_etag).into(), wait.timeout));
         }
         drop(documents);
         let mut stale = Vec::new();

@@ -190,7 +190,7 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ProtocolError> {
             "SourceType": definition.source_type.unwrap_or(IndexSourceType::Documents),
             "Priority": definition.priority.unwrap_or(IndexPriority::Normal),
             "SearchEngineType": "Lucene", "HasDynamicFields": index.has_created_fields(),
-            "HasCompareExchange": false, "HasTimeFields": false, "TimeFields": []
+            "HasCompareExchange": index.reads_values(), "HasTimeFields": false, "TimeFields": []
         })
     };
     Ok(results(call, known_or_all(call)?.into_iter().map(of_one).collect()))

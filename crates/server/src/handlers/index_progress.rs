@@ -1,5 +1,6 @@
 //! How far an index is: what it has still to do in each collection, and why it is stale.
 
+use cluster::DatabaseValues;
 use documents::time_series::{
     TICKS_PER_MILLISECOND, TimeSeriesLogEntry, last_time_series_etags, time_series_changed_after,
     time_series_log,
@@ -14,7 +15,7 @@ use wire::{ProtocolError, index_shapes::CollectionProgress};
 use crate::{
     answer::Answer,
     call::Call,
-    error_mapping::document_error,
+    error_mapping::{cluster_error, document_error},
     handlers::indexes::{named, statistics_of},
 };
 
@@ -137,7 +138,9 @@ pub(crate) fn progress(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn staleness(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let index = named(call, query.single_non_empty("name")?)?;
-    let reasons = staleness_reasons(&call.database()?.read(), &index)?;
+    let database = call.database()?;
+    let mut reasons = staleness_reasons(&database.read(), &index)?;
+    reasons.append(&mut values_reasons(&database.values(), &index)?);
     let shape = json!({"IsStale": !reasons.is_empty(), "StalenessReasons": reasons});
     Ok(Answer::shape(StatusCode::OK, &shape))
 }
@@ -177,6 +180,28 @@ fn staleness_reasons(
         ))
     };
     behind.map(of_one).collect()
+}
+
+/// Why an index is stale that has not seen the newest values of compare exchange.
+fn values_reasons(values: &DatabaseValues, index: &Index) -> Result<Vec<String>, ProtocolError> {
+    if !index.reads_values() {
+        return Ok(Vec::new());
+    }
+    let last = values.last_change().map_err(|error| cluster_error(&error))?;
+    let reached = index.record().last_value;
+    let names = match index.collections() {
+        [] => vec![ALL_DOCUMENTS],
+        names => names.iter().map(CollectionName::as_str).collect(),
+    };
+    let behind = names.into_iter().filter(|_| reached < last);
+    let reasons = behind.map(|name| {
+        format!(
+            "There are still some compare exchange references to process for collection '{name}'. The \
+             last compare exchange etag is '{last}', but last processed compare exchange etag for that \
+             collection is '{reached}'."
+        )
+    });
+    Ok(reasons.collect())
 }
 
 /// Why an index of counters is stale.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use indexing::{MapError, Trial, try_definition};
+use indexing::{Beside, MapError, Trial, try_definition};
 use model::DocumentId;
 use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition, ProtocolError};
@@ -37,8 +37,9 @@ pub(crate) fn try_out(call: Call) -> Answering {
         let ids = ids_of(body.get("Ids"))?;
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
         blocking(move || {
-            let documents = database.read();
-            let trial = try_definition(&definition, state.scripts(), &documents, &ids);
+            let (documents, values) = (database.read(), database.values());
+            let beside = Beside { documents: &documents, values: Some(&values) };
+            let trial = try_definition(&definition, state.scripts(), beside, &ids);
             trial.map(|trial| answer(&trial)).map_err(|error| match error {
                 MapError::Index(error) => index_error(&error),
                 MapError::Document { message } => ProtocolError::invalid_operation(message),

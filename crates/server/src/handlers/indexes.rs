@@ -17,7 +17,6 @@ use wire::{
 use crate::{
     answer::Answer,
     call::Call,
-    error_mapping::document_error,
     handlers::{
         index_faults::{Known, all_known, errors_of_faulty, known, statistics_of_faulty},
         index_performance::shown_batch,
@@ -104,7 +103,7 @@ pub(crate) fn summary_of(
     let last_indexing_ticks = index.record().last_indexing_ticks;
     Ok(IndexSummary {
         name: definition.name,
-        is_stale: index.is_stale(documents).map_err(|error| document_error(&error))?,
+        is_stale: index.is_stale(documents).map_err(|error| index_error(&error))?,
         lock_mode: definition.lock_mode.unwrap_or(wire::IndexLockMode::Unlock),
         priority: definition.priority.unwrap_or(wire::IndexPriority::Normal),
         state: index.state(),
@@ -121,7 +120,7 @@ pub(crate) fn statistics_of(
 ) -> Result<IndexStatistics, ProtocolError> {
     let documents = database.read();
     // Asked first: an index that is told to have everything shows the entries of everything.
-    let is_stale = index.is_stale(&documents).map_err(|error| document_error(&error))?;
+    let is_stale = index.is_stale(&documents).map_err(|error| index_error(&error))?;
     let definition = index.shown_definition();
     let (record, state, rates) = (index.record(), index.state(), index.rates());
     let failed = |error| index_error(&IndexError::from(error));

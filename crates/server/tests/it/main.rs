@@ -19,6 +19,7 @@ mod counters;
 mod databases;
 mod documents;
 mod documents_compression;
+mod exchange_indexes;
 mod exchange_queries;
 mod filtered_queries;
 mod floods;

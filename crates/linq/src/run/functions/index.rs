@@ -8,7 +8,7 @@ use crate::compile::plan::{Argument, FunctionCall};
 use crate::document::DocumentInput;
 use crate::run::convert::try_convert;
 use crate::run::display::display;
-use crate::run::elements::Elements;
+use crate::run::elements::{Elements, from_document};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::methods::{as_double, lambda};
 use crate::run::{Evaluated, Machine, over_budget, wrong_arguments};
@@ -191,10 +191,18 @@ impl<'a> Machine<'a, '_> {
 
     fn load_exchange_value(&mut self, key: &Value<'a>) -> Evaluated<'a> {
         let Value::Text(key) = key else {
-            return if key.is_null() { Ok(Value::Missing) } else { Err(wrong_arguments()) };
+            if key.is_null() {
+                return Ok(Value::Missing);
+            }
+            let message = format!(
+                "LoadCompareExchangeValue may only be called with a string or an enumerable, but was \
+                 called with a {}",
+                key.type_name()
+            );
+            return Err(Fault::new(EvaluationErrorKind::InvalidArgument, message));
         };
         let value = self.host.compare_exchange_value(key).map_err(Fault::host)?;
-        Ok(value.unwrap_or(Value::Missing))
+        Ok(value.map(from_document).transpose()?.unwrap_or(Value::Missing))
     }
 }
 

@@ -7,15 +7,20 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.stream.Collectors;
 
 import org.junit.jupiter.api.Test;
 
+import net.ravendb.client.documents.indexes.IndexDefinition;
 import net.ravendb.client.documents.operations.compareExchange.CompareExchangeResult;
 import net.ravendb.client.documents.operations.compareExchange.CompareExchangeValue;
 import net.ravendb.client.documents.operations.compareExchange.DeleteCompareExchangeValueOperation;
 import net.ravendb.client.documents.operations.compareExchange.GetCompareExchangeValueOperation;
 import net.ravendb.client.documents.operations.compareExchange.GetCompareExchangeValuesOperation;
 import net.ravendb.client.documents.operations.compareExchange.PutCompareExchangeValueOperation;
+import net.ravendb.client.documents.operations.indexes.PutIndexesOperation;
 import net.ravendb.client.documents.session.IDocumentSession;
 import net.ravendb.client.documents.session.SessionOptions;
 import net.ravendb.client.documents.session.TransactionMode;
@@ -121,6 +126,35 @@ class CompareExchangeTest extends DatabaseTest {
             var value = session.advanced().clusterTransaction().lazily()
                 .getCompareExchangeValue(String.class, "lazy/1");
             assertEquals("seven", value.getValue().getValue());
+        }
+    }
+
+    @Test
+    void queriesAndIndexesLookAtValues() {
+        try (IDocumentSession session = store.openSession()) {
+            session.store(new City("Chur", 1), "ranked/1");
+            session.store(new City("Arosa", 2), "ranked/2");
+            session.saveChanges();
+        }
+        put("ranks/name", "Arosa", 0);
+        assertEquals(List.of("Arosa"), names("from Cities where name = cmpxchg('ranks/name')"));
+        IndexDefinition definition = new IndexDefinition();
+        definition.setName("Cities/Ranks");
+        definition.setMaps(Collections.singleton(
+            "from c in docs.Cities select new { rank = LoadCompareExchangeValue(\"ranks/\" + c.name) }"));
+        store.maintenance().send(new PutIndexesOperation(definition));
+        String first = "from index 'Cities/Ranks' where rank = 'first'";
+        assertEquals(List.of(), names(first));
+        long index = put("ranks/Chur", "first", 0).getIndex();
+        assertEquals(List.of("Chur"), names(first));
+        put("ranks/Chur", "second", index);
+        assertEquals(List.of(), names(first));
+    }
+
+    private List<String> names(String text) {
+        try (IDocumentSession session = store.openSession()) {
+            return session.advanced().rawQuery(City.class, text).waitForNonStaleResults().toList().stream()
+                .map(City::getName).collect(Collectors.toList());
         }
     }
 }

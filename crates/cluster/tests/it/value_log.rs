@@ -1,0 +1,80 @@
+//! The log of compare exchange: each key at its last change, deletions until they are forgotten.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cluster::CompareExchangeCommand;
+use platform::{Platform, simulated::Random};
+
+use crate::{DATABASE, Home};
+
+const CHANGES: u64 = 400;
+const KEYS: u64 = 12;
+
+#[test]
+fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
+    let home = Home::open(&Platform::memory());
+    let values = home.cluster.values_of(DATABASE);
+    let told = Arc::new(AtomicU64::new(0));
+    let watch = values.watch({
+        let told = Arc::clone(&told);
+        move || {
+            told.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let mut random = Random::new(7);
+    // By key: the index of its last change, and whether it is there.
+    let mut model: BTreeMap<String, (u64, bool)> = BTreeMap::new();
+    for change in 1..=CHANGES {
+        let key = format!("k{}", random.next_u64() % KEYS);
+        let known = model.get(&key).copied();
+        let told_before = told.load(Ordering::SeqCst);
+        match random.next_u64() % 8 {
+            0..4 => {
+                let expected = known.map_or(0, |(index, _)| index);
+                let put = home.put(&key.to_uppercase(), expected, r#"{"Object":1}"#);
+                assert!(put.is_successful);
+                model.insert(key, (put.index, true));
+                assert!(told_before < told.load(Ordering::SeqCst));
+            }
+            4..7 => {
+                let Some((index, true)) = known else { continue };
+                model.insert(key.clone(), (home.delete(&key, index).index, false));
+                assert!(told_before < told.load(Ordering::SeqCst));
+            }
+            _ => {
+                let up_to = random.next_u64() % (2 * change);
+                let (database, before) = (DATABASE, model.len());
+                let outcome =
+                    home.change(CompareExchangeCommand::ForgetDeleted { database, up_to });
+                model.retain(|_, (index, is_there)| *is_there || up_to < *index);
+                assert_eq!(outcome.removed, before - model.len());
+            }
+        }
+        let now = values.read();
+        let after = random.next_u64() % (2 * change);
+        let logged = now.changes_after(after).unwrap().map(|entry| entry.unwrap());
+        let logged: Vec<_> =
+            logged.map(|entry| (entry.index, entry.key, !entry.is_deleted)).collect();
+        let mut expected: Vec<_> =
+            model.iter().map(|(key, (index, there))| (*index, key.clone(), *there)).collect();
+        expected.sort();
+        assert_eq!(now.last_change().unwrap(), expected.last().map_or(0, |entry| entry.0));
+        expected.retain(|entry| after < entry.0);
+        assert_eq!(logged, expected);
+        let deleted = model.values().filter(|(_, is_there)| !is_there).count() as u64;
+        let state = home.cluster.read();
+        assert_eq!(state.deleted_compare_exchange_count(DATABASE).unwrap(), deleted);
+    }
+    drop(watch);
+    let told_before = told.load(Ordering::SeqCst);
+    home.put("last", 0, r#"{"Object":1}"#);
+    assert_eq!(told.load(Ordering::SeqCst), told_before, "a watch has ended");
+    home.close();
+}

@@ -1,0 +1,34 @@
+//! Deletions of values of compare exchange are remembered until every index has seen them.
+
+use cluster::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
+
+use crate::server_state::ServerState;
+
+/// Forgets what need not be remembered, of the databases that are open. Blocks.
+pub(crate) fn forget_seen(state: &ServerState) {
+    for lease in state.registry.open_leases() {
+        let database = lease.record().topology_id;
+        // Read before the indexes are asked: one that is made meanwhile begins behind it.
+        let last = lease.values().last_change();
+        let count = state.cluster.read().deleted_compare_exchange_count(database);
+        let (Ok(last), Ok(1..)) = (last, count) else { continue };
+        let up_to = lease.indexes().values_seen().map_or(last, |seen| seen.min(last));
+        if up_to == 0 {
+            continue;
+        }
+        let command =
+            Command::CompareExchange(CompareExchangeCommand::ForgetDeleted { database, up_to });
+        loop {
+            let outcome = state.cluster.submit_and_wait(&command).map(|applied| applied.outcome);
+            match outcome {
+                Ok(Outcome::CompareExchange(outcome)) if outcome.removed == FORGOTTEN_MAX => {}
+                Ok(_) => break,
+                // It is tried again the next time.
+                Err(error) => {
+                    tracing::warn!(%error, "deletions of compare exchange are still remembered");
+                    break;
+                }
+            }
+        }
+    }
+}
