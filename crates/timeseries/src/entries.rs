@@ -63,6 +63,22 @@ impl Entries {
         self.push_tag(tag);
     }
 
+    /// Adds entries of others behind these.
+    pub fn extend_from(&mut self, others: &Entries, range: Range<usize>) {
+        if others.tags[range.clone()].iter().any(|tag| *tag != 0) {
+            return range
+                .filter_map(|position| others.get(position))
+                .for_each(|one| self.push(one));
+        }
+        let values = others.values_before(range.start)..others.values_before(range.end);
+        let (own, theirs) = (self.values.len() as u32, values.start as u32);
+        self.timestamps.extend_from_slice(&others.timestamps[range.clone()]);
+        self.values.extend_from_slice(&others.values[values]);
+        let ends = others.value_ends[range.clone()].iter();
+        self.value_ends.extend(ends.map(|end| end - theirs + own));
+        self.push_no_tags(range.len());
+    }
+
     /// An entry; `None` behind the last one.
     pub fn get(&self, position: usize) -> Option<Entry<'_>> {
         let timestamp_ms = *self.timestamps.get(position)?;
@@ -106,11 +122,15 @@ impl Entries {
     }
 
     pub(crate) fn values_of(&self, position: usize) -> &[f64] {
-        let start = match position {
+        &self.values[self.values_before(position)..self.value_ends[position] as usize]
+    }
+
+    /// How many values the entries before this position have.
+    fn values_before(&self, position: usize) -> usize {
+        match position {
             0 => 0,
             position => self.value_ends[position - 1] as usize,
-        };
-        &self.values[start..self.value_ends[position] as usize]
+        }
     }
 
     pub(crate) fn tag_of(&self, position: usize) -> Option<&str> {
@@ -179,6 +199,17 @@ mod tests {
         let expected = Summary { count: 6, first: 1.0, last: 7.0, min: 1.0, max: 7.0, sum: 25.0 };
         assert_eq!(first, expected);
         assert_eq!(second, Summary::of(3.0));
+        for range in [0..6, 1..2, 2..5, 6..6] {
+            for tagged in [true, false] {
+                let all = all.map(|one| Entry { tag: one.tag.filter(|_| tagged), ..one });
+                let mut others = Entries::default();
+                all.into_iter().for_each(|entry| others.push(entry));
+                let (mut pushed, mut extended) = (entries.clone(), entries.clone());
+                all[range.clone()].iter().for_each(|entry| pushed.push(*entry));
+                extended.extend_from(&others, range.clone());
+                assert_eq!(extended.iter().collect::<Vec<_>>(), pushed.iter().collect::<Vec<_>>());
+            }
+        }
         entries.clear();
         assert!(entries.is_empty() && entries.summaries(0..0).is_empty());
         entries.push(all[0]);

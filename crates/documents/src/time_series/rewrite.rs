@@ -1,6 +1,6 @@
 //! The segments of a part of a series, written anew.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use timeseries::{ENTRIES_MAX, Entries, Entry};
 
@@ -26,7 +26,11 @@ pub(super) fn is_full(entries: usize, bytes: usize) -> bool {
 }
 
 /// Entries in order of their moments, and tags where they are added; those that meet are one.
-pub(super) fn in_order(entries: &Entries, meeting: Meeting) -> Entries {
+pub(super) fn in_order(entries: &Entries, meeting: Meeting) -> Cow<'_, Entries> {
+    // Mostly they are, each at a moment of its own.
+    if entries.timestamps().is_sorted_by(|earlier, later| earlier < later) {
+        return Cow::Borrowed(entries);
+    }
     let mut positions: Vec<usize> = (0..entries.len()).collect();
     positions.sort_by_key(|position| key_of(entries.get(*position), meeting));
     let mut ordered = Entries::default();
@@ -41,7 +45,7 @@ pub(super) fn in_order(entries: &Entries, meeting: Meeting) -> Entries {
         push_met(&mut ordered, all, meeting, &mut values);
         at += same;
     }
-    ordered
+    Cow::Owned(ordered)
 }
 
 /// What orders entries.
@@ -78,6 +82,12 @@ pub(super) fn merged(
     new_range: Range<usize>,
     meeting: Meeting,
 ) -> Entries {
+    // Mostly the new ones are all behind the old ones.
+    if old.timestamps().last() < new.timestamps()[new_range.clone()].first() {
+        let mut result = old.clone();
+        result.extend_from(new, new_range);
+        return result;
+    }
     let mut result = Entries::default();
     let mut values = Vec::new();
     let (mut old_at, mut new_at) = (0, new_range.start);

@@ -96,7 +96,8 @@ impl DocumentWriter<'_> {
             self.note_written(change, &series, &new)?;
         }
         if !change.increments.is_empty() {
-            let new = rewrite::in_order(&self.tagged(&change.increments), Meeting::Add);
+            let tagged = self.tagged(&change.increments);
+            let new = rewrite::in_order(&tagged, Meeting::Add);
             self.write_entries(&mut series, &new, Meeting::Add)?;
             self.note_written(change, &series, &new)?;
         }
