@@ -77,7 +77,7 @@ impl IndexBatch {
         let document = self.begin_document(document_id)?;
         let first = self.entries.len() as u32;
         for entry in entries {
-            self.add_entry(document_id, entry)?;
+            self.add_entry((document, document_id), entry)?;
         }
         self.documents.insert(document, first..self.entries.len() as u32);
         Ok(())
@@ -137,7 +137,11 @@ impl IndexBatch {
         Ok(document)
     }
 
-    fn add_entry(&mut self, document_id: &str, entry: &EntryBuilder) -> Result<(), SearchError> {
+    fn add_entry(
+        &mut self,
+        document: (TermNumber, &str),
+        entry: &EntryBuilder,
+    ) -> Result<(), SearchError> {
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.order.clear();
         let terms = entry.terms.iter().filter(|term| term.field != FieldId::DOCUMENT_ID);
@@ -151,7 +155,7 @@ impl IndexBatch {
         });
         let record_start = self.records.len();
         let mut records = std::mem::take(&mut self.records);
-        let added = self.add_fields(document_id, entry, &mut scratch, &mut records);
+        let added = self.add_fields(document, entry, &mut scratch, &mut records);
         self.records = records;
         self.scratch = scratch;
         added?;
@@ -167,7 +171,7 @@ impl IndexBatch {
 
     fn add_fields(
         &mut self,
-        document_id: &str,
+        (document, document_id): (TermNumber, &str),
         entry: &EntryBuilder,
         scratch: &mut EntryScratch,
         record: &mut Vec<u8>,
@@ -177,9 +181,8 @@ impl IndexBatch {
         self.writer.term(TermKind::Text, document_id.as_bytes(), None)?;
         self.writer.end_field(record, FieldId::DOCUMENT_ID);
         self.post(FieldId::ALL_ENTRIES, TermKind::Exists, &[], false, Weight::ONE);
-        let id = document_id.as_bytes();
         self.post(FieldId::DOCUMENT_ID, TermKind::Exists, &[], false, Weight::ONE);
-        self.post(FieldId::DOCUMENT_ID, TermKind::Text, id, false, Weight::ONE);
+        self.post_term(document, Weight::ONE);
         let EntryScratch { order, positions } = scratch;
         for terms in order.chunk_by(|(left, _), (right, _)| left.field == right.field) {
             self.add_field(entry, terms, positions, record)?;
@@ -233,6 +236,10 @@ impl IndexBatch {
         weight: Weight,
     ) {
         let term = self.terms.number(field, kind, bytes, has_words);
+        self.post_term(term, weight);
+    }
+
+    fn post_term(&mut self, term: TermNumber, weight: Weight) {
         let entry = self.entries.len() as u32;
         self.postings.push(GatheredPosting { term, entry, weight });
     }

@@ -1,7 +1,7 @@
 //! The terms of a batch: each key once, with a small number.
 
 use hashbrown::HashTable;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     ids::FieldId,
@@ -27,7 +27,6 @@ pub(crate) struct TermTable {
     table: HashTable<(u32, TermNumber)>,
     /// Terms without bytes by their keys: every entry has some of these, and there are few.
     bare: Vec<([u8; KEY_PREFIX_BYTES], TermNumber)>,
-    scratch: Vec<u8>,
 }
 
 /// What a term takes beside its key, nearly: its slot, and its place in a table with some room.
@@ -65,22 +64,24 @@ impl TermTable {
         bytes: &[u8],
         has_words: bool,
     ) -> TermNumber {
-        self.scratch.clear();
-        self.scratch.extend_from_slice(&term::key_prefix(field, kind));
-        self.scratch.extend_from_slice(bytes);
-        let hash = xxh3_64(&self.scratch) as u32;
-        let (keys, slots, scratch) = (&self.keys, &self.slots, &self.scratch);
+        let prefix = term::key_prefix(field, kind);
+        // The parts of a key are never put together to be looked for.
+        let seed = prefix.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+        let hash = xxh3_64_with_seed(bytes, seed) as u32;
+        let (keys, slots) = (&self.keys, &self.slots);
         let found = self.table.find(spread(hash), |(own, number)| {
-            *own == hash && key_of(keys, slots, *number) == scratch
+            *own == hash
+                && key_of(keys, slots, *number).split_first_chunk() == Some((&prefix, bytes))
         });
         if let Some((_, number)) = found {
             return *number;
         }
         let number = self.slots.len() as TermNumber;
         let has_words = has_words && kind == TermKind::Text;
-        let (start, bytes) = (self.keys.len() as u32, self.scratch.len() as u16);
-        self.slots.push(Slot { start, bytes, has_words });
-        self.keys.extend_from_slice(&self.scratch);
+        let (start, length) = (self.keys.len() as u32, (KEY_PREFIX_BYTES + bytes.len()) as u16);
+        self.slots.push(Slot { start, bytes: length, has_words });
+        self.keys.extend_from_slice(&prefix);
+        self.keys.extend_from_slice(bytes);
         self.table.insert_unique(spread(hash), (hash, number), |(hash, _)| spread(*hash));
         number
     }
