@@ -22,6 +22,9 @@ use crate::{
     snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot},
 };
 
+/// Pages whose memory is kept for the next savepoint: about what small batches change again and again.
+const SPARE_PAGES_MAX: usize = 32;
+
 struct DirtyPage {
     bytes: Box<[u8]>,
     /// What may differ from `base`.
@@ -73,6 +76,8 @@ pub(crate) struct WritePages {
     pub(crate) root: EnvironmentRoot,
     free_space: FreeSpaceSummary,
     undo: Vec<Undo>,
+    /// Memory of pages that was used for undoing and is not any more.
+    spare: Vec<Box<[u8]>>,
     /// The number of the current savepoint; 0 before the first.
     savepoint: u32,
 }
@@ -95,6 +100,7 @@ impl WritePages {
             root: base.root,
             free_space: (*base.free_space).clone(),
             undo: Vec::new(),
+            spare: Vec::new(),
             savepoint: 0,
             base,
         }
@@ -116,12 +122,15 @@ impl WritePages {
             Entry::Occupied(entry) => {
                 let dirty = entry.into_mut();
                 if dirty.saved_at < self.savepoint {
-                    self.undo.push(Undo::Changed {
-                        page,
-                        bytes: dirty.bytes.clone(),
-                        lines: dirty.lines,
-                        saved_at: dirty.saved_at,
-                    });
+                    let bytes = match self.spare.pop() {
+                        Some(mut spare) if spare.len() == dirty.bytes.len() => {
+                            spare.copy_from_slice(&dirty.bytes);
+                            spare
+                        }
+                        Some(_) | None => dirty.bytes.clone(),
+                    };
+                    let (lines, saved_at) = (dirty.lines, dirty.saved_at);
+                    self.undo.push(Undo::Changed { page, bytes, lines, saved_at });
                     dirty.saved_at = self.savepoint;
                 }
                 Ok(dirty.page_mut())
@@ -280,7 +289,17 @@ impl WritePages {
     /// savepoint is released.
     pub(crate) fn savepoint(&mut self) -> PagesSavepoint {
         self.savepoint += 1;
-        self.undo.clear();
+        for undo in self.undo.drain(..) {
+            match undo {
+                Undo::Changed { bytes, .. } if self.spare.len() < SPARE_PAGES_MAX => {
+                    self.spare.push(bytes);
+                }
+                Undo::Changed { .. }
+                | Undo::Touched { .. }
+                | Undo::Allocated { .. }
+                | Undo::Freed { .. } => {}
+            }
+        }
         PagesSavepoint { root: self.root, free_space: self.free_space.clone() }
     }
 
