@@ -1,21 +1,29 @@
-"""Time series: written by sessions, operations and bulk inserts, read by range, given along, counted."""
+"""Time series: written by sessions, operations, scripts and bulk inserts, read by range and name, added up; policies."""
 
+import os
+import time
 from datetime import datetime, timedelta
+from typing import Dict, Optional, Tuple
 
 import pytest
+from ravendb.documents.operations.patch import PatchOperation, PatchRequest
 from ravendb.documents.operations.time_series import (
     ConfigureTimeSeriesOperation,
     ConfigureTimeSeriesValueNamesOperation,
     GetMultipleTimeSeriesOperation,
     GetTimeSeriesOperation,
     GetTimeSeriesStatisticsOperation,
+    RawTimeSeriesPolicy,
     TimeSeriesBatchOperation,
     TimeSeriesCollectionConfiguration,
     TimeSeriesConfiguration,
     TimeSeriesOperation,
+    TimeSeriesPolicy,
 )
-from ravendb.documents.session.time_series import TimeSeriesRange
+from ravendb.documents.queries.time_series import TimeSeriesAggregationResult, TimeSeriesRawResult
+from ravendb.documents.session.time_series import ITimeSeriesValuesBindable, TimeSeriesRange
 from ravendb.exceptions.raven_exceptions import RavenException
+from ravendb.primitives.time_series import TimeValue
 
 from entities import City, save
 
@@ -108,3 +116,77 @@ def test_names_of_values_and_policies_are_configured(store):
     configuration = TimeSeriesConfiguration()
     configuration.collections = {"Cities": TimeSeriesCollectionConfiguration(disabled=True)}
     assert store.maintenance.send(ConfigureTimeSeriesOperation(configuration)).raft_command_index > 0
+
+
+class Depth(ITimeSeriesValuesBindable):
+    """What is measured in a place."""
+
+    def __init__(self, depth: float = None, fresh: float = None):
+        self.depth = depth
+        self.fresh = fresh
+
+    def get_time_series_mapping(self) -> Dict[int, Tuple[str, Optional[str]]]:
+        return {0: ("depth", None), 1: ("fresh", None)}
+
+
+def test_values_have_names_and_are_added_up(store):
+    store.time_series.register("Cities", "Depths", ["depth", "fresh"])
+    save(store, {"cities/6": City("Visp", 1)})
+    with store.open_session() as session:
+        series = session.typed_time_series_for(Depth, "cities/6", "Depths")
+        for minute in range(120):
+            series.append_single(at(minute), Depth(float(minute), float(minute % 2)))
+        session.save_changes()
+    with store.open_session() as session:
+        [entry] = session.typed_time_series_for(Depth, "cities/6", "Depths").get(at(7), at(7))
+        assert (entry.value.depth, entry.value.fresh) == (7, 1)
+        chosen = session.query(object_type=City).where_equals("id()", "cities/6")
+        raw = chosen.select_time_series(
+            TimeSeriesRawResult, lambda builder: builder.raw("from Depths where depth >= 100 and fresh = 1")
+        ).first()
+        assert (raw.count, minutes_of(raw.results)[:2]) == (10, [101, 103])
+        chosen = session.query(object_type=City).where_equals("id()", "cities/6")
+        text = "from Depths group by '1 hour' select min(), max(), avg(), sum()"
+        hours = chosen.select_time_series(TimeSeriesAggregationResult, lambda builder: builder.raw(text)).first()
+        assert (hours.count, len(hours.results)) == (120, 2)
+        second = hours.results[1]
+        assert (second.from_date, second.min, second.average) == (at(60), [60, 0], [89.5, 0.5])
+
+
+@pytest.mark.skipif(os.environ.get("CORVUS_TEST_REFERENCE") == "1", reason="policies need a licence there")
+def test_policies_make_rollups_and_delete_what_is_old(store):
+    configuration = TimeSeriesConfiguration()
+    by_hour = TimeSeriesPolicy("ByHour", TimeValue.of_hours(1), TimeValue.of_years(100))
+    raw = RawTimeSeriesPolicy(TimeValue.of_days(1))
+    configuration.collections = {"Cities": TimeSeriesCollectionConfiguration(False, [by_hour], raw)}
+    configuration.policy_check_frequency = timedelta(seconds=1)
+    save(store, {"cities/7": City("Sion", 1)})
+    append(store, "cities/7", "Snow", range(120))
+    store.maintenance.send(ConfigureTimeSeriesOperation(configuration))
+    while store.operations.send(GetTimeSeriesOperation("cities/7", "Snow")) is not None:
+        time.sleep(0.1)
+    with store.open_session() as session:
+        hours = session.time_series_rollup_for(Depth, "cities/7", "ByHour", "Snow").get()
+        assert [(hour.min.depth, hour.max.depth, hour.count.depth) for hour in hours] == [(0, 59, 60), (60, 119, 60)]
+        totals = session.advanced.raw_query(
+            "from Cities where id() = 'cities/7' select timeseries(from Snow group by 1d select sum(), count())",
+            TimeSeriesAggregationResult,
+        ).first()
+        assert totals.results[0].sum == [7140, 1785]
+    store.maintenance.send(ConfigureTimeSeriesOperation(TimeSeriesConfiguration()))
+
+
+def test_queries_and_scripts_know_series(store):
+    save(store, {"cities/8": City("Brig", 1)})
+    append(store, "cities/8", "Snow", range(10), "guides/1")
+    with store.open_session() as session:
+        text = "from Cities where id() = 'cities/8' include timeseries('Snow', $from, $to)"
+        query = session.advanced.raw_query(text, City)
+        for name, minute in [("from", 2), ("to", 4)]:
+            query.add_parameter(name, at(minute).isoformat() + ".0000000Z")
+        list(query)
+        assert minutes_of(session.time_series_for("cities/8", "Snow").get(at(2), at(4))) == [2, 3, 4]
+        assert session.advanced.number_of_requests == 1
+    script = "timeseries(this, 'Snow').append('2020-01-01T13:00:00.000Z', [5]);"
+    store.operations.send(PatchOperation("cities/8", None, PatchRequest.for_script(script)))
+    assert store.operations.send(GetTimeSeriesOperation("cities/8", "Snow")).total_results == 11

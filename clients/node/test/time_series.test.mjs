@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 
 import { client, databaseForThisFile, serverUrl } from "../support/client.mjs";
 
@@ -14,10 +15,15 @@ const {
   GetTimeSeriesStatisticsOperation,
   PatchOperation,
   PatchRequest,
+  RawTimeSeriesPolicy,
+  TimeSeriesAggregationResult,
   TimeSeriesBatchOperation,
   TimeSeriesCollectionConfiguration,
   TimeSeriesConfiguration,
   TimeSeriesOperation,
+  TimeSeriesPolicy,
+  TimeSeriesRawResult,
+  TimeValue,
 } = client;
 const store = await databaseForThisFile("time_series");
 
@@ -177,4 +183,81 @@ test("names of values and policies are configured", async () => {
   configuration.collections = new Map([["Huts", huts]]);
   const configured = await store.maintenance.send(new ConfigureTimeSeriesOperation(configuration));
   assert.ok(configured.raftCommandIndex > 0);
+});
+
+class Depth {
+  static TIME_SERIES_VALUES = ["depth", "fresh"];
+}
+
+async function appendDepths(id, name, count) {
+  await storeHut(id);
+  const session = store.openSession();
+  const series = session.timeSeriesFor(id, name);
+  for (let minute = 0; minute < count; minute++) series.append(at(minute), [minute, minute % 2]);
+  await session.saveChanges();
+}
+
+test("values have names and are added up", async () => {
+  await store.timeSeries.register("Huts", "Depths", ["depth", "fresh"]);
+  await appendDepths("huts/10", "Depths", 120);
+  const session = store.openSession();
+  const raw = await session.advanced
+    .rawQuery("from Huts where id() = 'huts/10' select timeseries(from Depths where depth >= $least and fresh = 1)", TimeSeriesRawResult)
+    .addParameter("least", 100)
+    .first();
+  assert.deepEqual([raw.count, minutes(raw.results).slice(0, 2)], [10, [101, 103]]);
+  assert.equal(raw.asTypedResult(Depth).results[0].value.depth, 101);
+  const hours = await session.advanced
+    .rawQuery("from Huts as h where id() = 'huts/10' select timeseries(from h.Depths group by '1 hour' select min(), avg())", TimeSeriesAggregationResult)
+    .first();
+  assert.deepEqual([hours.count, hours.results.length], [120, 2]);
+  const [, second] = hours.results;
+  assert.deepEqual([second.from, second.min, second.average], [at(60), [60, 0], [89.5, 0.5]]);
+  // A result beside other fields is known as one of a time series.
+  const named = await session.advanced
+    .rawQuery("from Huts as h where id() = 'huts/10' select timeseries(from h.Depths group by '1 hour' select max()) as depths, h.name")
+    .first();
+  assert.deepEqual([named.depths.count, named.depths.results[1].max], [120, [119, 1]]);
+});
+
+test("policies make rollups, which queries go on with", { skip: process.env.CORVUS_TEST_REFERENCE === "1" }, async () => {
+  const byHour = new TimeSeriesPolicy("ByHour", TimeValue.ofHours(1), TimeValue.ofYears(100));
+  const huts = new TimeSeriesCollectionConfiguration();
+  huts.rawPolicy = new RawTimeSeriesPolicy(TimeValue.ofDays(1));
+  huts.policies = [byHour];
+  const configuration = new TimeSeriesConfiguration();
+  configuration.collections = new Map([["Wells", huts]]);
+  configuration.policyCheckFrequencyInMs = 1000;
+  await store.maintenance.send(new ConfigureTimeSeriesOperation(configuration));
+  const session = store.openSession();
+  await session.store({ name: "well", "@metadata": { "@collection": "Wells" } }, "wells/1");
+  for (let minute = 0; minute < 120; minute++) session.timeSeriesFor("wells/1", "Depths").append(at(minute), [minute, 1]);
+  await session.saveChanges();
+  while (await store.operations.send(new GetTimeSeriesOperation("wells/1", "Depths"))) await setTimeout(100);
+  const rollup = await store.openSession().timeSeriesFor("wells/1", byHour.getTimeSeriesName("Depths")).get();
+  assert.deepEqual(rollup.map((entry) => [entry.isRollup, entry.values.length, entry.values[5]]), [[true, 12, 60], [true, 12, 60]]);
+  const day = await store.openSession().advanced
+    .rawQuery("from Wells select timeseries(from Depths group by 1d select sum(), count())", TimeSeriesAggregationResult)
+    .first();
+  assert.deepEqual([day.results[0].sum, day.results[0].count], [[7140, 120], [120, 120]]);
+});
+
+test("subscriptions give the last entries along", async () => {
+  const writing = store.openSession();
+  await writing.store({ name: "spring", "@metadata": { "@collection": "Springs" } }, "springs/1");
+  for (let minute = 0; minute < 10; minute++) writing.timeSeriesFor("springs/1", "Last").append(at(minute), minute);
+  await writing.saveChanges();
+  const name = await store.subscriptions.create({ query: "from Springs include timeseries('Last', last(3))" });
+  const worker = store.subscriptions.getSubscriptionWorker({ subscriptionName: name });
+  const found = await new Promise((resolve, reject) => {
+    worker.on("error", reject);
+    worker.on("batch", async (batch, callback) => {
+      const session = batch.openSession();
+      const entries = await session.timeSeriesFor("springs/1", "Last").get(at(7), null);
+      callback();
+      resolve([minutes(entries), session.advanced.numberOfRequests]);
+    });
+  });
+  worker.dispose();
+  assert.deepEqual(found, [[7, 8, 9], 0]);
 });

@@ -17,3 +17,4 @@ mod revision_survival;
 mod revisions;
 mod salvage;
 mod time_series;
+mod time_series_survival;
