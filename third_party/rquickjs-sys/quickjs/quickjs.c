@@ -25414,8 +25414,13 @@ static __exception int js_parse_object_literal(JSParseState *s)
         JS_FreeAtom(s->ctx, name);
     next:
         name = JS_ATOM_NULL;
-        if (s->token.val != ',')
+        /* Corvus: the comma between two properties may be missing, or be a semicolon. */
+        if (s->token.val != ',' && s->token.val != ';') {
+            if (token_is_ident(s->token.val) || s->token.val == TOK_STRING ||
+                s->token.val == TOK_NUMBER)
+                continue;
             break;
+        }
         if (next_token(s))
             goto fail;
     }

@@ -68,6 +68,8 @@ const MAPS: &[(&str, &str)] = &[
     ("map('Docs', function (d) { return { N: null, U: undefined, Nope: d.Nope, E: '', F: 1.5, I: 3, B: true, T: d.Tags, O: {a:1}, D: new Date(0) }; })",
         concat!(r#"{N: null, E: "", F: 1.5, I: 3, B: true, T: ["a","B",null], O: {"a":1}, D: "1970-01-01T00:00:00.0000000Z"} | "#,
             r#"{N: null, E: "", F: 1.5, I: 3, B: true, T: [], O: {"a":1}, D: "1970-01-01T00:00:00.0000000Z"}"#)),
+    ("map('Docs', d => ({ A: d.Age B: 2; 'C': 3\n 4: 4 }))",
+        r#"{4: 4, A: 30, B: 2, C: 3} | {4: 4, A: 7, B: 2, C: 3}"#),
     ("map('Docs', d => { return d.Lines.map(l => ({ P: l.P, Q: l.Q })); })", r#"{P: "x", Q: 2}{P: "y", Q: 3} | "#),
     ("map('Docs', d => null)", " | "),
     ("map('Docs', d => undefined)", " | "),
@@ -139,7 +141,7 @@ fn definitions_tell_what_they_map() {
     let engine = engine();
     let text =
         "map('Users', u => u); map('@all_docs', u => u); timeSeries.map('Users', 'HR', t => t);
-        counters.map('Users', c => c)";
+        counters.map('Users', c => c); timeSeries.map('Users', t => t); timeSeries.map(t => t)";
     let script = MapScript::compile(&engine, &[text, "map('Dogs', d => d)"], None, &[]).unwrap();
     let info = |kind, collection: &str, name: Option<&str>| MapInfo {
         kind,
@@ -153,6 +155,8 @@ fn definitions_tell_what_they_map() {
             info(MapKind::Documents, "@all_docs", None),
             info(MapKind::TimeSeries, "Users", Some("HR")),
             info(MapKind::Counters, "Users", None),
+            info(MapKind::TimeSeries, "Users", None),
+            info(MapKind::TimeSeries, "@all_docs", None),
             info(MapKind::Documents, "Dogs", None),
         ]
     );
@@ -314,10 +318,15 @@ fn what_is_no_definition_is_refused() {
             other => panic!("{text}: {other:?}"),
         }
     }
-    assert!(matches!(
-        MapScript::compile(&engine, &["map('Docs', d => ({ A: d.Age } )"], None, &[]),
-        Err(ScriptError::Parse { .. })
-    ));
+    for text in [
+        "map('Docs', d => ({ A: d.Age } )",
+        "map('Docs', d => ({ A: 1,, B: 2 }))",
+        "map('Docs', d => ({ A: [1 2] }))",
+        "map('Docs', (d e) => ({ A: 1 }))",
+    ] {
+        let compiled = MapScript::compile(&engine, &[text], None, &[]);
+        assert!(matches!(compiled, Err(ScriptError::Parse { .. })), "{text}");
+    }
     assert!(matches!(
         MapScript::compile(&engine, &["throw new Error('x')"], None, &[]),
         Err(ScriptError::Runtime { .. })
