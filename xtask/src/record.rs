@@ -32,8 +32,11 @@ pub(crate) fn run(root: &Path, topics: &[&str]) -> Result<Checks, Failure> {
     let mut subject_with_series = Subject::with_series(
         Connection(HttpClient::connect(&url)?),
         &format!("{database}-series"),
-        &fs::read_to_string(folder.join("series-documents.jsonl"))?,
-        &fs::read_to_string(folder.join("series.jsonl"))?,
+        [
+            &fs::read_to_string(folder.join("series-documents.jsonl"))?,
+            &fs::read_to_string(folder.join("series.jsonl"))?,
+            &fs::read_to_string(folder.join("series-indexes.jsonl"))?,
+        ],
     );
     let mut checks = Checks::default();
     for path in files(&folder.join("requests"))? {

@@ -161,7 +161,7 @@ impl<D: Transaction, I: Transaction> SearchedFields for FieldsOfIndex<'_, '_, D,
     }
 
     fn has_ids(&self) -> bool {
-        !self.index.shows_results()
+        !self.index.has_reduce()
     }
 
     fn has_several_entries(&self) -> bool {

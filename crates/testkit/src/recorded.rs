@@ -108,22 +108,30 @@ impl<P: Peer> Subject<P> {
         let puts: Vec<&str> = documents.lines().collect();
         let puts = puts.join(",").replace(r#"{"Id":"#, r#"{"Type":"PUT","Id":"#);
         expect(subject.send("POST", "/bulk_docs", &format!(r#"{{"Commands":[{puts}]}}"#)), 201);
-        for index in indexes.lines() {
-            let body = format!(r#"{{"Indexes":[{index}]}}"#);
-            expect(subject.send("PUT", "/admin/indexes", &body), 201);
-            let index: Value = serde_json::from_str(index).expect("a definition is JSON");
-            let name = index["Name"].as_str().expect("an index has a name");
-            subject.ask(&format!("from index '{name}' limit 0"), AutomaticIndexes::Any);
-        }
+        subject.put_indexes(indexes);
         subject
     }
 
-    /// The same with time series instead of indexes: a document's id, a name and entries a line.
+    fn put_indexes(&mut self, indexes: &str) {
+        for index in indexes.lines() {
+            let body = format!(r#"{{"Indexes":[{index}]}}"#);
+            expect(self.send("PUT", "/admin/indexes", &body), 201);
+            let index: Value = serde_json::from_str(index).expect("a definition is JSON");
+            let name = index["Name"].as_str().expect("an index has a name");
+            self.ask(&format!("from index '{name}' limit 0"), AutomaticIndexes::Any);
+        }
+    }
+
+    /// The same with time series: a document's id, a name and entries a line.
     ///
     /// # Panics
     ///
     /// If the server refuses any of it.
-    pub fn with_series(peer: P, database: &str, documents: &str, series: &str) -> Subject<P> {
+    pub fn with_series(
+        peer: P,
+        database: &str,
+        [documents, series, indexes]: [&str; 3],
+    ) -> Subject<P> {
         let mut subject = Subject::new(peer, database, documents, "");
         for line in series.lines() {
             let series: Value = serde_json::from_str(line).expect("a series is JSON");
@@ -131,6 +139,7 @@ impl<P: Peer> Subject<P> {
             let target = format!("/timeseries?docId={}", in_url(id));
             expect(subject.send("POST", &target, line), 204);
         }
+        subject.put_indexes(indexes);
         subject
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn debug(call: &Call) -> Result<Answer, ProtocolError> {
 /// The fields that the definition names, and those that only documents do.
 fn entries_fields(index: &Index) -> Result<Answer, ProtocolError> {
     let mut named = index.fields();
-    if !index.has_reduce() {
+    if !index.shows_results() {
         named.push("id()".to_owned());
     }
     let tx = index.read();

@@ -54,10 +54,13 @@ fn queries_are_answered_as_ravendb_answers_them() {
     let indexes = read(&folder.join("indexes.jsonl"));
     let mut subject = Subject::new(Replay(&server), "recorded", &documents, &indexes);
     subject.put_values(&read(&folder.join("values.jsonl")));
-    let (documents, series) =
-        (read(&folder.join("series-documents.jsonl")), read(&folder.join("series.jsonl")));
-    let mut subject_with_series =
-        Subject::with_series(Replay(&server), "recorded-series", &documents, &series);
+    let of_series = ["series-documents.jsonl", "series.jsonl", "series-indexes.jsonl"]
+        .map(|name| read(&folder.join(name)));
+    let mut subject_with_series = Subject::with_series(
+        Replay(&server),
+        "recorded-series",
+        of_series.each_ref().map(String::as_str),
+    );
     let listed = parse(&read(&folder.join("differences.txt")));
     let ours = listed.into_iter().map(|one| (one.request, one.answer)).collect();
     let mut differences = Differences { ours, wrong: String::new() };

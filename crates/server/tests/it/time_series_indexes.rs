@@ -113,6 +113,10 @@ fn entries_are_mapped_in_both_languages_by_collection_and_name() {
         rows(&server, "from index Cs where V = 9 select V, id()"),
         [r#"{"V":9.0,"id()":null}"#]
     );
+    assert_eq!(found("Cs where id() = 'cs/1'"), 0);
+    assert_eq!(found("Cs where startsWith(id(), 'Cs/1')"), 4);
+    let fields = server.get("/databases/db/indexes/debug?name=One&op=entries-fields").json();
+    assert_eq!(fields["Static"], json!(["All", "D", "Tag", "Timestamp", "V"]));
     let stats = server.get("/databases/db/indexes/stats?name=All").json()["Results"][0].clone();
     assert_eq!((&stats["SourceType"], &stats["EntriesCount"]), (&json!("TimeSeries"), &json!(6)));
     let shown = server.get("/databases/db/indexes?name=Js").json()["Results"][0].clone();
