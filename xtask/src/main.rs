@@ -32,6 +32,7 @@ mod random;
 mod record;
 mod reliability;
 mod rot;
+mod server_cuts;
 mod server_process;
 mod sources;
 mod writer_oracle;
@@ -45,6 +46,8 @@ cargo xtask layers                  compare the crates with docs/layers.toml, an
 cargo xtask docs                    check links, the summary, the dependency list and the README
 cargo xtask reliability             write docs/reliability.md from docs/reliability.toml
 cargo xtask crash <n> [seed]        n simulated power cuts over random histories; 1 <seed> repeats one
+cargo xtask server-cuts <n> [seed]  n histories with power cuts under a whole server: subscriptions' positions,
+                                    cluster-wide transactions
 cargo xtask io-sweep                every single I/O operation of six scenarios fails
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
@@ -67,6 +70,10 @@ fn main() -> ExitCode {
         ["reliability"] => reliability::write(&root()),
         ["crash", cuts] => parse(cuts).and_then(|cuts| crash::run(cuts, None)),
         ["crash", cuts, seed] => parse(cuts).and_then(|cuts| crash::run(cuts, Some(parse(seed)?))),
+        ["server-cuts", count] => parse(count).and_then(|count| server_cuts::run(count, None)),
+        ["server-cuts", count, seed] => {
+            parse(count).and_then(|count| server_cuts::run(count, Some(parse(seed)?)))
+        }
         ["io-sweep"] => io_sweep::run(),
         ["rot", flips] => parse(flips).and_then(|flips| rot::run(flips, 1)),
         ["rot", flips, seed] => parse(flips).and_then(|flips| rot::run(flips, parse(seed)?)),

@@ -54,6 +54,15 @@ impl TcpClient {
         client
     }
 
+    /// The same, if the server is there and agrees.
+    pub(crate) fn try_agreed(address: SocketAddr, database: &str) -> Option<TcpClient> {
+        let mut client = TcpClient::connect(address);
+        client.send(&json!({
+            "DatabaseName": database, "Operation": "Subscription", "OperationVersion": 53000
+        }));
+        client.receive().filter(|message| message["Status"] == "Ok").map(|_| client)
+    }
+
     /// A worker of a subscription of `db`, before it knows whether it may begin.
     pub(crate) fn worker(server: &TestServer, options: &Value) -> TcpClient {
         let mut client = TcpClient::agreed(server.address, "db");
@@ -108,16 +117,25 @@ impl TcpClient {
 
     /// Everything up to the end of a batch.
     pub(crate) fn batch(&mut self) -> Batch {
+        self.batch_or_end().unwrap_or_else(|end| panic!("{end:?}"))
+    }
+
+    /// The same; `None` when the connection is over before.
+    pub(crate) fn try_batch(&mut self) -> Option<Batch> {
+        self.batch_or_end().ok()
+    }
+
+    fn batch_or_end(&mut self) -> Result<Batch, Option<Value>> {
         let mut batch = Batch::default();
         loop {
-            let message = self.receive().expect("a batch");
+            let message = self.receive().ok_or(None)?;
             match message["Type"].as_str() {
                 Some("Data") => batch.items.push(message),
-                Some("EndOfBatch") => return batch,
+                Some("EndOfBatch") => return Ok(batch),
                 Some("Includes" | "CounterIncludes" | "TimeSeriesIncludes") => {
                     batch.others.push(message);
                 }
-                _ => panic!("{message}"),
+                _ => return Err(Some(message)),
             }
         }
     }
