@@ -227,8 +227,9 @@ pub(crate) static ACTIVE: &[Key] = &[
     Key::active(
         "Http.MaxRequestBodySizeInMb",
         ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 65_536 },
-        Some("100"),
-        "The largest body of a single request. Bulk inserts are streamed and not limited by it.",
+        Some("256"),
+        "The largest body of a single request. Large ones together take an eighth of the memory at \
+         most. Bulk inserts are streamed and not limited by it.",
     )
     .added_by_corvus(),
     Key::active(

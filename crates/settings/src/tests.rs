@@ -70,7 +70,7 @@ fn nothing_given_means_the_defaults() {
     assert_eq!(settings.protocol_version.as_str(), "5.4.207.54178");
     assert_eq!(settings.server.connections_max, 10_000);
     assert_eq!(settings.server.database_load_wait_max, Duration::from_secs(30));
-    assert_eq!(settings.http.request_body_bytes_max, 100 << 20);
+    assert_eq!(settings.http.request_body_bytes_max, 256 << 20);
     assert_eq!(settings.http.request_head_bytes_max, 64 << 10);
     assert_eq!(settings.http.gzip_level, GzipLevel::Fastest);
     assert!(settings.http.use_response_compression);

@@ -26,14 +26,18 @@ const ENTRIES: i64 = 900;
 const IDENTITY: DatabaseIdentity =
     DatabaseIdentity { database_id: DatabaseId([0; 16]), node_tag: NodeTag::A };
 
-/// Documents and names of series, and the values of their entries by moment, bit by bit.
-type Content = BTreeMap<(String, String), BTreeMap<i64, Vec<u64>>>;
+/// A document and the name of a series of it.
+type SeriesId = (String, String);
+/// The values of entries by moment, bit by bit.
+type Content = BTreeMap<SeriesId, BTreeMap<i64, Vec<u64>>>;
+/// All that entries ever were.
+type Written = BTreeMap<SeriesId, BTreeSet<(i64, Vec<u64>)>>;
 
 /// A database with time series, what a reader sees of it, and what was ever written.
 struct Patient {
     simulation: Simulation,
     content: Content,
-    written: BTreeMap<(String, String), BTreeSet<(i64, Vec<u64>)>>,
+    written: Written,
 }
 
 fn content(tx: &ReadTransaction) -> Content {
@@ -68,7 +72,7 @@ impl Patient {
         documents::initialize(&mut tx, IDENTITY).unwrap();
         tx.commit().unwrap();
         let content = Content::new();
-        let mut patient = Self { simulation, content, written: BTreeMap::new() };
+        let mut patient = Self { simulation, content, written: Written::new() };
         let mut random = Random::new(11);
         for number in 0..DOCUMENTS {
             patient.write(&environment, |writer| {
