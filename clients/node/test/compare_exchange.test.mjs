@@ -200,10 +200,10 @@ test("the statistics count values", async () => {
 test("queries look at values, and are asked again when these have changed", async () => {
   const session = store.openSession();
   await session.store({ ship: "Aurora", length: 90, "@metadata": { "@collection": "Ships" } }, "ships/1");
-  await session.store({ ship: "Borea", length: 120, owner: "owners/1", "@metadata": { "@collection": "Ships" } }, "ships/2");
+  await session.store({ ship: "Borea", length: 120, owner: "skippers/1", "@metadata": { "@collection": "Ships" } }, "ships/2");
   await session.saveChanges();
   const first = await put("ships/longest", 120, 0);
-  await put("owners/1", { name: "Carla" }, 0);
+  await put("skippers/1", { name: "Carla" }, 0);
   const text =
     "from Ships as s where s.length = cmpxchg('ships/longest') " +
     "select { ship: s.ship, longest: cmpxchg('ships/longest') }";
@@ -218,7 +218,7 @@ test("queries look at values, and are asked again when these have changed", asyn
   const query = shown.advanced.rawQuery("from Ships where ship = 'Borea' include cmpxchg(owner)");
   assert.equal((await query.waitForNonStaleResults().all()).length, 1);
   const requests = shown.advanced.numberOfRequests;
-  const owner = await shown.advanced.clusterTransaction.getCompareExchangeValue("owners/1");
+  const owner = await shown.advanced.clusterTransaction.getCompareExchangeValue("skippers/1");
   assert.equal(owner.value.name, "Carla");
   assert.equal(shown.advanced.numberOfRequests, requests);
 });

@@ -8,7 +8,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cluster::ChangedValue;
 use model::Etag;
 use search::{FieldSet, IndexBatch};
 use storage::{ReadTransaction, WriteTransaction};
@@ -21,6 +20,7 @@ use crate::{
     index_core::IndexCore,
     index_record::{self, IndexRecord, IndexingAction},
     known_keys::known_keys,
+    map_again::{Changed, Resume},
     map_lanes::{Gathering, LANES_MAX, MapLanes, PIECE_BYTES_MAX, PIECE_CHANGES_MAX, Piece},
     mapped::Mapped,
     mapper::{Follows, MapError},
@@ -28,7 +28,7 @@ use crate::{
     reduce::{MappedRows, ReduceStage, Reducing},
     references::{self, Looked, LookedAt},
     segment_key::KeyRange,
-    source::{self, SourceChange, SourceChanges, SourceItem},
+    source::{SourceChange, SourceChanges, SourceItem},
 };
 
 /// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
@@ -40,14 +40,12 @@ const BATCH_BYTES_MAX: usize = 32 << 20;
 const BATCH_TIME_MAX: Duration = Duration::from_secs(2);
 /// With so many changes to come, threads that have nothing else to do help to map them.
 const LANES_LAG_MIN: u64 = 1024;
-/// Documents that looked at a changed one, read at once.
-const LOOKING_TAKEN: usize = 1024;
 /// Keys that are gone, read at once.
 const KEYS_TAKEN: usize = 1024;
 
 /// See the module.
 pub(crate) struct Indexer {
-    core: Arc<IndexCore>,
+    pub(crate) core: Arc<IndexCore>,
     fields: FieldSet,
     batch: IndexBatch,
     /// Rows on their way to the reduce, if the index has one.
@@ -56,24 +54,8 @@ pub(crate) struct Indexer {
     /// Whether maps look at other documents, or at values.
     has_references: bool,
     /// Where to go on when one change leads to more documents than a batch takes.
-    resume: Option<Resume>,
+    pub(crate) resume: Option<Resume>,
     sweep: Option<SweepPlace>,
-}
-
-/// The documents that looked at something that changed are mapped again up to here.
-struct Resume {
-    changed: Changed,
-    after: String,
-}
-
-/// Something that changed and that maps may have looked at.
-#[derive(Clone, PartialEq, Eq)]
-struct Changed {
-    kind: LookedAt,
-    /// Where the change stands in its log.
-    at: u64,
-    /// Its id or key in lower case.
-    name: String,
 }
 
 impl Indexer {
@@ -186,51 +168,6 @@ impl Indexer {
         Ok(outcome)
     }
 
-    /// Takes the changes of compare exchange into the batch: what looked at a changed value is mapped again.
-    /// `false` when the batch is full before all are done.
-    fn take_values(
-        &mut self,
-        beside: Beside<'_>,
-        outcome: &mut BatchOutcome,
-        ends: Duration,
-    ) -> Result<bool, IndexError> {
-        let Some(values) = beside.values else { return Ok(true) };
-        let last = values.last_change()?;
-        // What is mapped for the first time sees the newest values.
-        let entries = self.core.environment.read();
-        if references::is_any_looked_at(&entries, LookedAt::Values)? {
-            for changed in values.changes_after(outcome.record.last_value)? {
-                let ChangedValue { index: at, key: name, .. } = changed?;
-                // Several may have changed at once: all of them are done before the record says so.
-                let before = at.saturating_sub(1);
-                if outcome.record.last_value < before {
-                    outcome.record.last_value = before;
-                    if self.ends(outcome, ends) {
-                        return Ok(false);
-                    }
-                }
-                let changed = Changed { kind: LookedAt::Values, at, name };
-                if self.is_done(&changed) {
-                    continue;
-                }
-                outcome.changes += 1;
-                if !self.map_again(&changed, beside, outcome)? {
-                    outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
-                    return Ok(false);
-                }
-            }
-        }
-        outcome.record.last_value = outcome.record.last_value.max(last);
-        Ok(true)
-    }
-
-    /// Whether a change was done before the one with which to go on.
-    fn is_done(&self, changed: &Changed) -> bool {
-        self.resume.as_ref().is_some_and(|Resume { changed: next, .. }| {
-            next.kind == changed.kind && next.at == changed.at && changed.name < next.name
-        })
-    }
-
     /// How many threads help to map. What maps looked at has to be known before the next change is
     /// taken, so maps that look at other documents are left to one thread.
     fn lanes_for(
@@ -304,7 +241,7 @@ impl Indexer {
     }
 
     /// Whether the batch ends here although there may be more.
-    fn ends(&self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
+    pub(crate) fn ends(&self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
         outcome.end = match self.limit_of(outcome) {
             Some(limit) => limit,
             None if ends <= self.now() => BatchEnd::Time,
@@ -315,7 +252,7 @@ impl Indexer {
     }
 
     /// The limit that the batch has come to, if any.
-    fn limit_of(&self, outcome: &BatchOutcome) -> Option<BatchEnd> {
+    pub(crate) fn limit_of(&self, outcome: &BatchOutcome) -> Option<BatchEnd> {
         let bytes = self.batch.memory_bytes() + self.stage.memory_bytes();
         if BATCH_CHANGES_MAX <= outcome.changes {
             return Some(BatchEnd::Changes);
@@ -398,40 +335,7 @@ impl Indexer {
         })
     }
 
-    /// Maps the documents again that looked at what changed. `false` when the batch is full before all are
-    /// done.
-    fn map_again(
-        &mut self,
-        changed: &Changed,
-        beside: Beside<'_>,
-        outcome: &mut BatchOutcome,
-    ) -> Result<bool, IndexError> {
-        let source = self.core.mapper.source_kind();
-        let entries = self.core.environment.read();
-        let looked_at = (changed.kind, changed.name.as_str());
-        let mut after = self.resume.take_if(|resume| resume.changed == *changed);
-        loop {
-            let from = after.as_ref().map(|resume| resume.after.as_str());
-            let looking = references::looking_at(&entries, looked_at, from, LOOKING_TAKEN)?;
-            let Some(last) = looking.last().cloned() else { return Ok(true) };
-            for key in looking {
-                if !outcome.mapped.contains(&key)
-                    && let Some(item) = source::find(source, beside.documents, &key)?
-                    && self.is_mapped(&item)?
-                {
-                    outcome.changes += 1;
-                    self.map(&item, beside, outcome)?;
-                }
-            }
-            after = Some(Resume { changed: changed.clone(), after: last });
-            if self.limit_of(outcome).is_some() {
-                self.resume = after;
-                return Ok(false);
-            }
-        }
-    }
-
-    fn is_mapped(&self, item: &SourceItem<'_>) -> Result<bool, IndexError> {
+    pub(crate) fn is_mapped(&self, item: &SourceItem<'_>) -> Result<bool, IndexError> {
         let Some(document) = item.document() else { return Ok(true) };
         if !self.has_references || self.core.mapper.collections().is_empty() {
             return Ok(true);
@@ -441,7 +345,7 @@ impl Indexer {
         Ok(mapped.into_iter().any(|name| name.as_str().eq_ignore_ascii_case(&collection)))
     }
 
-    fn map(
+    pub(crate) fn map(
         &mut self,
         item: &SourceItem<'_>,
         beside: Beside<'_>,

@@ -18,7 +18,7 @@
 //! | `source` | what is mapped, documents, counters or segments of time series, and their logs |
 //! | `segment_source` | a segment of a time series as maps see it |
 //! | `segment_key`, `known_keys` | how an index knows segments, and finds those that are gone |
-//! | `beside`, `references` | what maps see beside a document, and what of it they looked at |
+//! | `beside`, `references`, `map_again` | what maps see beside a document, what of it they looked at; mapping again when that changes |
 //! | `position` | how far an index is in the logs that it follows |
 //! | `index_value`, `entry_writer` | values of documents as terms |
 //! | `index_record`, `index_files` | what an index keeps of itself, and where |
@@ -64,6 +64,7 @@ mod js_map;
 mod known_keys;
 mod linq_map;
 mod loaded_rows;
+mod map_again;
 mod map_lanes;
 mod mapped;
 mod mapper;

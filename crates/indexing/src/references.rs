@@ -128,7 +128,7 @@ pub(crate) fn is_any_looked_at(
     tx: &impl Transaction,
     kind: LookedAt,
 ) -> Result<bool, StorageError> {
-    Ok(tx.tree(&kind.tree())?.len() != 0)
+    Ok(!tx.tree(&kind.tree())?.is_empty())
 }
 
 /// Replaces what a document looked at.

@@ -19,7 +19,7 @@
 //! | `spatial_clause`, `projected_distance` | spatial conditions, orders by distance, distances of rows |
 //! | `paging` | which rows of the result are wanted, and the totals that are told |
 //! | `distinct` | rows that show the same as earlier ones are left out |
-//! | `projection`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
+//! | `projection`, `projected_row`, `planned_include`, `include_path` | `select` of plain fields and `include` of documents |
 //! | `revision_includes`, `counter_includes`, `value_includes` | `include` of older versions, of what counters say, of values of compare exchange |
 //! | `projected_counter` | `counter()` in `select` |
 //! | `exchange_value` | `cmpxchg()` in conditions and in `select` |
@@ -79,6 +79,7 @@ mod plan;
 mod planned_include;
 mod projected_counter;
 mod projected_distance;
+mod projected_row;
 mod projection;
 mod result;
 mod result_kind;

@@ -1,5 +1,4 @@
 //! The log of compare exchange: each key at its last change, deletions until they are forgotten.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::{
     collections::BTreeMap,

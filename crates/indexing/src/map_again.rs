@@ -1,0 +1,114 @@
+//! Mapping again what looked at something that changed: a document, or a value of compare exchange.
+
+use std::time::Duration;
+
+use cluster::ChangedValue;
+
+use crate::{
+    batch_log::BatchEnd,
+    batch_outcome::BatchOutcome,
+    beside::Beside,
+    error::IndexError,
+    indexer::Indexer,
+    references::{self, LookedAt},
+    source,
+};
+
+/// Documents that looked at a changed one, read at once.
+const LOOKING_TAKEN: usize = 1024;
+
+/// The documents that looked at something that changed are mapped again up to here.
+pub(crate) struct Resume {
+    changed: Changed,
+    after: String,
+}
+
+/// Something that changed and that maps may have looked at.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) kind: LookedAt,
+    /// Where the change stands in its log.
+    pub(crate) at: u64,
+    /// Its id or key in lower case.
+    pub(crate) name: String,
+}
+
+impl Indexer {
+    /// Takes the changes of compare exchange into the batch: what looked at a changed value is mapped again.
+    /// `false` when the batch is full before all are done.
+    pub(crate) fn take_values(
+        &mut self,
+        beside: Beside<'_>,
+        outcome: &mut BatchOutcome,
+        ends: Duration,
+    ) -> Result<bool, IndexError> {
+        let Some(values) = beside.values else { return Ok(true) };
+        let last = values.last_change()?;
+        // What is mapped for the first time sees the newest values.
+        let entries = self.core.environment.read();
+        if references::is_any_looked_at(&entries, LookedAt::Values)? {
+            for changed in values.changes_after(outcome.record.last_value)? {
+                let ChangedValue { index: at, key: name, .. } = changed?;
+                // Several may have changed at once: all of them are done before the record says so.
+                let before = at.saturating_sub(1);
+                if outcome.record.last_value < before {
+                    outcome.record.last_value = before;
+                    if self.ends(outcome, ends) {
+                        return Ok(false);
+                    }
+                }
+                let changed = Changed { kind: LookedAt::Values, at, name };
+                if self.is_done(&changed) {
+                    continue;
+                }
+                outcome.changes += 1;
+                if !self.map_again(&changed, beside, outcome)? {
+                    outcome.end = self.limit_of(outcome).unwrap_or(BatchEnd::Changes);
+                    return Ok(false);
+                }
+            }
+        }
+        outcome.record.last_value = outcome.record.last_value.max(last);
+        Ok(true)
+    }
+
+    /// Whether a change was done before the one with which to go on.
+    fn is_done(&self, changed: &Changed) -> bool {
+        self.resume.as_ref().is_some_and(|Resume { changed: next, .. }| {
+            next.kind == changed.kind && next.at == changed.at && changed.name < next.name
+        })
+    }
+
+    /// Maps the documents again that looked at what changed. `false` when the batch is full before all are
+    /// done.
+    pub(crate) fn map_again(
+        &mut self,
+        changed: &Changed,
+        beside: Beside<'_>,
+        outcome: &mut BatchOutcome,
+    ) -> Result<bool, IndexError> {
+        let source = self.core.mapper.source_kind();
+        let entries = self.core.environment.read();
+        let looked_at = (changed.kind, changed.name.as_str());
+        let mut after = self.resume.take_if(|resume| resume.changed == *changed);
+        loop {
+            let from = after.as_ref().map(|resume| resume.after.as_str());
+            let looking = references::looking_at(&entries, looked_at, from, LOOKING_TAKEN)?;
+            let Some(last) = looking.last().cloned() else { return Ok(true) };
+            for key in looking {
+                if !outcome.mapped.contains(&key)
+                    && let Some(item) = source::find(source, beside.documents, &key)?
+                    && self.is_mapped(&item)?
+                {
+                    outcome.changes += 1;
+                    self.map(&item, beside, outcome)?;
+                }
+            }
+            after = Some(Resume { changed: changed.clone(), after: last });
+            if self.limit_of(outcome).is_some() {
+                self.resume = after;
+                return Ok(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! How a projected row is printed.
+//!
+//! It carries `@metadata` of its own that marks it as a projection, so that clients do not take it for the
+//! document.
+
+use blittable::{BlittableBuf, Value, write_json, write_json_string};
+use documents::{DocumentRow, FieldPath as DocumentPath, Found};
+use model::date;
+
+use crate::error::QueryError;
+use crate::exchange_value::{write_members, write_value};
+use crate::projected_counter::write_counter;
+use crate::projection::{ProjectedField, ProjectedValue, Projection};
+use crate::result::Row;
+use crate::row_document::{Marked, RowDocument};
+use crate::row_script::{Beside, with_id};
+use crate::stored_projection::{Lookup, Missing, write_stored};
+use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
+
+impl Projection {
+    /// The time series query that is all that is shown.
+    pub(crate) fn only_series(&self) -> Option<&PlannedSeries> {
+        match self.fields.as_slice() {
+            [ProjectedField { value: ProjectedValue::TimeSeries(series), .. }] => Some(series),
+            _ => None,
+        }
+    }
+
+    fn has_series(&self) -> bool {
+        self.fields.iter().any(ProjectedField::is_series)
+    }
+
+    /// The names of the fields that are results of time series, none where one is the whole row; `None`
+    /// when nothing of time series is shown.
+    pub(crate) fn series_fields(&self) -> Option<Vec<&str>> {
+        let fields = self.fields.iter().filter(|field| field.is_series() && !self.is_spread);
+        self.has_series().then(|| fields.map(|field| field.name.as_str()).collect())
+    }
+
+    /// Appends the projected row as JSON; `beside` is what was loaded. Where a row of the answer is an
+    /// entry of a time series, there are several, which `between` keeps apart, or none.
+    pub(crate) fn write_json(
+        &self,
+        row: &Row<'_>,
+        beside: &[Beside<'_>],
+        series: &SeriesShown<'_>,
+        between: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        if let ([ProjectedField { value: ProjectedValue::Exchange { at }, .. }], true) =
+            (self.fields.as_slice(), self.is_spread)
+        {
+            out.push(b'{');
+            write_members(value_beside(beside, *at), out)?;
+            row.document.write_metadata(row.told(), Marked::FromDocument, out);
+            out.push(b'}');
+            return Ok(());
+        }
+        match (self.only_series(), series.form) {
+            (Some(only), SeriesForm::Page) if self.is_spread => {
+                return self.write_spread(only, row, beside, series, out);
+            }
+            (Some(only), SeriesForm::Table) => {
+                let documents = RowDocuments { row: &row.document, beside };
+                let mut metadata = Vec::new();
+                row.document.write_metadata(row.told(), Marked::FromDocument, &mut metadata);
+                metadata.push(b',');
+                return series.write_rows(only, documents, &metadata, between, out);
+            }
+            (_, SeriesForm::Stream) if self.has_series() => {
+                out.push(b'{');
+                row.document.write_metadata(row.told(), Marked::FromDocument, out);
+                out.push(b',');
+                self.write_fields(row, beside, series, out)?;
+                out.pop();
+                out.push(b'}');
+                return Ok(());
+            }
+            _ => {}
+        }
+        out.push(b'{');
+        let marked = match self.write_fields(row, beside, series, out)? {
+            true => Marked::FromDocument,
+            false => Marked::FromIndexAlone,
+        };
+        row.document.write_metadata(row.told(), marked, out);
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// Appends the members of what a time series shows as those of the row.
+    fn write_spread(
+        &self,
+        only: &PlannedSeries,
+        row: &Row<'_>,
+        beside: &[Beside<'_>],
+        series: &SeriesShown<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        let documents = RowDocuments { row: &row.document, beside };
+        let mut names = Vec::new();
+        series.write_names(only, documents, &mut names)?;
+        out.push(b'{');
+        series.write_members(only, documents, out)?;
+        out.push(b',');
+        row.document.write_metadata_with(row.told(), Marked::FromDocument, &names, out);
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// Appends what the row shows: names and values, a comma behind each. `false` when all of it was
+    /// stored in an index, so that nothing is said of a document.
+    pub(crate) fn write_fields(
+        &self,
+        row: &Row<'_>,
+        beside: &[Beside<'_>],
+        series: &SeriesShown<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, QueryError> {
+        let mut needs_document = !self.lookup.in_index;
+        for (place, field) in self.fields.iter().enumerate() {
+            let stored = row.stored.get(place).copied().flatten();
+            needs_document |= field.write_json(row, stored, beside, (&self.lookup, series), out)?;
+        }
+        Ok(needs_document && self.lookup.in_document)
+    }
+}
+
+/// What is stored for a key that stands beside the row.
+fn value_beside<'b>(beside: &'b [Beside<'_>], at: usize) -> Option<&'b BlittableBuf> {
+    match beside.get(at) {
+        Some(Beside::Value(stored)) => stored.as_ref(),
+        Some(Beside::One(_) | Beside::Many(_) | Beside::Counter(_)) | None => None,
+    }
+}
+
+/// The value of a field. A result of a reduce may have one that is called like a path: `Address.City`.
+fn find_in<'t>(
+    row: &'t RowDocument<'_>,
+    name: &str,
+    path: &DocumentPath,
+) -> Result<Found<'t>, QueryError> {
+    if let RowDocument::Result(result) = row
+        && let Some(value) = result.root().get(name)?
+    {
+        return Ok(Found::One(value));
+    }
+    Ok(path.find(row.root()?)?)
+}
+
+fn write_group_key(
+    row: &RowDocument<'_>,
+    fields: &[String],
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    for (number, field) in fields.iter().enumerate() {
+        out.push(if number == 0 { b'{' } else { b',' });
+        write_json_string(field, out);
+        out.push(b':');
+        match row.root()?.get(field)? {
+            Some(value) => write_json(&value, out)?,
+            None => out.extend_from_slice(b"null"),
+        }
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Appends a document as a value.
+fn write_document(document: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+    let body = with_id(document)?;
+    Ok(write_json(&Value::Object(body.as_view().root()), out)?)
+}
+
+fn write_documents(documents: &[DocumentRow<'_>], out: &mut Vec<u8>) -> Result<(), QueryError> {
+    out.push(b'[');
+    for (number, document) in documents.iter().enumerate() {
+        if 0 < number {
+            out.push(b',');
+        }
+        write_document(document, out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+impl ProjectedField {
+    /// Appends name, value and a comma. Tells whether the document was looked at.
+    fn write_json(
+        &self,
+        row: &Row<'_>,
+        stored: Option<&[u8]>,
+        beside: &[Beside<'_>],
+        (lookup, series): (&Lookup, &SeriesShown<'_>),
+        out: &mut Vec<u8>,
+    ) -> Result<bool, QueryError> {
+        let (document, mark) = (&row.document, out.len());
+        write_json_string(&self.name, out);
+        out.push(b':');
+        let mut looks_at_document = true;
+        match &self.value {
+            ProjectedValue::Id => match document.id() {
+                Some(id) => write_json_string(id, out),
+                None => out.extend_from_slice(b"null"),
+            },
+            ProjectedValue::Constant(json) => out.extend_from_slice(json),
+            ProjectedValue::LastModified => match document.stored() {
+                Some(document) => {
+                    write_json_string(&date::format(document.last_modified_ticks()), out);
+                }
+                None => out.extend_from_slice(b"null"),
+            },
+            ProjectedValue::GroupKey(fields) => write_group_key(&row.document, fields, out)?,
+            ProjectedValue::Distance(distance) => distance.write_json(document, out)?,
+            ProjectedValue::TimeSeries(planned) => {
+                series.write_value(planned, RowDocuments { row: document, beside }, out)?;
+            }
+            ProjectedValue::Field { path, index_field, absent_when_missing } => {
+                let found = match lookup.in_document {
+                    true => find_in(document, index_field, path)?,
+                    false => Found::Missing,
+                };
+                if let Some(stored) = stored {
+                    looks_at_document = false;
+                    write_stored(stored, out)?;
+                } else if !found.is_missing() {
+                    found.write_json(out)?;
+                } else {
+                    let has_stored = row.stored.iter().any(Option::is_some);
+                    match lookup.missing {
+                        Missing::NullUnlessStored if !has_stored && !absent_when_missing => {
+                            out.extend_from_slice(b"null");
+                        }
+                        Missing::Null if !absent_when_missing => out.extend_from_slice(b"null"),
+                        Missing::Null | Missing::NullUnlessStored | Missing::Absent => {
+                            out.truncate(mark);
+                            return Ok(looks_at_document);
+                        }
+                        Missing::Refused => return Err(lookup.refusal(index_field)),
+                    }
+                }
+            }
+            ProjectedValue::Counter { at, is_raw } => {
+                let found = match beside.get(*at) {
+                    Some(Beside::Counter(found)) => found.as_ref(),
+                    Some(Beside::One(_) | Beside::Many(_) | Beside::Value(_)) | None => None,
+                };
+                write_counter(found, *is_raw, out)?;
+            }
+            ProjectedValue::Exchange { at } => write_value(value_beside(beside, *at), out)?,
+            ProjectedValue::LoadedId { at } => match beside.get(*at) {
+                Some(Beside::One(Some(loaded))) => write_json_string(loaded.id(), out),
+                _ => out.extend_from_slice(b"null"),
+            },
+            ProjectedValue::Document(None) => match document {
+                RowDocument::Stored(document) => write_document(document, out)?,
+                RowDocument::Result(result) => result.write_json(out)?,
+            },
+            ProjectedValue::Document(Some(at)) => match beside.get(*at) {
+                Some(Beside::One(Some(loaded))) => write_document(loaded, out)?,
+                Some(Beside::Many(loaded)) => write_documents(loaded, out)?,
+                Some(Beside::One(None) | Beside::Counter(_) | Beside::Value(_)) | None => {
+                    out.truncate(mark);
+                    return Ok(looks_at_document);
+                }
+            },
+            ProjectedValue::Loaded { at, path } => {
+                let found = match beside.get(*at) {
+                    Some(Beside::One(Some(loaded))) => path.find(loaded.body()?.root())?,
+                    _ => Found::Missing,
+                };
+                if found.is_missing() {
+                    out.truncate(mark);
+                    return Ok(looks_at_document);
+                }
+                found.write_json(out)?;
+            }
+        }
+        out.push(b',');
+        Ok(looks_at_document)
+    }
+}
