@@ -26,7 +26,7 @@ const PLANTS: &str = "
 
 A drill that finds nothing proves nothing unless it finds what is known to be there. Each of these bugs
 was put, alone, into a copy of the sources, against `crash 2000`, `io-sweep` and `rot`, those of what
-clients see against `consistency 16000 1`; what caught it is named, and where it showed first.
+clients see against `consistency 16000 1`, those of subscriptions against `server-cuts 100`; what caught it is named, and where it showed first.
 ";
 const BUGS: &str = "
 ## Bugs found

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{tcp_client::TcpClient, test_server::TestServer};
 
 /// Histories in an ordinary run; each has several cuts.
-const HISTORIES: u64 = 6;
+const HISTORIES: u64 = 20;
 const CUTS: usize = 4;
 const STEPS: u64 = 40;
 /// A cut comes within so many operations of the disk.
