@@ -133,21 +133,22 @@ impl Look<'_> {
         policies: &CollectionPolicies,
     ) -> Result<Option<i64>, String> {
         let mut frames = Vec::new();
-        let mut sources = vec![(raw.clone(), policies.raw_retention)];
+        let mut sources =
+            vec![Kept { name: raw.clone(), retention: policies.raw_retention, frame: None }];
         for policy in &policies.policies {
             // A name that becomes too long has no rollup.
             let Ok(target) = raw.rollup(&policy.name) else { break };
             let Some(frame) = frame_of(policy.aggregation) else { break };
-            let Some((source, retention)) = sources.last() else { break };
-            let (id, source) = (id.clone(), source.clone());
-            let rollup =
-                Rollup { id, source, target, frame, kept_from: self.kept_from(*retention) };
+            let Some(kept) = sources.last() else { break };
+            let (id, source, kept_from) = (id.clone(), kept.name.clone(), kept.from(self.now));
+            let rollup = Rollup { id, source, target, frame, kept_from };
             self.applied.entries += self.bring_up_to_date(&rollup)?;
             frames.push((rollup.source, frame));
-            sources.push((rollup.target, policy.retention));
+            let (name, retention) = (rollup.target, policy.retention);
+            sources.push(Kept { name, retention, frame: Some(frame) });
         }
-        for (name, retention) in &sources {
-            self.delete_old(id, name, self.kept_from(*retention))?;
+        for kept in &sources {
+            self.delete_old(id, &kept.name, kept.from(self.now))?;
         }
         self.next_due(id, &frames, &sources).map_err(|error| error.to_string())
     }
@@ -157,7 +158,7 @@ impl Look<'_> {
         &self,
         id: &DocumentId,
         frames: &[(TimeSeriesName, Frame)],
-        retentions: &[(TimeSeriesName, TimeValue)],
+        all_kept: &[Kept],
     ) -> Result<Option<i64>, DocumentError> {
         let tx = self.database.read();
         let mut due = Vec::new();
@@ -166,17 +167,14 @@ impl Look<'_> {
             let mut reader = SeriesReader::new(&tx, id, source, open)?;
             due.extend(reader.next_entry()?.map(|entry| frame.next(entry.timestamp_ms)));
         }
-        for (name, retention) in retentions {
+        for Kept { name, retention, frame } in all_kept {
             if let (Some(span), Some(found)) = (frame_of(*retention), series(&tx, id, name)?) {
-                due.push(moment_behind(found.start_ms, span));
+                let first = found.start_ms;
+                let end = frame.map_or(first, |frame| frame.next(first));
+                due.push(moment_behind(end, span));
             }
         }
         Ok(due.into_iter().min())
-    }
-
-    /// The first moment whose entries are kept.
-    fn kept_from(&self, retention: TimeValue) -> i64 {
-        frame_of(retention).map_or(0, |span| moment_before(self.now, span).max(0))
     }
 
     fn bring_up_to_date(&self, rollup: &Rollup) -> Result<u64, String> {
@@ -239,6 +237,23 @@ impl Look<'_> {
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+/// How long the entries of a series are kept.
+struct Kept {
+    name: TimeSeriesName,
+    retention: TimeValue,
+    /// The frames that its entries stand for; `None` for entries that clients write.
+    frame: Option<Frame>,
+}
+
+impl Kept {
+    /// The first moment whose entries are kept at another one. A frame is kept until all of it is old.
+    fn from(&self, now: i64) -> i64 {
+        let Some(span) = frame_of(self.retention) else { return 0 };
+        let first = moment_before(now, span).max(0);
+        self.frame.map_or(first, |frame| frame.start(first))
     }
 }
 
