@@ -17,6 +17,7 @@ use crate::{
     listed::check_lists,
     read::{LogEntry, get, get_tombstone, log, log_of_collection},
     revisions,
+    row::{self, TombstoneRow},
     schema::DOCUMENTS,
     time_series::check_time_series,
 };
@@ -86,6 +87,10 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
                 times += due::check_document(tx, row.lower_id(), &row.body()?)?;
                 report.documents += 1;
             }
+            LogEntry::Tombstone(row) if row.is_moved() => {
+                check_moved(tx, &row)?;
+                report.tombstones += 1;
+            }
             LogEntry::Tombstone(row) => {
                 demand(document.is_none(), "a deleted document lives")?;
                 demand(tombstone == Some(previous), "a tombstone's id leads elsewhere")?;
@@ -97,6 +102,20 @@ fn check_log(tx: &impl Transaction, last_etag: Etag) -> Result<DocumentsReport, 
     demand(previous <= last_etag, "the log goes beyond the last etag")?;
     demand(due::times_count(tx)? == times, "times are kept of documents that are not there")?;
     Ok(report)
+}
+
+/// The tombstone of a document that was made again in another collection.
+fn check_moved(tx: &impl Transaction, row: &TombstoneRow<'_>) -> Result<(), DocumentError> {
+    let (id, number) = (DocumentId::new(row.id())?, row.collection_number());
+    let found = tx.table(&DOCUMENTS).get(row.primary_key())?;
+    let etag = found.map(|(_, bytes)| Etag(row::etag_of(bytes)));
+    demand(etag == Some(row.etag()), "a tombstone's id leads elsewhere")?;
+    demand(
+        row.primary_key() == row::moved_key(row.lower_id(), number),
+        "a tombstone is under the number of another collection",
+    )?;
+    let lives_here = get(tx, &id)?.is_some_and(|document| document.collection_number() == number);
+    demand(!lives_here, "a live document has a tombstone in its collection")
 }
 
 /// The etags of the document and of the tombstone under the id of an entry.

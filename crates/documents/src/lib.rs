@@ -6,7 +6,7 @@
 //!
 //! Invariants: every write takes a new etag, and the log in etag order holds exactly the newest state
 //! of every document that lives or has a tombstone; counts per collection are exact; a live document
-//! never has a tombstone.
+//! never has a tombstone in its collection.
 //!
 //! | file | what |
 //! |---|---|

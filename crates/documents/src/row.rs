@@ -11,8 +11,8 @@
 //! 16..24    etag
 //! 24..32    last modified, ticks of UTC, signed
 //! 32..40    document: 0; tombstone: etag of the document that was deleted
-//! 40        kind: 'd' document, 't' tombstone
-//! 41..      L bytes lower-cased id
+//! 40        kind: 'd' document, 't' tombstone, 'm' tombstone of a document that moved
+//! 41..      L bytes lower-cased id; of kind 'm' with the number of the collection, 8 hexadecimal digits
 //!           I bytes id as written
 //!           C bytes change vector
 //!           document: the body, up to the end of the row; see compression::body
@@ -20,7 +20,9 @@
 //!
 //! All numbers are little-endian. The kind stands directly before the lower-cased id so that both
 //! together, the primary key of the table, are one slice of the row: a live document and a tombstone
-//! of the same id are two rows. Pages carry checksums, so the row has none of its own; the reader
+//! of the same id are two rows. When a document that was deleted is made again in another collection, its
+//! tombstone stays for those who follow the first one, under a key that leaves room for more of them.
+//! Pages carry checksums, so the row has none of its own; the reader
 //! still trusts no length.
 
 use std::borrow::Cow;
@@ -44,6 +46,9 @@ const HEADER_BYTES: usize = 41;
 const KIND_AT: usize = HEADER_BYTES - 1;
 const DOCUMENT: u8 = b'd';
 const TOMBSTONE: u8 = b't';
+const MOVED: u8 = b'm';
+/// Digits behind the id in the key of a tombstone of a document that moved.
+const MOVED_DIGITS: usize = 8;
 
 /// What a row is made of, before it is bytes.
 pub(crate) struct RowFields<'a> {
@@ -106,6 +111,28 @@ pub(crate) fn write_tombstone(
     write_header(out, fields, TOMBSTONE, deleted)
 }
 
+/// Replaces `out` with the row of a tombstone whose document was made again in another collection.
+pub(crate) fn write_moved(
+    out: &mut Vec<u8>,
+    tombstone: &TombstoneRow<'_>,
+) -> Result<(), DocumentError> {
+    let number = tombstone.collection_number();
+    let fields = RowFields {
+        lower_id: &moved_id(tombstone.lower_id(), number),
+        id: tombstone.id(),
+        change_vector: tombstone.change_vector(),
+        flags: tombstone.flags(),
+        collection_number: number,
+        etag: tombstone.etag(),
+        last_modified_ticks: tombstone.last_modified_ticks(),
+    };
+    write_header(out, &fields, MOVED, tombstone.deleted_etag())
+}
+
+fn moved_id(lower_id: &str, collection_number: u32) -> String {
+    format!("{lower_id}{collection_number:0MOVED_DIGITS$x}")
+}
+
 fn write_header(
     out: &mut Vec<u8>,
     fields: &RowFields<'_>,
@@ -144,7 +171,13 @@ pub(crate) fn read<'a>(
         return Err(corrupt("a row has an unknown version"));
     }
     let mut rest = &bytes[HEADER_BYTES..];
-    let lower_id = ROW.take_text(&mut rest, length_at(bytes, 2))?;
+    let mut lower_id = ROW.take_text(&mut rest, length_at(bytes, 2))?;
+    if header[KIND_AT] == MOVED {
+        let end = lower_id.len().checked_sub(MOVED_DIGITS);
+        lower_id = end
+            .and_then(|end| lower_id.get(..end))
+            .ok_or(corrupt("a tombstone has no number of a collection"))?;
+    }
     let id = ROW.take_text(&mut rest, length_at(bytes, 4))?;
     let change_vector = ROW.take_text(&mut rest, length_at(bytes, 6))?;
     let id = if id.is_empty() { lower_id } else { id };
@@ -157,7 +190,7 @@ pub(crate) fn read<'a>(
             };
             Ok(AnyRow::Document(DocumentRow { row, body }))
         }
-        TOMBSTONE => Ok(AnyRow::Tombstone(TombstoneRow { row })),
+        TOMBSTONE | MOVED => Ok(AnyRow::Tombstone(TombstoneRow { row })),
         _ => Err(corrupt("a row is of an unknown kind")),
     }
 }
@@ -206,6 +239,16 @@ pub(crate) fn document_key(lower_id: &str) -> Vec<u8> {
 /// The primary key of the tombstone of a lower-cased id.
 pub(crate) fn tombstone_key(lower_id: &str) -> Vec<u8> {
     key(TOMBSTONE, lower_id)
+}
+
+/// The primary key of the tombstone of a lower-cased id in a collection in which it is no more.
+pub(crate) fn moved_key(lower_id: &str, collection_number: u32) -> Vec<u8> {
+    key(MOVED, &moved_id(lower_id, collection_number))
+}
+
+/// Whether a primary key is that of a tombstone whose document was made again in another collection.
+pub(crate) fn is_moved_key(key: &[u8]) -> bool {
+    key.first() == Some(&MOVED)
 }
 
 /// Whether a primary key is that of a live document.
@@ -316,6 +359,16 @@ impl<'a> DocumentRow<'a> {
 }
 
 impl<'a> TombstoneRow<'a> {
+    /// Whether the document was made again in another collection.
+    pub(crate) fn is_moved(&self) -> bool {
+        is_moved_key(primary_key_of(self.row.bytes))
+    }
+
+    /// The primary key of the row.
+    pub(crate) fn primary_key(&self) -> &'a [u8] {
+        primary_key_of(self.row.bytes)
+    }
+
     /// Bytes of the row.
     pub fn size_bytes(&self) -> usize {
         self.row.bytes.len()
@@ -413,6 +466,28 @@ mod tests {
             assert_eq!(row.body().unwrap().to_json().unwrap(), json);
             assert_eq!(primary_key_of(&bytes), document_key(lower_id));
             assert!(read_tombstone(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn tombstones_of_documents_that_moved_tell_the_same() {
+        for (lower_id, id) in [("users/1", "Users/1"), ("users/1", "users/1"), ("é", "É")] {
+            let (mut bytes, mut moved) = (Vec::new(), Vec::new());
+            write_tombstone(&mut bytes, &fields(lower_id, id), Etag(5)).unwrap();
+            let tombstone = read_tombstone(&bytes).unwrap();
+            assert!(!tombstone.is_moved());
+            write_moved(&mut moved, &tombstone).unwrap();
+            let row = read_tombstone(&moved).unwrap();
+            assert!(row.is_moved());
+            assert_eq!((row.id(), row.lower_id()), (id, lower_id));
+            assert_eq!(row.change_vector(), tombstone.change_vector());
+            assert_eq!((row.etag(), row.deleted_etag()), (Etag(7), Etag(5)));
+            assert_eq!((row.flags(), row.collection_number()), (tombstone.flags(), 3));
+            assert_eq!(row.last_modified_ticks(), tombstone.last_modified_ticks());
+            assert_eq!(row.primary_key(), moved_key(lower_id, 3));
+            assert_eq!(row.primary_key(), format!("m{lower_id}00000003").as_bytes());
+            moved[2] = 3;
+            assert!(read_tombstone(&moved).is_err());
         }
     }
 

@@ -29,7 +29,7 @@ use crate::{
     error::DocumentError,
     listed::corrected,
     revisions::{self, salvage::FoundRevisions},
-    row::{self, AnyRow},
+    row::{self, AnyRow, TombstoneRow},
     schema::{self, DOCUMENTS},
     time_series::{self, GatheredTimeSeries},
 };
@@ -153,7 +153,7 @@ type Newest<K, V> = BTreeMap<K, (u64, V)>;
 
 #[derive(Default)]
 struct Gathered {
-    /// By lower-cased id.
+    /// By lower-cased id; tombstones of documents that moved by their keys.
     rows: BTreeMap<Box<[u8]>, NewestRow>,
     revisions: FoundRevisions,
     identity: Option<(u64, DatabaseIdentity)>,
@@ -460,6 +460,14 @@ impl Rebuilding<'_> {
         Ok(())
     }
 
+    /// Whether a tombstone of a document that moved says no more than the newest row of its id.
+    fn is_outdated(&self, tombstone: &TombstoneRow<'_>) -> bool {
+        let newest = self.gathered.rows.get(tombstone.lower_id().as_bytes());
+        let newest = newest.and_then(|newest| self.salvage.row(newest.place));
+        let number = newest.map(|bytes| row::collection_number_of(&bytes));
+        tombstone.is_moved() && number.is_none_or(|number| number == tombstone.collection_number())
+    }
+
     /// Copies the newest row of each id; adds what the rows know to progress and names.
     fn rows(
         &mut self,
@@ -476,6 +484,11 @@ impl Rebuilding<'_> {
                 continue;
             };
             let read = row::read(&bytes, &|name| find(name))?;
+            if let AnyRow::Tombstone(tombstone) = &read
+                && self.is_outdated(tombstone)
+            {
+                continue;
+            }
             let corrected = corrected(writer, &read)?;
             let bytes = corrected.as_deref().unwrap_or(&bytes);
             writer.transaction()?.table_mut(&DOCUMENTS).insert(bytes)?;

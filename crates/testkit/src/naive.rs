@@ -27,6 +27,8 @@ pub(crate) struct Row {
 pub struct Naive {
     pub(crate) last_etag: u64,
     rows: BTreeMap<String, Row>,
+    /// Tombstones of documents that are in another collection now, with the number of theirs.
+    moved: BTreeMap<(String, usize), Row>,
     collections: Vec<String>,
     identities: BTreeMap<String, i64>,
     pub(crate) attachments: NaiveAttachments,
@@ -200,7 +202,14 @@ impl Naive {
         self.last_etag += 1;
         let row =
             Row { etag: self.last_etag, id: id.to_owned(), collection, body: Some(json.into()) };
-        self.rows.insert(id.to_lowercase(), row);
+        let key = id.to_lowercase();
+        self.moved.remove(&(key.clone(), collection));
+        if let Some(tombstone) = self.rows.insert(key.clone(), row)
+            && tombstone.body.is_none()
+            && tombstone.collection != collection
+        {
+            self.moved.insert((key, tombstone.collection), tombstone);
+        }
         // A put lists what the document has itself.
         self.touched.retain(|touched| *touched != id.to_lowercase());
         Ok(())
@@ -248,11 +257,11 @@ impl Naive {
             let body = self.counters.listed_in(&key, &self.attachments.listed_in(&key, body));
             Some(self.time_series.listed_in(&key, &body))
         };
-        let mut log: Vec<_> =
-            self.rows.values().map(|row| (row.etag, row.id.clone(), body(row))).collect();
+        let rows = || self.rows.values().chain(self.moved.values());
+        let mut log: Vec<_> = rows().map(|row| (row.etag, row.id.clone(), body(row))).collect();
         log.sort();
         let count = |collection: usize, is_live: bool| {
-            let rows = self.rows.values().filter(|row| row.collection == collection);
+            let rows = rows().filter(|row| row.collection == collection);
             rows.filter(|row| row.body.is_some() == is_live).count() as u64
         };
         let collections = self.collections.iter().enumerate();

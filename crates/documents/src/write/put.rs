@@ -226,7 +226,8 @@ impl DocumentWriter<'_> {
         Ok(lasting.fold(DocumentFlags::NONE, |flags, flag| flags | flag))
     }
 
-    /// Counts a new document and takes away the tombstone of an earlier one of the same id.
+    /// Counts a new document and takes away the tombstone of an earlier one of the same id. In another
+    /// collection it stays: whoever follows that one has yet to hear of the deletion.
     fn count_new(&mut self, id: &DocumentId, number: u32) -> Result<DocumentFlags, DocumentError> {
         self.collections.count(self.tx, number, 1, 0)?;
         self.progress.documents += 1;
@@ -234,12 +235,28 @@ impl DocumentWriter<'_> {
         if self.progress.tombstones != 0
             && let Some(tombstone) = read::get_tombstone(self.tx, id)?
         {
-            let number = tombstone.collection_number();
-            self.collections.count(self.tx, number, 0, -1)?;
+            let of = tombstone.collection_number();
+            if of != number {
+                row::write_moved(&mut self.row, &tombstone)?;
+            }
             self.remove_row(&row::tombstone_key(id.lower_cased()))?;
-            self.progress.tombstones -= 1;
+            let earlier = row::moved_key(id.lower_cased(), number);
+            match of == number {
+                true => self.uncount_tombstone(number)?,
+                false => drop(self.tx.table_mut(&DOCUMENTS).insert_new(&self.row)?),
+            }
+            // It may have been here before it was elsewhere.
+            if self.tx.table_mut(&DOCUMENTS).delete(&earlier)? {
+                self.uncount_tombstone(number)?;
+            }
         }
         Ok(DocumentFlags::NONE)
+    }
+
+    fn uncount_tombstone(&mut self, number: u32) -> Result<(), DocumentError> {
+        self.collections.count(self.tx, number, 0, -1)?;
+        self.progress.tombstones -= 1;
+        Ok(())
     }
 
     fn mismatch(

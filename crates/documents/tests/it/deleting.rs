@@ -32,6 +32,36 @@ fn a_deletion_leaves_a_tombstone_and_a_new_document_takes_it_away() {
 }
 
 #[test]
+fn in_another_collection_the_tombstone_stays_until_the_document_comes_back() {
+    let database = Database::new();
+    let counts = |expected: &[(&str, u64, u64)]| {
+        let expected: Vec<_> =
+            expected.iter().map(|(name, live, gone)| ((*name).to_owned(), *live, *gone)).collect();
+        assert_eq!(database.collections(), expected);
+        documents::check(&database.read()).unwrap();
+    };
+    database.put("Users/1", &in_collection("Users", "one"));
+    database.delete("users/1");
+    database.put("users/1", &in_collection("Dogs", "one"));
+    counts(&[("Users", 0, 1), ("Dogs", 1, 0)]);
+    database.delete("users/1");
+    counts(&[("Users", 0, 1), ("Dogs", 0, 1)]);
+    database.put("users/1", &in_collection("Cats", "one"));
+    counts(&[("Users", 0, 1), ("Dogs", 0, 1), ("Cats", 1, 0)]);
+    let id = DocumentId::new("users/1").unwrap();
+    assert!(documents::get_tombstone(&database.read(), &id).unwrap().is_none());
+    let tx = database.read();
+    let log =
+        documents::log_of_collection(&tx, &model::CollectionName::new("Users").unwrap(), Etag(0));
+    let log: Vec<_> = log.unwrap().map(|entry| entry.unwrap().tombstone().unwrap()).collect();
+    assert_eq!((log.len(), log[0].id(), log[0].lower_id()), (1, "Users/1", "users/1"));
+    assert_eq!((log[0].etag(), log[0].deleted_etag()), (Etag(2), Etag(1)));
+    database.delete("users/1");
+    database.put("users/1", &in_collection("Users", "one"));
+    counts(&[("Users", 1, 0), ("Dogs", 0, 1), ("Cats", 0, 1)]);
+}
+
+#[test]
 fn expected_versions_hold_for_deletions() {
     let database = Database::new();
     database.put("u/1", &user("one"));

@@ -165,7 +165,7 @@ fn a_document_stays_in_its_collection() {
     assert!(database.json("u/1").unwrap().contains(r#""@collection":"uSERS""#));
     assert!(database.delete("u/1"));
     database.put("u/1", &in_collection("Z", "three"));
-    let expected = [("Users".to_owned(), 0, 0), ("Z".to_owned(), 1, 0)];
+    let expected = [("Users".to_owned(), 0, 1), ("Z".to_owned(), 1, 0)];
     assert_eq!(database.collections(), expected);
 }
 
