@@ -53,7 +53,9 @@ fn later_commands_see_earlier_ones() {
     let id = DocumentId::new("nothing").unwrap();
     assert_eq!(*missing, CommandResult::Deleted { id, deleted: None });
     assert_eq!(*prefix, CommandResult::DeletedPrefix { prefix: "u".to_owned(), deleted: 1 });
-    assert_eq!(content(&environment).log, [(5, "u/1".to_owned(), None)]);
+    // Whoever follows the users still has to hear that this one has left.
+    let left = (3, "U/1".to_owned(), None);
+    assert_eq!(content(&environment).log, [left, (5, "u/1".to_owned(), None)]);
 }
 
 #[test]
