@@ -290,8 +290,9 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
     const READERS: u64 = 3;
     let server = TestServer::start(Platform::memory(), &[]);
     server.create("db");
-    let ends = AtomicBool::new(false);
-    let (server, ends) = (&server, &ends);
+    // Nobody waits any more; and everything is written.
+    let (ends, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (server, ends, ended) = (&server, &ends, &ended);
     let known: Vec<Known> = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
             .map(|seed| {
@@ -314,7 +315,7 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
                     let (mut known, mut last_id) = (Known::default(), None::<String>);
                     let mut is_last = false;
                     while !is_last {
-                        is_last = ends.load(Ordering::SeqCst);
+                        is_last = ended.load(Ordering::SeqCst);
                         let query = match is_last {
                             true => "etag=0&follow=false",
                             false => "etag=0",
@@ -329,7 +330,7 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
                             let Some(event) = reader.next() else { break };
                             known.learn(&event);
                         }
-                        last_id = reader.last_id;
+                        last_id = reader.last_id.or(last_id);
                     }
                     known
                 })
@@ -339,6 +340,7 @@ fn readers_that_lose_their_connections_come_to_know_everything() {
         ends.store(true, Ordering::SeqCst);
         // Whoever waits for an event gets one.
         server.put("end", USER);
+        ended.store(true, Ordering::SeqCst);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()
     });
     let all = server.get("/databases/db/docs?start=0&pageSize=1000&metadataOnly=true").json();
