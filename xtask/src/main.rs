@@ -55,8 +55,8 @@ cargo xtask kill <n> [seed]         kill -9 the built server n times under concu
 cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
 cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 now and then; what they saw
                                     is judged: isolation, lost updates, linearizability
-cargo xtask memory                  store many documents through the built server with 256 MB of memory,
-                                    where a control group can be made
+cargo xtask memory [minutes]        whatever takes much memory, at once, against the built server with 256 MB,
+                                    where a control group can be made; other databases go on meanwhile
 cargo xtask golden <name>           keep data directories of the built server as text, for a new format";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -81,7 +81,8 @@ fn main() -> ExitCode {
         ["consistency", count, seed] => {
             parse(count).and_then(|count| consistency::run(count, Some(parse(seed)?)))
         }
-        ["memory"] => memory::run(),
+        ["memory"] => memory::run(None),
+        ["memory", minutes] => parse(minutes).and_then(|minutes| memory::run(Some(minutes))),
         ["golden", name] => golden::write(&root(), name),
         ["record", topics @ ..] => record::run(&root(), topics),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),

@@ -1,0 +1,164 @@
+//! The task `memory`: the real server inside a control group that allows it little memory, under
+//! everything that is known to take much.
+//!
+//! First many documents are stored, into one database and into many at once ([`stores`]). Then every
+//! step of [`STEPS`] prepares what it needs, and all of them run at once, each round after round, until
+//! the time is over; meanwhile somebody reads and writes small documents of the other databases and
+//! measures ([`bystander`]). The kernel must kill nothing, every document must be there, the server must know the limit, and
+//! the others must hardly notice. A refusal for want of memory is an answer, too.
+//!
+//! A further step is a file with a [`Step`], and a line in [`STEPS`].
+
+mod bystander;
+mod stage;
+mod stores;
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use self::{bystander::Bystander, stage::Stage};
+use crate::{
+    Failure, checks::Checks, control_group::ControlGroup, server_process::ServerProcess,
+    server_process::executable,
+};
+
+const LIMIT_BYTES: u64 = 256 << 20;
+/// How long the steps run at once, unless the caller says otherwise.
+const MINUTES: u64 = 1;
+/// What somebody waits for a small read or write of another database, 99 times in 100.
+const OTHERS_WAIT_MAX: Duration = Duration::from_millis(500);
+
+/// Something that takes much memory, or would.
+struct Step {
+    /// In a word or two.
+    name: &'static str,
+    /// Makes the databases and documents that the rounds need; the server does nothing else meanwhile.
+    prepare: fn(&Stage) -> Result<(), Failure>,
+    /// What is repeated until the time is over, beside the rounds of all other steps. Numbers of rounds
+    /// begin with 0. It fails when the server does wrong; being refused for want of memory is right.
+    round: fn(&Stage, u64) -> Result<(), Failure>,
+    /// Looks at the end whether what must be there is there. No round runs then.
+    judge: fn(&Stage, &mut Checks) -> Result<(), Failure>,
+}
+
+/// All steps.
+const STEPS: &[&Step] = &[];
+
+/// Runs the drill where a control group can be made.
+pub(crate) fn run(minutes: Option<u64>) -> Result<Checks, Failure> {
+    let group = match ControlGroup::create(LIMIT_BYTES) {
+        Ok(group) => group,
+        Err(reason) => {
+            println!("memory: SKIPPED, no control group can be made here: {reason}");
+            return Ok(Checks::default());
+        }
+    };
+    let executable = executable()?;
+    let directory = std::env::temp_dir().join(format!("corvus-memory-{}", std::process::id()));
+    std::fs::create_dir_all(directory.join("data"))?;
+    let time = Duration::from_secs(60 * minutes.unwrap_or(MINUTES));
+    let mut checks = Checks::default();
+    let result = Drill { group, executable, directory: directory.clone(), time }.run(&mut checks);
+    if result.is_ok() && checks.failures.is_empty() {
+        std::fs::remove_dir_all(&directory)?;
+    } else {
+        println!("memory: what is left is in {}", directory.display());
+    }
+    result.map(|()| checks)
+}
+
+struct Drill {
+    group: ControlGroup,
+    executable: PathBuf,
+    directory: PathBuf,
+    time: Duration,
+}
+
+impl Drill {
+    fn run(&self, checks: &mut Checks) -> Result<(), Failure> {
+        let (data, log) = (self.directory.join("data"), self.directory.join("server.log"));
+        let server =
+            ServerProcess::start_in(&self.executable, &data, &log, &self.group.processes())?;
+        let stage = Stage::new(&server.url);
+        let outcome =
+            stores::store(&stage).and_then(|()| stores::judge(&stage, LIMIT_BYTES, checks));
+        checks.that(outcome.is_ok(), || format!("storing: {}", text_of(&outcome)));
+        if outcome.is_ok() {
+            self.run_steps(&stage, checks);
+        }
+        let killed = self.group.killed()?;
+        checks.that(killed == 0, || format!("the kernel killed {killed} processes"));
+        println!(
+            "memory: {} requests were refused for want of memory; at most {} MB of {} with the page cache",
+            stage.refused(),
+            self.group.peak_bytes().unwrap_or(0) >> 20,
+            LIMIT_BYTES >> 20,
+        );
+        let stopped = server.stop();
+        checks.that(stopped.is_ok(), || format!("stopping: {}", text_of(&stopped)));
+        Ok(())
+    }
+
+    /// All steps at once, and somebody who is not one of them.
+    fn run_steps(&self, stage: &Stage, checks: &mut Checks) {
+        for step in STEPS {
+            let prepared = (step.prepare)(stage);
+            checks.that(prepared.is_ok(), || {
+                format!("{}, preparing: {}", step.name, text_of(&prepared))
+            });
+            if prepared.is_err() {
+                return;
+            }
+        }
+        let end = Instant::now() + self.time;
+        let bystander = std::thread::scope(|scope| {
+            let rounds: Vec<_> = STEPS
+                .iter()
+                .map(|step| (step, scope.spawn(move || repeat(step, stage, end))))
+                .collect();
+            let bystander = scope.spawn(|| Bystander::watch(stage, end));
+            for (step, rounds) in rounds {
+                let rounds = rounds.join().unwrap_or_else(|_| Err("it panicked".into()));
+                match rounds {
+                    Ok(rounds) => {
+                        checks.passed += 1;
+                        println!("memory: {}: {rounds} rounds", step.name);
+                    }
+                    Err(error) => checks.failures.push(format!("{}: {error}", step.name)),
+                }
+            }
+            bystander.join().unwrap_or_else(|_| Err("it panicked".into()))
+        });
+        match bystander {
+            Ok(bystander) => {
+                println!("memory: {bystander}");
+                checks.that(bystander.p99() <= OTHERS_WAIT_MAX, || {
+                    format!("other databases wait too long: {bystander}")
+                });
+            }
+            Err(error) => checks.failures.push(format!("the other databases: {error}")),
+        }
+        for step in STEPS {
+            if let Err(error) = (step.judge)(stage, checks) {
+                checks.failures.push(format!("{}, judging: {error}", step.name));
+            }
+        }
+    }
+}
+
+/// Repeats the rounds of a step, at least one, until that moment; gives how many there were.
+fn repeat(step: &Step, stage: &Stage, end: Instant) -> Result<u64, Failure> {
+    for round in 0.. {
+        (step.round)(stage, round)?;
+        if Instant::now() >= end {
+            return Ok(round + 1);
+        }
+    }
+    Ok(u64::MAX)
+}
+
+fn text_of(outcome: &Result<(), Failure>) -> String {
+    outcome.as_ref().err().map(ToString::to_string).unwrap_or_default()
+}

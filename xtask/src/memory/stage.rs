@@ -1,0 +1,91 @@
+//! What the steps of the drill share: the server's address, and requests that may be refused for want
+//! of memory.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::{
+    Failure,
+    http_client::{Answer, HttpClient},
+};
+
+/// How often and with what pause a request that is refused for want of memory is sent again.
+const TRIES: u64 = 200;
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// The server of the drill.
+pub(super) struct Stage {
+    pub(super) url: String,
+    refused: AtomicU64,
+}
+
+impl Stage {
+    pub(super) fn new(url: &str) -> Stage {
+        Stage { url: url.to_owned(), refused: AtomicU64::new(0) }
+    }
+
+    /// How many requests were refused for want of memory.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is a refusal for want of memory or of a place, which then is counted.
+    pub(super) fn is_refusal(&self, answer: &Answer) -> bool {
+        let is_refusal = answer.status == 503 && is_short_of_memory(&answer.body);
+        if is_refusal {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        is_refusal
+    }
+
+    /// Sends the request that `send` sends until it is answered with success; sends it again while it is
+    /// refused for want of memory. `attempt` counts from 0.
+    pub(super) fn until_taken(
+        &self,
+        mut send: impl FnMut(u64) -> std::io::Result<Answer>,
+    ) -> Result<Answer, Failure> {
+        for attempt in 0..TRIES {
+            let answer = send(attempt)?;
+            match answer.status {
+                200..=299 => return Ok(answer),
+                _ if self.is_refusal(&answer) => std::thread::sleep(RETRY_PAUSE),
+                _ => return Err(answer.told().into()),
+            }
+        }
+        Err(format!("refused {TRIES} times").into())
+    }
+
+    /// A JSON answer.
+    pub(super) fn get(&self, path: &str) -> Result<Value, Failure> {
+        let answer = HttpClient::connect(&self.url)?.send("GET", path, b"")?;
+        match answer.status {
+            200 => Ok(serde_json::from_slice(&answer.body)?),
+            _ => Err(format!("{path}: {}", answer.told()).into()),
+        }
+    }
+}
+
+fn is_short_of_memory(body: &[u8]) -> bool {
+    let error: Value = serde_json::from_slice(body).unwrap_or_default();
+    let of_kind = |kind| error["Type"].as_str().is_some_and(|name| name.ends_with(kind));
+    of_kind("LowMemoryException") || of_kind("ServerLoadFailureException")
+}
+
+/// Runs `work` in that many threads; gives the first failure.
+pub(super) fn at_once(
+    threads: u64,
+    work: impl Fn(u64) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> =
+            (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        let mut ended = ended.map(|ended| ended.unwrap_or_else(|_| Err("it panicked".into())));
+        ended.try_for_each(|ended| ended)
+    })
+}
