@@ -1,20 +1,35 @@
 //! Who may take how much of the memory that the server has: every bound follows from one limit.
 //!
-//! The limit is the smallest of the setting, the control group's and the machine's. Invariant: what
-//! is bounded here together leaves half of it for everything else.
+//! The limit is the smallest of the setting, the control group's and the machine's. It is divided:
+//!
+//! | part | for |
+//! |---|---|
+//! | a quarter | `unflushed`: page versions that the data files do not have yet |
+//! | a quarter | `work`: what is there for a moment and grows with data or clients |
+//! | half | the rest: code, connections and their small bodies, queues, open databases, caches, the allocator's own |
+//!
+//! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
+//! that no kind of work starves the others: bodies of requests, open transactions, batches of
+//! indexes, results of scripts.
+//! What is small and bounded in number is not counted; each drawer names its own threshold.
 
 use std::sync::Arc;
 
 use commands::CommitQueueOptions;
-use database::MemoryPressure;
+use database::{MemoryLevel, MemoryPressure};
 use platform::{MemoryLimit, MemoryLimitSource, Platform};
 use settings::{MemorySettings, Settings};
-use storage::MemoryBudget;
-
-use crate::body_share::BodyBudget;
+use storage::{MemoryBudget, MemoryExhausted};
+use wire::{ErrorKind, ProtocolError};
 
 /// Of one database's unflushed changes, unless a setting says otherwise.
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
+/// Unflushed changes may take this part of the limit together.
+const UNFLUSHED_PART: u64 = 4;
+/// Work may take this part of the limit.
+const WORK_PART: u64 = 4;
+/// One kind of work may take this part of what work may take.
+const KIND_PART: u64 = 2;
 /// Memory is low when less than this is left, however much there is.
 const LOW_BYTES_MAX: u64 = 2 << 30;
 /// Assumed when the system does not say how much memory it has.
@@ -32,8 +47,16 @@ pub(crate) struct MemoryPlan {
     pub(crate) unflushed: Arc<MemoryBudget>,
     /// What may wait in the queue of one database.
     pub(crate) queue: CommitQueueOptions,
-    /// What large bodies of requests may take together.
-    pub(crate) bodies: Arc<BodyBudget>,
+    /// What everything may take together that is there for a moment only.
+    pub(crate) work: Arc<MemoryBudget>,
+    /// What large bodies of requests may take of `work`.
+    pub(crate) bodies: Arc<MemoryBudget>,
+    /// What the open transactions of documents may take of `work`.
+    pub(crate) transactions: Arc<MemoryBudget>,
+    /// What batches of indexes may take of `work`, with their transactions.
+    pub(crate) indexing: Arc<MemoryBudget>,
+    /// What results of scripts may take of `work`.
+    pub(crate) scripts: Arc<MemoryBudget>,
 }
 
 impl MemoryPlan {
@@ -65,19 +88,56 @@ impl MemoryPlan {
         let part = |of: u64| usize::try_from(bytes / of).unwrap_or(usize::MAX);
         let unflushed_bytes_max =
             unflushed_asked.unwrap_or_else(|| (bytes / 8).min(UNFLUSHED_BYTES_MAX));
+        let work = MemoryBudget::new(bytes / WORK_PART);
+        let kind = || work.part(work.bytes_max() / KIND_PART);
+        let (bodies, transactions) = (kind(), kind());
+        let (indexing, scripts) = (kind(), kind());
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low)),
             limited_by,
             unflushed_bytes_max,
-            unflushed: MemoryBudget::new((bytes / 4).max(unflushed_bytes_max)),
+            unflushed: MemoryBudget::new((bytes / UNFLUSHED_PART).max(unflushed_bytes_max)),
             queue: CommitQueueOptions {
                 bytes_max: standard.bytes_max.min(part(16)),
                 transaction_bytes_max: standard.transaction_bytes_max.min(part(32)),
                 ..standard
             },
-            bodies: BodyBudget::new(bytes / 8),
+            work,
+            bodies,
+            transactions,
+            indexing,
+            scripts,
         }
     }
+
+    /// Refuses what takes much memory while there is hardly any.
+    ///
+    /// # Errors
+    ///
+    /// 503 while less than the critical part is left.
+    pub(crate) fn refuse_when_critical(&self) -> Result<(), ProtocolError> {
+        if self.pressure.level() < MemoryLevel::Critical {
+            return Ok(());
+        }
+        let left = self.pressure.reading().map_or(0, |reading| reading.left_bytes);
+        let message = format!(
+            "The server is short of memory: {left} bytes are left of the {} that {} allows. Large \
+             requests are refused until there is more; nothing of this one was done. Try again later.",
+            self.pressure.limit().bytes,
+            self.limited_by
+        );
+        Err(ProtocolError::new(ErrorKind::LowMemory, message))
+    }
+}
+
+/// The answer when there is no room for something; `what` begins a sentence, in the plural.
+pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ProtocolError {
+    let MemoryExhausted { taken, bytes_max } = exhausted;
+    let message = format!(
+        "{what} in progress take {taken} bytes with this one, and may take {bytes_max}. Nothing of it \
+         was done; try again later, or ask for less at once."
+    );
+    ProtocolError::new(ErrorKind::LowMemory, message)
 }
 
 #[cfg(test)]
@@ -105,6 +165,21 @@ mod tests {
         assert_eq!(little.queue.bytes_max as u64, 16 * MB);
         assert_eq!(little.queue.transaction_bytes_max as u64, 8 * MB);
         assert_eq!(little.pressure.low_bytes(), 256 * MB / 5);
+        assert_eq!(little.work.bytes_max(), 64 * MB);
+        assert_eq!(little.bodies.bytes_max(), 32 * MB);
+    }
+
+    #[test]
+    fn kinds_of_work_share_one_budget() {
+        let plan = plan(256, None, None);
+        let kinds = [&plan.bodies, &plan.indexing, &plan.scripts];
+        let mut shares = kinds.map(|kind| kind.share(0));
+        shares[0].try_grow_to(32 * MB).unwrap();
+        shares[1].try_grow_to(30 * MB).unwrap();
+        let refused = shares[2].try_grow_to(3 * MB).unwrap_err();
+        assert_eq!((refused.taken, refused.bytes_max), (65 * MB, 64 * MB));
+        let answer = no_room("Results of scripts", refused);
+        assert_eq!(answer.kind, ErrorKind::LowMemory);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use wire::{ErrorKind, ProtocolError, header_names};
 
 use crate::{
     answer::{Answer, AnswerBody, Piece},
-    body_share::{BodyShare, refuse_announced, refuse_when_critical},
+    body_share::{BodyShare, refuse_announced},
     call::Call,
     client_configuration,
     connection_watch::ConnectionWatch,
@@ -144,11 +144,11 @@ impl Exchange {
         let (body, stream) = match found.route.body {
             BodyUse::Ignored => (Bytes::new(), None),
             BodyUse::Streamed => {
-                refuse_when_critical(&state.memory)?;
+                state.memory.refuse_when_critical()?;
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::WholeOrParts if has_parts(&headers) => {
-                refuse_when_critical(&state.memory)?;
+                state.memory.refuse_when_critical()?;
                 (Bytes::new(), Some(incoming))
             }
             BodyUse::Whole | BodyUse::WholeOrParts => {

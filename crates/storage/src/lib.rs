@@ -59,7 +59,7 @@ pub use crate::{
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
-    memory_budget::MemoryBudget,
+    memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare},
     pass_over::pass_over,
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::{RowId, allocated_row_bytes},

@@ -1,29 +1,71 @@
-//! Memory for page versions and buffers that all environments of a process share.
+//! Budgets of memory: how many bytes may be held together by those who draw from one.
 //!
-//! Each environment has a limit of its own; this one holds for their sum, so that many environments
-//! that are written at once do not each take all they could have alone. Invariant: every byte counted
-//! in is counted out when its version is dropped.
+//! A budget may have parts. What is drawn from a part is drawn from the whole too, so that no part takes
+//! more than its own bound and all parts together no more than the whole's.
+//!
+//! There are two ways to draw. Environments count the page versions and buffers that they hold, and ask
+//! afterwards whether it was too much ([`MemoryBudget::held_bytes`]). All others own a [`MemoryShare`],
+//! which grows only when there is room.
+//!
+//! Invariants: every byte counted in is counted out, at the latest when its owner is dropped. What shares
+//! hold beyond their always allowed parts never exceeds the budget. A share within its always allowed
+//! part is never refused, so nobody starves; the sum of those parts has to be bounded by the number of
+//! those who own shares (threads, connections, databases).
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 /// An environment that holds no more than this may be written whatever the others hold. So the sum
 /// may exceed the limit by this much for each environment, and by the transactions that are open.
 pub(crate) const ALWAYS_ALLOWED_BYTES: u64 = 256 * 1024;
 
-/// A number of bytes that several environments may hold together.
+/// A number of bytes that several owners may hold together.
 #[derive(Debug)]
 pub struct MemoryBudget {
     held: AtomicU64,
     bytes_max: u64,
+    /// What this is a part of.
+    whole: Option<Arc<MemoryBudget>>,
+    /// Of all parts of a whole together.
+    waiting: Arc<Waiting>,
 }
+
+/// Those who wait for room.
+#[derive(Debug, Default)]
+struct Waiting {
+    threads: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+/// There is no room in a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryExhausted {
+    /// Bytes that would have been held with what was asked for.
+    pub taken: u64,
+    /// Bytes that may be held.
+    pub bytes_max: u64,
+}
+
+impl fmt::Display for MemoryExhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes would be taken of {} that may be", self.taken, self.bytes_max)
+    }
+}
+
+impl std::error::Error for MemoryExhausted {}
 
 impl MemoryBudget {
     /// A budget of that many bytes, of which none is taken.
     pub fn new(bytes_max: u64) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget { held: AtomicU64::new(0), bytes_max })
+        let (held, waiting) = Default::default();
+        Arc::new(MemoryBudget { held, bytes_max, whole: None, waiting })
     }
 
     /// A budget that is never exhausted.
@@ -31,7 +73,13 @@ impl MemoryBudget {
         MemoryBudget::new(u64::MAX)
     }
 
-    /// Bytes of page versions and kept buffers that are held now.
+    /// A part of this budget, of at most that many bytes.
+    pub fn part(self: &Arc<Self>, bytes_max: u64) -> Arc<MemoryBudget> {
+        let (held, waiting) = (AtomicU64::default(), Arc::clone(&self.waiting));
+        Arc::new(MemoryBudget { held, bytes_max, whole: Some(Arc::clone(self)), waiting })
+    }
+
+    /// Bytes that are held now.
     pub fn held_bytes(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
@@ -41,12 +89,142 @@ impl MemoryBudget {
         self.bytes_max
     }
 
-    pub(crate) fn take(&self, bytes: u64) {
-        self.held.fetch_add(bytes, Ordering::Relaxed);
+    /// A share of nothing yet, which may always grow to `always_allowed` bytes.
+    pub fn share(self: &Arc<Self>, always_allowed: u64) -> MemoryShare {
+        MemoryShare { budget: Arc::clone(self), bytes: 0, always_allowed }
     }
 
+    /// Counts bytes in, also when there is no room.
+    pub(crate) fn take(&self, bytes: u64) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.take(bytes);
+        }
+    }
+
+    /// Counts bytes in if there is room for them here and in the whole.
+    fn try_take(&self, bytes: u64) -> Result<(), MemoryExhausted> {
+        let room = |held: u64| held.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
+        self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room).map_err(|held| {
+            MemoryExhausted { taken: held.saturating_add(bytes), bytes_max: self.bytes_max }
+        })?;
+        let of_whole = self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take(bytes));
+        if of_whole.is_err() {
+            self.held.fetch_sub(bytes, Ordering::SeqCst);
+        }
+        of_whole
+    }
+
+    /// Counts bytes out.
     pub(crate) fn give_back(&self, bytes: u64) {
-        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        let mut budget = self;
+        loop {
+            budget.held.fetch_sub(bytes, Ordering::SeqCst);
+            match &budget.whole {
+                Some(whole) => budget = whole,
+                None => break,
+            }
+        }
+        self.waiting.wake();
+    }
+}
+
+impl Waiting {
+    fn wake(&self) {
+        // A thread counts itself before it looks whether there is room, and what is given back is
+        // counted out before this looks for threads: one of the two sees the other.
+        if 0 < self.threads.load(Ordering::SeqCst) {
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Tries again whenever something was given back, for at most that time.
+    fn wait_for(&self, time_max: Duration, mut has_room: impl FnMut() -> bool) {
+        self.threads.fetch_add(1, Ordering::SeqCst);
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.changed.wait_timeout_while(lock, time_max, |()| !has_room()));
+        self.threads.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// What one owner holds of a budget. Dropping it gives that back.
+#[derive(Debug)]
+pub struct MemoryShare {
+    budget: Arc<MemoryBudget>,
+    bytes: u64,
+    always_allowed: u64,
+}
+
+impl MemoryShare {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The budget that it is of.
+    pub fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// Holds that many bytes from now on; a share that holds more already stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] when there is no room; then it holds what it held before.
+    pub fn try_grow_to(&mut self, bytes: u64) -> Result<(), MemoryExhausted> {
+        let more = bytes.saturating_sub(self.bytes);
+        if bytes <= self.always_allowed {
+            self.grow_to(bytes);
+            return Ok(());
+        }
+        self.budget.try_take(more)?;
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Holds that many bytes from now on, also when there is no room.
+    fn grow_to(&mut self, bytes: u64) {
+        let more = bytes.saturating_sub(self.bytes);
+        self.budget.take(more);
+        self.bytes += more;
+    }
+
+    /// As [`Self::try_grow_to`], but waits for room for at most that time. For work in the background
+    /// only: what others wait for must not wait here.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryExhausted`] when there is still none.
+    pub fn grow_to_within(
+        &mut self,
+        bytes: u64,
+        time_max: Duration,
+    ) -> Result<(), MemoryExhausted> {
+        let mut grown = self.try_grow_to(bytes);
+        if grown.is_err() {
+            let waiting = Arc::clone(&self.budget.waiting);
+            waiting.wait_for(time_max, || {
+                grown = self.try_grow_to(bytes);
+                grown.is_ok()
+            });
+        }
+        grown
+    }
+
+    /// Holds no more than that many bytes from now on.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let less = self.bytes.saturating_sub(bytes);
+        if 0 < less {
+            self.bytes -= less;
+            self.budget.give_back(less);
+        }
+    }
+}
+
+impl Drop for MemoryShare {
+    fn drop(&mut self) {
+        self.shrink_to(0);
     }
 }
 
@@ -103,5 +281,72 @@ mod tests {
         assert_eq!(budget.held_bytes(), 40);
         drop(kept);
         assert_eq!(budget.held_bytes(), 20);
+    }
+
+    #[test]
+    fn a_share_grows_while_there_is_room_and_gives_everything_back() {
+        let budget = MemoryBudget::new(100);
+        let (mut one, mut other) = (budget.share(0), budget.share(0));
+        one.try_grow_to(60).unwrap();
+        one.try_grow_to(10).unwrap();
+        assert_eq!((one.bytes(), budget.held_bytes()), (60, 60), "it does not shrink by growing");
+        let refused = other.try_grow_to(50);
+        assert_eq!(refused, Err(MemoryExhausted { taken: 110, bytes_max: 100 }));
+        assert_eq!(budget.held_bytes(), 60, "a refusal takes nothing");
+        other.try_grow_to(40).unwrap();
+        one.shrink_to(20);
+        assert_eq!(budget.held_bytes(), 60);
+        drop((one, other));
+        assert_eq!(budget.held_bytes(), 0);
+        assert!(MemoryBudget::unlimited().share(0).try_grow_to(u64::MAX).is_ok());
+    }
+
+    #[test]
+    fn what_is_always_allowed_is_counted_and_never_refused() {
+        let budget = MemoryBudget::new(100);
+        let (mut large, mut small) = (budget.share(0), budget.share(30));
+        large.try_grow_to(100).unwrap();
+        small.try_grow_to(30).unwrap();
+        assert_eq!(budget.held_bytes(), 130);
+        assert!(small.try_grow_to(31).is_err());
+        drop(large);
+        small.try_grow_to(31).unwrap();
+        drop(small);
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_part_is_bounded_by_itself_and_by_the_whole() {
+        let whole = MemoryBudget::new(100);
+        let (left, right) = (whole.part(60), whole.part(60));
+        let (mut one, mut other) = (left.share(0), right.share(0));
+        assert_eq!(one.try_grow_to(61), Err(MemoryExhausted { taken: 61, bytes_max: 60 }));
+        one.try_grow_to(60).unwrap();
+        assert_eq!(other.try_grow_to(50), Err(MemoryExhausted { taken: 110, bytes_max: 100 }));
+        assert_eq!((right.held_bytes(), whole.held_bytes()), (0, 60));
+        other.try_grow_to(40).unwrap();
+        drop(one);
+        assert_eq!((left.held_bytes(), right.held_bytes(), whole.held_bytes()), (0, 40, 40));
+    }
+
+    #[test]
+    fn who_waits_gets_what_another_part_gives_back() {
+        let whole = MemoryBudget::new(100);
+        let (left, right) = (whole.part(100), whole.part(100));
+        let mut taken = left.share(0);
+        taken.try_grow_to(80).unwrap();
+        assert!(right.share(0).grow_to_within(50, Duration::ZERO).is_err());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                let mut share = right.share(0);
+                share.grow_to_within(50, Duration::MAX).map(|()| share)
+            });
+            while whole.waiting.threads.load(Ordering::SeqCst) == 0 && !waits.is_finished() {
+                std::thread::yield_now();
+            }
+            taken.shrink_to(30);
+            let share = waits.join().unwrap().unwrap();
+            assert_eq!((share.bytes(), whole.held_bytes()), (50, 80));
+        });
     }
 }

@@ -40,8 +40,16 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
             "UnflushedBytes": plan.unflushed.held_bytes(),
             "UnflushedBytesMax": plan.unflushed.bytes_max(),
             "UnflushedBytesMaxPerDatabase": plan.unflushed_bytes_max,
-            "LargeBodiesBytes": plan.bodies.taken_bytes(),
+            "WorkBytes": plan.work.held_bytes(),
+            "WorkBytesMax": plan.work.bytes_max(),
+            "LargeBodiesBytes": plan.bodies.held_bytes(),
             "LargeBodiesBytesMax": plan.bodies.bytes_max(),
+            "TransactionsBytes": plan.transactions.held_bytes(),
+            "TransactionsBytesMax": plan.transactions.bytes_max(),
+            "IndexBatchesBytes": plan.indexing.held_bytes(),
+            "IndexBatchesBytesMax": plan.indexing.bytes_max(),
+            "ScriptResultsBytes": plan.scripts.held_bytes(),
+            "ScriptResultsBytesMax": plan.scripts.bytes_max(),
         },
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
