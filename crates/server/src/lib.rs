@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod answer;
 mod batch_attachments;
 mod blocking;

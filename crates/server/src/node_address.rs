@@ -6,8 +6,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use http::{HeaderMap, header, uri::Authority};
+use http::{HeaderMap, header};
+use settings::Host;
 use wire::{ErrorKind, ProtocolError};
+
+use crate::admission::NamedHost;
 
 /// What the listeners speak.
 const SCHEME: &str = "http";
@@ -29,24 +32,12 @@ pub(crate) fn of_request(headers: &HeaderMap) -> Result<String, ProtocolError> {
     let Some(text) = host.filter(|text| !text.is_empty()) else {
         return Err(unusable(ErrorKind::InvalidOperation, ""));
     };
-    let authority: Authority = text.parse().map_err(|_| unusable(ErrorKind::BadRequest, text))?;
-    let host = authority.host();
-    let port_text = &text[text.len().min(host.len())..];
-    let is_host = !host.is_empty() && host.bytes().all(|byte| is_permitted(byte, host));
-    if !is_host || !text.starts_with(host) {
-        return Err(unusable(ErrorKind::BadRequest, text));
-    }
-    let port = match port_text.strip_prefix(':') {
-        None if port_text.is_empty() => DEFAULT_PORT,
-        None => return Err(unusable(ErrorKind::BadRequest, text)),
-        Some(port) => port.parse().map_err(|_| unusable(ErrorKind::BadRequest, text))?,
+    let named = NamedHost::parse(text).ok_or_else(|| unusable(ErrorKind::BadRequest, text))?;
+    let host = match named.host {
+        Host::Ip(address) => Host::Ip(reachable(address)),
+        Host::Name(name) => Host::Name(name),
     };
-    let host = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(IpAddr::V6(address)) => format!("[{}]", reachable(IpAddr::V6(address))),
-        Ok(address) => reachable(address).to_string(),
-        Err(_) if host.starts_with('[') => return Err(unusable(ErrorKind::BadRequest, text)),
-        Err(_) => host.to_ascii_lowercase(),
-    };
+    let port = named.port.unwrap_or(DEFAULT_PORT);
     Ok(match port {
         DEFAULT_PORT => format!("{SCHEME}://{host}"),
         port => format!("{SCHEME}://{host}:{port}"),
@@ -66,11 +57,6 @@ pub(crate) fn for_tcp(address: &str, port: Option<u16>) -> String {
         Some(_) | None => (authority, default_port),
     };
     format!("tcp://{host}:{}", port.unwrap_or(own_port))
-}
-
-fn is_permitted(byte: u8, host: &str) -> bool {
-    let in_name = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    in_name || (host.starts_with('[') && matches!(byte, b'[' | b']' | b':'))
 }
 
 /// An address for every address of a machine is the machine's own one.

@@ -26,8 +26,8 @@ use wire::{
 };
 
 use crate::{
-    database_files::DatabaseFiles, logs_configuration::LogsConfiguration, machine::Machine,
-    memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
+    admission::Admission, database_files::DatabaseFiles, logs_configuration::LogsConfiguration,
+    machine::Machine, memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
     running_queries::RunningQueries,
 };
 
@@ -47,6 +47,7 @@ pub(crate) struct ServerState {
     pub(crate) registry: DatabaseRegistry,
     pub(crate) files: Arc<DatabaseFiles>,
     pub(crate) memory: Arc<MemoryPlan>,
+    pub(crate) admission: Admission,
     pub(crate) router: Router,
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
@@ -94,6 +95,7 @@ impl ServerState {
         let logs = LogsConfiguration::starting(&settings);
         let change_budget = QueueBudget::new(settings.changes.all_queued_bytes_max);
         let started = platform.clock.monotonic();
+        let admission = Admission::new(&settings);
         ServerState {
             settings,
             platform,
@@ -102,6 +104,7 @@ impl ServerState {
             registry,
             files,
             memory,
+            admission,
             router: Router::new(ROUTES),
             machine: Machine::look(),
             version_header,

@@ -20,6 +20,7 @@ use tokio::{sync::mpsc, time::timeout};
 use wire::{ErrorKind, ProtocolError, header_names};
 
 use crate::{
+    admission::Head,
     answer::{Answer, AnswerBody, Piece},
     body_share::{BodyShare, refuse_announced},
     call::Call,
@@ -45,12 +46,18 @@ pub(crate) async fn serve(
     let upgrade = Upgrade { connection: parts.extensions.remove(), place };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let (method, headers) = (parts.method, parts.headers);
+    let authority = parts.uri.authority();
+    let head = Head { version: parts.version, method: &method, authority, headers: &headers };
+    let admitted = state.admission.admit(head);
     let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;
     let gzip = state.compression.filter(|_| accepts_gzip(&headers));
     let closes = closes_connection(&headers);
     let mut exchange = Exchange { database: None, snapshot: None, refresh: Refresh::default() };
-    let answered = exchange.answer(&state, method, &target, headers, incoming, upgrade).await;
+    let answered = match admitted {
+        Ok(()) => exchange.answer(&state, method, &target, headers, incoming, upgrade).await,
+        Err(refused) => Err(refused),
+    };
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
     if let Some(level) = gzip.filter(|_| !answer.is_incompressible()) {

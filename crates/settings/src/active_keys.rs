@@ -81,6 +81,25 @@ pub(crate) static ACTIVE: &[Key] = &[
          joined by commas. A wider range includes the narrower ones.",
     ),
     Key::active(
+        "Security.AllowedHosts",
+        ValueType::HostNames,
+        None,
+        "Further names under which clients may reach the server, such as that of a container or of a \
+         proxy. Requests that name another host than these, localhost, an IP address, or the hosts \
+         of ServerUrl and PublicServerUrl are refused: a web page could have sent them from a \
+         browser of this machine.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Security.AllowedOrigins",
+        ValueType::Origins,
+        None,
+        "The addresses of web sites, other than the server's own, whose pages may send requests, as a \
+         browser names them in the header Origin. Needed behind a proxy that changes the header \
+         Host. All other web sites are refused.",
+    )
+    .added_by_corvus(),
+    Key::active(
         "Storage.JournalsPath",
         ValueType::Path,
         None,

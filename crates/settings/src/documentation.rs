@@ -122,6 +122,10 @@ fn value_words(value_type: ValueType) -> String {
             "an address `http://host:port` or `https://host:port`".to_owned()
         }
         ValueType::PublicTcpUrl => "an address `tcp://host:port`".to_owned(),
+        ValueType::HostNames => "names of hosts, separated by `;`".to_owned(),
+        ValueType::Origins => {
+            "addresses `http://host:port` or `https://host:port`, separated by `;`".to_owned()
+        }
         ValueType::Path => "a path; relative ones start at the working directory".to_owned(),
         ValueType::Choice(choices) => {
             let names: Vec<String> = choices

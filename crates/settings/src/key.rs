@@ -67,6 +67,10 @@ pub enum ValueType {
     PublicHttpUrl,
     /// The address at which others reach this server's TCP protocol.
     PublicTcpUrl,
+    /// Names of hosts, separated by `;`.
+    HostNames,
+    /// Addresses of web sites, separated by `;`.
+    Origins,
     /// A path of the file system; relative ones start at the working directory.
     Path,
     /// One of a few words, compared without regard to case.

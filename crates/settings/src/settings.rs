@@ -32,6 +32,10 @@ pub struct Settings {
     /// From where the server may be reached without certificates. Names in `server_urls` must be
     /// judged by this again once they are resolved.
     pub unsecured_access_allowed: UnsecuredAccess,
+    /// Further names of the server that requests may be sent to, in lower case.
+    pub allowed_hosts: Vec<String>,
+    /// Web sites, other than the server's own, whose requests are taken.
+    pub allowed_origins: Vec<ServerUrl>,
     /// The RavenDB version that clients are told.
     pub protocol_version: ProtocolVersion,
     /// Limits of the server as a whole.
@@ -201,6 +205,8 @@ impl Settings {
             data_dir: values.path("DataDir").expect("DataDir has a default"),
             journals_path: values.path("Storage.JournalsPath"),
             unsecured_access_allowed: values.access("Security.UnsecuredAccessAllowed"),
+            allowed_hosts: values.names("Security.AllowedHosts"),
+            allowed_origins: values.urls("Security.AllowedOrigins"),
             protocol_version: values.version("Server.ProtocolVersion"),
             server: ServerLimits::pick(values),
             parent_process_ids: parent_process_ids(values),
@@ -470,6 +476,14 @@ impl Picker {
     fn version(&mut self, name: &'static str) -> ProtocolVersion {
         match self.take(name) {
             Value::Version(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn names(&mut self, name: &'static str) -> Vec<String> {
+        match self.take(name) {
+            Value::Names(value) => value,
+            Value::Unset => Vec::new(),
             other => panic!("{name} is {other:?} by the table"),
         }
     }

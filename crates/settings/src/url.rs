@@ -102,7 +102,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<&str>), &'static str> {
 }
 
 impl Host {
-    fn parse(text: &str) -> Result<Host, &'static str> {
+    pub(crate) fn parse(text: &str) -> Result<Host, &'static str> {
         if let Ok(address) = text.parse() {
             return Ok(Host::Ip(address));
         }

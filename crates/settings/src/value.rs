@@ -26,6 +26,7 @@ pub(crate) enum Value {
     Duration(Duration),
     Urls(Vec<ServerUrl>),
     TcpAddresses(Vec<TcpAddress>),
+    Names(Vec<String>),
     Path(PathBuf),
     Choice(&'static str),
     Access(UnsecuredAccess),
@@ -182,6 +183,11 @@ pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, St
         ValueType::PublicTcpUrl => {
             parse_public_url(text, &[Scheme::Tcp]).map(|url| Value::Urls(vec![url]))
         }
+        ValueType::HostNames => parse_list(text, parse_host_name).map(Value::Names),
+        ValueType::Origins => {
+            parse_list(text, |text| parse_public_url(text, &[Scheme::Http, Scheme::Https]))
+                .map(Value::Urls)
+        }
         ValueType::Path if text.contains('\0') => {
             Err("A path cannot contain the character NUL".to_owned())
         }
@@ -261,6 +267,18 @@ fn parse_public_url(text: &str, schemes: &[Scheme]) -> Result<ServerUrl, String>
     Ok(url)
 }
 
+/// In lower case, without the dot that may end a full name.
+fn parse_host_name(text: &str) -> Result<String, String> {
+    match Host::parse(text.strip_suffix('.').unwrap_or(text)) {
+        Ok(Host::Name(name)) => Ok(name),
+        Ok(Host::Ip(_)) => Err("IP addresses are always allowed; list names only".to_owned()),
+        Err(_) => {
+            Err("Write names alone, without a port and without *, such as db.example.org"
+                .to_owned())
+        }
+    }
+}
+
 fn parse_url(text: &str, example: &str) -> Result<ServerUrl, String> {
     ServerUrl::parse(text)
         .map_err(|reason| format!("It is not an address: {reason}. An example is {example}"))
@@ -333,6 +351,16 @@ mod tests {
                 Value::Urls(vec![url("https://db.example.org:443")]),
             ),
             (
+                ValueType::HostNames,
+                "DB.example.; corvus",
+                Value::Names(vec!["db.example".to_owned(), "corvus".to_owned()]),
+            ),
+            (
+                ValueType::Origins,
+                "https://studio.example; http://localhost:3000",
+                Value::Urls(vec![url("https://studio.example"), url("http://localhost:3000")]),
+            ),
+            (
                 ValueType::Version,
                 "5.4.207.54178",
                 Value::Version(ProtocolVersion("5.4.207.54178".to_owned())),
@@ -361,6 +389,11 @@ mod tests {
             (ValueType::PublicHttpUrl, "http://db:0", "real host and port"),
             (ValueType::PublicHttpUrl, "tcp://db:1", "http:// or https://"),
             (ValueType::PublicTcpUrl, "http://db:1", "tcp://"),
+            (ValueType::HostNames, "db:80", "without a port"),
+            (ValueType::HostNames, "*", "without *"),
+            (ValueType::HostNames, "10.0.0.1", "always allowed"),
+            (ValueType::Origins, "null", "not an address"),
+            (ValueType::Origins, "http://a/b", "only a host and a port"),
             (ValueType::Path, "a\0b", "NUL"),
             (ValueType::Choice(MODES), "other", "Write Plain"),
             (ValueType::Choice(MODES), "fancy", "Fancy is not built"),

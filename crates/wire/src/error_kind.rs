@@ -37,6 +37,12 @@ kinds! {
     RequestTooLarge = 413 "Raven.Client.Exceptions.BadRequestException";
     /// The request line or the headers are larger than allowed.
     UriTooLong = 414 "Raven.Client.Exceptions.BadRequestException";
+    /// The request names a host that the server does not know itself as.
+    MisdirectedRequest = 421 "Raven.Client.Exceptions.BadRequestException";
+    /// The request comes from a web page of another site.
+    ForeignOrigin = 403 "Raven.Client.Exceptions.Security.AuthorizationException";
+    /// A browser's request that a web page of another site could send, too.
+    FormRefused = 415 "Raven.Client.Exceptions.BadRequestException";
     /// The snapshot that the request is to read from has ended.
     SnapshotEnded = 412 "Raven.Client.Exceptions.RavenException";
     /// Optimistic concurrency: the document is not in the expected version.

@@ -31,7 +31,9 @@ fn told(server: &TestServer, host: &str) -> Vec<Value> {
 
 #[test]
 fn a_client_is_told_the_address_that_it_used() {
-    let server = TestServer::with_database();
+    let settings = ["--Security.AllowedHosts=foo;db.example"];
+    let server = TestServer::start(Platform::memory(), &settings);
+    server.create("db");
     for (host, expected) in
         [("foo:1234", "http://foo:1234"), ("DB.example:80", "http://db.example")]
     {
@@ -41,11 +43,11 @@ fn a_client_is_told_the_address_that_it_used() {
 
 #[test]
 fn the_public_address_is_told_to_everybody() {
-    let settings = ["--PublicServerUrl=http://db.example:9000"];
+    let settings = ["--PublicServerUrl=http://db.example:9000", "--Security.AllowedHosts=foo"];
     let server = TestServer::start(Platform::memory(), &settings);
     server.create("db");
     assert_eq!(told(&server, "foo:1234"), ["http://db.example:9000"; 6]);
-    assert_eq!(ask(&server, "/topology?name=db", "a b").status, 200);
+    assert_eq!(told(&server, "db.example:1"), ["http://db.example:9000"; 6]);
 }
 
 #[test]
@@ -56,11 +58,11 @@ fn nobody_is_told_an_address_at_which_nobody_can_connect() {
     server.create("db");
     let texts = [
         ask(&server, "/topology?name=db", "0.0.0.0:8080").text(),
-        ask(&server, "/cluster/topology", "here:1").text(),
-        ask(&server, "/databases", "here:1").text(),
-        ask(&server, "/databases", "a b").text(),
-        ask(&server, "/debug/server-id", "here:1").text(),
-        ask(&server, "/cluster/node-info", "here:1").text(),
+        ask(&server, "/cluster/topology", "10.1.2.3:1").text(),
+        ask(&server, "/databases", "10.1.2.3:1").text(),
+        ask(&server, "/databases", "").text(),
+        ask(&server, "/debug/server-id", "10.1.2.3:1").text(),
+        ask(&server, "/cluster/node-info", "10.1.2.3:1").text(),
     ];
     for text in texts {
         assert!(!text.contains("0.0.0.0"), "{text}");
@@ -78,7 +80,8 @@ fn a_host_that_is_none_is_refused_where_the_address_is_the_answer() {
         assert_eq!(ask(&server, target, "a b").status, 400, "{target}");
         assert_eq!(ask(&server, target, "foo:bar").status, 400, "{target}");
     }
-    assert_eq!(ask(&server, "/databases/db/stats", "a b").status, 200);
+    assert_eq!(ask(&server, "/databases/db/stats", "").status, 200);
+    assert_eq!(ask(&server, "/databases/db/stats", "a b").status, 400);
 }
 
 #[test]

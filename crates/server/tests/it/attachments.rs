@@ -205,7 +205,7 @@ fn a_body_that_is_cut_leaves_nothing() {
     let content = noise(5 << 20);
     let mut connection = server.open();
     let head = format!(
-        "PUT {AT}?id=u/1&name=a HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n",
+        "PUT {AT}?id=u/1&name=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
         content.len() + 1
     );
     connection.send(head.as_bytes());

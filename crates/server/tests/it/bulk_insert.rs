@@ -27,7 +27,7 @@ fn state(server: &TestServer, id: u32) -> Value {
 fn begin_stream(server: &TestServer, id: u32) -> Connection {
     let mut connection = server.open();
     let head = format!(
-        "POST /databases/db/bulk_insert?id={id} HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST /databases/db/bulk_insert?id={id} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
     connection.send(head.as_bytes());
     connection

@@ -8,7 +8,8 @@ use crate::{http_client::Connection, test_server::TestServer};
 /// Begins a request whose body has `bytes` bytes.
 fn begin(server: &TestServer, target: &str, bytes: usize) -> Connection {
     let mut connection = server.open();
-    let head = format!("POST {target} HTTP/1.1\r\nHost: t\r\nContent-Length: {bytes}\r\n\r\n");
+    let head =
+        format!("POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {bytes}\r\n\r\n");
     connection.send(head.as_bytes());
     connection
 }
@@ -40,7 +41,7 @@ fn a_connection_whose_body_ended_behind_an_early_answer_serves_the_next_request(
     connection.send(&vec![b'a'; 1 << 19]);
     assert_eq!(connection.read_reply(false).status, 400);
     connection.send(&vec![b'a'; 1 << 19]);
-    connection.send(b"GET /databases/db/healthcheck HTTP/1.1\r\nHost: t\r\n\r\n");
+    connection.send(b"GET /databases/db/healthcheck HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(connection.read_reply(false).status, 204);
 }
 
@@ -59,7 +60,7 @@ fn a_client_that_waits_for_permission_to_send_its_body_is_answered_instead() {
     let server = TestServer::with_database();
     let mut connection = server.open();
     connection.send(
-        b"POST /nosuch/route HTTP/1.1\r\nHost: t\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+        b"POST /nosuch/route HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
     );
     assert_eq!(connection.read_reply(false).status, 400);
 }
@@ -103,7 +104,7 @@ fn a_list_that_its_client_does_not_read_is_cut_off_when_the_database_is_deleted(
     for target in ["/databases/db/streams/docs", "/databases/db/streams/docs?startsWith=d"] {
         let server = with_large_documents(Platform::memory(), &[], 32);
         let mut connection = server.open();
-        connection.send(format!("GET {target} HTTP/1.1\r\nHost: t\r\n\r\n").as_bytes());
+        connection.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
         assert!(connection.has_begun());
         let body = br#"{"DatabaseNames":["db"],"HardDelete":true}"#;
         let reply = server.send("DELETE", "/admin/databases", body);
@@ -118,7 +119,7 @@ fn a_client_that_does_not_read_its_answer_is_cut_off() {
     let settings = ["--Http.IdleConnectionTimeoutInSec=1"];
     let server = with_large_documents(Platform::memory(), &settings, 32);
     let mut connection = server.open();
-    connection.send(b"GET /databases/db/streams/docs HTTP/1.1\r\nHost: t\r\n\r\n");
+    connection.send(b"GET /databases/db/streams/docs HTTP/1.1\r\nHost: localhost\r\n\r\n");
     // Each of these takes as long as the server lets connections be idle.
     for _ in 0..3 {
         assert!(server.open().is_closed());
@@ -149,7 +150,8 @@ fn lists_that_are_not_read_do_not_keep_writes_from_going_on() {
     let open = |target: &str| {
         let mut connection = server.open();
         connection.send(
-            format!("GET {target} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").as_bytes(),
+            format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
         );
         connection
     };

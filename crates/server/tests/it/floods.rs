@@ -67,7 +67,7 @@ fn silent_connections_and_unfinished_beginnings_make_room() {
 fn connections_that_were_used_and_are_idle_make_room() {
     let server = crowded(&[]);
     let mut idle: Vec<_> = (0..PLACES).map(|_| server.open()).collect();
-    let request = b"GET /build/version HTTP/1.1\r\nHost: x\r\n\r\n";
+    let request = b"GET /build/version HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for connection in &mut idle {
         connection.send(request);
         assert_eq!(connection.read_reply(false).status, 200);
@@ -80,7 +80,7 @@ fn clients_that_send_a_byte_at_a_time_hold_nobody_up() {
     let server = crowded(&[]);
     let is_over = Arc::new(AtomicBool::new(false));
     let beginnings = [
-        "GET /databases/db/docs?id=a HTTP/1.1\r\nHost: x\r\nX-Long: 0123456789\r\n",
+        "GET /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nX-Long: 0123456789\r\n",
         r#"{"DatabaseName":"db","Operation":"Subscription","OperationVersion":53000,"#,
     ];
     let drips: Vec<_> = (0..PLACES * 2)

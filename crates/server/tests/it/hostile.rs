@@ -168,7 +168,7 @@ fn bodies_that_are_too_large_are_refused_before_they_are_taken() {
     server.create("db");
     let mut connection = server.open();
     connection.send(
-        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: t\r\nContent-Length: 1048577\r\n\r\n",
+        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048577\r\n\r\n",
     );
     let reply = connection.read_reply(false);
     assert_eq!(reply.status, 413, "{}", reply.text());
@@ -191,7 +191,8 @@ fn connections_that_stop_in_the_middle_are_not_kept_for_ever() {
     let settings = ["--Http.IdleConnectionTimeoutInSec=1", "--Http.RequestHeadTimeoutInSec=1"];
     let server = TestServer::start(platform, &settings);
     server.create("db");
-    let head = b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: t\r\nContent-Length: 10\r\n\r\n{";
+    let head =
+        b"PUT /databases/db/docs?id=a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{";
     let mut in_body = server.open();
     in_body.send(head);
     let mut in_head = server.open();

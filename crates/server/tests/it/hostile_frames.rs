@@ -31,7 +31,7 @@ fn pick(random: &mut Random, below: u64) -> u64 {
 fn connect(server: &TestServer) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    let head = "GET /databases/db/changes HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\
+    let head = "GET /databases/db/changes HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
                 Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();

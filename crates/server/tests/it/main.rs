@@ -23,6 +23,7 @@ mod exchange_indexes;
 mod exchange_queries;
 mod filtered_queries;
 mod floods;
+mod foreign_pages;
 mod guarantees;
 mod hostile;
 mod hostile_frames;

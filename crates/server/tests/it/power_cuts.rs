@@ -88,7 +88,7 @@ impl Machine {
         let mut stream = TcpStream::connect(self.server().address).ok()?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let head = format!(
-            "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\
+            "{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\
              Content-Length: {}\r\n\r\n",
             body.len()
         );

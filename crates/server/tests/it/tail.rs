@@ -64,7 +64,7 @@ impl Reader {
         stream.set_read_timeout(Some(SILENCE_MAX)).unwrap();
         let id = last_id.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
         let head = format!(
-            "GET /databases/db/tail?{query} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n{id}\r\n"
+            "GET /databases/db/tail?{query} HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n{id}\r\n"
         );
         stream.write_all(head.as_bytes()).unwrap();
         let mut stream = BufReader::new(stream);

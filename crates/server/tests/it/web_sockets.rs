@@ -126,7 +126,7 @@ fn a_session_keeps_its_place_among_the_connections() {
     read_json(&mut second);
     // The third waits for a place, and gets it when a session ends.
     let mut third = server.open();
-    third.send(b"GET /build/version HTTP/1.1\r\nHost: x\r\n\r\n");
+    third.send(b"GET /build/version HTTP/1.1\r\nHost: localhost\r\n\r\n");
     read_text(&mut second);
     assert!(!third.has_anything(), "there was no place for it");
     drop(first);
