@@ -148,10 +148,19 @@ async fn wait_for_the_end(parents: &[u32]) -> &'static str {
     let interrupted = signaled(SignalKind::interrupt());
     tokio::select! {
         () = told => "the console",
+        () = terminal_gone() => "SIGHUP",
         () = terminated => "SIGTERM",
         () = interrupted => "SIGINT",
         () = parent_process::any_ended(parents) => "the end of the parent process",
     }
+}
+
+/// Waits until the terminal has gone; for ever when the server was started to outlive it (`nohup`).
+async fn terminal_gone() {
+    if platform::own_signals::is_ignored(platform::own_signals::HANGUP) {
+        std::future::pending::<()>().await;
+    }
+    signaled(SignalKind::hangup()).await;
 }
 
 /// Waits for a signal; for ever when the system does not deliver it to us.

@@ -36,6 +36,24 @@ pub struct DiskSpace {
     pub total_bytes: u64,
 }
 
+/// Who, beside the user of this process, can reach a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposure {
+    /// Nobody but the administrator.
+    Private,
+    /// The group or all others may do something there, but not all may write.
+    OpenToOthers,
+    /// Every user of the machine may write there.
+    WritableByAll,
+    /// It belongs to another user, who may do everything there.
+    OwnedByAnother {
+        /// The number of that user.
+        owner: u32,
+        /// The number of the user of this process.
+        own: u32,
+    },
+}
+
 /// A name space of files and directories.
 pub trait Disk: Send + Sync + 'static {
     /// Creates the directory and its parents, durably (the entries of new directories are synced).
@@ -63,6 +81,11 @@ pub trait Disk: Send + Sync + 'static {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
     /// The room of the file system that `dir` lies on.
     fn space(&self, dir: &Path) -> io::Result<DiskSpace>;
+
+    /// Who else can reach a directory. On disks of no machine: nobody.
+    fn exposure(&self, _dir: &Path) -> io::Result<Exposure> {
+        Ok(Exposure::Private)
+    }
 
     /// The whole content of a file (`NotFound`). For small files: headers, records, settings.
     fn read_file(&self, path: &Path) -> io::Result<Vec<u8>> {

@@ -14,6 +14,7 @@
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
+//! | [`own_signals`] | which signals this process was told to ignore |
 //! | [`silent_peers`] | connections whose other side has vanished |
 //! | [`thread_priority`] | threads that let others go first |
 
@@ -22,6 +23,7 @@ pub mod disk;
 pub mod entropy;
 pub mod memory;
 pub mod other_process;
+pub mod own_signals;
 pub mod process_memory;
 pub mod real;
 pub mod silent_peers;
@@ -37,7 +39,10 @@ use std::sync::Arc;
 
 pub use crate::{
     clock::{Clock, Timestamp},
-    disk::{Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, File, Mapping, SECTOR_BYTES},
+    disk::{
+        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, Exposure, File, Mapping,
+        SECTOR_BYTES,
+    },
     entropy::Entropy,
     process_memory::{MemoryLimit, MemoryLimitSource, MemoryUsage, ProcessMemory},
 };

@@ -7,7 +7,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -25,16 +25,24 @@ use crate::{
     Platform,
     clock::{Clock, Timestamp},
     disk::{
-        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, File, Mapping, SECTOR_BYTES,
-        check_direct,
+        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, Exposure, File, Mapping,
+        SECTOR_BYTES, check_direct,
     },
     entropy::Entropy,
     mapped::map_shared,
     process_memory::RealProcessMemory,
 };
 
-/// Owner reads and writes, the group reads; the process's mask takes away more.
-const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
+/// The owner reads and writes; nobody else does anything.
+const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// The owner alone enters a directory.
+const DIRECTORY_MODE: u32 = 0o700;
+/// All may write to a directory.
+const WRITABLE_BY_ALL: u32 = 0o002;
+/// Somebody else than the owner may do something.
+const OPEN_TO_OTHERS: u32 = 0o077;
+/// The administrator, who may do everything anyway.
+const ROOT: u32 = 0;
 
 /// Zeroes written at once where the file system cannot reserve space.
 const ZERO_FILL_BYTES: usize = 1 << 20;
@@ -64,7 +72,7 @@ impl Disk for RealDisk {
             ancestor = parent;
         }
         for new in missing.into_iter().rev() {
-            match fs::create_dir(new) {
+            match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(new) {
                 Ok(()) => {}
                 // Somebody else was faster; the entry still has to be synced for us.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && new.is_dir() => {}
@@ -135,6 +143,24 @@ impl Disk for RealDisk {
         let status = statvfs(or_current(dir))?;
         let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
         Ok(DiskSpace { free_bytes: bytes(status.f_bavail), total_bytes: bytes(status.f_blocks) })
+    }
+
+    fn exposure(&self, dir: &Path) -> io::Result<Exposure> {
+        let metadata = fs::metadata(or_current(dir))?;
+        let own = rustix::process::geteuid().as_raw();
+        Ok(exposure_of(metadata.mode(), metadata.uid(), own))
+    }
+}
+
+/// Who can reach a directory of this mode and owner, seen by the user `own`.
+fn exposure_of(mode: u32, owner: u32, own: u32) -> Exposure {
+    if owner != own && owner != ROOT {
+        return Exposure::OwnedByAnother { owner, own };
+    }
+    match mode {
+        mode if mode & WRITABLE_BY_ALL != 0 => Exposure::WritableByAll,
+        mode if mode & OPEN_TO_OTHERS != 0 => Exposure::OpenToOthers,
+        _ => Exposure::Private,
     }
 }
 
@@ -309,8 +335,10 @@ impl Default for RealClock {
 
 impl Clock for RealClock {
     fn now(&self) -> Timestamp {
-        // A machine whose clock stands before 1970 is told 1970.
-        Timestamp::from_unix(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => Timestamp::from_unix(after),
+            Err(before) => Timestamp::before_unix(before.duration()),
+        }
     }
 
     fn monotonic(&self) -> Duration {
@@ -357,8 +385,40 @@ mod tests {
     }
 
     #[test]
+    fn what_is_created_belongs_to_its_owner_alone() {
+        let directory = TemporaryDirectory::new();
+        let inner = directory.0.join("a/b");
+        RealDisk.create_dir_all(&inner).unwrap();
+        RealDisk.create(&inner.join("file"), Access::Buffered).unwrap();
+        let _lock = RealDisk.lock(&inner.join("LOCK")).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(&directory.0.join("a")), 0o700);
+        assert_eq!(mode(&inner), 0o700);
+        assert_eq!(mode(&inner.join("file")), 0o600);
+        assert_eq!(mode(&inner.join("LOCK")), 0o600);
+        assert_eq!(RealDisk.exposure(&inner).unwrap(), Exposure::Private);
+    }
+
+    #[test]
+    fn a_directory_tells_who_can_reach_it() {
+        let table = [
+            (0o40700, 7, 7, Exposure::Private),
+            (0o40700, 0, 7, Exposure::Private),
+            (0o40750, 7, 7, Exposure::OpenToOthers),
+            (0o42770, 0, 7, Exposure::OpenToOthers),
+            (0o40755, 7, 7, Exposure::OpenToOthers),
+            (0o40777, 7, 7, Exposure::WritableByAll),
+            (0o41777, 0, 7, Exposure::WritableByAll),
+            (0o40700, 8, 7, Exposure::OwnedByAnother { owner: 8, own: 7 }),
+            (0o40700, 8, 0, Exposure::OwnedByAnother { owner: 8, own: 0 }),
+        ];
+        for (mode, owner, own, expected) in table {
+            assert_eq!(exposure_of(mode, owner, own), expected, "{mode:o} {owner} {own}");
+        }
+    }
+
+    #[test]
     fn allocated_space_is_really_reserved() {
-        use std::os::unix::fs::MetadataExt;
         let directory = TemporaryDirectory::new();
         let path = directory.0.join("a");
         let file = RealDisk.create(&path, Access::Buffered).unwrap();

@@ -4,6 +4,7 @@ use std::{error::Error, fmt, io, net::SocketAddr};
 
 use cluster::ClusterError;
 use database::CatalogError;
+use platform::Exposure;
 use storage::StorageError;
 
 /// The server could not start. The display form says what to do about it.
@@ -39,6 +40,13 @@ pub enum StartError {
         /// What went wrong.
         source: CatalogError,
     },
+    /// Somebody else could change or replace the data.
+    Exposed {
+        /// The directory.
+        directory: String,
+        /// Who could.
+        exposure: Exposure,
+    },
     /// A thread could not be started.
     Thread {
         /// What the system said.
@@ -50,7 +58,9 @@ impl StartError {
     /// Whether another configuration would help, rather than another try.
     pub fn is_configuration(&self) -> bool {
         match self {
-            StartError::Resolve { .. } | StartError::AccessNotAllowed { .. } => true,
+            StartError::Resolve { .. }
+            | StartError::AccessNotAllowed { .. }
+            | StartError::Exposed { .. } => true,
             StartError::Catalog { source: CatalogError::Storage(error), .. } => {
                 matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
                     || is_permission_problem(error)
@@ -86,6 +96,7 @@ impl fmt::Display for StartError {
                 write!(f, "cannot listen on {address}: {source}")
             }
             StartError::Catalog { directory, source } => write_catalog(f, directory, source),
+            StartError::Exposed { directory, exposure } => write_exposure(f, directory, *exposure),
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
     }
@@ -108,6 +119,21 @@ fn write_catalog(
     }
 }
 
+fn write_exposure(f: &mut fmt::Formatter<'_>, directory: &str, exposure: Exposure) -> fmt::Result {
+    match exposure {
+        Exposure::OwnedByAnother { owner, own } => write!(
+            f,
+            "the directory {directory} belongs to the user {owner}, and the server runs as the user \
+             {own}. Run it as that user, or give the directory to {own} (chown)"
+        ),
+        Exposure::WritableByAll | Exposure::OpenToOthers | Exposure::Private => write!(
+            f,
+            "every user of this machine may write in the directory {directory}. Take that away \
+             (chmod o-w), or set DataDir to a directory of its own"
+        ),
+    }
+}
+
 impl Error for StartError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
@@ -115,7 +141,7 @@ impl Error for StartError {
             | StartError::Bind { source, .. }
             | StartError::Thread { source } => Some(source),
             StartError::Catalog { source, .. } => Some(source),
-            StartError::AccessNotAllowed { .. } => None,
+            StartError::AccessNotAllowed { .. } | StartError::Exposed { .. } => None,
         }
     }
 }

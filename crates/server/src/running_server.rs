@@ -1,11 +1,11 @@
 //! A server from its start to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use database::{
     DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, Retention, ServerCatalog,
 };
-use platform::Platform;
+use platform::{Disk, Exposure, Platform};
 use settings::Settings;
 use tokio::{
     net::TcpListener,
@@ -110,6 +110,10 @@ struct Opened {
 }
 
 fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
+    let roots = [Some(&settings.data_dir), settings.journals_path.as_ref()];
+    for root in roots.into_iter().flatten() {
+        check_exposure(&*platform.disk, root)?;
+    }
     let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
     let failed =
         |source| StartError::Catalog { directory: settings.data_dir.display().to_string(), source };
@@ -145,6 +149,25 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     retention.start(RETENTION_THREADS).map_err(|source| StartError::Thread { source })?;
     let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
     Ok(Opened { state: Arc::new(state), flusher, watch, retention })
+}
+
+/// Refuses a directory in which others could replace files; one in which they could read is warned of.
+/// Directories that the server makes are its user's alone.
+fn check_exposure(disk: &dyn Disk, directory: &Path) -> Result<(), StartError> {
+    // One that is missing will be made, and one that cannot be looked at cannot be opened, either.
+    let Ok(exposure) = disk.exposure(directory) else { return Ok(()) };
+    let directory = directory.display().to_string();
+    match exposure {
+        Exposure::Private => Ok(()),
+        Exposure::OpenToOthers => {
+            let advice = "take that away: chmod go=";
+            tracing::warn!(directory, advice, "other users of this machine may look into the data");
+            Ok(())
+        }
+        Exposure::WritableByAll | Exposure::OwnedByAnother { .. } => {
+            Err(StartError::Exposed { directory, exposure })
+        }
+    }
 }
 
 fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {

@@ -52,8 +52,8 @@ impl SimulatedClock {
 
 impl Hands {
     fn pass(&mut self, time: Duration) {
-        self.wall += time;
-        self.monotonic += time;
+        self.wall = self.wall.saturating_add(time);
+        self.monotonic = self.monotonic.saturating_add(time);
     }
 }
 

@@ -11,6 +11,7 @@ mod bulk_insert;
 mod change_listener;
 mod changes;
 mod client_definitions;
+mod clocks;
 mod cluster_transactions;
 mod compare_exchange;
 mod connections;
