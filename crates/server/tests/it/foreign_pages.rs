@@ -5,11 +5,14 @@ use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 
 use crate::{http_client::Reply, test_server::TestServer};
 
+/// A host, headers, and the status of the refusal.
+type Attack = (&'static str, &'static [(&'static str, &'static str)], u16);
+
 const REBOUND: &str = "evil.example:8080";
 
 /// Headers of requests that web pages of other sites can make browsers send, and the status of the
 /// refusal. `{own}` stands for the address of the server.
-const ATTACKS: [(&str, &[(&str, &str)], u16); 8] = [
+const ATTACKS: [Attack; 8] = [
     (REBOUND, &[], 421),
     (REBOUND, &[("Origin", "http://evil.example:8080"), ("Sec-Fetch-Site", "same-origin")], 421),
     ("{own}", &[("Origin", "http://evil.example")], 403),
@@ -31,7 +34,7 @@ const HANDSHAKE: [(&str, &str); 4] = [
 fn attack(
     server: &TestServer,
     (method, target): (&str, &str),
-    (host, headers, _): (&str, &[(&str, &str)], u16),
+    (host, headers, _): Attack,
     body: &[u8],
 ) -> Reply {
     let own = server.address.to_string();
