@@ -6,8 +6,8 @@ use documents::{
     AttachmentTransfer, Change, ChangeCounters, ClusterDocuments, ContentNumber, CopiedAttachment,
     CountersChanged, DeleteAttachment, DeletedAttachment, DeletedDocument, DueAction,
     ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent, OutputChange,
-    OutputWritten, PutAttachment, PutDocument, RemovedRevisions, Reversion, RevisedVersion,
-    RevisionsToRemove, StoredAttachment, StoredDocument, TrainedDictionary,
+    OutputWritten, PutAttachment, PutDocument, RemoveTombstones, RemovedRevisions, Reversion,
+    RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument, TrainedDictionary,
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -76,6 +76,8 @@ pub enum Command {
         /// Which of its revisions.
         what: RevisionsToRemove,
     },
+    /// Remove tombstones that nobody needs.
+    RemoveTombstones(RemoveTombstones),
     /// Do to a document what is due, if it still is.
     DoWhenDue {
         /// The document.
@@ -145,6 +147,7 @@ impl Command {
                 content: NewContent::Bytes { bytes, .. }, ..
             }) => OVERHEAD_BYTES + bytes.len(),
             Self::StageContent { bytes, .. } => OVERHEAD_BYTES + bytes.len(),
+            Self::RemoveTombstones(request) => OVERHEAD_BYTES + request.size_bytes(),
             Self::PutAttachment(_)
             | Self::DeleteAttachment(_)
             | Self::CopyAttachment(_)
@@ -231,6 +234,8 @@ pub enum CommandResult {
     ForcedRevision(Option<StoredDocument>),
     /// Of [`Command::RemoveRevisions`].
     RemovedRevisions(RemovedRevisions),
+    /// Of [`Command::RemoveTombstones`]: how many are gone.
+    TombstonesRemoved(u64),
     /// Of [`Command::DoWhenDue`]: whether it was done.
     DoneWhenDue(bool),
     /// Of [`Command::RevertDocument`].

@@ -197,6 +197,9 @@ fn execute_command(
         Command::RemoveRevisions { id, what } => {
             CommandResult::RemovedRevisions(writer.remove_revisions(id, *what)?)
         }
+        Command::RemoveTombstones(request) => {
+            CommandResult::TombstonesRemoved(writer.remove_tombstones(request)?)
+        }
         Command::DoWhenDue { id, action } => {
             CommandResult::DoneWhenDue(writer.do_when_due(id, *action)?)
         }

@@ -20,6 +20,7 @@ use crate::{
     row::{self, TombstoneRow},
     schema::DOCUMENTS,
     time_series::check_time_series,
+    tombstones::check_removed,
 };
 
 /// What a database holds, counted row by row.
@@ -65,6 +66,7 @@ pub fn check(tx: &impl Transaction) -> Result<DocumentsReport, DocumentError> {
     report.revisions = revisions::check::check(tx, progress.last_etag)?;
     demand(report.collections == u64::from(progress.newest_collection), "a collection is missing")?;
     compression::dictionary::check(tx)?;
+    check_removed(tx, progress.last_etag)?;
     (report.attachments, report.contents) = check_attachments(tx, progress.last_etag)?;
     report.counters = check_counters(tx, &collections, progress.last_etag)?;
     report.time_series_segments = check_time_series(tx, progress.last_etag)?;

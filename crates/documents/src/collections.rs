@@ -184,6 +184,20 @@ impl OpenCollections {
         Ok(())
     }
 
+    /// Counts tombstones that are gone: nothing that anybody reads of the collection has changed.
+    pub(crate) fn forget_tombstones(
+        &mut self,
+        tx: &impl Transaction,
+        number: u32,
+        count: u64,
+    ) -> Result<(), DocumentError> {
+        let open = self.entry(tx, number)?;
+        open.is_changed = true;
+        let left = open.statistics.tombstones.checked_sub(count);
+        open.statistics.tombstones = left.ok_or(miscounted())?;
+        Ok(())
+    }
+
     fn entry(
         &mut self,
         tx: &impl Transaction,

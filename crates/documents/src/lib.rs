@@ -30,6 +30,7 @@
 //! | `attachments/` | attachments, and their contents in chunks |
 //! | `counters/` | named numbers of documents that are counted up and down |
 //! | `time_series/` | time series, their segments and deleted ranges |
+//! | `tombstones` | removing tombstones that nobody needs |
 //! | `check` | whether everything that is stored agrees with itself |
 //! | `damage`, `salvage` | which documents are damaged; rebuilding a database from what is left |
 #![forbid(unsafe_code)]
@@ -62,6 +63,7 @@ mod row_bytes;
 mod salvage;
 mod schema;
 pub mod time_series;
+mod tombstones;
 mod write;
 
 pub use attachments::{
@@ -119,4 +121,8 @@ pub use revisions::{
 pub use row::{DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};
 pub use schema::TABLES;
+pub use tombstones::{
+    FoundTombstones, RemoveTombstones, TOMBSTONES_PER_COMMAND_MAX, TombstoneAt, TombstoneKind,
+    last_removed_tombstone, removable_tombstones, tombstone_positions,
+};
 pub use write::{DocumentWriter, WriteContext};

@@ -47,6 +47,8 @@ const KIND_AT: usize = HEADER_BYTES - 1;
 const DOCUMENT: u8 = b'd';
 const TOMBSTONE: u8 = b't';
 const MOVED: u8 = b'm';
+/// No key of a document is behind this one, and all of tombstones are.
+pub(crate) const FIRST_TOMBSTONE_KEY: &[u8] = &[MOVED];
 /// Digits behind the id in the key of a tombstone of a document that moved.
 const MOVED_DIGITS: usize = 8;
 

@@ -32,6 +32,7 @@ use crate::{
     row::{self, AnyRow, TombstoneRow},
     schema::{self, DOCUMENTS},
     time_series::{self, GatheredTimeSeries},
+    tombstones,
 };
 
 /// So many ids are named in each list of the report; all are counted.
@@ -370,6 +371,10 @@ impl Rebuilding<'_> {
             progress.last_etag = Etag(progress.last_etag.0.saturating_add(ETAGS_LEFT_OUT));
         }
         write_progress(writer.transaction()?, &progress)?;
+        // Nobody knows which tombstones there were.
+        for number in 0..=progress.newest_collection {
+            tombstones::note_all_removed(writer.transaction()?, number, progress.last_etag)?;
+        }
         Ok(writer.finish()?)
     }
 

@@ -136,6 +136,7 @@ impl Naive {
             // The histories of this crate have no revisions.
             Command::ForceRevision { .. }
             | Command::RemoveRevisions { .. }
+            | Command::RemoveTombstones(_)
             | Command::DoWhenDue { .. }
             | Command::RevertDocument { .. } => Err(Refused),
             Command::PutAttachment(_)

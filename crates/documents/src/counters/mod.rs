@@ -39,5 +39,6 @@ pub use row::{CounterRow, CounterTombstoneRow};
 pub(crate) use check::{check_counters, check_row, owner_of_key};
 pub(crate) use listing::add_listing;
 pub(crate) use of_revision::{with_snapshot, without_snapshot};
+pub(crate) use row::{FIRST_TOMBSTONE_KEY, collection_number_of};
 pub(crate) use salvage::GatheredCounters;
 pub(crate) use tables::COUNTERS;

@@ -46,6 +46,8 @@ const TOMBSTONE: u8 = 0xc2;
 const KIND_AT: usize = 32;
 const OF_COUNTER: u8 = b'c';
 const OF_TOMBSTONE: u8 = b't';
+/// No key of a counter is behind this one, and all of tombstones are.
+pub(crate) const FIRST_TOMBSTONE_KEY: &[u8] = &[OF_TOMBSTONE];
 const END_OF_ID: u8 = 0xff;
 const COLLECTION: Range<usize> = 12..16;
 const ETAG: Range<usize> = 16..24;
@@ -247,7 +249,7 @@ pub(super) fn etag_of(row: &[u8]) -> u64 {
 }
 
 /// The number of the collection of either row; 0 for a row that is no row.
-pub(super) fn collection_number_of(row: &[u8]) -> u32 {
+pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, COLLECTION.start)
 }
 

@@ -116,7 +116,7 @@ pub(super) fn etag_of(row: &[u8]) -> u64 {
 }
 
 /// The number of the collection; 0 for a row that is no row.
-pub(super) fn collection_number_of(row: &[u8]) -> u32 {
+pub(crate) fn collection_number_of(row: &[u8]) -> u32 {
     u32_at(row, 8)
 }
 

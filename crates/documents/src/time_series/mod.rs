@@ -56,6 +56,7 @@ pub use series::RolledUp;
 pub use timeseries::{Entries, Entry, Summary, TAG_BYTES_MAX, VALUES_MAX};
 
 pub(crate) use check::{check_time_series, read_whole};
+pub(crate) use deleted_range::collection_number_of as collection_number_of_deleted;
 pub(crate) use of_revision::{with_snapshot, without_snapshot};
 pub(crate) use read::add_listing;
 pub(crate) use salvage::GatheredTimeSeries;

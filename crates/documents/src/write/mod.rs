@@ -102,6 +102,8 @@ pub struct DocumentWriter<'w> {
     pub(crate) touched: TouchedDocuments,
     pub(crate) leftovers: Leftovers,
     pub(crate) packer: Packer,
+    /// Whether something changed that took no etag.
+    has_quietly_changed: bool,
     /// What was changed, for those who watch.
     pub(crate) changes: NotedChanges,
     /// The row under construction; kept to keep its memory.
@@ -133,6 +135,7 @@ impl<'w> DocumentWriter<'w> {
             touched: TouchedDocuments::default(),
             leftovers: Leftovers::default(),
             packer: Packer::default(),
+            has_quietly_changed: false,
             changes: NotedChanges::new(context.notes_changes),
             row: Vec::new(),
         })
@@ -154,8 +157,8 @@ impl<'w> DocumentWriter<'w> {
     /// Those of the storage.
     pub fn finish(mut self) -> Result<Etag, DocumentError> {
         self.settle()?;
-        // Every change takes an etag: without one there is nothing to write, and nothing to sync.
-        if self.opened_at != self.progress.last_etag {
+        // Every change but one takes an etag: without it there is nothing to write, and nothing to sync.
+        if self.opened_at != self.progress.last_etag || self.has_quietly_changed {
             self.collections.write(self.tx)?;
             write_progress(self.tx, &self.progress)?;
         }
@@ -207,6 +210,20 @@ impl<'w> DocumentWriter<'w> {
     /// Those of the storage.
     pub fn forget_identities(&mut self) -> Result<(), DocumentError> {
         Ok(self.tx.drop_tree(&schema::identities())?)
+    }
+
+    /// Tombstones of a collection are gone, and nothing else has changed.
+    pub(crate) fn forget_tombstones(
+        &mut self,
+        number: u32,
+        count: u64,
+    ) -> Result<(), DocumentError> {
+        self.collections.forget_tombstones(self.tx, number, count)?;
+        let left = self.progress.tombstones.checked_sub(count);
+        self.progress.tombstones =
+            left.ok_or(corrupt("there are fewer tombstones than are removed"))?;
+        self.has_quietly_changed = true;
+        Ok(())
     }
 
     pub(crate) fn transaction(&self) -> &WriteTransaction {

@@ -232,23 +232,24 @@ impl DocumentWriter<'_> {
         self.collections.count(self.tx, number, 1, 0)?;
         self.progress.documents += 1;
         // Most databases have few tombstones, and a bulk load none: no need to look for one then.
-        if self.progress.tombstones != 0
-            && let Some(tombstone) = read::get_tombstone(self.tx, id)?
-        {
+        if self.progress.tombstones == 0 {
+            return Ok(DocumentFlags::NONE);
+        }
+        if let Some(tombstone) = read::get_tombstone(self.tx, id)? {
             let of = tombstone.collection_number();
             if of != number {
                 row::write_moved(&mut self.row, &tombstone)?;
             }
             self.remove_row(&row::tombstone_key(id.lower_cased()))?;
-            let earlier = row::moved_key(id.lower_cased(), number);
             match of == number {
                 true => self.uncount_tombstone(number)?,
                 false => drop(self.tx.table_mut(&DOCUMENTS).insert_new(&self.row)?),
             }
-            // It may have been here before it was elsewhere.
-            if self.tx.table_mut(&DOCUMENTS).delete(&earlier)? {
-                self.uncount_tombstone(number)?;
-            }
+        }
+        // It may have been here before it was elsewhere; its tombstone there may be gone, and this one not.
+        let earlier = row::moved_key(id.lower_cased(), number);
+        if self.tx.table_mut(&DOCUMENTS).delete(&earlier)? {
+            self.uncount_tombstone(number)?;
         }
         Ok(DocumentFlags::NONE)
     }

@@ -18,3 +18,4 @@ mod revisions;
 mod salvage;
 mod time_series;
 mod time_series_survival;
+mod tombstones;
