@@ -45,6 +45,9 @@ pub enum IndexError {
         /// What was found.
         detail: &'static str,
     },
+    /// Tombstones are gone that it has not seen, as when its files are older than its documents. It has to
+    /// begin anew, which it does when it is opened again.
+    DeletionsMissed,
     /// Ours: a batch ended in a panic.
     Panicked,
     /// The index was closed in the middle of a batch, of which nothing is kept.
@@ -70,6 +73,9 @@ impl fmt::Display for IndexError {
                 write!(f, "the files in {} could not be deleted: {source}", directory.display())
             }
             Self::Corrupt { detail } => write!(f, "the files of the index are damaged: {detail}"),
+            Self::DeletionsMissed => f.write_str(
+                "deletions of documents are forgotten that the index has not seen; it begins anew",
+            ),
             Self::Panicked => f.write_str("indexing ended in an error of the program"),
             Self::Closing => f.write_str("the index is being closed"),
         }
@@ -88,6 +94,7 @@ impl Error for IndexError {
             | Self::Invalid { .. }
             | Self::Output { .. }
             | Self::Corrupt { .. }
+            | Self::DeletionsMissed
             | Self::Panicked
             | Self::Closing => None,
         }

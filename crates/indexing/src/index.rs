@@ -103,7 +103,10 @@ impl Index {
     /// be opened.
     pub fn open(name: &str, kind: IndexKind, context: IndexContext) -> Result<Self, IndexError> {
         let mapper = mapper_of(&kind, &context.scripts)?;
-        let files = IndexFiles::open_for(&context.platform, context.environment.clone(), &kind)?;
+        let (platform, options) = (&context.platform, context.environment.clone());
+        let documents = context.documents.read();
+        let files = IndexFiles::open_for(platform, options, (&kind, mapper.as_ref()), &documents)?;
+        drop(documents);
         let on_event: OnEvent = Box::new(|_, _| ());
         let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
         let index = Self::start(parts, mapper, context)?;
@@ -144,6 +147,7 @@ impl Index {
             },
             kind: RwLock::new(Arc::new(kind)),
             followed: Followed::by(mapper.as_ref()),
+            began_at: files.began_at,
             mapper,
             target,
             outputs: context.outputs,

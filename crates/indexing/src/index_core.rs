@@ -46,6 +46,8 @@ pub(crate) struct IndexCore {
     pub(crate) writes_outputs: AtomicBool,
     /// The logs that it reads.
     pub(crate) followed: Followed,
+    /// The last etag of the database when it began.
+    pub(crate) began_at: Etag,
     pub(crate) platform: Platform,
     pub(crate) documents: Arc<Environment>,
     /// Compare exchange, if there is any.

@@ -8,6 +8,7 @@
 //!   tree `Index`
 //!     Definition            `auto <name>`, or the JSON of a written definition
 //!     LastQuery             when it was last asked, ticks, i64 little-endian; may be missing
+//!     BeganAt               the last etag of the database then, u64 little-endian; may be missing
 //!     Replacement           there while the index is to take the place of the other one
 //! <name>~gone <name>~2~gone files that are being deleted
 //! <name>~new  <name>~2~new  files that take the place of others, or do not when those are still there
@@ -23,14 +24,16 @@ use std::{
     sync::Arc,
 };
 
+use model::Etag;
 use platform::{Disk, Platform};
-use storage::{Environment, EnvironmentOptions};
+use storage::{Environment, EnvironmentOptions, Transaction};
 use wire::IndexDefinition;
 
 use crate::{
     error::IndexError,
     index_kind::IndexKind,
     index_record::{self, IndexRecord},
+    mapper::Mapper,
     output::{self, Sweep},
 };
 
@@ -51,10 +54,31 @@ pub(crate) struct IndexFiles {
     pub(crate) is_replacement: bool,
     /// When the index was last asked; 0 when nobody wrote it down.
     pub(crate) last_query_ticks: i64,
+    /// The last etag of the database when the index began: it has read nothing older.
+    pub(crate) began_at: Etag,
     /// Whose they are; `None` when they are new, or of a form that is not known.
     pub(crate) owner: Option<Owner>,
     /// Whether they were made just now, and not found.
     pub(crate) is_new: bool,
+}
+
+/// How files begin.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Beginning<'s> {
+    /// The last etag of the database.
+    pub(crate) began_at: Etag,
+    /// Whether the index is to take the place of another.
+    pub(crate) is_replacement: bool,
+    /// What is to be swept.
+    pub(crate) sweeps: &'s [Sweep],
+}
+
+impl Beginning<'_> {
+    /// Of an index that has yet to read these documents.
+    pub(crate) fn at_end_of(documents: &impl Transaction) -> Result<Self, IndexError> {
+        let began_at = documents::progress(documents)?.last_etag;
+        Ok(Self { began_at, ..Self::default() })
+    }
 }
 
 /// What files say of their index.
@@ -115,32 +139,37 @@ impl IndexFiles {
         let record = index_record::read_record(&tx)?;
         let is_replacement = index_record::read_is_replacement(&tx)?;
         let last_query_ticks = index_record::read_last_query(&tx)?;
+        let began_at = index_record::read_began_at(&tx)?;
         drop(tx);
-        Ok(Self { environment, record, is_replacement, last_query_ticks, owner, is_new: false })
+        let is_new = false;
+        Ok(Self { environment, record, is_replacement, last_query_ticks, began_at, owner, is_new })
     }
 
-    /// Opens the files of an index. Those of another are deleted first.
+    /// Opens the files of an index. Those of another are deleted first, and those that have missed
+    /// deletions of these documents.
     pub(crate) fn open_for(
         platform: &Platform,
         options: EnvironmentOptions,
-        kind: &IndexKind,
+        (kind, mapper): (&IndexKind, &dyn Mapper),
+        documents: &impl Transaction,
     ) -> Result<Self, IndexError> {
         let files = Self::open(platform, options.clone())?;
-        if files.serves(kind) {
+        if files.serves(kind) && !files.miss_deletions(mapper, documents)? {
             return Ok(files);
         }
         files.close();
-        Self::begin(platform, options, kind, false, &[])
+        let beginning = Beginning::at_end_of(documents)?;
+        Self::begin(platform, options, kind, &beginning)
     }
 
-    /// Makes the files of an index anew, and asks for these sweeps.
+    /// Makes the files of an index anew.
     pub(crate) fn begin(
         platform: &Platform,
         options: EnvironmentOptions,
         kind: &IndexKind,
-        is_replacement: bool,
-        sweeps: &[Sweep],
+        beginning: &Beginning<'_>,
     ) -> Result<Self, IndexError> {
+        let Beginning { began_at, is_replacement, sweeps } = *beginning;
         delete(&*platform.disk, &options.directory)?;
         let environment = Environment::open(platform, options)?;
         let created_ticks = platform.clock.now().ticks();
@@ -150,6 +179,7 @@ impl IndexFiles {
         index_record::write_definition(&mut tx, owner.write().as_bytes())?;
         index_record::write_record(&mut tx, &record)?;
         index_record::write_is_replacement(&mut tx, is_replacement)?;
+        index_record::write_began_at(&mut tx, began_at)?;
         // Files that were here before may have written outputs that nothing tells of any more.
         let target = kind.output_target()?.filter(|_| !is_replacement);
         let own = target.map(|target| target.sweep_before(target.number()));
@@ -157,8 +187,8 @@ impl IndexFiles {
             output::add_sweep(&mut tx, sweep)?;
         }
         tx.commit()?;
-        let owner = Some(owner);
-        Ok(Self { environment, record, is_replacement, last_query_ticks: 0, owner, is_new: true })
+        let (owner, last_query_ticks, is_new) = (Some(owner), 0, true);
+        Ok(Self { environment, record, is_replacement, last_query_ticks, began_at, owner, is_new })
     }
 
     /// As [`IndexFiles::begin`], in the place of files that are there until the new ones are whole.
@@ -166,12 +196,11 @@ impl IndexFiles {
         platform: &Platform,
         options: EnvironmentOptions,
         kind: &IndexKind,
-        is_replacement: bool,
-        sweeps: &[Sweep],
+        beginning: &Beginning<'_>,
     ) -> Result<Self, IndexError> {
         let (disk, place) = (&*platform.disk, options.directory.clone());
         let beside = EnvironmentOptions { directory: with_suffix(&place, NEW), ..options.clone() };
-        Self::begin(platform, beside, kind, is_replacement, sweeps)?.close();
+        Self::begin(platform, beside, kind, beginning)?.close();
         delete_files(disk, &place)?;
         is_there(disk, &place)?;
         Self::open(platform, options)

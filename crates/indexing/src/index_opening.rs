@@ -10,16 +10,17 @@ use std::{
 use model::lower_case;
 use platform::Disk;
 use script::ScriptPool;
-use storage::EnvironmentOptions;
+use storage::{Environment, EnvironmentOptions};
 use xxhash_rust::xxh64::xxh64;
 
 use crate::{
     error::IndexError,
     index::{Index, IndexContext, IndexEvent, IndexParts, OnEvent},
     index_change::IndexChange,
-    index_files::{self, IndexFiles},
+    index_files::{self, Beginning, IndexFiles},
     index_kind::{IndexKind, mapper_of},
     index_set::{IndexSet, IndexSetEvent},
+    mapper::Mapper,
     output::Sweep,
     reopening::Errand,
     replacement::replaced_key,
@@ -79,8 +80,12 @@ impl IndexSet {
         kind: &IndexKind,
         is_replacement: bool,
     ) -> Result<IndexFiles, IndexError> {
-        let options = self.options_of(place);
-        IndexFiles::begin(&self.context.platform, options, kind, is_replacement, &[])
+        let beginning = Beginning { is_replacement, ..self.beginning()? };
+        IndexFiles::begin(&self.context.platform, self.options_of(place), kind, &beginning)
+    }
+
+    fn beginning(&self) -> Result<Beginning<'static>, IndexError> {
+        Beginning::at_end_of(&self.context.documents.read())
     }
 
     /// As [`IndexSet::begin`], in the place of files that are there until the new ones are whole.
@@ -91,8 +96,31 @@ impl IndexSet {
         is_replacement: bool,
         sweeps: &[Sweep],
     ) -> Result<IndexFiles, IndexError> {
-        let options = self.options_of(place);
-        IndexFiles::begin_again(&self.context.platform, options, kind, is_replacement, sweeps)
+        let beginning = Beginning { is_replacement, sweeps, ..self.beginning()? };
+        IndexFiles::begin_again(&self.context.platform, self.options_of(place), kind, &beginning)
+    }
+
+    /// The files of an index, begun anew when they have missed deletions.
+    fn complete(
+        &self,
+        kind: &IndexKind,
+        mapper: &dyn Mapper,
+        files: IndexFiles,
+    ) -> Result<IndexFiles, IndexError> {
+        let documents = self.context.documents.read();
+        match files.miss_deletions(mapper, &documents) {
+            Ok(false) => Ok(files),
+            Ok(true) => {
+                let place = files.environment.options().directory.clone();
+                let is_replacement = files.is_replacement;
+                files.close();
+                self.begin_again(&place, kind, is_replacement, &[])
+            }
+            Err(error) => {
+                files.close();
+                Err(error.into())
+            }
+        }
     }
 
     /// Opens an automatic index: its definition never changes.
@@ -121,9 +149,43 @@ impl IndexSet {
         kind: IndexKind,
         files: IndexFiles,
     ) -> Result<Index, IndexError> {
+        let mapper = match mapper_of(&kind, &self.context.scripts) {
+            Ok(mapper) => mapper,
+            Err(error) => {
+                files.close();
+                return Err(error);
+            }
+        };
+        let files = self.complete(&kind, mapper.as_ref(), files)?;
         let environment = Arc::clone(&files.environment);
+        let on_event = self.on_event();
+        let context = self.context_of(&environment);
+        let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
+        let started = Index::start(parts, mapper, context);
+        if started.is_err() {
+            // What could not be flushed is still in the journal and is recovered from there.
+            drop(environment.close());
+        }
+        started
+    }
+
+    fn context_of(&self, environment: &Environment) -> IndexContext {
+        let context = &self.context;
+        IndexContext {
+            platform: context.platform.clone(),
+            documents: Arc::clone(&context.documents),
+            values: context.values.clone(),
+            environment: environment.options().clone(),
+            scripts: context.scripts.clone(),
+            pool: context.pool.clone(),
+            outputs: Arc::clone(&context.outputs),
+        }
+    }
+
+    /// Looks after an index.
+    fn on_event(&self) -> OnEvent {
         let (itself, report) = (Weak::clone(&self.itself), Arc::clone(&self.context.on_event));
-        let on_event: OnEvent = Box::new(move |name, event| match event {
+        Box::new(move |name, event| match event {
             IndexEvent::Changed(change) => report(&IndexSetEvent::Changed { index: name, change }),
             IndexEvent::CaughtUp => {
                 if let Some(set) = itself.upgrade() {
@@ -135,26 +197,7 @@ impl IndexSet {
                     set.reopen_failed(name);
                 }
             }
-        });
-        let context = &self.context;
-        let started = mapper_of(&kind, &context.scripts).and_then(|mapper| {
-            let context = IndexContext {
-                platform: context.platform.clone(),
-                documents: Arc::clone(&context.documents),
-                values: context.values.clone(),
-                environment: environment.options().clone(),
-                scripts: context.scripts.clone(),
-                pool: context.pool.clone(),
-                outputs: Arc::clone(&context.outputs),
-            };
-            let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
-            Index::start(parts, mapper, context)
-        });
-        if started.is_err() {
-            // What could not be flushed is still in the journal and is recovered from there.
-            drop(environment.close());
-        }
-        started
+        })
     }
 
     /// An index that is to take the place of another has caught up. Called on the thread that indexes;

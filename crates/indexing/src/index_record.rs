@@ -5,6 +5,7 @@
 //!   Definition   whose files they are, see `index_files`
 //!   LastQuery    when it was last asked, ticks; there when somebody wrote it down
 //!   Replacement  empty; there while the index is to take the place of another
+//!   BeganAt      the last etag of the database when the index began, u64; missing is 0
 //!   Record       below
 //! tree `Index/Errors`: number, upwards, u64 big-endian → an error, below
 //!
@@ -43,6 +44,7 @@ const DEFINITION: &[u8] = b"Definition";
 const RECORD: &[u8] = b"Record";
 const LAST_QUERY: &[u8] = b"LastQuery";
 const REPLACEMENT: &[u8] = b"Replacement";
+const BEGAN_AT: &[u8] = b"BeganAt";
 const VERSION: u8 = 3;
 const RECORD_BYTES: usize = 74;
 /// What a record without compare exchange has.
@@ -154,6 +156,19 @@ pub(crate) fn read_last_query(tx: &impl Transaction) -> Result<i64, IndexError> 
 /// Writes down when the index was last asked.
 pub(crate) fn write_last_query(tx: &mut WriteTransaction, ticks: i64) -> Result<(), StorageError> {
     tx.tree_mut(&index_tree())?.put(LAST_QUERY, &ticks.to_le_bytes()).map(drop)
+}
+
+/// The last etag of the database when the index began; 0 when nobody wrote it down.
+pub(crate) fn read_began_at(tx: &impl Transaction) -> Result<Etag, IndexError> {
+    let Some(bytes) = tx.tree(&index_tree())?.get(BEGAN_AT)? else { return Ok(Etag::ZERO) };
+    let bytes = bytes.try_into();
+    let bytes = bytes.map_err(|_| IndexError::corrupt("where the index began is no etag"))?;
+    Ok(Etag(u64::from_le_bytes(bytes)))
+}
+
+/// Writes down where the index begins.
+pub(crate) fn write_began_at(tx: &mut WriteTransaction, etag: Etag) -> Result<(), StorageError> {
+    tx.tree_mut(&index_tree())?.put(BEGAN_AT, &etag.0.to_le_bytes()).map(drop)
 }
 
 /// How far the index is; a new one is at the beginning.

@@ -447,7 +447,12 @@ impl IndexSet {
     /// Up to where every index that reads compare exchange has seen its changes; `None` when there is none.
     /// Of one that could not be opened it is not known.
     pub fn values_seen(&self) -> Option<u64> {
+        // None is between two lists, opened again with what it knew before.
+        let _changing = self.change();
         let listed = self.lock();
+        if listed.is_closed {
+            return Some(0);
+        }
         let reading = listed.indexes.values().filter(|index| index.reads_values());
         let seen = reading.map(|index| index.record().last_value);
         seen.chain(listed.faulty.values().map(|_| 0)).min()

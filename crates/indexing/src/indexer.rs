@@ -29,6 +29,7 @@ use crate::{
     references::{self, Looked, LookedAt},
     segment_key::KeyRange,
     source::{SourceChange, SourceChanges, SourceItem},
+    tombstones,
 };
 
 /// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
@@ -79,6 +80,10 @@ impl Indexer {
         let documents = self.core.documents.read();
         let before = self.core.record();
         let values = self.core.read_values();
+        let known = tombstones::known_up_to(&before, self.core.began_at);
+        if tombstones::are_missed(&self.core.followed, &documents, known)? {
+            return Err(IndexError::DeletionsMissed);
+        }
         let last = self.core.last_position_in(&documents, values.as_ref())?;
         if before.has_reached(last) {
             return if owes_output { self.sweep(&documents) } else { Ok(false) };
@@ -86,6 +91,12 @@ impl Indexer {
         let (started_ticks, began) = (self.core.now_ticks(), self.now());
         let beside = Beside { documents: &documents, values: values.as_ref() };
         let mut outcome = self.gather(beside, before, spare_threads)?;
+        if !outcome.end.has_more() {
+            // The last change may have left nothing in the logs, or nothing that an index that began later
+            // needs.
+            let all = last.etag.max(self.core.began_at);
+            outcome.record.last_etag = outcome.record.last_etag.max(all.0);
+        }
         outcome.times.map = self.now().saturating_sub(began);
         self.write(&mut outcome)?;
         // Whoever waits for this batch finds it told.

@@ -80,6 +80,7 @@ mod source;
 mod spatial_fields;
 mod static_definition;
 mod static_fields;
+mod tombstones;
 mod trial;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
@@ -113,4 +114,5 @@ pub use reduce::{
 pub use source::{SourceItem, SourceKind};
 pub use static_definition::{REPLACEMENT_PREFIX, is_javascript, source_type_of};
 pub use static_fields::static_field_options;
+pub use tombstones::{IndexCondition, IndexNeeds};
 pub use trial::{TRIAL_DOCUMENTS_MAX, Trial, try_definition};

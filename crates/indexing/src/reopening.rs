@@ -49,7 +49,7 @@ impl Reopenings {
 /// Whether the same files may be opened, or written, some time later.
 pub(crate) fn may_pass(error: &IndexError) -> bool {
     match error {
-        IndexError::Directory { .. } => true,
+        IndexError::Directory { .. } | IndexError::DeletionsMissed => true,
         IndexError::Storage(error) => storage_may_pass(error),
         IndexError::Definition { .. }
         | IndexError::Search(_)

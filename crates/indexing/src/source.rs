@@ -285,6 +285,12 @@ impl Followed {
         &self.all
     }
 
+    /// The kinds of logs, and their collections; none is all.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = (SourceKind, &[CollectionName])> {
+        let looked_at = self.looked_at.iter().map(|names| (SourceKind::Documents, &names[..]));
+        std::iter::once((self.kind, &self.mapped[..])).chain(looked_at)
+    }
+
     /// The etag of the last change in the logs.
     pub(crate) fn last_etag_in(&self, tx: &impl Transaction) -> Result<Etag, DocumentError> {
         let last = last_of_all(&self.mapped, &|name| match (self.kind, name) {

@@ -304,6 +304,7 @@ pub(crate) fn index_error(error: &IndexError) -> ProtocolError {
         | IndexError::Directory { .. }
         | IndexError::Corrupt { .. }
         | IndexError::Output { .. }
+        | IndexError::DeletionsMissed
         | IndexError::Closing
         | IndexError::Panicked => ProtocolError::new(ErrorKind::Internal, error.to_string()),
     }
