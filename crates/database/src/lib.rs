@@ -20,6 +20,7 @@
 //! | `retention` | [`Retention`]: the threads that deal with documents whose time has come |
 //! | `disk_space` | whether the disks of a database have room, and what that means |
 //! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
+//! | `tombstones` | removing tombstones, and who still needs them |
 //! | `operations` | [`Operations`]: long operations of one database |
 //! | `error` | why a database or the catalog could not be used |
 
@@ -45,6 +46,7 @@ mod registry;
 mod resource_watch;
 mod retention;
 mod time_series_policies;
+mod tombstones;
 mod transition;
 mod usage_gate;
 
@@ -71,5 +73,6 @@ pub use crate::{
     resource_watch::{ResourceEvent, ResourceWatch},
     retention::{Retention, RetentionEvent},
     time_series_policies::frame_of,
+    tombstones::{TombstoneHolder, TombstoneHolders, TombstoneNeed},
     transition::{Arrival, Ticket},
 };

@@ -4,11 +4,14 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-use crate::changes::Wake;
+use documents::TombstoneKind;
+use model::{CollectionName, Etag};
+
+use crate::{changes::Wake, tombstones::TombstoneNeed};
 
 /// The followers of one log. Without any, telling them costs nothing.
 #[derive(Default)]
@@ -20,13 +23,27 @@ pub struct LogFollowers {
 #[derive(Default)]
 struct Wakes {
     last: u64,
-    by_number: BTreeMap<u64, Wake>,
+    by_number: BTreeMap<u64, Following>,
+}
+
+struct Following {
+    wake: Wake,
+    collections: Vec<CollectionName>,
+    known: Arc<AtomicU64>,
 }
 
 /// One who follows a log, until it is dropped.
 pub struct LogFollower {
     followers: Arc<LogFollowers>,
     number: u64,
+    known: Arc<AtomicU64>,
+}
+
+impl LogFollower {
+    /// It knows every deletion up to here.
+    pub fn note_known(&self, etag: Etag) {
+        self.known.store(etag.0, Ordering::SeqCst);
+    }
 }
 
 impl LogFollowers {
@@ -34,22 +51,52 @@ impl LogFollowers {
         self.wakes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What those who follow it still need of the tombstones of documents.
+    pub(crate) fn tombstone_needs(&self) -> Vec<TombstoneNeed> {
+        let wakes = self.lock();
+        let needs = wakes.by_number.iter().flat_map(|(number, following)| {
+            let need = TombstoneNeed {
+                holder: format!("Reader {number} of the live tail"),
+                process: "Tail",
+                condition: "Running",
+                kind: TombstoneKind::Documents,
+                collection: None,
+                known: Etag(following.known.load(Ordering::SeqCst)),
+            };
+            let all = following.collections.is_empty().then(|| need.clone());
+            let each = following
+                .collections
+                .iter()
+                .map(move |name| TombstoneNeed { collection: Some(name.clone()), ..need.clone() });
+            all.into_iter().chain(each)
+        });
+        needs.collect()
+    }
+
     /// Has `wake` called after every transaction that becomes visible from now on, on the thread that
     /// made it so, and when the database is closed. Whoever then reads the log finds what there was
-    /// before, too.
-    pub fn follow(self: &Arc<Self>, wake: Wake) -> LogFollower {
+    /// before, too. It follows these collections, or all when there are none, and knows their deletions
+    /// up to `known`.
+    pub fn follow(
+        self: &Arc<Self>,
+        wake: Wake,
+        collections: Vec<CollectionName>,
+        known: Etag,
+    ) -> LogFollower {
+        let known = Arc::new(AtomicU64::new(known.0));
         let mut wakes = self.lock();
         wakes.last += 1;
         let number = wakes.last;
-        wakes.by_number.insert(number, wake);
+        let following = Following { wake, collections, known: Arc::clone(&known) };
+        wakes.by_number.insert(number, following);
         self.count.store(wakes.by_number.len(), Ordering::SeqCst);
-        LogFollower { followers: Arc::clone(self), number }
+        LogFollower { followers: Arc::clone(self), number, known }
     }
 
     /// The log may have grown, or has ended.
     pub(crate) fn wake(&self) {
         if self.count.load(Ordering::SeqCst) != 0 {
-            self.lock().by_number.values().for_each(|wake| wake());
+            self.lock().by_number.values().for_each(|following| (following.wake)());
         }
     }
 }
@@ -72,9 +119,10 @@ mod tests {
         let woken = Arc::new(AtomicUsize::new(0));
         let follow = |by: usize| {
             let woken = Arc::clone(&woken);
-            followers.follow(Box::new(move || {
+            let wake = Box::new(move || {
                 woken.fetch_add(by, Ordering::Relaxed);
-            }))
+            });
+            followers.follow(wake, Vec::new(), Etag::ZERO)
         };
         let (one, ten) = (follow(1), follow(10));
         followers.wake();

@@ -33,6 +33,7 @@ use crate::{
     operations::Operations,
     record_format::DatabaseRecord,
     recorded_settings::{self, recorded_indexes, recorded_retention, recorded_time_series},
+    tombstones::TombstoneHolders,
     usage_gate::UsageGate,
 };
 
@@ -58,6 +59,8 @@ pub struct DatabaseOptions {
     pub huge_documents: HugeDocumentLimits,
     /// How its documents are indexed.
     pub indexing: IndexingOptions,
+    /// How often tombstones are removed that nobody needs.
+    pub tombstones_interval: Duration,
 }
 
 /// How the documents of a database are indexed.
@@ -88,6 +91,8 @@ pub struct Database {
     changes: Arc<ChangesHub>,
     followers: Arc<LogFollowers>,
     subscriptions: Arc<SubscriptionSet>,
+    tombstone_holders: TombstoneHolders,
+    tombstones_interval: Duration,
     record: RwLock<Arc<DatabaseRecord>>,
     /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
     retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
@@ -189,6 +194,8 @@ impl Database {
             changes,
             followers,
             subscriptions,
+            tombstone_holders: TombstoneHolders::default(),
+            tombstones_interval: options.tombstones_interval,
             retention: RwLock::new(recorded_retention(&record)),
             time_series: RwLock::new(recorded_time_series(&record)),
             record: RwLock::new(record),
@@ -308,6 +315,16 @@ impl Database {
     /// Its subscriptions that have workers.
     pub fn subscriptions(&self) -> &Arc<SubscriptionSet> {
         &self.subscriptions
+    }
+
+    /// Those who follow deletions, beside indexes and readers of the tail.
+    pub fn tombstone_holders(&self) -> &TombstoneHolders {
+        &self.tombstone_holders
+    }
+
+    /// How often tombstones are removed that nobody needs.
+    pub(crate) fn tombstones_interval(&self) -> Duration {
+        self.tombstones_interval
     }
 
     /// Moves the identities that older versions kept with the documents to the cluster's state. A value

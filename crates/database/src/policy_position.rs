@@ -69,6 +69,7 @@ impl PolicyPosition {
             *self = Self { of: Some((opened, Arc::clone(configuration))), ..Self::default() };
         }
         self.seen = seen;
+        database.tombstone_holders().policies_looked(seen);
         Ok(some.map_or(Wanted::All, Wanted::Some))
     }
 

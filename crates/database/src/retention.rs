@@ -1,5 +1,5 @@
 //! Documents whose time has come: they expire, are refreshed or archived. And the policies of time
-//! series, whose time comes again and again.
+//! series, and the removal of tombstones, whose time comes again and again.
 //!
 //! A few threads serve all open databases. Each look at a database reads some ids of what is due from a
 //! snapshot, lets go of it and submits commands like anybody; the commands look again, so a document
@@ -32,6 +32,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// Documents of one batch.
 const BATCH_DOCUMENTS_MAX: usize = 512;
 
+/// Under which name it is noted when tombstones were last removed.
+const TOMBSTONES_PROPERTY: &str = "Tombstones";
+
 /// What came of dealing with what was due in a database.
 #[derive(Clone, Debug)]
 pub enum RetentionEvent {
@@ -52,6 +55,13 @@ pub enum RetentionEvent {
         series: u64,
         /// How many entries of rollups were made.
         entries: u64,
+    },
+    /// Tombstones are gone that nobody needed.
+    TombstonesRemoved {
+        /// The database.
+        database: String,
+        /// How many.
+        tombstones: u64,
     },
     /// It failed; the next look tries again.
     Failed {
@@ -182,7 +192,31 @@ impl Shared {
                 self.end(&database, kind.property());
             }
             self.apply_time_series_policies(&database);
+            self.remove_tombstones(&database);
         }
+    }
+
+    fn remove_tombstones(&self, database: &Arc<Database>) {
+        let interval = database.tombstones_interval().as_secs();
+        if self.is_closing() || !self.begin(database, TOMBSTONES_PROPERTY, interval) {
+            return;
+        }
+        if let Some(lease) = DatabaseLease::take(database) {
+            let name = lease.record().name.as_str().to_owned();
+            // Leaves room in the queue to those who wait for an answer.
+            let may_go_on = || !self.is_closing() && lease.has_room();
+            match lease.remove_tombstones(&may_go_on) {
+                Ok(0) => {}
+                Ok(tombstones) => {
+                    let event = RetentionEvent::TombstonesRemoved { database: name, tombstones };
+                    (self.on_event)(&event);
+                }
+                Err(message) => {
+                    (self.on_event)(&RetentionEvent::Failed { database: name, message });
+                }
+            }
+        }
+        self.end(database, TOMBSTONES_PROPERTY);
     }
 
     fn apply_time_series_policies(&self, database: &Arc<Database>) {

@@ -71,6 +71,7 @@ impl Look<'_> {
     /// `false` when the database is being closed.
     fn run(&mut self, configuration: &Arc<TimeSeriesConfiguration>) -> Result<bool, String> {
         let text = |error: DocumentError| error.to_string();
+        self.database.tombstone_holders().policies_look();
         let tx = self.database.read();
         let collections = self.numbered(configuration).map_err(text)?;
         let wanted = self.position.begin(self.database, &tx, configuration, self.now);

@@ -106,6 +106,7 @@ impl DatabaseFiles {
             scripts,
             huge_documents,
             indexing,
+            tombstones_interval: settings.tombstones_interval,
         }
     }
 

@@ -56,3 +56,4 @@ pub(crate) mod subscriptions;
 pub(crate) mod tail;
 pub(crate) mod time_series;
 pub(crate) mod time_series_policies;
+pub(crate) mod tombstones;

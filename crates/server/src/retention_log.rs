@@ -19,6 +19,9 @@ pub(crate) fn log(event: &RetentionEvent) {
         RetentionEvent::PoliciesApplied { database, series, entries } => {
             tracing::info!(database, series, entries, "time series were rolled up");
         }
+        RetentionEvent::TombstonesRemoved { database, tombstones } => {
+            tracing::info!(database, tombstones, "tombstones were removed that nobody needed");
+        }
         RetentionEvent::Failed { database, message } => {
             tracing::warn!(database, message, "what is due could not be dealt with");
         }

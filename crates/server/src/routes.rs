@@ -10,7 +10,7 @@ use crate::{
         patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
         revisions, server_info, snapshots, statistics, storage_report, streams,
         subscription_performance, subscription_workers, subscriptions, tail, time_series,
-        time_series_policies,
+        time_series_policies, tombstones,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -195,6 +195,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/replication/conflicts/solver" Read        Ignored  Inline(replication::conflict_solver);
     "GET"    "/databases/*/replication/active-connections" Read      Ignored  Inline(replication::active_connections);
     "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
+    "POST"   "/databases/*/admin/tombstones/cleanup"   DatabaseAdmin Ignored  Blocking(tombstones::clean);
+    "GET"    "/databases/*/admin/tombstones/state"     DatabaseAdmin Ignored  Blocking(tombstones::state);
     "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(revision_changes::delete);
 
     "GET"    "/databases/*/counters"                   Read          Ignored  Inline(counters::get);

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use database::{Database, DatabaseLease, LogFollowers};
-use documents::{DocumentError, LogEntry, write_document_json};
+use documents::{DocumentError, LogEntry, TombstoneKind, write_document_json};
 use model::{CollectionName, Etag, date};
 use storage::Transaction;
 use tokio::{
@@ -52,10 +52,35 @@ pub(crate) struct Tail {
     /// By which it knows its database again.
     pub(crate) followers: Arc<LogFollowers>,
     pub(crate) filter: TailFilter,
-    /// Up to where the reader knows everything.
-    pub(crate) after: Etag,
+    pub(crate) position: TailPosition,
     /// Whether it goes on when everything that is there has been told.
     pub(crate) goes_on: bool,
+}
+
+/// Up to where a reader knows the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TailPosition {
+    /// It knows everything up to here, …
+    pub(crate) after: Etag,
+    /// … and read nothing that is older than this state of the database: it needs no older tombstones.
+    pub(crate) began: Etag,
+}
+
+impl TailPosition {
+    /// Up to where the reader knows all deletions.
+    pub(crate) fn known(self) -> Etag {
+        self.after.max(self.began)
+    }
+
+    /// The line that names the position. The database is a part of it: in another one, the number would
+    /// mean something else. The beginning is a part while it matters.
+    fn id_line(self, database: &Database) -> String {
+        let (after, id) = (self.after.0, database.identity().database_id);
+        match self.began {
+            began if self.after < began => format!("id: {after}-{id}-{}\n", began.0),
+            _ => format!("id: {after}-{id}\n"),
+        }
+    }
 }
 
 /// What one look at the log brought.
@@ -64,6 +89,8 @@ struct Look {
     /// Up to where there is nothing else.
     up_to: Etag,
     has_more: bool,
+    /// Deletions are forgotten that the reader has not been told of.
+    has_gap: bool,
 }
 
 impl Tail {
@@ -84,25 +111,32 @@ impl Tail {
     async fn tell(&mut self, pieces: &Sender<Piece>) -> bool {
         let woken = Arc::new(Notify::new());
         let wake = Arc::clone(&woken);
-        let _follower = self.followers.follow(Box::new(move || wake.notify_one()));
+        let wake = Box::new(move || wake.notify_one());
+        let collections = self.filter.collections.clone();
+        let follower = self.followers.follow(wake, collections, self.position.known());
         let Some(database) = self.database() else { return true };
-        let first = format!("{RETRY}{}\n", id_line(&database, self.after));
+        let first = format!("{RETRY}{}\n", self.position.id_line(&database));
         drop(database);
         if !send(pieces, first.into_bytes()).await {
             return false;
         }
         loop {
             let Some(database) = self.database() else { return true };
-            let look = match look(&database, self.after, &self.filter) {
+            let look = match look(&database, self.position, &self.filter) {
                 Ok(look) => look,
                 Err(error) => {
                     tracing::error!(database = self.name, %error, "the document log cannot be read");
                     return false;
                 }
             };
-            let position = id_line(&database, look.up_to);
+            // When it comes back, it hears why nothing more is told.
+            if look.has_gap {
+                return true;
+            }
+            self.position.after = look.up_to;
+            let position = self.position.id_line(&database);
             drop(database);
-            self.after = look.up_to;
+            follower.note_known(self.position.known());
             if !look.events.is_empty() && !send(pieces, look.events).await {
                 return false;
             }
@@ -134,20 +168,24 @@ async fn send(pieces: &Sender<Piece>, text: Vec<u8>) -> bool {
     matches!(timeout(SEND_TIME_MAX, pieces.send(piece)).await, Ok(Ok(())))
 }
 
-/// The line that names a position. The database is a part of it: in another one, the number would mean
-/// something else.
-fn id_line(database: &Database, etag: Etag) -> String {
-    format!("id: {}-{}\n", etag.0, database.identity().database_id)
-}
-
 /// Looks at some of the log.
-fn look(database: &Database, after: Etag, filter: &TailFilter) -> Result<Look, DocumentError> {
+fn look(
+    database: &Database,
+    position: TailPosition,
+    filter: &TailFilter,
+) -> Result<Look, DocumentError> {
     let tx = database.read();
+    if position.known() < filter.last_removed(&tx)? {
+        let (events, up_to) = (Vec::new(), position.after);
+        return Ok(Look { events, up_to, has_more: false, has_gap: true });
+    }
+    let after = position.after;
     match filter.collections.as_slice() {
         [one] => {
-            tell_entries(database, &tx, documents::log_of_collection(&tx, one, after)?, filter)
+            let entries = documents::log_of_collection(&tx, one, after)?;
+            tell_entries(database, &tx, entries, filter, position)
         }
-        _ => tell_entries(database, &tx, documents::log(&tx, after)?, filter),
+        _ => tell_entries(database, &tx, documents::log(&tx, after)?, filter, position),
     }
 }
 
@@ -156,14 +194,17 @@ fn tell_entries<'t>(
     tx: &'t impl Transaction,
     entries: impl Iterator<Item = Result<LogEntry<'t>, DocumentError>>,
     filter: &TailFilter,
+    position: TailPosition,
 ) -> Result<Look, DocumentError> {
     let up_to = documents::progress(tx)?.last_etag;
-    let mut look = Look { events: Vec::new(), up_to, has_more: false };
+    let mut look = Look { events: Vec::new(), up_to, has_more: false, has_gap: false };
     let mut names = CollectionNames::default();
     for (looked_at, entry) in entries.enumerate() {
         let entry = entry?;
         if filter.takes(&entry, tx, &mut names)? {
-            write_event(database, &entry, tx, &mut names, filter, &mut look.events)?;
+            let at = TailPosition { after: entry.etag(), ..position };
+            look.events.extend_from_slice(at.id_line(database).as_bytes());
+            write_event(&entry, tx, &mut names, filter, &mut look.events)?;
         }
         if PIECE_BYTES <= look.events.len() || LOOKED_AT_MAX <= looked_at {
             (look.up_to, look.has_more) = (entry.etag(), true);
@@ -193,6 +234,17 @@ impl CollectionNames {
 }
 
 impl TailFilter {
+    /// The etag of the last tombstone of what the reader wants that is gone.
+    pub(crate) fn last_removed(&self, tx: &impl Transaction) -> Result<Etag, DocumentError> {
+        let last = |name| documents::last_removed_tombstone(tx, TombstoneKind::Documents, name);
+        match self.collections.as_slice() {
+            [] => last(None),
+            names => {
+                names.iter().try_fold(Etag::ZERO, |etag, name| Ok(etag.max(last(Some(name))?)))
+            }
+        }
+    }
+
     fn takes(
         &self,
         entry: &LogEntry<'_>,
@@ -211,7 +263,6 @@ impl TailFilter {
 }
 
 fn write_event(
-    database: &Database,
     entry: &LogEntry<'_>,
     tx: &impl Transaction,
     names: &mut CollectionNames,
@@ -236,7 +287,6 @@ fn write_event(
             row.last_modified_ticks(),
         ),
     };
-    out.extend_from_slice(id_line(database, entry.etag()).as_bytes());
     out.extend_from_slice(format!("event: {event}\ndata: ").as_bytes());
     let mut data = JsonObject::begin(out);
     data.text("Type", kind);

@@ -431,7 +431,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
     Key::accepted("Subscriptions.MaxNumberOfConcurrentConnections", Database),
     Key::accepted("Testing.EchoSocket.Port", Server),
     Key::accepted("ThrowIfAnyIndexCannotBeOpened", Database),
-    Key::accepted("Tombstones.CleanupIntervalInMin", Database),
     Key::accepted("Tombstones.CleanupIntervalWithReplicationHubInMin", Database),
     Key::accepted("Tombstones.RetentionTimeWithReplicationHubInHrs", Database),
     Key::accepted("TrafficWatch.CertificateThumbprints", Server),

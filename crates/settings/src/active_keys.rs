@@ -371,6 +371,14 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .per_database(),
     Key::active(
+        "Tombstones.CleanupIntervalInMin",
+        ValueType::Duration { unit: TimeUnit::Minutes, min: 1, max: 1_000_000 },
+        Some("5"),
+        "How often tombstones are removed that nobody needs any more. GET \
+         /databases/{name}/admin/tombstones/state says who needs the others.",
+    )
+    .per_database(),
+    Key::active(
         "Patching.MaxStepsForScript",
         ValueType::Integer { min: 1, max: 1_000_000_000 },
         Some("10000"),

@@ -171,6 +171,8 @@ pub struct DatabaseSettings {
     pub index_idle_after: Duration,
     /// An idle automatic index is deleted when it was not asked for that long.
     pub idle_index_kept: Duration,
+    /// How often tombstones are removed that nobody needs.
+    pub tombstones_interval: Duration,
     /// How many statements the script of a patch may execute.
     pub script_steps_max: u64,
     /// Documents of more bytes are noted when they are used.
@@ -363,6 +365,7 @@ impl DatabaseSettings {
                 .duration("Indexing.TimeToWaitBeforeMarkingAutoIndexAsIdleInMin"),
             idle_index_kept: values
                 .duration("Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs"),
+            tombstones_interval: values.duration("Tombstones.CleanupIntervalInMin"),
             script_steps_max: values.count("Patching.MaxStepsForScript") as u64,
             huge_document_bytes: values.bytes("PerformanceHints.Documents.HugeDocumentSizeInMb"),
             huge_documents_kept: values

@@ -47,7 +47,6 @@ pub static FAMILIES: &[Family] = &[
     family("Sharding.", "sharded databases"),
     family("Studio.", "RavenDB's Studio"),
     family("Subscriptions.", "subscriptions"),
-    family("Tombstones.", "cleaning of tombstones"),
     family("TrafficWatch.", "recording of requests"),
     family("TransactionMerger.", "RavenDB's merging of write transactions"),
     family("Updates.", "looking for new versions of RavenDB"),

@@ -45,6 +45,8 @@ kinds! {
     FormRefused = 415 "Raven.Client.Exceptions.BadRequestException";
     /// The snapshot that the request is to read from has ended.
     SnapshotEnded = 412 "Raven.Client.Exceptions.RavenException";
+    /// Deletions behind the position that the request goes on from are forgotten.
+    PositionGone = 410 "Raven.Client.Exceptions.RavenException";
     /// Optimistic concurrency: the document is not in the expected version.
     Concurrency = 409 "Raven.Client.Exceptions.ConcurrencyException";
     /// Optimistic concurrency: the database record is not in the expected version.

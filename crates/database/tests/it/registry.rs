@@ -51,6 +51,7 @@ impl House {
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
+                    tombstones_interval: Duration::from_secs(300),
                     disk_space: DiskSpaceLimits::NONE,
                     scripts: ScriptPool::new(Arc::clone(&platform.clock)),
                     indexing: indexing_on(&platform),

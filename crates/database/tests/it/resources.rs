@@ -62,6 +62,7 @@ impl Machine {
                     scripts,
                     indexing,
                     huge_documents: HugeDocumentLimits::default(),
+                    tombstones_interval: Duration::from_secs(300),
                 })
             }
         };
@@ -314,6 +315,7 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
                 scripts,
                 indexing,
                 huge_documents: HugeDocumentLimits::default(),
+                tombstones_interval: Duration::from_secs(300),
             })
         }
     };

@@ -9,9 +9,10 @@ use commands::{Batch, Command, CommitQueueOptions};
 use database::{
     Access, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, DiskSpaceLimits,
     Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
+    TombstoneHolder, TombstoneNeed,
 };
-use documents::{ExpectedVersion, PutDocument, RequestedId};
-use model::{IdSeparator, date};
+use documents::{ExpectedVersion, PutDocument, RequestedId, TombstoneKind};
+use model::{DocumentId, Etag, IdSeparator, date};
 use platform::{Platform, simulated::Simulation};
 use script::ScriptPool;
 use storage::EnvironmentOptions;
@@ -20,6 +21,8 @@ use wire::RetentionKind;
 use crate::{indexing_on, record};
 
 pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
+
+const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub(crate) struct Machine {
     pub(crate) simulation: Simulation,
@@ -32,6 +35,11 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new() -> Machine {
+        Machine::with_tombstones_for(NEVER)
+    }
+
+    /// One that removes tombstones so often.
+    fn with_tombstones_for(tombstones_interval: Duration) -> Machine {
         let simulation = Platform::simulated(1);
         let platform = simulation.platform.clone();
         let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
@@ -45,6 +53,7 @@ impl Machine {
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
+                    tombstones_interval,
                     disk_space: DiskSpaceLimits {
                         alert_bytes: 0,
                         alert_percent: 0,
@@ -97,6 +106,7 @@ impl Machine {
                 (*kind == RetentionKind::Expiration, *documents)
             }
             RetentionEvent::PoliciesApplied { .. } => panic!("nobody has policies here"),
+            RetentionEvent::TombstonesRemoved { .. } => panic!("tombstones stay here"),
             RetentionEvent::Failed { message, .. } => panic!("{message}"),
         });
         shown.collect()
@@ -159,4 +169,54 @@ fn one_look_deals_with_no_more_than_is_configured() {
     let looks = [machine.look_after(0), machine.look_after(60), machine.look_after(60)];
     assert_eq!(looks, [vec![], vec![(true, 3)], vec![(true, 3)]]);
     assert_eq!(count(&database), 1);
+}
+
+/// Somebody who follows deletions, as replication will.
+struct Follower(Mutex<Etag>);
+
+impl TombstoneHolder for Follower {
+    fn tombstone_needs(&self) -> Vec<TombstoneNeed> {
+        vec![TombstoneNeed {
+            holder: "to B".to_owned(),
+            process: "Replication",
+            condition: "Running",
+            kind: TombstoneKind::Documents,
+            collection: None,
+            known: *self.0.lock().unwrap(),
+        }]
+    }
+}
+
+#[test]
+fn tombstones_are_removed_as_often_as_is_configured_but_those_that_somebody_needs() {
+    let machine = Machine::with_tombstones_for(Duration::from_secs(300));
+    let database = machine.open();
+    let removed = |seconds| {
+        let told = machine.told_after(seconds).into_iter().map(|event| match event {
+            RetentionEvent::TombstonesRemoved { tombstones, .. } => tombstones,
+            other => panic!("{other:?}"),
+        });
+        told.sum::<u64>()
+    };
+    assert_eq!(removed(0), 0);
+    for number in 0..3 {
+        machine.put(&database, &format!("t/{number}"), "Name", 0);
+    }
+    let delete = |id: &str| {
+        let (id, expected) = (DocumentId::new(id).unwrap(), ExpectedVersion::Any);
+        let batch = Batch::one(Command::Delete { id, expected });
+        database.queue().submit_and_wait(batch).unwrap().unwrap().last_etag
+    };
+    let follower = Arc::new(Follower(Mutex::new(delete("t/0"))));
+    let holder: Arc<dyn TombstoneHolder> = Arc::clone(&follower) as _;
+    database.tombstone_holders().register(Arc::downgrade(&holder));
+    delete("t/1");
+    assert_eq!(removed(100), 0, "it is not yet time");
+    assert_eq!(removed(200), 1);
+    assert_eq!(database.tombstone_needs(), follower.tombstone_needs());
+    assert_eq!(removed(300), 0);
+    *follower.0.lock().unwrap() = delete("t/2");
+    assert_eq!(removed(300), 2);
+    drop((holder, follower));
+    assert_eq!(database.tombstone_needs(), []);
 }

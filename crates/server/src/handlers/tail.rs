@@ -11,7 +11,7 @@ use crate::{
     answer::{Answer, EVENT_STREAM_CONTENT_TYPE},
     call::Call,
     error_mapping::document_error,
-    tail::{Tail, TailFilter},
+    tail::{Tail, TailFilter, TailPosition},
 };
 
 /// How many collections a reader may name.
@@ -20,12 +20,13 @@ const COLLECTIONS_MAX: usize = 100;
 /// `GET /databases/{db}/tail`
 pub(crate) fn tail(call: &Call) -> Result<Answer, ProtocolError> {
     let (query, database) = (call.query(), call.database()?);
+    let filter = filter_of(&query)?;
     let tail = Tail {
         state: Arc::clone(&call.state),
         name: database.record().name.as_str().to_owned(),
         followers: Arc::clone(database.followers()),
-        filter: filter_of(&query)?,
-        after: position_of(call, &query, database)?,
+        position: position_of(call, &query, database, &filter)?,
+        filter,
         goes_on: query.bool("follow")?.unwrap_or(true),
     };
     let (answer, pieces) = Answer::stream();
@@ -55,26 +56,47 @@ fn position_of(
     call: &Call,
     query: &QueryString<'_>,
     database: &Database,
-) -> Result<Etag, ProtocolError> {
-    let newest = documents::progress(&database.read());
-    let newest = newest.map_err(|error| document_error(&error))?.last_etag;
+    filter: &TailFilter,
+) -> Result<TailPosition, ProtocolError> {
+    let refused = |error| document_error(&error);
+    let tx = database.read();
+    let newest = documents::progress(&tx).map_err(refused)?.last_etag;
     let Some(text) = call.header("last-event-id").or_else(|| query.get("etag")) else {
-        return Ok(newest);
+        return Ok(TailPosition { after: newest, began: newest });
     };
-    let (number, id) = match text.split_once('-') {
-        Some((number, id)) => (number, Some(id)),
-        None => (text, None),
-    };
-    let number: u64 = number.parse().map_err(|_| {
+    let position = parse(text, newest).ok_or_else(|| {
         let message = format!(
             "'{text}' is no position in the document log, such as 12 or 12-{}",
             database.identity().database_id
         );
         ProtocolError::new(ErrorKind::BadRequest, message)
     })?;
-    if id.is_some_and(|id| id != database.identity().database_id.to_string()) || newest.0 < number {
+    let id = text.split('-').nth(1);
+    if id.is_some_and(|id| id != database.identity().database_id.to_string())
+        || newest < position.known()
+    {
         let message = format!("'{text}' is a position in the document log of another database");
         return Err(ProtocolError::new(ErrorKind::BadRequest, message));
     }
-    Ok(Etag(number))
+    if position.known() < filter.last_removed(&tx).map_err(refused)? {
+        let message = format!(
+            "Deletions behind '{text}' are forgotten: their tombstones were removed. Read the log \
+             from its beginning, which is 0, and drop what it does not tell"
+        );
+        return Err(ProtocolError::new(ErrorKind::PositionGone, message));
+    }
+    Ok(position)
+}
+
+/// Reads a position: its number, then perhaps the database and the state that its reader began with. Who
+/// begins with nothing begins now.
+fn parse(text: &str, newest: Etag) -> Option<TailPosition> {
+    let mut parts = text.split('-');
+    let after = Etag(parts.next()?.parse().ok()?);
+    let began = match parts.nth(1) {
+        Some(began) => Etag(began.parse().ok()?),
+        None if after == Etag::ZERO => newest,
+        None => Etag::ZERO,
+    };
+    parts.next().is_none().then_some(TailPosition { after, began })
 }

@@ -67,4 +67,5 @@ mod time_series;
 mod time_series_indexes;
 mod time_series_policies;
 mod time_series_queries;
+mod tombstones;
 mod web_sockets;

@@ -45,20 +45,20 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 /// A server on a disk that loses power; time is real.
-struct Machine {
+pub(crate) struct Machine {
     simulation: Simulation,
     server: Option<TestServer>,
 }
 
 impl Machine {
-    fn new(seed: u64) -> Machine {
+    pub(crate) fn new(seed: u64) -> Machine {
         let mut machine = Machine { simulation: Platform::simulated(seed), server: None };
         machine.start();
         machine.server().create("db");
         machine
     }
 
-    fn server(&self) -> &TestServer {
+    pub(crate) fn server(&self) -> &TestServer {
         self.server.as_ref().unwrap()
     }
 
@@ -67,24 +67,35 @@ impl Machine {
         self.server = Some(TestServer::start(Platform { disk, ..Platform::memory() }, &[]));
     }
 
-    fn cut_soon(&self, random: &mut Random) {
+    pub(crate) fn cut_soon(&self, random: &mut Random) {
         let nth = 1 + random.below(OPERATIONS_MAX);
         self.simulation.disk.cut_power_at_operation(nth, Survival::Random);
     }
 
-    fn is_dark(&self) -> bool {
+    pub(crate) fn is_dark(&self) -> bool {
         self.simulation.disk.is_power_lost()
     }
 
     /// The power is lost, if it was not yet, and comes back.
-    fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.server.take().unwrap().stop();
         self.simulation.disk.restart().unwrap();
         self.start();
     }
 
+    /// The server ends.
+    pub(crate) fn stop(&mut self) {
+        self.server.take().unwrap().stop();
+    }
+
     /// The answer, if one comes: a server without power may answer anything, or not at all.
-    fn ask(&self, method: &str, target: &str, headers: &str, body: &Value) -> Option<(u16, Value)> {
+    pub(crate) fn ask(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &str,
+        body: &Value,
+    ) -> Option<(u16, Value)> {
         let mut stream = TcpStream::connect(self.server().address).ok()?;
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let head = format!(

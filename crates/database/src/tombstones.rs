@@ -1,0 +1,229 @@
+//! Removing tombstones that nobody needs any more, and saying who needs the others.
+//!
+//! A cleaner looks how far the database is, then asks everybody that follows deletions what they know, and
+//! has removed what all of them know: from snapshots, a bounded number with each command, through the one
+//! queue of changes. Who comes later starts from a newer state of the database and needs nothing older.
+//! So it is enough that nobody, once asked, ever knows less. That the others find out when somebody does
+//! is the business of `documents::last_removed_tombstone`.
+//!
+//! | holder | of what |
+//! |---|---|
+//! | indexes, also paused, disabled, failed, being built, or not opened | what they map or look at |
+//! | readers of the live tail | documents |
+//! | policies of time series | deleted ranges |
+//! | whoever is [registered](TombstoneHolders::register) | what it says |
+//!
+//! Subscriptions read the log of documents, but send no deletions, and hold nothing. Attachments'
+//! tombstones are read by nobody yet.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use commands::{Batch, Command, CommandResult};
+use documents::{DocumentError, RemoveTombstones, TombstoneKind, removable_tombstones};
+use indexing::IndexNeeds;
+use model::{CollectionName, Etag};
+use storage::Transaction;
+
+use crate::open_database::Database;
+
+/// What the policies of time series know before their first look: they begin with everything.
+const NOT_LOOKED: u64 = u64::MAX;
+
+/// Tombstones of one kind that somebody still needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TombstoneNeed {
+    /// Who needs them: the name of an index, the number of a reader.
+    pub holder: String,
+    /// What that is, in one word: `Index`, `Tail`.
+    pub process: &'static str,
+    /// What keeps it, in one word: `Running`, `Paused`.
+    pub condition: &'static str,
+    /// Of what.
+    pub kind: TombstoneKind,
+    /// Of which collection; `None` is all.
+    pub collection: Option<CollectionName>,
+    /// It knows all deletions up to here.
+    pub known: Etag,
+}
+
+/// Somebody who follows deletions: replication, an ETL task, an incremental backup.
+pub trait TombstoneHolder: Send + Sync {
+    /// What it needs now. It may never need more than it once said, unless it reads everything anew from
+    /// a state of the database that is newer than that.
+    fn tombstone_needs(&self) -> Vec<TombstoneNeed>;
+}
+
+/// Who follows deletions of a database, beside its indexes and the readers of its tail.
+pub struct TombstoneHolders {
+    others: Mutex<Vec<Weak<dyn TombstoneHolder>>>,
+    /// Up to where the policies of time series have looked.
+    policies_known: AtomicU64,
+    /// Held while tombstones are removed: there is one cleaner at a time.
+    cleaning: Mutex<()>,
+}
+
+impl Default for TombstoneHolders {
+    fn default() -> Self {
+        let policies_known = AtomicU64::new(NOT_LOOKED);
+        Self { others: Mutex::default(), policies_known, cleaning: Mutex::default() }
+    }
+}
+
+impl TombstoneHolders {
+    /// Asks this one, too, for as long as somebody keeps it. It is registered before it reads anything.
+    pub fn register(&self, holder: Weak<dyn TombstoneHolder>) {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
+    }
+
+    fn others(&self) -> Vec<TombstoneNeed> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.retain(|holder| holder.strong_count() != 0);
+        let present: Vec<_> = others.iter().filter_map(Weak::upgrade).collect();
+        drop(others);
+        present.iter().flat_map(|holder| holder.tombstone_needs()).collect()
+    }
+
+    /// The policies of time series are about to look at the database: whatever is there now is needed until
+    /// [`TombstoneHolders::policies_looked`] says otherwise. Called before the state is read.
+    pub(crate) fn policies_look(&self) {
+        // Whoever has looked before needs what it said then.
+        let known = self.policies_known.load(Ordering::SeqCst);
+        self.policies_known.store(if known == NOT_LOOKED { 0 } else { known }, Ordering::SeqCst);
+    }
+
+    /// The policies of time series go on from here the next time.
+    pub(crate) fn policies_looked(&self, up_to: Etag) {
+        self.policies_known.store(up_to.0, Ordering::SeqCst);
+    }
+}
+
+fn needs_of_index(index: IndexNeeds) -> impl Iterator<Item = TombstoneNeed> {
+    let IndexNeeds { index, condition, known, logs } = index;
+    logs.into_iter().flat_map(move |(kind, names)| {
+        let need = TombstoneNeed {
+            holder: index.clone(),
+            process: "Index",
+            condition: condition.name(),
+            kind,
+            collection: None,
+            known,
+        };
+        let all = names.is_empty().then(|| need.clone());
+        let each = names.into_iter().map(move |name| {
+            let collection = Some(name);
+            TombstoneNeed { collection, ..need.clone() }
+        });
+        all.into_iter().chain(each)
+    })
+}
+
+/// Up to where tombstones may go: the least that anybody knows.
+struct Limits {
+    last_etag: Etag,
+    of_all: HashMap<TombstoneKind, Etag>,
+    of_one: HashMap<(TombstoneKind, u32), Etag>,
+}
+
+impl Limits {
+    fn of(
+        tx: &impl Transaction,
+        last_etag: Etag,
+        needs: &[TombstoneNeed],
+    ) -> Result<Self, DocumentError> {
+        let mut limits = Self { last_etag, of_all: HashMap::new(), of_one: HashMap::new() };
+        for need in needs {
+            let limit = match &need.collection {
+                None => limits.of_all.entry(need.kind).or_insert(need.known),
+                // Without documents so far, a collection has no tombstones in this snapshot.
+                Some(name) => match documents::collection(tx, name)? {
+                    Some(found) => {
+                        limits.of_one.entry((need.kind, found.number)).or_insert(need.known)
+                    }
+                    None => continue,
+                },
+            };
+            *limit = (*limit).min(need.known);
+        }
+        Ok(limits)
+    }
+
+    fn of_collection(&self, kind: TombstoneKind, number: u32) -> Etag {
+        let all = self.of_all.get(&kind).copied().unwrap_or(self.last_etag);
+        let one = self.of_one.get(&(kind, number)).copied().unwrap_or(self.last_etag);
+        all.min(one).min(self.last_etag)
+    }
+}
+
+impl Database {
+    /// Who needs which tombstones now. Blocks while an index is opened.
+    pub fn tombstone_needs(&self) -> Vec<TombstoneNeed> {
+        let indexes = self.indexes().tombstone_needs().into_iter().flat_map(needs_of_index);
+        let mut needs: Vec<_> = indexes.chain(self.followers().tombstone_needs()).collect();
+        let known = self.tombstone_holders().policies_known.load(Ordering::SeqCst);
+        let has_policies = self.time_series().is_some_and(|found| !found.collections.is_empty());
+        if known != NOT_LOOKED && has_policies {
+            needs.push(TombstoneNeed {
+                holder: "Policies of time series".to_owned(),
+                process: "TimeSeriesPolicies",
+                condition: "Running",
+                kind: TombstoneKind::TimeSeries,
+                collection: None,
+                known: Etag(known),
+            });
+        }
+        needs.extend(self.tombstone_holders().others());
+        needs
+    }
+
+    /// Removes the tombstones that nobody needs; gives how many. Blocks: goes through the queue of changes
+    /// in pieces, and ends early when `may_go_on` says so or the queue has no room.
+    ///
+    /// # Errors
+    /// Why the rest could not be removed; what is gone is gone.
+    pub fn remove_tombstones(&self, may_go_on: &dyn Fn() -> bool) -> Result<u64, String> {
+        let cleaning = &self.tombstone_holders().cleaning;
+        let _cleaning = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = |error: DocumentError| error.to_string();
+        // The state comes first: who is not asked yet begins behind it.
+        let tx = self.read();
+        let last_etag = documents::progress(&tx).map_err(text)?.last_etag;
+        let limits = Limits::of(&tx, last_etag, &self.tombstone_needs()).map_err(text)?;
+        drop(tx);
+        let mut removed = 0;
+        for kind in TombstoneKind::ALL {
+            let mut from = None;
+            loop {
+                if !may_go_on() || self.is_closing() {
+                    return Ok(removed);
+                }
+                let limit_of = |number| limits.of_collection(kind, number);
+                let found = removable_tombstones(&self.read(), kind, from.as_deref(), limit_of);
+                let found = found.map_err(text)?;
+                if !found.rows.is_empty() {
+                    removed += self.remove_found(RemoveTombstones { kind, rows: found.rows })?;
+                }
+                from = found.next;
+                if from.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn remove_found(&self, request: RemoveTombstones) -> Result<u64, String> {
+        let batch = Batch::one(Command::RemoveTombstones(request));
+        let outcome = self.queue().submit_and_wait(batch).map_err(|error| error.to_string())?;
+        let outcome = outcome.map_err(|error| error.to_string())?;
+        Ok(outcome.results.iter().fold(0, |sum, result| match result {
+            CommandResult::TombstonesRemoved(removed) => sum + removed,
+            _ => sum,
+        }))
+    }
+}

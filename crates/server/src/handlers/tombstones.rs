@@ -1,0 +1,138 @@
+//! `/admin/tombstones`: removing tombstones now, and who needs those that are left.
+
+use std::collections::HashMap;
+
+use database::{Database, TombstoneNeed};
+use documents::{DocumentError, TombstoneKind, tombstone_positions};
+use http::StatusCode;
+use model::{Etag, date};
+use serde_json::{Value, json};
+use storage::Transaction;
+use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG};
+
+use crate::{answer::Answer, call::Call, error_mapping::document_error};
+
+/// Where tombstones of each kind are: collection and etag.
+type Positions = HashMap<TombstoneKind, Vec<(u32, Etag)>>;
+
+/// What the protocol says where nobody needs anything.
+const NOBODY: u64 = i64::MAX as u64;
+/// Kinds that have no collections have rows of their own.
+const OF_NO_COLLECTION: [&str; 2] = ["Attachments.Tombstones", "Revisions.Tombstones"];
+
+/// `POST /databases/{db}/admin/tombstones/cleanup`: removes what nobody needs, and says how many.
+pub(crate) fn clean(call: &Call) -> Result<Answer, ProtocolError> {
+    let removed = call.database()?.remove_tombstones(&|| true).map_err(|message| {
+        ProtocolError::new(ErrorKind::Internal, format!("Tombstones are left: {message}"))
+    })?;
+    Ok(Answer::shape(StatusCode::OK, &json!({ "Value": removed })))
+}
+
+/// `GET /databases/{db}/admin/tombstones/state`
+pub(crate) fn state(call: &Call) -> Result<Answer, ProtocolError> {
+    let mut state = state_of(call.database()?).map_err(|error| document_error(&error))?;
+    let date = date::format(call.state.platform.clock.now().ticks());
+    state["@metadata"] = json!({ "DateTime": date, "NodeTag": NODE_TAG });
+    Ok(Answer::shape(StatusCode::OK, &state))
+}
+
+fn state_of(database: &Database) -> Result<Value, DocumentError> {
+    let tx = database.read();
+    let needs: Vec<_> = database.tombstone_needs();
+    let least_of_all = |kind| least(needs.iter().filter(|need| need.collection.is_none()), kind).0;
+    let mut results: Vec<Value> = OF_NO_COLLECTION.iter().map(|name| row_of(name, &[])).collect();
+    for collection in documents::collections(&tx)? {
+        let of_it = needs.iter().filter(|need| need.collection.as_ref() == Some(&collection.name));
+        let of_it: Vec<_> = of_it.cloned().collect();
+        results.push(row_of(&collection.name.as_str().to_lowercase(), &of_it));
+    }
+    let positions = TombstoneKind::ALL.into_iter();
+    let positions = positions.map(|kind| Ok((kind, tombstone_positions(&tx, kind)?)));
+    let positions = positions.collect::<Result<Positions, DocumentError>>()?;
+    let extended = needs.iter().map(|need| extended(&tx, need, &positions));
+    let extended = extended.collect::<Result<Vec<_>, _>>()?;
+    Ok(json!({
+        "MinAllDocsEtag": least_of_all(TombstoneKind::Documents),
+        "MinAllTimeSeriesEtag": least_of_all(TombstoneKind::TimeSeries),
+        "MinAllCountersEtag": least_of_all(TombstoneKind::Counters),
+        "Results": results,
+        "PerSubscriptionInfo": needs.iter().map(plain).collect::<Vec<_>>(),
+        "PerSubscriptionInfoExtended": extended,
+    }))
+}
+
+/// The least etag that anybody knows, and who that is.
+fn least<'n>(
+    needs: impl Iterator<Item = &'n TombstoneNeed>,
+    kind: TombstoneKind,
+) -> (u64, Option<String>) {
+    let needs = needs.filter(|need| need.kind == kind);
+    let least = needs.min_by_key(|need| need.known);
+    least.map_or((NOBODY, None), |need| (need.known.0, Some(identifier(need))))
+}
+
+fn row_of(name: &str, needs: &[TombstoneNeed]) -> Value {
+    let of = |kind| {
+        let (etag, component) = least(needs.iter(), kind);
+        json!({ "Component": component, "Etag": etag })
+    };
+    json!({
+        "Collection": name,
+        "Documents": of(TombstoneKind::Documents),
+        "TimeSeries": of(TombstoneKind::TimeSeries),
+        "Counters": of(TombstoneKind::Counters),
+    })
+}
+
+fn identifier(need: &TombstoneNeed) -> String {
+    format!("{} '{}'", need.process, need.holder)
+}
+
+fn type_of(kind: TombstoneKind) -> &'static str {
+    match kind {
+        TombstoneKind::Documents => "Documents",
+        TombstoneKind::Attachments => "Attachments",
+        TombstoneKind::Counters => "Counters",
+        TombstoneKind::TimeSeries => "TimeSeries",
+    }
+}
+
+fn plain(need: &TombstoneNeed) -> Value {
+    json!({
+        "Identifier": identifier(need),
+        "Type": type_of(need.kind),
+        "Collection": need.collection.as_ref().map_or("@all_docs", |name| name.as_str()),
+        "Etag": need.known.0,
+    })
+}
+
+/// What a need holds back, among the tombstones of its kind.
+fn extended(
+    tx: &impl Transaction,
+    need: &TombstoneNeed,
+    positions: &Positions,
+) -> Result<Value, DocumentError> {
+    let number = match &need.collection {
+        Some(name) => Some(documents::collection(tx, name)?.map_or(0, |found| found.number)),
+        None => None,
+    };
+    let is_held =
+        |(of, etag): &&(u32, Etag)| number.is_none_or(|number| number == *of) && need.known < *etag;
+    let left = positions.get(&need.kind).map_or(0, |all| all.iter().filter(is_held).count());
+    let of = |kind| if kind == need.kind { left } else { 0 };
+    Ok(json!({
+        "Identifier": need.holder,
+        "Type": type_of(need.kind),
+        "Collection": need.collection.as_ref().map_or("", |name| name.as_str()),
+        "Etag": need.known.0,
+        "NumberOfTombstoneLeft": left,
+        "Types": {
+            "Documents": of(TombstoneKind::Documents),
+            "TimeSeries": of(TombstoneKind::TimeSeries),
+            "Counters": of(TombstoneKind::Counters),
+        },
+        "CleanupStatus": if left == 0 { "Not Blocking" } else { "Blocking" },
+        "Process": need.process,
+        "Condition": need.condition,
+    }))
+}
