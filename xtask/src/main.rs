@@ -19,6 +19,7 @@ mod crash;
 mod drill_database;
 mod golden;
 mod http_client;
+mod identity;
 mod insert_oracle;
 mod io_sweep;
 mod kill;
@@ -52,6 +53,8 @@ cargo xtask io-sweep                every single I/O operation of six scenarios 
 cargo xtask rot <n> [seed]          n single bits flip in data and journal files
 cargo xtask kill <n> [seed]         kill -9 the built server n times under concurrent writes;
                                     CORVUS_TEST_SERVER names the executable
+cargo xtask identity <n> [--seed n] n histories in which files of stopped servers are swapped, removed, cut or
+                                    put back; the server refuses with a reason, or is right
 cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
 cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 now and then; what they saw
                                     is judged: isolation, lost updates, linearizability
@@ -83,6 +86,10 @@ fn main() -> ExitCode {
         }
         ["memory"] => memory::run(None),
         ["memory", minutes] => parse(minutes).and_then(|minutes| memory::run(Some(minutes))),
+        ["identity", count] => parse(count).and_then(|count| identity::run(count, None)),
+        ["identity", count, "--seed", seed] => {
+            parse(count).and_then(|count| identity::run(count, Some(parse(seed)?)))
+        }
         ["golden", name] => golden::write(&root(), name),
         ["record", topics @ ..] => record::run(&root(), topics),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),

@@ -1,0 +1,312 @@
+//! Two servers with their data directories, and what each database has acknowledged.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    judgement::{self, Verdict},
+    model::Model,
+    tampering::{Blind, Tampering, copy, remove},
+};
+use crate::{
+    Failure,
+    drill_database::create_database,
+    http_client::{Answer, HttpClient},
+    random::Random,
+    server_process::ServerProcess,
+};
+
+/// The databases of each server.
+pub(crate) const DATABASES: [&str; 2] = ["one", "two"];
+/// Ids of documents, and numbers in them.
+const DOCUMENTS: u64 = 12;
+pub(crate) const NUMBERS: u64 = 4;
+const KEYS: u64 = 3;
+const WITH_GUARDS: (&str, &str) = ("Raven-Client-Version", "5.4.0");
+
+/// How the error of a request begins that was refused because of the state of the server.
+const REFUSED: &str = "refused ";
+
+/// See the module. Only the first server is tampered with; the other one is there to be copied from.
+pub(crate) struct Stage {
+    executable: PathBuf,
+    place: PathBuf,
+    servers: [Option<ServerProcess>; 2],
+    pub(crate) models: [Vec<Model>; 2],
+    /// Of the first server, when it was copied.
+    pub(crate) earlier: Vec<Model>,
+    steps: Vec<String>,
+}
+
+impl Stage {
+    pub(crate) fn new(executable: &Path, place: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(place)?;
+        let models = [0, 1].map(|_| vec![Model::default(); DATABASES.len()]);
+        let mut stage = Self {
+            executable: executable.to_owned(),
+            place: place.to_owned(),
+            servers: [None, None],
+            models,
+            earlier: Vec::new(),
+            steps: Vec::new(),
+        };
+        stage.start()?;
+        Ok(stage)
+    }
+
+    pub(crate) fn data(&self, server: usize) -> PathBuf {
+        self.place.join(format!("server-{server}"))
+    }
+
+    pub(crate) fn remembered(&self, server: usize) -> PathBuf {
+        self.place.join(format!("earlier-{server}"))
+    }
+
+    pub(crate) fn away(&self) -> PathBuf {
+        self.place.join("away")
+    }
+
+    pub(crate) fn note(&mut self, step: String) {
+        self.steps.push(step);
+    }
+
+    pub(crate) fn take_steps(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.steps)
+    }
+
+    /// Starts both servers, of which none is refused.
+    pub(crate) fn start(&mut self) -> Result<(), Failure> {
+        for server in [0, 1] {
+            self.try_start(server)?;
+        }
+        Ok(())
+    }
+
+    fn try_start(&mut self, server: usize) -> Result<(), Failure> {
+        let (data, log) = (self.data(server), self.log(server));
+        self.servers[server] = Some(ServerProcess::start(&self.executable, &data, &log)?);
+        Ok(())
+    }
+
+    fn log(&self, server: usize) -> PathBuf {
+        self.place.join(format!("server-{server}.log"))
+    }
+
+    /// Stops both servers, each in one of two ways. One that was refused is not there.
+    pub(crate) fn end(&mut self, random: &mut Random) -> Result<(), Failure> {
+        for server in [0, 1] {
+            let is_killed = random.below(2) == 0;
+            let Some(process) = self.servers[server].take() else { continue };
+            self.note(format!("server {server}: {}", if is_killed { "kill -9" } else { "stop" }));
+            if is_killed { process.kill() } else { process.stop() }?;
+        }
+        Ok(())
+    }
+
+    /// Copies what the servers have now.
+    pub(crate) fn remember(&mut self) -> Result<(), Failure> {
+        for server in [0, 1] {
+            let remembered = self.remembered(server);
+            remove(&remembered)?;
+            copy(&self.data(server), &remembered)?;
+        }
+        self.earlier = self.models[0].clone();
+        Ok(())
+    }
+
+    fn client(&self, server: usize) -> Result<HttpClient, Failure> {
+        let process = self.servers[server].as_ref().ok_or("the server does not run")?;
+        Ok(HttpClient::connect(&process.url)?)
+    }
+
+    pub(crate) fn ask(
+        &self,
+        server: usize,
+        (method, path): (&str, &str),
+        body: &Value,
+    ) -> Result<Answer, Failure> {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let mut client = self.client(server)?;
+        Ok(client.send_with(method, path, &[WITH_GUARDS], &body)?)
+    }
+
+    /// What is answered with success, or an error of the drill.
+    fn tell(&self, server: usize, request: (&str, &str), body: &Value) -> Result<Value, Failure> {
+        let answer = self.ask(server, request, body)?;
+        if !(200..300).contains(&answer.status) {
+            let kind = if answer.status < 500 { "" } else { REFUSED };
+            return Err(format!("{kind}{request:?}: {}", answer.told()).into());
+        }
+        Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
+    }
+
+    pub(crate) fn create_databases(&mut self, random: &mut Random) -> Result<(), Failure> {
+        for server in [0, 1] {
+            for name in DATABASES {
+                let url = self.servers[server].as_ref().ok_or("no server")?.url.clone();
+                create_database(&url, name)?;
+                let indexes = json!({"Indexes": judgement::indexes()});
+                let path = format!("/databases/{name}/admin/indexes");
+                self.tell(server, ("PUT", &path), &indexes)?;
+            }
+            self.write_to(server, random, 5)?;
+        }
+        Ok(())
+    }
+
+    /// Writes to both servers.
+    pub(crate) fn write(&mut self, random: &mut Random, writes_max: u64) -> Result<(), Failure> {
+        for server in [0, 1] {
+            let writes = random.below(writes_max);
+            self.write_to(server, random, writes)?;
+            if random.below(2) == 0 {
+                self.note(format!("server {server}: indexes catch up"));
+                for name in DATABASES {
+                    let query =
+                        json!({"Query": "from index 'ByN'", "WaitForNonStaleResults": true});
+                    self.tell(server, ("POST", &format!("/databases/{name}/queries")), &query)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_to(&mut self, server: usize, random: &mut Random, writes: u64) -> Result<(), Failure> {
+        if self.servers[server].is_none() {
+            return Ok(());
+        }
+        for _ in 0..writes {
+            let database = random.below(DATABASES.len() as u64) as usize;
+            self.write_one(server, database, random)?;
+        }
+        self.note(format!("server {server}: {writes} writes"));
+        Ok(())
+    }
+
+    fn write_one(
+        &mut self,
+        server: usize,
+        database: usize,
+        random: &mut Random,
+    ) -> Result<(), Failure> {
+        let base = format!("/databases/{}", DATABASES[database]);
+        let mut model = self.models[server][database].clone();
+        let (id, number) = (format!("docs/{}", random.below(DOCUMENTS)), random.below(NUMBERS));
+        let key = format!("key/{}", random.below(KEYS));
+        let document = json!({"N": number, "@metadata": {"@collection": "Docs"}});
+        match random.below(12) {
+            0..=5 => {
+                self.tell(server, ("PUT", &format!("{base}/docs?id={id}")), &document)?;
+                model.documents.insert(id, number);
+            }
+            6..=7 => {
+                self.tell(server, ("DELETE", &format!("{base}/docs?id={id}")), &Value::Null)?;
+                model.documents.remove(&id);
+            }
+            8 => {
+                let index = model.values.get(&key).map_or(0, |(_, index)| *index);
+                let path = format!("{base}/cmpxchg?key={key}&index={index}");
+                let answer = self.tell(server, ("PUT", &path), &json!({"Object": number}))?;
+                let index = answer["Index"].as_u64().ok_or("no index")?;
+                model.values.insert(key, (number, index));
+            }
+            9 => {
+                let path = format!("{base}/identity/next?name=numbers");
+                let answer = self.tell(server, ("POST", &path), &Value::Null)?;
+                let value = answer["NewIdentityValue"].as_u64().ok_or("no identity")?;
+                let last = model.identities.insert("numbers".to_owned(), value).unwrap_or(0);
+                if value <= last {
+                    return Err(format!("identity {value} after {last}").into());
+                }
+            }
+            10 => {
+                let path = format!("{base}/admin/tombstones/cleanup");
+                self.tell(server, ("POST", &path), &Value::Null)?;
+            }
+            _ => {
+                // Each has a document of its own: its atomic guard is not of interest here.
+                model.transactions += 1;
+                let id = format!("agreed/{}-{}", model.transactions, random.below(1 << 30));
+                let index = model.values.get(&key).map_or(0, |(_, index)| *index);
+                let commands = json!([
+                    {"Type": "PUT", "Id": id, "ChangeVector": null, "Document": document},
+                    {"Type": "CompareExchangePUT", "Id": key, "Index": index,
+                     "Document": {"Object": number}}
+                ]);
+                let body = json!({"Commands": commands, "TransactionMode": "ClusterWide"});
+                let answer = self.tell(server, ("POST", &format!("{base}/bulk_docs")), &body)?;
+                let index = answer["TransactionIndex"].as_u64().ok_or("no transaction")?;
+                model.documents.insert(id, number);
+                model.values.insert(key, (number, index));
+            }
+        }
+        self.models[server][database] = model;
+        Ok(())
+    }
+
+    /// Writes to the first server, which was right so far.
+    pub(crate) fn write_on(
+        &mut self,
+        random: &mut Random,
+        writes: u64,
+    ) -> Result<Verdict, Failure> {
+        Ok(match self.write_to(0, random, writes) {
+            Ok(()) => Verdict::Right,
+            Err(error) => match error.to_string() {
+                refused if refused.starts_with(REFUSED) => Verdict::Refused(refused),
+                error => Verdict::Violation(error),
+            },
+        })
+    }
+
+    /// Whether a cluster-wide transaction of a database was acknowledged since the copy was made.
+    fn has_transactions_since(&self, database: usize) -> bool {
+        self.models[0][database].transactions != self.earlier[database].transactions
+    }
+
+    /// What a database of the first server may be as well, when nobody could notice the tampering.
+    pub(crate) fn alternative(
+        &self,
+        tampering: &Tampering,
+        database: usize,
+    ) -> Option<(Blind, Model)> {
+        let is_referred = self.has_transactions_since(database);
+        let blind = tampering.blind(DATABASES[database], is_referred)?;
+        let (now, then) = (self.models[0][database].clone(), self.earlier[database].clone());
+        let model = match blind {
+            Blind::DataDirectory => then,
+            Blind::Database => Model { documents: then.documents, ..now },
+            Blind::System => Model { documents: now.documents, ..then },
+        };
+        Some((blind, model))
+    }
+
+    /// Starts the first server and judges it; the other one rests.
+    pub(crate) fn judge(&mut self, tampering: &Tampering) -> Result<Verdict, Failure> {
+        if self.servers[0].is_none()
+            && let Err(error) = self.try_start(0)
+        {
+            self.note("server 0: does not start".to_owned());
+            return Ok(self.reason_of(&error));
+        }
+        let verdict = judgement::judge(self, tampering).unwrap_or_else(|error| {
+            Verdict::Violation(format!("the server does not answer any more: {error}"))
+        });
+        self.note(format!("server 0: {verdict}"));
+        Ok(verdict)
+    }
+
+    /// What a server that does not start said last.
+    fn reason_of(&self, error: &Failure) -> Verdict {
+        let log = fs::read_to_string(self.log(0)).unwrap_or_default();
+        let reason = log.lines().rev().find(|line| !line.trim().is_empty());
+        match reason {
+            Some(reason) if !reason.contains("panicked") => Verdict::Refused(reason.to_owned()),
+            _ => Verdict::Violation(format!("it does not start and does not say why: {error}")),
+        }
+    }
+}
