@@ -31,6 +31,7 @@ pub(crate) fn run(count: u64, seed: Option<u64>) -> Result<Checks, Failure> {
         let place = directory.join(seed.to_string());
         let mut stage = Stage::new(&executable, &place)?;
         let verdict = play(&mut stage, &mut Random::new(seed));
+        let changed = stage.tampering();
         let steps = stage.take_steps();
         drop(stage);
         let verdict = verdict.map_err(|error| {
@@ -41,15 +42,16 @@ pub(crate) fn run(count: u64, seed: Option<u64>) -> Result<Checks, Failure> {
             format!("seed {seed}: {verdict}\n  {}", steps.join("\n  "))
         });
         match verdict.is_violation() {
-            true => println!("identity: seed {seed}: {verdict}; files in {}", place.display()),
+            true => println!("identity: seed {seed}: {changed}: {verdict}"),
             false => std::fs::remove_dir_all(&place)?,
         }
     }
     for (name, count) in &verdicts {
         println!("identity: {count} times {name}");
     }
-    if checks.failures.is_empty() {
-        std::fs::remove_dir_all(&directory)?;
+    match checks.failures.is_empty() {
+        true => std::fs::remove_dir_all(&directory)?,
+        false => println!("identity: files of what is wrong are in {}", directory.display()),
     }
     Ok(checks)
 }
@@ -64,7 +66,7 @@ fn play(stage: &mut Stage, random: &mut Random) -> Result<Verdict, Failure> {
     stage.write(random, WRITES_MAX)?;
     stage.end(random)?;
     let tampering = Tampering::draw(stage, random)?;
-    stage.note(format!("tampering: {tampering}"));
+    stage.note_tampering(&tampering);
     tampering.perform(stage)?;
     let mut verdict = stage.judge(&tampering)?;
     // What is refused stays as it is, and what is right goes on to be, also with further writes.

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     Failure,
-    drill_database::create_database,
     http_client::{Answer, HttpClient},
     random::Random,
     server_process::ServerProcess,
@@ -28,6 +27,8 @@ pub(crate) const NUMBERS: u64 = 4;
 const KEYS: u64 = 3;
 const WITH_GUARDS: (&str, &str) = ("Raven-Client-Version", "5.4.0");
 
+/// Where journals are that are not beside their data file.
+const JOURNALS: &str = "Journals";
 /// How the error of a request begins that was refused because of the state of the server.
 const REFUSED: &str = "refused ";
 
@@ -40,6 +41,8 @@ pub(crate) struct Stage {
     /// Of the first server, when it was copied.
     pub(crate) earlier: Vec<Model>,
     steps: Vec<String>,
+    has_journals_beside: bool,
+    tampering: String,
 }
 
 impl Stage {
@@ -53,6 +56,8 @@ impl Stage {
             models,
             earlier: Vec::new(),
             steps: Vec::new(),
+            has_journals_beside: false,
+            tampering: String::new(),
         };
         stage.start()?;
         Ok(stage)
@@ -72,6 +77,16 @@ impl Stage {
 
     pub(crate) fn note(&mut self, step: String) {
         self.steps.push(step);
+    }
+
+    pub(crate) fn note_tampering(&mut self, tampering: &Tampering) {
+        self.tampering = tampering.to_string();
+        self.note(format!("tampering: {tampering}"));
+    }
+
+    /// What was done to the files.
+    pub(crate) fn tampering(&self) -> String {
+        self.tampering.clone()
     }
 
     pub(crate) fn take_steps(&mut self) -> Vec<String> {
@@ -144,11 +159,21 @@ impl Stage {
         Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
 
+    /// In some histories both databases name the same directory for their journals.
     pub(crate) fn create_databases(&mut self, random: &mut Random) -> Result<(), Failure> {
+        self.has_journals_beside = random.below(4) == 0;
+        if self.has_journals_beside {
+            self.note(format!("journals are in '{JOURNALS}'"));
+        }
         for server in [0, 1] {
+            let settings = match self.has_journals_beside {
+                true => json!({"Storage.JournalsPath": self.data(server).join(JOURNALS)}),
+                false => json!({}),
+            };
             for name in DATABASES {
-                let url = self.servers[server].as_ref().ok_or("no server")?.url.clone();
-                create_database(&url, name)?;
+                let record = json!({"DatabaseName": name, "Settings": settings});
+                let path = format!("/admin/databases?name={name}&replicationFactor=1");
+                self.tell(server, ("PUT", &path), &record)?;
                 let indexes = json!({"Indexes": judgement::indexes()});
                 let path = format!("/databases/{name}/admin/indexes");
                 self.tell(server, ("PUT", &path), &indexes)?;
@@ -276,6 +301,10 @@ impl Stage {
     ) -> Option<(Blind, Model)> {
         let is_referred = self.has_transactions_since(database);
         let blind = tampering.blind(DATABASES[database], is_referred)?;
+        if blind == Blind::Database && self.has_journals_beside {
+            // Its journals are of another moment.
+            return None;
+        }
         let (now, then) = (self.models[0][database].clone(), self.earlier[database].clone());
         let model = match blind {
             Blind::DataDirectory => then,

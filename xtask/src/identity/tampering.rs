@@ -204,3 +204,33 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(what: What, path: &str) -> Tampering {
+        Tampering { what, path: path.into() }
+    }
+
+    #[test]
+    fn places_of_one_database_lead_to_those_of_the_other() {
+        let other = |path: &str| in_other_database(Path::new(path));
+        assert_eq!(other("Databases/one/corvus.data"), Some("Databases/two/corvus.data".into()));
+        assert_eq!(other("Journals/two"), Some("Journals/one".into()));
+        assert_eq!(other("System/corvus.data"), None);
+        assert_eq!(other("Databases"), None);
+    }
+
+    #[test]
+    fn only_whole_older_copies_to_which_nothing_refers_cannot_be_noticed() {
+        let restored = |path: &str, is_referred| of(What::Restore, path).blind("one", is_referred);
+        assert_eq!(restored("", true), Some(Blind::DataDirectory));
+        assert_eq!(restored("Databases/one", false), Some(Blind::Database));
+        assert_eq!(restored("Databases/one", true), None);
+        assert_eq!(restored("Databases/two", false), None, "the other one is as it was");
+        assert_eq!(restored("Databases/one/corvus.data", false), None);
+        assert_eq!(restored("System", false), Some(Blind::System));
+        assert_eq!(of(What::Remove, "System").blind("one", false), None);
+    }
+}
