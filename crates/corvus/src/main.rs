@@ -81,6 +81,10 @@ fn serve(loaded: Loaded) -> ExitCode {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
+    let raised = platform::descriptors::raise_limit();
+    if raised.before != raised.now {
+        tracing::info!(before = raised.before, now = raised.now, "more files may be open");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

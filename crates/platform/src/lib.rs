@@ -15,10 +15,12 @@
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
 //! | [`own_signals`] | which signals this process was told to ignore |
-//! | [`silent_peers`] | connections whose other side has vanished |
+//! | [`sockets`] | connections whose other side has vanished, or does not read |
+//! | [`descriptors`] | how many files may be open at once |
 //! | [`thread_priority`] | threads that let others go first |
 
 pub mod clock;
+pub mod descriptors;
 pub mod disk;
 pub mod entropy;
 pub mod memory;
@@ -26,8 +28,8 @@ pub mod other_process;
 pub mod own_signals;
 pub mod process_memory;
 pub mod real;
-pub mod silent_peers;
 pub mod simulated;
+pub mod sockets;
 pub mod thread_priority;
 
 #[cfg(test)]

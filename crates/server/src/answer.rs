@@ -10,11 +10,14 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use serde::Serialize;
+use storage::MemoryShare;
 use tokio::sync::mpsc;
-use wire::header_names::JSON_CONTENT_TYPE;
+use wire::{ProtocolError, header_names::JSON_CONTENT_TYPE};
+
+use crate::{answer_share::next_part, long_answer::LongAnswer};
 
 /// Pieces of a streamed body that may wait for a slow client.
-const STREAM_PIECES_MAX: usize = 4;
+const STREAM_PIECES_MAX: usize = 2;
 
 /// The header that tells what identifies the content of an attachment.
 pub(crate) const ATTACHMENT_HASH: &str = "attachment-hash";
@@ -35,10 +38,14 @@ pub(crate) enum AnswerBody {
     Empty,
     /// All of it.
     Whole(Bytes),
-    /// All of it, sent in chunks as if its length were unknown.
-    Unmeasured(Bytes),
+    /// All of it, counted as long as it is on its way, and sent in chunks as if its length were unknown
+    /// if so.
+    Counted { bytes: Bytes, is_measured: bool, share: Option<MemoryShare> },
+    /// To be made while it is sent. It is begun before anything is sent of it, so that what fails at its
+    /// beginning becomes a status.
+    Long(Box<LongAnswer>),
     /// Made while it is sent. A sender that goes away without a last piece breaks the body off.
-    Stream(mpsc::Receiver<Piece>),
+    Stream(Pieces),
 }
 
 /// A part of a body that is made while it is sent.
@@ -47,6 +54,41 @@ pub(crate) enum Piece {
     Part(Bytes),
     /// The body is complete with this one.
     Last(Bytes),
+    /// There is no body, since this happened before anything was sent.
+    Failed(Box<ProtocolError>),
+}
+
+/// The pieces of a body as they come.
+pub(crate) struct Pieces {
+    first: Option<Piece>,
+    rest: mpsc::Receiver<Piece>,
+}
+
+impl Pieces {
+    /// What goes on after `first`.
+    pub(crate) fn begun(first: Option<Piece>, rest: mpsc::Receiver<Piece>) -> Pieces {
+        Pieces { first, rest }
+    }
+
+    /// The next one; `None` when the body breaks off.
+    pub(crate) async fn next(&mut self) -> Option<Piece> {
+        match self.first.take() {
+            Some(first) => Some(first),
+            None => self.rest.recv().await,
+        }
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(first)),
+            None => self.rest.poll_recv(context),
+        }
+    }
+}
+
+/// Where the pieces of a body go, and where they come from.
+pub(crate) fn piece_channel() -> (mpsc::Sender<Piece>, mpsc::Receiver<Piece>) {
+    mpsc::channel(STREAM_PIECES_MAX)
 }
 
 /// The body could not be made to its end; the connection is cut so that the client notices.
@@ -90,11 +132,18 @@ impl Answer {
         Answer::json_with(status, body)
     }
 
-    /// JSON that is made while it is sent, and where its pieces go.
+    /// JSON that is made while it is sent, and where its pieces go. For what happens now and then;
+    /// whatever reads at length is a [`LongAnswer`].
     pub(crate) fn stream() -> (Answer, mpsc::Sender<Piece>) {
-        let (sender, receiver) = mpsc::channel(STREAM_PIECES_MAX);
-        let headers = vec![json_content_type()];
-        (Answer { status: StatusCode::OK, headers, body: AnswerBody::Stream(receiver) }, sender)
+        let (sender, receiver) = piece_channel();
+        let body = AnswerBody::Stream(Pieces::begun(None, receiver));
+        (Answer { status: StatusCode::OK, headers: vec![json_content_type()], body }, sender)
+    }
+
+    /// JSON that is made while it is sent.
+    pub(crate) fn long(long: LongAnswer) -> Answer {
+        let body = AnswerBody::Long(Box::new(long));
+        Answer { status: StatusCode::OK, headers: vec![json_content_type()], body }
     }
 
     /// The same answer with one more header. A value that no header can carry is left out.
@@ -151,20 +200,29 @@ impl Body for AnswerBody {
         let body = self.get_mut();
         match body {
             AnswerBody::Empty => Poll::Ready(None),
-            AnswerBody::Whole(bytes) | AnswerBody::Unmeasured(bytes) => {
+            AnswerBody::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
                 *body = AnswerBody::Empty;
                 Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
             }
+            AnswerBody::Counted { bytes, .. } => {
+                // In parts, since the share lasts as long as the body.
+                let part = next_part(bytes);
+                Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+            }
+            AnswerBody::Long(_) => {
+                *body = AnswerBody::Empty;
+                Poll::Ready(Some(Err(StreamBroken)))
+            }
             AnswerBody::Stream(pieces) => {
-                let Poll::Ready(piece) = pieces.poll_recv(context) else { return Poll::Pending };
+                let Poll::Ready(piece) = pieces.poll_next(context) else { return Poll::Pending };
                 Poll::Ready(match piece {
                     Some(Piece::Part(bytes)) => Some(Ok(Frame::data(bytes))),
                     Some(Piece::Last(bytes)) => {
                         *body = AnswerBody::Empty;
                         (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)))
                     }
-                    None => {
+                    Some(Piece::Failed(_)) | None => {
                         *body = AnswerBody::Empty;
                         Some(Err(StreamBroken))
                     }
@@ -176,16 +234,20 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             AnswerBody::Empty => true,
-            AnswerBody::Whole(bytes) | AnswerBody::Unmeasured(bytes) => bytes.is_empty(),
-            AnswerBody::Stream(_) => false,
+            AnswerBody::Whole(bytes) | AnswerBody::Counted { bytes, .. } => bytes.is_empty(),
+            AnswerBody::Long(_) | AnswerBody::Stream(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             AnswerBody::Empty => SizeHint::with_exact(0),
-            AnswerBody::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            AnswerBody::Unmeasured(_) | AnswerBody::Stream(_) => SizeHint::default(),
+            AnswerBody::Whole(bytes) | AnswerBody::Counted { bytes, is_measured: true, .. } => {
+                SizeHint::with_exact(bytes.len() as u64)
+            }
+            AnswerBody::Counted { .. } | AnswerBody::Long(_) | AnswerBody::Stream(_) => {
+                SizeHint::default()
+            }
         }
     }
 }

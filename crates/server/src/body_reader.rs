@@ -1,18 +1,15 @@
 //! The body of a request as it comes, decoded.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt;
-use tokio::time::timeout;
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
     call::Call,
     content_coding::{Coding, StreamDecoder},
+    data_rate::BodyPace,
     request_body::RequestBody,
-    service::body_stalled,
 };
 
 /// So much of a coded body is decoded at once: what it becomes may be a thousand times as long.
@@ -23,7 +20,7 @@ pub(crate) struct BodyReader {
     body: RequestBody,
     decoder: Option<StreamDecoder>,
     undecoded: Bytes,
-    stall_max: Duration,
+    pace: BodyPace,
 }
 
 impl BodyReader {
@@ -32,9 +29,9 @@ impl BodyReader {
         let Some(body) = call.stream.take() else {
             return Err(ProtocolError::invalid_operation("the body of the request is missing"));
         };
-        let stall_max = call.state.settings.http.idle_connection_timeout;
+        let pace = BodyPace::of(&call.state.settings.http);
         let decoder = decoder_of(&call.headers)?;
-        Ok(BodyReader { body, decoder, undecoded: Bytes::new(), stall_max })
+        Ok(BodyReader { body, decoder, undecoded: Bytes::new(), pace })
     }
 
     /// The next piece, which may be empty; `None` at the end.
@@ -53,11 +50,14 @@ impl BodyReader {
     }
 
     async fn receive(&mut self) -> Result<Option<Bytes>, ProtocolError> {
-        match timeout(self.stall_max, self.body.frame()).await {
-            Err(_) => Err(body_stalled(self.stall_max)),
-            Ok(None) => Ok(None),
-            Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
-            Ok(Some(Err(error))) => {
+        match self.pace.next(self.body.frame()).await? {
+            None => Ok(None),
+            Some(Ok(frame)) => {
+                let piece = frame.into_data().unwrap_or_default();
+                self.pace.received(piece.len());
+                Ok(Some(piece))
+            }
+            Some(Err(error)) => {
                 let message = format!("The body of the request could not be read: {error}");
                 Err(ProtocolError::new(ErrorKind::EndOfStream, message))
             }

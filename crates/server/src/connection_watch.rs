@@ -19,10 +19,10 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    time::Instant,
+    time::{Instant, Sleep, sleep},
 };
 
-use crate::crowd::UNUSED_AFTER;
+use crate::{crowd::UNUSED_AFTER, data_rate::MinDataRate};
 
 /// What has been seen of one connection. Times are milliseconds since it was accepted.
 pub(crate) struct ConnectionWatch {
@@ -37,6 +37,10 @@ pub(crate) struct ConnectionWatch {
     draining: AtomicU64,
     /// Bytes wait for the client to take others.
     is_write_blocked: AtomicBool,
+    /// When that began for the first time in this answer; 0 when it has not.
+    blocked_first: AtomicU64,
+    /// What was taken since then, or waits for that.
+    bytes_since: AtomicU64,
 }
 
 /// What is to be done about a connection.
@@ -59,6 +63,8 @@ impl ConnectionWatch {
             answers: AtomicU64::new(0),
             draining: AtomicU64::new(0),
             is_write_blocked: AtomicBool::new(false),
+            blocked_first: AtomicU64::new(0),
+            bytes_since: AtomicU64::new(0),
         })
     }
 
@@ -82,6 +88,7 @@ impl ConnectionWatch {
     /// All of the answer was sent, or nobody wants it any more.
     fn answer_ended(&self) {
         self.last_byte.store(self.now(), Ordering::Relaxed);
+        self.blocked_first.store(0, Ordering::Relaxed);
         self.answers.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -115,9 +122,17 @@ impl ConnectionWatch {
     }
 
     /// What to do about the connection now.
-    pub(crate) fn judge(&self, idle_max: Duration, head_max: Duration) -> Verdict {
+    pub(crate) fn judge(
+        &self,
+        idle_max: Duration,
+        head_max: Duration,
+        rate: MinDataRate,
+    ) -> Verdict {
         if self.is_answering.load(Ordering::Relaxed) || self.is_draining() {
             return Verdict::Keep;
+        }
+        if self.is_too_slow(rate) {
+            return Verdict::Cut;
         }
         let now = self.now();
         let since = |then: u64| Duration::from_millis(now.saturating_sub(then));
@@ -133,6 +148,16 @@ impl ConnectionWatch {
         if is_blocked { Verdict::Cut } else { Verdict::CloseIdle }
     }
 
+    /// Whether the client takes an answer more slowly than it may.
+    fn is_too_slow(&self, rate: MinDataRate) -> bool {
+        let first = self.blocked_first.load(Ordering::Relaxed);
+        if first == 0 || !self.is_write_blocked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let taken = Duration::from_millis(self.now().saturating_sub(first));
+        rate.time_for(self.bytes_since.load(Ordering::Relaxed)) < taken
+    }
+
     fn saw_read(&self) {
         let now = self.now().max(1);
         self.last_byte.store(now, Ordering::Relaxed);
@@ -144,34 +169,60 @@ impl ConnectionWatch {
         }
     }
 
-    /// What became of bytes that were to be sent.
-    fn saw_write(&self, written: &Poll<io::Result<usize>>) {
+    /// What became of so many bytes that were to be sent.
+    fn saw_write(&self, bytes: usize, written: &Poll<io::Result<usize>>) {
         self.is_write_blocked.store(written.is_pending(), Ordering::Relaxed);
-        if written.is_ready() {
-            self.last_byte.store(self.now(), Ordering::Relaxed);
+        let now = self.now();
+        match written {
+            Poll::Ready(written) => {
+                self.last_byte.store(now, Ordering::Relaxed);
+                let written = written.as_ref().map_or(0, |written| *written as u64);
+                if self.blocked_first.load(Ordering::Relaxed) != 0 {
+                    self.bytes_since.fetch_add(written, Ordering::Relaxed);
+                }
+            }
+            Poll::Pending if self.blocked_first.load(Ordering::Relaxed) == 0 => {
+                self.bytes_since.store(bytes as u64, Ordering::Relaxed);
+                self.blocked_first.store(now.max(1), Ordering::Relaxed);
+            }
+            Poll::Pending => {}
         }
     }
 }
 
-/// The body of an answer, which is at work until it was sent.
-pub(crate) struct WatchedBody<B> {
+/// How often a body that breaks off looks whether its client has taken what came before, and how often it
+/// does so at most.
+const BREAK_INTERVAL: Duration = Duration::from_millis(10);
+const BREAK_LOOKS_MAX: u32 = 500;
+
+/// The body of an answer, which is at work until it was sent. One that breaks off does so behind what came
+/// before, which says why: the connection would throw away what it has not sent.
+pub(crate) struct WatchedBody<B: Body> {
     body: B,
     watch: Arc<ConnectionWatch>,
+    breaking: Option<Breaking<B::Error>>,
 }
 
-impl<B> WatchedBody<B> {
+/// A body that is about to break off.
+struct Breaking<E> {
+    error: E,
+    pause: Pin<Box<Sleep>>,
+    looks: u32,
+}
+
+impl<B: Body> WatchedBody<B> {
     pub(crate) fn new(body: B, watch: Arc<ConnectionWatch>) -> WatchedBody<B> {
-        WatchedBody { body, watch }
+        WatchedBody { body, watch, breaking: None }
     }
 }
 
-impl<B> Drop for WatchedBody<B> {
+impl<B: Body> Drop for WatchedBody<B> {
     fn drop(&mut self) {
         self.watch.answer_ended();
     }
 }
 
-impl<B: Body + Unpin> Body for WatchedBody<B> {
+impl<B: Body<Error: Unpin> + Unpin> Body for WatchedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -179,7 +230,27 @@ impl<B: Body + Unpin> Body for WatchedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let this = &mut *self;
+        if this.breaking.is_none() {
+            match Pin::new(&mut this.body).poll_frame(context) {
+                Poll::Ready(Some(Err(error))) => {
+                    let pause = Box::pin(sleep(BREAK_INTERVAL));
+                    this.breaking = Some(Breaking { error, pause, looks: 0 });
+                }
+                other => return other,
+            }
+        }
+        let Some(mut breaking) = this.breaking.take() else { return Poll::Ready(None) };
+        while breaking.pause.as_mut().poll(context).is_ready() {
+            breaking.looks += 1;
+            let is_blocked = this.watch.is_write_blocked.load(Ordering::Relaxed);
+            if !is_blocked || breaking.looks >= BREAK_LOOKS_MAX {
+                return Poll::Ready(Some(Err(breaking.error)));
+            }
+            breaking.pause.as_mut().reset(Instant::now() + BREAK_INTERVAL);
+        }
+        this.breaking = Some(breaking);
+        Poll::Pending
     }
 
     fn is_end_stream(&self) -> bool {
@@ -225,7 +296,7 @@ impl AsyncWrite for WatchedStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch.saw_write(&written);
+        self.watch.saw_write(bytes.len(), &written);
         written
     }
 
@@ -235,7 +306,8 @@ impl AsyncWrite for WatchedStream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.watch.saw_write(&written);
+        let bytes = slices.iter().map(|slice| slice.len()).sum();
+        self.watch.saw_write(bytes, &written);
         written
     }
 
@@ -258,19 +330,42 @@ mod tests {
 
     const ZERO: Duration = Duration::ZERO;
     const LONG: Duration = Duration::from_secs(3600);
+    const NO_RATE: MinDataRate = MinDataRate { bytes_per_second: 0, grace: ZERO };
+
+    #[test]
+    fn a_client_is_too_slow_when_it_took_too_little_for_its_time() {
+        let watch = ConnectionWatch::new();
+        let rate = |bytes_per_second| MinDataRate { bytes_per_second, grace: ZERO };
+        watch.saw_write(1000, &Poll::Ready(Ok(1000)));
+        assert_eq!(watch.judge(LONG, LONG, rate(u64::MAX)), Verdict::Keep);
+        // An hour ago.
+        watch.saw_write(1000, &Poll::Pending);
+        let accepted = Instant::now().checked_sub(LONG).unwrap();
+        let watch = ConnectionWatch { accepted, ..Arc::into_inner(watch).unwrap() };
+        assert_eq!(watch.judge(2 * LONG, LONG, rate(1)), Verdict::Cut);
+        assert_eq!(watch.judge(2 * LONG, LONG, NO_RATE), Verdict::Keep);
+        watch.saw_write(1000, &Poll::Ready(Ok(4000)));
+        watch.saw_write(1000, &Poll::Pending);
+        assert_eq!(watch.judge(2 * LONG, LONG, rate(1)), Verdict::Keep);
+        assert_eq!(watch.judge(2 * LONG, LONG, rate(2)), Verdict::Cut);
+        watch.answering();
+        watch.answered();
+        watch.answer_ended();
+        assert_eq!(watch.judge(2 * LONG, LONG, rate(2)), Verdict::Keep);
+    }
 
     #[test]
     fn a_connection_is_judged_by_what_it_is_doing() {
         let watch = ConnectionWatch::new();
-        assert_eq!(watch.judge(LONG, LONG), Verdict::Keep);
+        assert_eq!(watch.judge(LONG, LONG, NO_RATE), Verdict::Keep);
         watch.saw_read();
         // The head began in the past as seen from an hour later.
         watch.head_began.store(1, Ordering::Relaxed);
-        assert_eq!(watch.judge(ZERO, LONG), Verdict::Keep);
+        assert_eq!(watch.judge(ZERO, LONG, NO_RATE), Verdict::Keep);
         watch.answering();
-        assert_eq!(watch.judge(ZERO, ZERO), Verdict::Keep);
+        assert_eq!(watch.judge(ZERO, ZERO, NO_RATE), Verdict::Keep);
         watch.answered();
-        assert_eq!(watch.judge(LONG, ZERO), Verdict::Keep);
+        assert_eq!(watch.judge(LONG, ZERO, NO_RATE), Verdict::Keep);
     }
 
     #[test]
@@ -278,16 +373,16 @@ mod tests {
         let accepted = Instant::now().checked_sub(Duration::from_secs(2)).unwrap();
         let watch =
             ConnectionWatch { accepted, ..Arc::into_inner(ConnectionWatch::new()).unwrap() };
-        assert_eq!(watch.judge(ZERO, LONG), Verdict::CloseIdle);
-        watch.saw_write(&Poll::Pending);
-        assert_eq!(watch.judge(ZERO, LONG), Verdict::Cut);
+        assert_eq!(watch.judge(ZERO, LONG, NO_RATE), Verdict::CloseIdle);
+        watch.saw_write(1, &Poll::Pending);
+        assert_eq!(watch.judge(ZERO, LONG, NO_RATE), Verdict::Cut);
         watch.draining();
-        assert_eq!(watch.judge(ZERO, ZERO), Verdict::Keep);
+        assert_eq!(watch.judge(ZERO, ZERO, NO_RATE), Verdict::Keep);
         watch.drained();
-        watch.saw_write(&Poll::Ready(Ok(1)));
-        assert_eq!(watch.judge(LONG, LONG), Verdict::Keep);
+        watch.saw_write(1, &Poll::Ready(Ok(1)));
+        assert_eq!(watch.judge(LONG, LONG, NO_RATE), Verdict::Keep);
         watch.last_byte.store(0, Ordering::Relaxed);
-        assert_eq!(watch.judge(ZERO, LONG), Verdict::CloseIdle);
+        assert_eq!(watch.judge(ZERO, LONG, NO_RATE), Verdict::CloseIdle);
     }
 
     #[test]
@@ -316,7 +411,7 @@ mod tests {
         drop(body);
         assert!(!later.is_unused(), "it was sent just now");
         long_ago(&later);
-        later.saw_write(&Poll::Pending);
+        later.saw_write(1, &Poll::Pending);
         assert!(!later.is_unused(), "its client takes the answer slowly");
     }
 }

@@ -1,7 +1,7 @@
 //! Contents of attachments on their way to clients.
 //!
-//! A small one is an answer like any other. A large one is sent in pieces by a thread of the blocking
-//! pool, which may wait for pages, from a snapshot that is given up while a slow client makes it wait.
+//! A small one is an answer like any other. A large one is sent in pieces, from a snapshot that is given up
+//! while a slow client makes it wait.
 
 use std::{ops::Range, time::Duration};
 
@@ -14,13 +14,14 @@ use wire::ProtocolError;
 use crate::{
     answer::{Answer, AnswerBody},
     error_mapping::document_error,
+    long_answer::{LongAnswer, tell_nothing},
     piece_sender::{PieceSender, Sent},
 };
 
 /// Shorter parts of contents are sent as a whole.
 const WHOLE_BYTES_MAX: u64 = 64 << 10;
 /// How large the pieces are.
-const PIECE_BYTES: usize = 256 << 10;
+const PIECE_BYTES: usize = 128 << 10;
 /// How long a snapshot is held for a client that does not take a piece.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -47,18 +48,12 @@ pub(crate) fn answer_with(
         answer.body = AnswerBody::Whole(Bytes::from(body));
         return Ok(answer);
     }
-    let (answer, pieces) = Answer::stream();
-    let database = database.clone();
-    tokio::task::spawn_blocking(move || {
-        let sender = PieceSender::new(pieces, database.clone());
-        let mut sending = Sending { database, tx: Some(tx), sender };
-        match sending.run(before, &parts) {
-            Ok(true) => sending.sender.finish(Bytes::new()),
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "an attachment could not be sent to its end"),
-        }
-    });
-    Ok(answer)
+    let reader = database.clone();
+    let write = async move |sender: &PieceSender, _: &mut Vec<u8>| {
+        let mut sending = Sending { database: reader, tx: Some(tx), sender };
+        sending.run(before, &parts).await
+    };
+    Ok(Answer::long(LongAnswer::new(database, "an attachment", tell_nothing, write)))
 }
 
 fn append(
@@ -89,25 +84,25 @@ fn bytes_at<'t>(
     Ok(&bytes[..bytes.len().min(left)])
 }
 
-struct Sending {
+struct Sending<'s> {
     database: DatabaseLease,
     /// Absent while none is held.
     tx: Option<ReadTransaction>,
-    sender: PieceSender,
+    sender: &'s PieceSender,
 }
 
-impl Sending {
+impl Sending<'_> {
     /// Whether everything was sent.
-    fn run(&mut self, before: Vec<u8>, parts: &[ContentPart]) -> Result<bool, DocumentError> {
-        if !before.is_empty() && !self.send(Bytes::from(before)) {
+    async fn run(&mut self, before: Vec<u8>, parts: &[ContentPart]) -> Result<bool, ProtocolError> {
+        if !before.is_empty() && !self.send(Bytes::from(before)).await {
             return Ok(false);
         }
         for part in parts {
             let mut at = part.range.start;
             while at < part.range.end {
-                let Some(piece) = self.piece_at(part, at)? else { return Ok(false) };
+                let piece = self.piece_at(part, at)?;
                 at += piece.len() as u64;
-                if !self.send(piece) {
+                if !self.send(piece).await {
                     return Ok(false);
                 }
             }
@@ -115,32 +110,38 @@ impl Sending {
         Ok(true)
     }
 
-    /// The next piece; `None` when the content was removed while no snapshot was held.
-    fn piece_at(&mut self, part: &ContentPart, at: u64) -> Result<Option<Bytes>, DocumentError> {
-        if self.tx.is_none() {
-            let tx = self.database.read();
-            self.sender.snapshot_renewed();
-            if documents::content(&tx, &part.content.hash())? != Some(part.content) {
-                tracing::info!("an attachment was removed while a slow client was reading it");
-                return Ok(None);
+    /// The next piece. It fails when the content was removed while no snapshot was held.
+    fn piece_at(&mut self, part: &ContentPart, at: u64) -> Result<Bytes, ProtocolError> {
+        let failed = |error: DocumentError| document_error(&error);
+        let tx = match self.tx.take() {
+            Some(tx) => tx,
+            None => {
+                let tx = self.database.read();
+                self.sender.snapshot_renewed();
+                let found = documents::content(&tx, &part.content.hash()).map_err(failed)?;
+                if found != Some(part.content) {
+                    return Err(ProtocolError::invalid_operation(
+                        "The attachment was removed while its client was slow to read it.",
+                    ));
+                }
+                tx
             }
-            self.tx = Some(tx);
-        }
-        let Some(tx) = &self.tx else { return Ok(None) };
-        let bytes = bytes_at(tx, part, at)?;
-        Ok(Some(Bytes::copy_from_slice(&bytes[..bytes.len().min(PIECE_BYTES)])))
+        };
+        let tx = self.tx.insert(tx);
+        let bytes = bytes_at(tx, part, at).map_err(failed)?;
+        Ok(Bytes::copy_from_slice(&bytes[..bytes.len().min(PIECE_BYTES)]))
     }
 
-    fn send(&mut self, piece: Bytes) -> bool {
+    async fn send(&mut self, piece: Bytes) -> bool {
         if self.tx.is_none() {
-            return self.sender.send_without_snapshot(piece);
+            return self.sender.send_without_snapshot(piece).await;
         }
-        match self.sender.send_patiently(piece, SNAPSHOT_PATIENCE) {
+        match self.sender.send_patiently(piece, SNAPSHOT_PATIENCE).await {
             Sent::Taken => true,
             Sent::Cut => false,
             Sent::Waiting(piece) => {
                 self.tx = None;
-                self.sender.send_without_snapshot(piece)
+                self.sender.send_without_snapshot(piece).await
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Lists of documents of any length: `/docs` without ids, `/collections/docs` and `/streams/docs`.
 //!
-//! A short page is written at once, from one snapshot; a long one goes to a blocking thread that
-//! writes pieces as fast as the client takes them. A list in the order of ids or of etags that takes
+//! A short page is written at once, from one snapshot; a long one is written in pieces, as fast as the
+//! client takes them. A list in the order of ids or of etags that takes
 //! longer than some seconds goes on from a newer snapshot, behind its last document: it holds every
 //! document that is there all the time, each in the version of its moment (by etag, one that is
 //! changed meanwhile comes again). The other lists keep one snapshot and are cut off when that fills
@@ -22,13 +22,12 @@ use crate::{
     error_mapping::document_error,
     id_pattern::IdPatterns,
     json_text::write_row,
-    piece_sender::{PIECE_BYTES, PieceSender, Sent},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, tell_behind_results, tell_in_a_line},
+    piece_sender::{PIECE_BYTES, PieceSender, Sent, TellFailure},
 };
 
 /// Pages of at most so many documents are tried at once, on the thread that reads the connection.
 const INLINE_DOCUMENTS_MAX: usize = 256;
-/// What a page written at once may grow to before the rest goes to a thread of its own.
-const INLINE_BYTES_MAX: usize = 1 << 20;
 /// How long a list that can go on later waits for its client before it gives its snapshot back.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a list that can go on later reads from one snapshot.
@@ -108,32 +107,27 @@ impl Listing {
         Listing { is_pinned, ..self }
     }
 
-    /// Calls `each` for every document of the list until it says stop.
-    fn visit<'t>(
-        &self,
-        tx: &'t ReadTransaction,
-        each: &mut dyn FnMut(&DocumentRow<'t>) -> Result<bool, ProtocolError>,
-    ) -> Result<(), ProtocolError> {
+    /// The documents of the list.
+    fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ProtocolError> {
         let failed = |error: DocumentError| document_error(&error);
         match &self.order {
-            Order::NewestFirst => self.page(documents::newest_first(tx).map_err(failed)?, each),
+            Order::NewestFirst => Ok(self.page(documents::newest_first(tx).map_err(failed)?)),
             Order::OfCollection(name) => {
                 let rows = documents::newest_first_of_collection(tx, name).map_err(failed)?;
-                self.page(rows, each)
+                Ok(self.page(rows))
             }
             Order::After(etag) => {
                 let log = documents::log(tx, *etag).map_err(failed)?;
-                let rows = log.filter_map(|entry| entry.map(|e| e.document()).transpose());
-                self.page(rows, each)
+                Ok(self.page(log.filter_map(|entry| entry.map(|e| e.document()).transpose())))
             }
             Order::ByPrefix { prefix, start_after, patterns } => {
                 let rows = documents::by_prefix(tx, prefix, start_after.as_deref());
                 let prefix_bytes = model::lower_case(prefix).len();
-                let wanted = |row: &Result<DocumentRow<'t>, DocumentError>| match row {
+                let wanted = move |row: &Result<DocumentRow<'t>, DocumentError>| match row {
                     Ok(row) => patterns.accept(&row.lower_id()[prefix_bytes..]),
                     Err(_) => true,
                 };
-                self.page(rows.map_err(failed)?.filter(wanted), each)
+                Ok(self.page(rows.map_err(failed)?.filter(wanted)))
             }
         }
     }
@@ -161,17 +155,13 @@ impl Listing {
 
     fn page<'t>(
         &self,
-        rows: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
-        each: &mut dyn FnMut(&DocumentRow<'t>) -> Result<bool, ProtocolError>,
-    ) -> Result<(), ProtocolError> {
-        for row in rows.skip_while(pass_over(self.skip)).take(self.take) {
-            if !each(&row.map_err(|error| document_error(&error))?)? {
-                return Ok(());
-            }
-        }
-        Ok(())
+        rows: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + 't,
+    ) -> Rows<'t> {
+        Box::new(rows.skip_while(pass_over(self.skip)).take(self.take))
     }
 }
+
+type Rows<'t> = Box<dyn Iterator<Item = Result<DocumentRow<'t>, DocumentError>> + 't>;
 
 /// Answers with the list.
 pub(crate) fn list_documents(
@@ -184,22 +174,30 @@ pub(crate) fn list_documents(
     {
         return Answer::json(body);
     }
-    let (answer, pieces) = Answer::stream();
-    let sender = PieceSender::new(pieces, database.clone());
-    tokio::task::spawn_blocking(move || write_in_pieces(&database, tx, listing, sender));
-    answer
+    let form = listing.form;
+    let tell: TellFailure = match form {
+        Form::Envelope => tell_behind_results,
+        Form::Lines => tell_in_a_line,
+    };
+    let reader = database.clone();
+    let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+        write_in_pieces(&reader, tx, listing, sender, out).await
+    };
+    Answer::long(LongAnswer::new(&database, "a list of documents", tell, write))
 }
 
 /// `None` when the list is too long for that, or fails: then the pieces show how far it goes.
 fn write_at_once(tx: &ReadTransaction, listing: &Listing) -> Option<Vec<u8>> {
-    let mut writer = ListWriter::new(listing);
-    let mut is_complete = true;
-    let visited = listing.visit(tx, &mut |row| {
-        writer.add(row)?;
-        is_complete = writer.out.len() <= INLINE_BYTES_MAX;
-        Ok(is_complete)
-    });
-    (visited.is_ok() && is_complete).then(|| writer.finish())
+    let mut out = Vec::new();
+    let mut writer = ListWriter::new(listing, &mut out);
+    for row in listing.rows(tx).ok()? {
+        writer.add(&row.ok()?, &mut out).ok()?;
+        if out.len() > INLINE_BYTES_MAX {
+            return None;
+        }
+    }
+    writer.finish(&mut out);
+    Some(out)
 }
 
 /// How a list goes on.
@@ -212,29 +210,30 @@ enum Next {
     Cut,
 }
 
-fn write_in_pieces(
+/// Whether all of it was written.
+async fn write_in_pieces(
     database: &DatabaseLease,
     tx: ReadTransaction,
     mut listing: Listing,
-    sender: PieceSender,
-) {
-    let mut writer = ListWriter::new(&listing);
+    sender: &PieceSender,
+    out: &mut Vec<u8>,
+) -> Result<bool, ProtocolError> {
+    let mut writer = ListWriter::new(&listing, out);
     let mut tx = tx;
     loop {
-        match write_from(&tx, &mut listing, &mut writer, &sender) {
-            Ok(Next::End) => return sender.finish(Bytes::from(writer.finish())),
-            Ok(Next::Cut) => return,
-            Ok(Next::Later(piece)) => {
+        match write_from(&tx, &mut listing, &mut writer, sender, out).await? {
+            Next::End => {
+                writer.finish(out);
+                return Ok(true);
+            }
+            Next::Cut => return Ok(false),
+            Next::Later(piece) => {
                 drop(tx);
-                if !piece.is_empty() && !sender.send_without_snapshot(piece) {
-                    return;
+                if !piece.is_empty() && !sender.send_without_snapshot(piece).await {
+                    return Ok(false);
                 }
                 tx = database.read();
                 sender.snapshot_renewed();
-            }
-            Err(error) => {
-                tracing::error!(%error, "a list of documents could not be written to its end");
-                return;
             }
         }
     }
@@ -242,76 +241,79 @@ fn write_in_pieces(
 
 /// Writes from one snapshot as far as that may be held, and moves the beginning of `listing` behind
 /// what was written.
-fn write_from(
+async fn write_from(
     tx: &ReadTransaction,
     listing: &mut Listing,
     writer: &mut ListWriter,
     sender: &PieceSender,
+    out: &mut Vec<u8>,
 ) -> Result<Next, ProtocolError> {
     let can_go_on_later = listing.can_go_on_later();
-    let mut next = Next::End;
     let mut taken = 0;
-    let mut last = None;
-    listing.visit(tx, &mut |row| {
-        writer.add(row)?;
-        taken += 1;
-        if writer.out.len() < PIECE_BYTES {
-            return Ok(true);
+    let (next, etag, id) = 'rows: {
+        for row in listing.rows(tx)? {
+            let row = row.map_err(|error| document_error(&error))?;
+            writer.add(&row, out)?;
+            taken += 1;
+            if out.len() < PIECE_BYTES {
+                continue;
+            }
+            let piece = Bytes::from(std::mem::take(out));
+            if !can_go_on_later {
+                if !sender.send(piece).await {
+                    return Ok(Next::Cut);
+                }
+                continue;
+            }
+            let next = match sender.send_patiently(piece, SNAPSHOT_PATIENCE).await {
+                Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX => continue,
+                Sent::Taken => Next::Later(Bytes::new()),
+                Sent::Waiting(piece) => Next::Later(piece),
+                Sent::Cut => return Ok(Next::Cut),
+            };
+            break 'rows (next, row.etag(), row.id().to_owned());
         }
-        let piece = Bytes::from(std::mem::take(&mut writer.out));
-        if !can_go_on_later {
-            let is_sent = sender.send(piece);
-            next = if is_sent { Next::End } else { Next::Cut };
-            return Ok(is_sent);
-        }
-        next = match sender.send_patiently(piece, SNAPSHOT_PATIENCE) {
-            Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX => return Ok(true),
-            Sent::Taken => Next::Later(Bytes::new()),
-            Sent::Waiting(piece) => Next::Later(piece),
-            Sent::Cut => Next::Cut,
-        };
-        last = Some((row.etag(), row.id().to_owned()));
-        Ok(false)
-    })?;
-    if let Some((etag, id)) = last {
-        listing.go_on_behind(etag, id, taken);
-    }
+        return Ok(Next::End);
+    };
+    listing.go_on_behind(etag, id, taken);
     Ok(next)
 }
 
 struct ListWriter {
-    out: Vec<u8>,
     form: Form,
     metadata_only: bool,
     is_empty: bool,
 }
 
 impl ListWriter {
-    fn new(listing: &Listing) -> ListWriter {
-        let out = match listing.form {
-            Form::Envelope => b"{\"Results\":[".to_vec(),
-            Form::Lines => Vec::new(),
-        };
+    fn new(listing: &Listing, out: &mut Vec<u8>) -> ListWriter {
+        if listing.form == Form::Envelope {
+            out.extend_from_slice(b"{\"Results\":[");
+        }
         let (form, metadata_only) = (listing.form, listing.metadata_only);
-        ListWriter { out, form, metadata_only, is_empty: true }
+        ListWriter { form, metadata_only, is_empty: true }
     }
 
-    fn add(&mut self, row: &DocumentRow<'_>) -> Result<(), ProtocolError> {
+    /// Writes a whole row or, failing, nothing.
+    fn add(&mut self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let end = out.len();
         if self.form == Form::Envelope && !self.is_empty {
-            self.out.push(b',');
+            out.push(b',');
+        }
+        if let Err(error) = write_row(row, self.metadata_only, out) {
+            out.truncate(end);
+            return Err(error);
         }
         self.is_empty = false;
-        write_row(row, self.metadata_only, &mut self.out)?;
         if self.form == Form::Lines {
-            self.out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(b"\r\n");
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    fn finish(&self, out: &mut Vec<u8>) {
         if self.form == Form::Envelope {
-            self.out.extend_from_slice(b"]}");
+            out.extend_from_slice(b"]}");
         }
-        self.out
     }
 }

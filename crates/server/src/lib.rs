@@ -11,6 +11,9 @@
 
 mod admission;
 mod answer;
+mod answer_places;
+mod answer_share;
+mod answer_threads;
 mod batch_attachments;
 mod blocking;
 mod body_reader;
@@ -31,6 +34,7 @@ mod counter_answer;
 mod counter_includes;
 mod crowd;
 mod csv_rows;
+mod data_rate;
 mod database_access;
 mod database_files;
 mod deleted_values;
@@ -46,6 +50,7 @@ mod json_text;
 mod listener;
 mod live_feed;
 mod logs_configuration;
+mod long_answer;
 mod machine;
 mod memory_plan;
 mod multipart;

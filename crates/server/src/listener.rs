@@ -15,6 +15,7 @@ use settings::{Host, ServerUrl, UnsecuredAccess};
 use crate::{
     connection_watch::{ConnectionWatch, Verdict, WatchedBody, WatchedStream},
     crowd::Crowd,
+    data_rate::MinDataRate,
     error::StartError,
     server_state::ServerState,
     service::serve,
@@ -96,6 +97,7 @@ pub(crate) async fn accept(
     crowd: Arc<Crowd>,
     mut stopping: watch::Receiver<bool>,
 ) {
+    let mut refusals = Refusals::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -104,11 +106,12 @@ pub(crate) async fn accept(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                refusals.note(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
+        refusals.end();
         let place = tokio::select! {
             place = crowd.place() => place,
             _ = stopping.wait_for(|stopping| *stopping) => return,
@@ -116,6 +119,33 @@ pub(crate) async fn accept(
         let Some(permit) = place else { return };
         let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
         tokio::spawn(keep(Arc::clone(&state), (stream, speaks), place, Arc::clone(&crowd)));
+    }
+}
+
+/// Connections that the system could not give, one after the other: the first and the last are logged.
+#[derive(Default)]
+struct Refusals(u64);
+
+impl Refusals {
+    fn note(&mut self, error: &std::io::Error) {
+        self.0 += 1;
+        if self.0 > 1 {
+            return;
+        }
+        let open_files_max = platform::descriptors::limit();
+        tracing::warn!(
+            %error,
+            open_files_max,
+            "no connection can be accepted; this is tried again. If it is for want of file descriptors, \
+             raise the limit of open files of the process"
+        );
+    }
+
+    fn end(&mut self) {
+        if self.0 > 0 {
+            tracing::info!(failed = self.0, "connections are accepted again");
+            self.0 = 0;
+        }
     }
 }
 
@@ -131,9 +161,11 @@ async fn keep(
     drop(stream.set_nodelay(true));
     // Failing, a client that has vanished keeps its place for longer.
     let idle_max = state.settings.http.idle_connection_timeout;
-    drop(platform::silent_peers::end_when_unacknowledged(&stream, idle_max));
+    drop(platform::sockets::end_when_unacknowledged(&stream, idle_max));
+    // Failing, the system decides how much waits for a client that does not read.
+    drop(platform::sockets::limit_send_buffer(&stream, state.memory.send_buffer_bytes));
     let http = &state.settings.http;
-    let head_max = http.request_head_timeout;
+    let (head_max, rate) = (http.request_head_timeout, MinDataRate::of(http));
     let first = tokio::select! {
         first = timeout(idle_max, first_byte(&stream)) => first,
         () = crowd.needs_room_of_newcomer() => return,
@@ -177,7 +209,7 @@ async fn keep(
             }
             // What was asked since then is not answered: the client asks again on another connection.
             () = crowd.needs_room(), if watch.is_unused() => break,
-            _ = looks.tick() => match watch.judge(idle_max, head_max) {
+            _ = looks.tick() => match watch.judge(idle_max, head_max, rate) {
                 // The answer is on its way; nobody has to wait for the rest of a body.
                 Verdict::Keep if is_leaving && watch.is_draining() => break,
                 Verdict::Keep => {}

@@ -9,7 +9,7 @@
 //! | half | the rest: code, connections and their small bodies, queues, open databases, caches, the allocator's own |
 //!
 //! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
-//! that no kind of work starves the others: bodies of requests, open transactions, batches of
+//! that no kind of work starves the others: bodies of requests, answers, open transactions, batches of
 //! indexes, results of scripts.
 //! What is small and bounded in number is not counted; each drawer names its own threshold.
 
@@ -22,6 +22,8 @@ use settings::{MemorySettings, Settings};
 use storage::{MemoryBudget, MemoryExhausted};
 use wire::{ErrorKind, ProtocolError};
 
+use crate::answer_places::AnswerPlaces;
+
 /// Of one database's unflushed changes, unless a setting says otherwise.
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 /// Unflushed changes may take this part of the limit together.
@@ -32,6 +34,17 @@ const WORK_PART: u64 = 4;
 const KIND_PART: u64 = 2;
 /// Memory is low when less than this is left, however much there is.
 const LOW_BYTES_MAX: u64 = 2 << 30;
+/// Connections and what is not counted of their requests and answers may take this part of the limit.
+const CONNECTIONS_PART: u64 = 8;
+/// What that is of each.
+const CONNECTION_BYTES: u64 = 32 << 10;
+/// With fewer nobody could work.
+const CONNECTIONS_MIN: usize = 64;
+/// What a connection's send buffer is at least and at most; the system doubles it for its own needs.
+const SEND_BUFFER_BYTES_MIN: usize = 64 << 10;
+const SEND_BUFFER_BYTES_MAX: usize = 2 << 20;
+/// Between the two it is this part of the limit.
+const SEND_BUFFER_PART: u64 = 2048;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -51,6 +64,14 @@ pub(crate) struct MemoryPlan {
     pub(crate) work: Arc<MemoryBudget>,
     /// What large bodies of requests may take of `work`.
     pub(crate) bodies: Arc<MemoryBudget>,
+    /// What answers may take of `work` until their clients have read them.
+    pub(crate) answers: Arc<MemoryBudget>,
+    /// Who may have a long answer made.
+    pub(crate) answer_places: Arc<AnswerPlaces>,
+    /// How many connections there is memory for.
+    pub(crate) connections_max: usize,
+    /// What may be sent on one connection before its client acknowledges it.
+    pub(crate) send_buffer_bytes: usize,
     /// What the open transactions of documents may take of `work`.
     pub(crate) transactions: Arc<MemoryBudget>,
     /// What batches of indexes may take of `work`, with their transactions.
@@ -90,7 +111,7 @@ impl MemoryPlan {
             unflushed_asked.unwrap_or_else(|| (bytes / 8).min(UNFLUSHED_BYTES_MAX));
         let work = MemoryBudget::new(bytes / WORK_PART);
         let kind = || work.part(work.bytes_max() / KIND_PART);
-        let (bodies, transactions) = (kind(), kind());
+        let (bodies, answers, transactions) = (kind(), kind(), kind());
         let (indexing, scripts) = (kind(), kind());
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low)),
@@ -104,6 +125,11 @@ impl MemoryPlan {
             },
             work,
             bodies,
+            answer_places: Arc::new(AnswerPlaces::within(&answers)),
+            answers,
+            connections_max: part(CONNECTIONS_PART * CONNECTION_BYTES).max(CONNECTIONS_MIN),
+            send_buffer_bytes: part(SEND_BUFFER_PART)
+                .clamp(SEND_BUFFER_BYTES_MIN, SEND_BUFFER_BYTES_MAX),
             transactions,
             indexing,
             scripts,
@@ -167,6 +193,9 @@ mod tests {
         assert_eq!(little.pressure.low_bytes(), 256 * MB / 5);
         assert_eq!(little.work.bytes_max(), 64 * MB);
         assert_eq!(little.bodies.bytes_max(), 32 * MB);
+        assert_eq!(little.answers.bytes_max(), 32 * MB);
+        assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
+        assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));
     }
 
     #[test]

@@ -1,32 +1,43 @@
 //! Sending a long answer in pieces, as fast as its client takes them.
 //!
-//! Whoever reads documents for an answer holds a snapshot, and a snapshot keeps everything that is
-//! written after it in memory. Invariant: no client, however slow, keeps writes from going on: when memory fills and a flush does not help, the answer is cut off, and its client sees a
-//! body that does not end. A client that takes nothing at all loses its connection (see
-//! connection_watch).
+//! The maker of an answer holds a snapshot, and a snapshot keeps everything that is written after it in
+//! memory. Invariant: no client, however slow, keeps writes from going on: when memory fills and a flush does
+//! not help, the answer is cut off, with the reason. So it is when its place is wanted and its client has
+//! not taken anything for some time. A client that takes less than the minimum rate loses its connection
+//! (see connection_watch). Waiting holds no thread.
 
-use std::{cell::Cell, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use database::DatabaseLease;
+use storage::Environment;
 use tokio::{
-    runtime::Handle,
     sync::mpsc::{Sender, error::TrySendError},
+    task::{spawn_blocking, yield_now},
     time::{Instant, timeout},
 };
+use wire::{ErrorKind, ProtocolError};
 
-use crate::answer::Piece;
+use crate::{answer::Piece, answer_places::Place};
 
 /// About how large the pieces of an answer are.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// How often a sender that waits for its client looks whether it should go on.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Younger snapshots are not worth cutting an answer off.
 const SNAPSHOT_GRACE: Duration = Duration::from_millis(250);
 /// What a database may hold, however short the memory is that all of them share.
 const SHARED_PART_BYTES: u64 = 1 << 20;
+/// What the journal may grow by behind a snapshot: files of it that the snapshot needs are kept.
+const JOURNAL_GROWTH_MAX: u64 = 1 << 30;
 /// Which part of the memory for unflushed versions the changes behind a snapshot may take.
 const MEMORY_DIVISOR: u64 = 2;
+/// How long the reason of a failure waits for its client.
+const REASON_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What became of a piece.
 pub(crate) enum Sent {
@@ -38,18 +49,82 @@ pub(crate) enum Sent {
     Cut,
 }
 
-/// Where a blocking thread puts the pieces of an answer. Dropping it without [`PieceSender::finish`]
-/// breaks the answer off.
+/// Why an answer must not go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cut {
+    /// Nobody listens any more.
+    Unwanted,
+    /// The database is being closed.
+    Closing,
+    /// Its snapshot keeps too much in memory or in a journal.
+    Memory,
+    /// Others wait for its place, and its client does not read.
+    Place,
+}
+
+impl Cut {
+    fn error(self) -> Option<ProtocolError> {
+        let (kind, message) = match self {
+            Cut::Unwanted => return None,
+            Cut::Closing => (ErrorKind::OperationCanceled, "The database is being closed."),
+            Cut::Memory => (
+                ErrorKind::LowMemory,
+                "The answer took so long that the state it was read from kept too many later changes in \
+                 memory or in the journal. Read faster, or in smaller parts.",
+            ),
+            Cut::Place => (
+                ErrorKind::Overloaded,
+                "Nothing of the answer was read for some seconds, and others waited for its place.",
+            ),
+        };
+        Some(ProtocolError::new(kind, message))
+    }
+}
+
+/// Where the maker of an answer puts its pieces. Dropping it without [`PieceSender::end`] breaks the
+/// answer off.
 pub(crate) struct PieceSender {
     pieces: Sender<Piece>,
     database: DatabaseLease,
+    /// What snapshots are held of: the documents and the entries of an index, each with the bytes that its
+    /// journal had then.
+    held: RefCell<Vec<(Arc<Environment>, u64)>>,
     snapshot_taken: Cell<Instant>,
+    has_sent: Cell<bool>,
+    cut: Cell<Option<Cut>>,
+    place: Place,
+    /// A client that has taken nothing for so long leaves when its place is wanted.
+    unread_max: Duration,
 }
+
+/// How a failed answer says why inside of its body, behind whole rows; the body is then broken off, so
+/// that nobody takes it for a whole one.
+pub(crate) type TellFailure = fn(&ProtocolError, &mut Vec<u8>);
 
 impl PieceSender {
     /// For an answer from a snapshot that was taken just now.
-    pub(crate) fn new(pieces: Sender<Piece>, database: DatabaseLease) -> PieceSender {
-        PieceSender { pieces, database, snapshot_taken: Cell::new(Instant::now()) }
+    pub(crate) fn new(
+        pieces: Sender<Piece>,
+        database: DatabaseLease,
+        place: Place,
+        unread_max: Duration,
+    ) -> PieceSender {
+        let held = RefCell::new(vec![with_journal(database.environment())]);
+        PieceSender {
+            pieces,
+            database,
+            held,
+            snapshot_taken: Cell::new(Instant::now()),
+            has_sent: Cell::new(false),
+            cut: Cell::new(None),
+            place,
+            unread_max,
+        }
+    }
+
+    /// A snapshot of this environment is held, too, as long as the answer is made.
+    pub(crate) fn also_holds(&self, environment: &Arc<Environment>) {
+        self.held.borrow_mut().push(with_journal(environment));
     }
 
     /// How long the snapshot has been held.
@@ -60,84 +135,150 @@ impl PieceSender {
     /// The answer goes on from a new snapshot.
     pub(crate) fn snapshot_renewed(&self) {
         self.snapshot_taken.set(Instant::now());
+        for held in self.held.borrow_mut().iter_mut() {
+            *held = with_journal(&held.0);
+        }
     }
 
     /// Sends what has gathered, if that is enough for a piece; `false` when the answer must not go
     /// on.
-    pub(crate) fn send_if_enough(&self, gathered: &mut Vec<u8>) -> bool {
-        gathered.len() < PIECE_BYTES || self.send(Bytes::from(std::mem::take(gathered)))
+    pub(crate) async fn send_if_enough(&self, gathered: &mut Vec<u8>) -> bool {
+        gathered.len() < PIECE_BYTES || self.send(Bytes::from(std::mem::take(gathered))).await
     }
 
-    /// Sends a piece while a snapshot is held, waiting as long as that does no harm. Blocks; must
-    /// not be called on a thread of the runtime.
-    pub(crate) fn send(&self, piece: Bytes) -> bool {
-        matches!(self.send_within(piece, Duration::MAX, true), Sent::Taken)
+    /// Sends a piece while a snapshot is held, waiting as long as that does no harm.
+    pub(crate) async fn send(&self, piece: Bytes) -> bool {
+        let sent = self.send_within(Piece::Part(piece), Duration::MAX, true).await;
+        matches!(sent, Sent::Taken)
     }
 
     /// Sends a piece while a snapshot is held, and gives it back when the client takes longer.
-    pub(crate) fn send_patiently(&self, piece: Bytes, patience: Duration) -> Sent {
-        self.send_within(piece, patience, true)
+    pub(crate) async fn send_patiently(&self, piece: Bytes, patience: Duration) -> Sent {
+        self.send_within(Piece::Part(piece), patience, true).await
     }
 
     /// Sends a piece while no snapshot is held.
-    pub(crate) fn send_without_snapshot(&self, piece: Bytes) -> bool {
-        matches!(self.send_within(piece, Duration::MAX, false), Sent::Taken)
+    pub(crate) async fn send_without_snapshot(&self, piece: Bytes) -> bool {
+        let sent = self.send_within(Piece::Part(piece), Duration::MAX, false).await;
+        matches!(sent, Sent::Taken)
     }
 
-    /// Sends the last piece, which ends the answer.
-    pub(crate) fn finish(self, piece: Bytes) {
-        // A client that has gone needs no end.
-        drop(self.pieces.blocking_send(Piece::Last(piece)));
+    /// Ends the answer, whose snapshot is held no more: `written` says whether all of it was written, and
+    /// `rest` is what was not sent yet. What failed before anything was sent becomes a status; later, the
+    /// body says why and breaks off.
+    pub(crate) async fn end(
+        self,
+        what: &'static str,
+        written: Result<bool, ProtocolError>,
+        mut rest: Vec<u8>,
+        tell: TellFailure,
+    ) {
+        let error = match written {
+            Ok(true) => {
+                let last = Piece::Last(Bytes::from(rest));
+                let Sent::Cut = self.send_within(last, Duration::MAX, false).await else { return };
+                rest = Vec::new();
+                self.cut.get().and_then(Cut::error)
+            }
+            Ok(false) => self.cut.get().and_then(Cut::error),
+            Err(error) => Some(error),
+        };
+        let Some(error) = error else { return };
+        let record = self.database.record();
+        let database = record.name.as_str();
+        tracing::error!(database, %error, "{what} could not be sent to its end");
+        if !self.has_sent.get() {
+            drop(self.pieces.try_send(Piece::Failed(Box::new(error))));
+            return;
+        }
+        tell(&error, &mut rest);
+        // A client that does not read does not read this either; nobody waits for it for long.
+        let patience = if self.cut.get().is_some() { Duration::ZERO } else { REASON_PATIENCE };
+        drop(timeout(patience, self.pieces.send(Piece::Part(Bytes::from(rest)))).await);
     }
 
-    fn send_within(&self, piece: Bytes, patience: Duration, holds_snapshot: bool) -> Sent {
+    async fn send_within(&self, piece: Piece, patience: Duration, holds_snapshot: bool) -> Sent {
         let began = Instant::now();
         let mut piece = piece;
-        while !self.database.is_closing() {
-            if holds_snapshot && self.is_harmful() {
-                // Who waits for patience only can give the snapshot back instead.
-                let can_wait = patience != Duration::MAX;
-                return if can_wait { Sent::Waiting(piece) } else { Sent::Cut };
+        loop {
+            if self.database.is_closing() {
+                return self.cut_off(Cut::Closing);
             }
-            piece = match self.pieces.try_send(Piece::Part(piece)) {
-                Ok(()) => return Sent::Taken,
-                Err(TrySendError::Full(Piece::Part(piece) | Piece::Last(piece))) => piece,
-                Err(TrySendError::Closed(_)) => return Sent::Cut,
+            if holds_snapshot && self.is_harmful().await {
+                // A sender with patience gives the snapshot back instead.
+                return match piece {
+                    Piece::Part(bytes) if patience != Duration::MAX => Sent::Waiting(bytes),
+                    _ => self.cut_off(Cut::Memory),
+                };
+            }
+            piece = match self.pieces.try_send(piece) {
+                Ok(()) => {
+                    self.has_sent.set(true);
+                    // Others on this thread have their turn.
+                    yield_now().await;
+                    return Sent::Taken;
+                }
+                Err(TrySendError::Full(piece)) => piece,
+                Err(TrySendError::Closed(_)) => return self.cut_off(Cut::Unwanted),
             };
             let waited = began.elapsed();
-            if waited >= patience {
-                return Sent::Waiting(piece);
+            if let (true, Piece::Part(bytes)) = (waited >= patience, &mut piece) {
+                return Sent::Waiting(std::mem::take(bytes));
+            }
+            if waited >= self.unread_max && self.place.is_wanted() {
+                return self.cut_off(Cut::Place);
             }
             let wait = LOOK_INTERVAL.min(patience.saturating_sub(waited));
             // Whether there is room then, or nobody listens any more, the next turn finds out.
-            drop(Handle::current().block_on(timeout(wait, self.pieces.reserve())));
+            drop(timeout(wait, self.pieces.reserve()).await);
         }
+    }
+
+    fn cut_off(&self, why: Cut) -> Sent {
+        self.cut.set(Some(why));
         Sent::Cut
     }
 
     /// Whether the snapshot keeps more in memory than it may.
-    fn is_harmful(&self) -> bool {
-        if self.snapshot_age() < SNAPSHOT_GRACE || !self.is_memory_short() {
+    async fn is_harmful(&self) -> bool {
+        if self.snapshot_age() < SNAPSHOT_GRACE {
             return false;
         }
-        // Only what is left after a flush is held by snapshots. A flush that fails is found out by
-        // the next write.
-        drop(self.database.environment().flush());
-        let is_harmful = self.is_memory_short();
-        if is_harmful {
-            tracing::warn!("the snapshot of a long answer keeps too many changes in memory");
+        let held = self.held.borrow().clone();
+        for (environment, journal_bytes) in held {
+            let journal_growth = with_journal(&environment).1.saturating_sub(journal_bytes);
+            if journal_growth > JOURNAL_GROWTH_MAX {
+                tracing::warn!(
+                    journal_growth,
+                    "the snapshot of a long answer keeps too much of a journal"
+                );
+                return true;
+            }
+            if !is_memory_short(&environment) {
+                continue;
+            }
+            // Only what is left after a flush is held by snapshots. A flush that fails is found out by
+            // the next write.
+            let flushed = Arc::clone(&environment);
+            drop(spawn_blocking(move || drop(flushed.flush())).await);
+            if is_memory_short(&environment) {
+                tracing::warn!("the snapshot of a long answer keeps too many changes in memory");
+                return true;
+            }
         }
-        is_harmful
+        false
     }
+}
 
-    fn is_memory_short(&self) -> bool {
-        let environment = self.database.environment();
-        let own = environment.statistics().unflushed_bytes;
-        let (limit, all) =
-            (environment.options().unflushed_bytes_max, &environment.options().memory_budget);
-        // A database that holds hardly anything is not what makes the shared memory short.
-        let is_part =
-            own > SHARED_PART_BYTES && all.held_bytes() > all.bytes_max() / MEMORY_DIVISOR;
-        own > limit / MEMORY_DIVISOR || is_part
-    }
+fn with_journal(environment: &Arc<Environment>) -> (Arc<Environment>, u64) {
+    (Arc::clone(environment), environment.statistics().journal_bytes)
+}
+
+fn is_memory_short(environment: &Environment) -> bool {
+    let own = environment.statistics().unflushed_bytes;
+    let (limit, all) =
+        (environment.options().unflushed_bytes_max, &environment.options().memory_budget);
+    // One that holds hardly anything is not what makes the shared memory short.
+    let is_part = own > SHARED_PART_BYTES && all.held_bytes() > all.bytes_max() / MEMORY_DIVISOR;
+    own > limit / MEMORY_DIVISOR || is_part
 }

@@ -74,7 +74,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     if let Some(first) = tcp_listeners.first().and_then(|listener| listener.local_addr().ok()) {
         state.set_tcp_port(first.port());
     }
-    let crowd = Arc::new(Crowd::new(settings.server.connections_max));
+    let crowd = Arc::new(Crowd::new(connections_max(&state)));
     let (stopping, stopped) = watch::channel(false);
     let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, Speaks::Tcp));
     state.set_stopping(stopped.clone());
@@ -99,6 +99,32 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         maintenance,
         urls,
     })
+}
+
+/// How many connections there may be: as many as the setting says and there is memory for, and no more than
+/// leave half of the files that may be open to databases and indexes.
+fn connections_max(state: &ServerState) -> usize {
+    let asked = state.settings.server.connections_max;
+    let by_memory = state.memory.connections_max;
+    let open_files_max = platform::descriptors::limit();
+    let by_files = open_files_max.map_or(usize::MAX, connections_within);
+    let connections_max = asked.min(by_memory).min(by_files);
+    if by_files < asked {
+        tracing::warn!(
+            open_files_max,
+            connections_max,
+            asked,
+            "fewer connections than Server.MaxConnections are accepted, for want of file descriptors: raise \
+             the limit of open files of the process"
+        );
+    } else {
+        tracing::info!(open_files_max, connections_max, by_memory, asked, "places for connections");
+    }
+    connections_max
+}
+
+fn connections_within(open_files_max: u64) -> usize {
+    usize::try_from(open_files_max / 2).unwrap_or(usize::MAX).max(1)
 }
 
 /// What runs before anybody can connect.
@@ -234,5 +260,16 @@ impl RunningServer {
         if let Err(error) = closed.await {
             tracing::error!(%error, "closing the databases failed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_half_of_the_open_files_to_databases() {
+        assert_eq!(connections_within(1024), 512);
+        assert_eq!(connections_within(0), 1);
     }
 }

@@ -26,9 +26,9 @@ use wire::{
 };
 
 use crate::{
-    admission::Admission, database_files::DatabaseFiles, logs_configuration::LogsConfiguration,
-    machine::Machine, memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
-    running_queries::RunningQueries,
+    admission::Admission, answer_threads::AnswerThreads, database_files::DatabaseFiles,
+    logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
+    router::Router, routes::ROUTES, running_queries::RunningQueries,
 };
 
 /// The commit of this build, when the build knew it.
@@ -48,6 +48,7 @@ pub(crate) struct ServerState {
     pub(crate) files: Arc<DatabaseFiles>,
     pub(crate) memory: Arc<MemoryPlan>,
     pub(crate) admission: Admission,
+    pub(crate) answer_threads: AnswerThreads,
     pub(crate) router: Router,
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
@@ -105,6 +106,7 @@ impl ServerState {
             files,
             memory,
             admission,
+            answer_threads: AnswerThreads::default(),
             router: Router::new(ROUTES),
             machine: Machine::look(),
             version_header,

@@ -8,7 +8,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -16,20 +15,23 @@ use database::{DatabaseLease, HeldSnapshot};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 use wire::{ErrorKind, ProtocolError, header_names};
 
 use crate::{
     admission::Head,
-    answer::{Answer, AnswerBody, Piece},
+    answer::{Answer, AnswerBody, Piece, Pieces},
+    answer_share::count,
     body_share::{BodyShare, refuse_announced},
     call::Call,
     client_configuration,
     connection_watch::ConnectionWatch,
     content_coding::{Coding, GzipStream, accepts_gzip, body_too_large, gzip_whole},
+    data_rate::BodyPace,
     database_access::open_database,
+    long_answer::begun,
     request_body::RequestBody,
-    router::{BodyUse, Handler, Route, route_not_found},
+    router::{BodyUse, Clearance, Handler, Route, route_not_found},
     server_state::ServerState,
     snapshot_reads::snapshot_of,
     web_socket::{self, ConnectionPlace, Handshake, Upgrade},
@@ -53,15 +55,25 @@ pub(crate) async fn serve(
     let is_head = method == Method::HEAD;
     let gzip = state.compression.filter(|_| accepts_gzip(&headers));
     let closes = closes_connection(&headers);
-    let mut exchange = Exchange { database: None, snapshot: None, refresh: Refresh::default() };
+    let mut exchange = Exchange::default();
     let answered = match admitted {
         Ok(()) => exchange.answer(&state, method, &target, headers, incoming, upgrade).await,
         Err(refused) => Err(refused),
+    };
+    let answered = match answered {
+        // Nobody asked for the body.
+        Ok(answer) if is_head => Ok(answer),
+        Ok(answer) => begun(answer, &state).await,
+        Err(error) => Err(error),
     };
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
     if let Some(level) = gzip.filter(|_| !answer.is_incompressible()) {
         compress(&mut answer, level);
+    }
+    if let Err(error) = count(&mut answer, &state.memory.answers, exchange.is_repeatable) {
+        answer = error_answer(&error, &target);
+        exchange.add_headers(&mut answer);
     }
     if closes {
         answer.body = unmeasured(answer.body);
@@ -103,15 +115,21 @@ pub(crate) async fn serve_inner(
         body_share: BodyShare::none_of(&state.memory),
         stream: None,
     };
-    let answered = run(found.route, call).await;
+    let answered = match run(found.route, call).await {
+        Ok(answer) => begun(answer, state).await,
+        Err(error) => Err(error),
+    };
     Some(answered.unwrap_or_else(|error| error_answer(&error, &target)))
 }
 
 /// What is learnt about a request on its way, for the headers of its answer.
+#[derive(Default)]
 struct Exchange {
     database: Option<DatabaseLease>,
     snapshot: Option<Arc<HeldSnapshot>>,
     refresh: Refresh,
+    /// It only reads, so it may be refused after it was answered.
+    is_repeatable: bool,
 }
 
 /// What the client knows and should ask for again.
@@ -140,6 +158,8 @@ impl Exchange {
         let Some(found) = state.router.find(method.as_str(), path) else {
             return Err(route_not_found(method.as_str(), target));
         };
+        self.is_repeatable =
+            matches!(found.route.clearance, Clearance::Read) || method == Method::GET;
         if let Some(name) = found.database {
             let database = open_database(state, &name).await?;
             self.refresh = refresh(state, &database, &headers);
@@ -299,20 +319,21 @@ async fn read_body(
     let coding = Coding::of_request(headers)?;
     let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut limited = Limited::new(incoming, body_max);
-    let stall_max = state.settings.http.idle_connection_timeout;
-    let mut pieces = Pieces::default();
+    let mut pace = BodyPace::of(&state.settings.http);
+    let mut pieces = BodyPieces::default();
     loop {
-        match timeout(stall_max, limited.frame()).await {
-            Err(_) => return Err(body_stalled(stall_max)),
-            Ok(None) => break,
-            Ok(Some(Ok(frame))) => {
-                pieces.add(frame.into_data().unwrap_or_default());
+        match pace.next(limited.frame()).await? {
+            None => break,
+            Some(Ok(frame)) => {
+                let piece = frame.into_data().unwrap_or_default();
+                pace.received(piece.len());
+                pieces.add(piece);
                 share.grow_to(pieces.bytes())?;
             }
-            Ok(Some(Err(error))) if error.is::<LengthLimitError>() => {
+            Some(Err(error)) if error.is::<LengthLimitError>() => {
                 return Err(body_too_large(bytes_max));
             }
-            Ok(Some(Err(error))) => {
+            Some(Err(error)) => {
                 let message = format!("The body of the request could not be read: {error}");
                 return Err(ProtocolError::new(ErrorKind::EndOfStream, message));
             }
@@ -325,12 +346,12 @@ async fn read_body(
 
 /// The pieces of a body; one piece alone is not copied.
 #[derive(Default)]
-struct Pieces {
+struct BodyPieces {
     first: Bytes,
     joined: Vec<u8>,
 }
 
-impl Pieces {
+impl BodyPieces {
     fn add(&mut self, piece: Bytes) {
         if self.first.is_empty() && self.joined.is_empty() {
             self.first = piece;
@@ -351,12 +372,6 @@ impl Pieces {
     }
 }
 
-pub(crate) fn body_stalled(stall_max: Duration) -> ProtocolError {
-    let seconds = stall_max.as_secs();
-    let message = format!("Nothing of the request's body arrived for {seconds} seconds");
-    ProtocolError::new(ErrorKind::RequestTimeout, message)
-}
-
 /// The answer that carries an error.
 pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
     let status = StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::IM_A_TEAPOT);
@@ -375,14 +390,17 @@ pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
 fn compress(answer: &mut Answer, level: flate2::Compression) {
     answer.body = match std::mem::replace(&mut answer.body, AnswerBody::Empty) {
         AnswerBody::Empty => return,
-        AnswerBody::Whole(bytes) | AnswerBody::Unmeasured(bytes) => match gzip_whole(&bytes, level)
-        {
+        AnswerBody::Whole(bytes) => match gzip_whole(&bytes, level) {
             Some(compressed) => AnswerBody::Whole(compressed),
             None => {
                 answer.body = AnswerBody::Whole(bytes);
                 return;
             }
         },
+        uncompressed @ (AnswerBody::Counted { .. } | AnswerBody::Long(_)) => {
+            answer.body = uncompressed;
+            return;
+        }
         AnswerBody::Stream(pieces) => AnswerBody::Stream(compress_stream(pieces, level)),
     };
     let gzip = HeaderValue::from_static("gzip");
@@ -390,17 +408,15 @@ fn compress(answer: &mut Answer, level: flate2::Compression) {
     answer.headers.push((header::VARY, HeaderValue::from_static("Accept-Encoding")));
 }
 
-fn compress_stream(
-    mut pieces: mpsc::Receiver<Piece>,
-    level: flate2::Compression,
-) -> mpsc::Receiver<Piece> {
+fn compress_stream(mut pieces: Pieces, level: flate2::Compression) -> Pieces {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
         let mut gzip = GzipStream::new(level);
-        while let Some(piece) = pieces.recv().await {
+        while let Some(piece) = pieces.next().await {
             let compressed = match piece {
                 Piece::Part(piece) => gzip.push(&piece).map(Piece::Part),
                 Piece::Last(piece) => gzip.finish(&piece).map(Piece::Last),
+                Piece::Failed(_) => return,
             };
             // What could not be compressed breaks the answer off, as does the end without a last piece.
             let Ok(compressed) = compressed else { return };
@@ -410,7 +426,7 @@ fn compress_stream(
             }
         }
     });
-    receiver
+    Pieces::begun(None, receiver)
 }
 
 /// Whether the client wants the connection closed after this request.
@@ -424,7 +440,11 @@ fn closes_connection(headers: &HeaderMap) -> bool {
 /// the last byte is followed by the mark of the end.
 fn unmeasured(body: AnswerBody) -> AnswerBody {
     match body {
-        AnswerBody::Whole(bytes) => AnswerBody::Unmeasured(bytes),
+        // There is nothing to count of a short one.
+        AnswerBody::Whole(bytes) => AnswerBody::Counted { bytes, is_measured: false, share: None },
+        AnswerBody::Counted { bytes, share, .. } => {
+            AnswerBody::Counted { bytes, is_measured: false, share }
+        }
         other => other,
     }
 }

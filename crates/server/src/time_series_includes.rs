@@ -13,6 +13,7 @@ use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
 
 use crate::{
     error_mapping::document_error,
+    long_answer::{Sink, at_once},
     time_series_commands::series_name,
     time_series_range::{Extras, Output, Page, WantedRange, write_range},
 };
@@ -172,12 +173,12 @@ impl TimeSeriesIncludes {
 
     /// Writes the ranges of the documents as the last property of the object that `out` ends with;
     /// `false` when the answer must not go on.
-    pub(crate) fn write_behind<'d>(
+    pub(crate) async fn write_behind<'d>(
         &self,
         tx: &ReadTransaction,
         rows: impl Iterator<Item = &'d DocumentRow<'d>>,
         out: &mut Vec<u8>,
-        sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+        sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
         if self.is_empty() {
             return Ok(true);
@@ -191,7 +192,7 @@ impl TimeSeriesIncludes {
             blittable::write_json_string(row.id(), out);
             out.extend_from_slice(b":{");
             let id = DocumentId::new(row.id()).map_err(|error| document_error(&error.into()))?;
-            if !self.write_of_document(tx, &id, &mut Output { out, sink })? {
+            if !self.write_of_document(tx, &id, &mut Output { out, sink }).await? {
                 return Ok(false);
             }
             out.push(b'}');
@@ -200,7 +201,7 @@ impl TimeSeriesIncludes {
         Ok(true)
     }
 
-    fn write_of_document(
+    async fn write_of_document(
         &self,
         tx: &ReadTransaction,
         id: &DocumentId,
@@ -224,7 +225,8 @@ impl TimeSeriesIncludes {
                 }
                 blittable::write_json_string(range.name.as_str(), output.out);
                 output.out.extend_from_slice(b":[");
-                if write_range(tx, id, &range, page, Extras::default(), output)?.is_none() {
+                let written = write_range(tx, id, &range, page, Extras::default(), output).await?;
+                if written.is_none() {
                     return Ok(false);
                 }
                 output.out.push(b']');
@@ -236,11 +238,11 @@ impl TimeSeriesIncludes {
 
 /// Writes what a query asks for as the last property of the object that `out` ends with; `false` when
 /// the answer must not go on.
-pub(crate) fn write_of_query(
+pub(crate) async fn write_of_query(
     tx: &ReadTransaction,
     found: &IncludedSeries,
     out: &mut Vec<u8>,
-    sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    sink: Sink<'_>,
 ) -> Result<bool, ProtocolError> {
     out.pop();
     out.extend_from_slice(b",\"TimeSeriesIncludes\":{");
@@ -252,7 +254,7 @@ pub(crate) fn write_of_query(
         out.extend_from_slice(b":{");
         let id = DocumentId::new(id.as_str()).map_err(|error| document_error(&error.into()))?;
         let includes = TimeSeriesIncludes::of_parts(wanted)?;
-        if !includes.write_of_document(tx, &id, &mut Output { out, sink })? {
+        if !includes.write_of_document(tx, &id, &mut Output { out, sink }).await? {
             return Ok(false);
         }
         out.push(b'}');
@@ -272,11 +274,11 @@ pub(crate) fn write_message(
         return Ok(());
     }
     let end = out.len().saturating_add(MESSAGE_BYTES_MAX);
-    let mut fits = |out: &mut Vec<u8>| out.len() <= end;
+    let fits = Sink::Whole { bytes_max: end };
     out.extend_from_slice(b"{\"Type\":\"TimeSeriesIncludes\"}");
-    match write_of_query(tx, found, out, &mut fits)? {
-        true => Ok(()),
-        false => Err(ProtocolError::invalid_operation(format!(
+    match at_once(write_of_query(tx, found, out, fits)).transpose()? {
+        Some(true) => Ok(()),
+        Some(false) | None => Err(ProtocolError::invalid_operation(format!(
             "The time series that one batch gives along have more than {MESSAGE_BYTES_MAX} bytes; \
              let it have fewer documents, or give along fewer entries of each"
         ))),

@@ -11,6 +11,7 @@ use wire::ProtocolError;
 use crate::{
     error_mapping::document_error,
     json_text::write_row,
+    long_answer::Sink,
     time_series_commands::moment_text,
     time_series_text::{begin_entry, write_node_values},
 };
@@ -103,12 +104,12 @@ struct Ends {
 /// `false` when the answer must not go on.
 pub(crate) struct Output<'o> {
     pub(crate) out: &'o mut Vec<u8>,
-    pub(crate) sink: &'o mut dyn FnMut(&mut Vec<u8>) -> bool,
+    pub(crate) sink: Sink<'o>,
 }
 
 /// Writes a range of a series of a document. Gives how many entries were left out of it and how many
 /// written; `None` when the answer must not go on.
-pub(crate) fn write_range(
+pub(crate) async fn write_range(
     tx: &ReadTransaction,
     id: &DocumentId,
     wanted: &WantedRange,
@@ -155,7 +156,7 @@ pub(crate) fn write_range(
             write_node_values(&reader, node_tag.as_str(), output.out);
         }
         output.out.push(b'}');
-        if !(output.sink)(output.out) {
+        if !output.sink.take(output.out).await {
             return Ok(None);
         }
     }
@@ -173,7 +174,7 @@ pub(crate) fn write_range(
         output.out.extend_from_slice(b",\"TotalResults\":");
         output.out.extend_from_slice(known.entries.to_string().as_bytes());
     }
-    if written > 0 && !write_includes(tx, id, &tags, extras, output)? {
+    if written > 0 && !write_includes(tx, id, &tags, extras, output).await? {
         return Ok(None);
     }
     output.out.push(b'}');
@@ -227,7 +228,7 @@ fn ends_of_page(
 }
 
 /// Writes the document and those that the tags name; `false` when the answer must not go on.
-fn write_includes(
+async fn write_includes(
     tx: &ReadTransaction,
     id: &DocumentId,
     tags: &[String],
@@ -251,7 +252,7 @@ fn write_includes(
         blittable::write_json_string(row.id(), output.out);
         output.out.push(b':');
         write_row(&row, false, output.out)?;
-        if !(output.sink)(output.out) {
+        if !output.sink.take(output.out).await {
             return Ok(false);
         }
     }

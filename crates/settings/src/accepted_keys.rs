@@ -102,8 +102,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
     Key::accepted("Http.Http2.MaxStreamsPerConnection", Server),
     Key::accepted("Http.Http2.Profile", Server),
     Key::accepted("Http.MaxRequestBufferSizeInKb", Server),
-    Key::accepted("Http.MinDataRateBytesPerSec", Server),
-    Key::accepted("Http.MinDataRateGracePeriodInSec", Server),
     Key::accepted("Http.Protocols", Server),
     Key::accepted("Http.StaticFilesResponseCompressionLevel", Server),
     Key::accepted("Http.ZstdResponseCompressionLevel", Server),

@@ -279,6 +279,21 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .added_by_corvus(),
     Key::active(
+        "Http.MinDataRateBytesPerSec",
+        ValueType::Integer { min: 0, max: i32::MAX as u64 },
+        Some("240"),
+        "How many bytes in a second clients take of an answer, and send of the body of a request, at \
+         least; slower ones are cut off. Only the time counts in which the server waits for the client. \
+         0: there is no such rate. Bodies of bulk inserts come as slowly as they like.",
+    ),
+    Key::active(
+        "Http.MinDataRateGracePeriodInSec",
+        ValueType::Duration { unit: TimeUnit::Seconds, min: 0, max: 3_600 },
+        Some("5"),
+        "For how long a client may be slower than Http.MinDataRateBytesPerSec; and for how long it may take \
+         nothing of a long answer when others wait for its place.",
+    ),
+    Key::active(
         "Http.UseResponseCompression",
         ValueType::Bool,
         Some("true"),

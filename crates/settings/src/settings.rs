@@ -84,6 +84,10 @@ pub struct HttpSettings {
     pub request_head_timeout: Duration,
     /// How long a connection without a request is kept open.
     pub idle_connection_timeout: Duration,
+    /// Bytes in a second that clients take and send at least; 0 for no such rate.
+    pub data_rate_min: u64,
+    /// For how long they may be slower.
+    pub data_rate_grace_period: Duration,
     /// Whether responses are compressed for clients that ask for it.
     pub use_response_compression: bool,
     /// How hard to compress with gzip.
@@ -244,6 +248,8 @@ impl HttpSettings {
             request_line_bytes_max: values.small_bytes("Http.MaxRequestLineSizeInKb"),
             request_head_timeout: values.duration("Http.RequestHeadTimeoutInSec"),
             idle_connection_timeout: values.duration("Http.IdleConnectionTimeoutInSec"),
+            data_rate_min: values.count("Http.MinDataRateBytesPerSec") as u64,
+            data_rate_grace_period: values.duration("Http.MinDataRateGracePeriodInSec"),
             use_response_compression: values.bool("Http.UseResponseCompression"),
             gzip_level: GzipLevel::from_name(values.choice("Http.GzipResponseCompressionLevel"))
                 .expect("the row lists exactly the levels: every_gzip_level_in_the_table_exists"),

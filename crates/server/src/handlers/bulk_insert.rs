@@ -31,12 +31,13 @@ use crate::{
     content_coding::{Coding, StreamDecoder},
     content_upload::{ContentUpload, StagedContents},
     counter_answer::change_counters,
+    data_rate::silent,
     error_mapping::document_error,
     recorded_series::RecordedSeries,
     request_body::RequestBody,
     router::Answering,
     server_state::ServerState,
-    service::{body_stalled, error_answer},
+    service::error_answer,
     submitting::{Submitted, begin, settle},
     time_series_commands::change_command,
 };
@@ -235,7 +236,7 @@ impl Insert {
             self.check_wanted()?;
             let Ok(event) = timeout(LOOK_INTERVAL, self.next_event(body)).await else {
                 if last_piece.elapsed() > stall_max {
-                    return Err(body_stalled(stall_max));
+                    return Err(silent(stall_max));
                 }
                 continue;
             };

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use commands::{Batch, Command, CommandResult};
 use database::DatabaseLease;
 use documents::{DocumentRow, ExpectedVersion, PutDocument, RequestedId};
@@ -21,6 +20,7 @@ use crate::{
     error_mapping::document_error,
     handlers::{documents_compression::RowSizes, queries::query_error},
     json_text::{JsonObject, write_row},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
     piece_sender::PieceSender,
     revision_includes,
     router::Answering,
@@ -31,8 +31,6 @@ use crate::{
 
 /// How many documents one load may ask for, and how many it may include.
 const LOADED_IDS_MAX: usize = 1 << 17;
-/// Loads of so many bytes are written at once; longer ones while they are sent.
-const INLINE_BYTES_MAX: usize = 4 << 20;
 
 /// `GET /docs`: by ids, by prefix, by etag, or newest first.
 pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
@@ -177,18 +175,18 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     }
     let bytes: usize = rows.iter().flatten().chain(&included).map(|row| row.size_bytes()).sum();
     let mut body = Vec::with_capacity((bytes + bytes / 2 + 256).min(INLINE_BYTES_MAX));
-    let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
-    if load_body(&rows, &included, metadata_only, &mut body, &mut is_short)? {
-        let along = (&revisions, &counters, values.as_ref());
-        write_includes_behind(&tx, &rows, along, &mut body)?;
-        if time_series.write_behind(&tx, rows.iter().flatten(), &mut body, &mut is_short)? {
-            return Ok(Answer::json(body).with_quoted_etag(&etag));
-        }
+    let along = (&revisions, &counters, values.as_ref());
+    let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
+    let loaded = (rows.as_slice(), included.as_slice());
+    let written =
+        at_once(write_load(&tx, loaded, along, &time_series, metadata_only, &mut body, whole));
+    if written.transpose()?.unwrap_or(false) {
+        return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
     drop((rows, included));
     let ids = ids.iter().map(ToString::to_string).collect();
     let load = Load { ids, paths, revisions, counters, values, time_series, metadata_only };
-    Ok(stream_load(call.database()?.clone(), tx, load).with_quoted_etag(&etag))
+    Ok(stream_load(call.database()?, tx, load).with_quoted_etag(&etag))
 }
 
 fn check_count(ids: usize) -> Result<(), ProtocolError> {
@@ -297,7 +295,7 @@ fn counters_of(
 fn write_includes_behind(
     tx: &ReadTransaction,
     rows: &[Option<DocumentRow<'_>>],
-    (revisions, counters, values): (&RevisionIncludes, &CounterIncludes, Option<&ValueIncludes>),
+    (revisions, counters, values): Along<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), ProtocolError> {
     if let Some(found) = counters_of(tx, rows, counters)? {
@@ -336,13 +334,33 @@ fn load_etag(
     etag.finish()
 }
 
+/// What is given along beside documents.
+type Along<'a> = (&'a RevisionIncludes, &'a CounterIncludes, Option<&'a ValueIncludes>);
+
 /// Writes the whole answer; `false` when `sink` said that it must not go on.
-fn load_body(
+async fn write_load(
+    tx: &ReadTransaction,
+    (rows, included): (&[Option<DocumentRow<'_>>], &[DocumentRow<'_>]),
+    along: Along<'_>,
+    time_series: &TimeSeriesIncludes,
+    metadata_only: bool,
+    out: &mut Vec<u8>,
+    sink: Sink<'_>,
+) -> Result<bool, ProtocolError> {
+    if !load_body(rows, included, metadata_only, out, sink).await? {
+        return Ok(false);
+    }
+    write_includes_behind(tx, rows, along, out)?;
+    time_series.write_behind(tx, rows.iter().flatten(), out, sink).await
+}
+
+/// Writes the whole answer; `false` when `sink` said that it must not go on.
+async fn load_body(
     rows: &[Option<DocumentRow<'_>>],
     included: &[DocumentRow<'_>],
     metadata_only: bool,
     out: &mut Vec<u8>,
-    sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+    sink: Sink<'_>,
 ) -> Result<bool, ProtocolError> {
     out.extend_from_slice(b"{\"Results\":[");
     for (index, row) in rows.iter().enumerate() {
@@ -353,7 +371,7 @@ fn load_body(
             Some(row) => write_row(row, metadata_only, out)?,
             None => out.extend_from_slice(b"null"),
         }
-        if !sink(out) {
+        if !sink.take(out).await {
             return Ok(false);
         }
     }
@@ -365,7 +383,7 @@ fn load_body(
         blittable::write_json_string(row.id(), out);
         out.push(b':');
         write_row(row, false, out)?;
-        if !sink(out) {
+        if !sink.take(out).await {
             return Ok(false);
         }
     }
@@ -384,28 +402,16 @@ struct Load {
     metadata_only: bool,
 }
 
-/// Answers a load from a blocking thread, which looks the documents up again in the same snapshot.
-fn stream_load(database: DatabaseLease, tx: ReadTransaction, load: Load) -> Answer {
-    let (answer, pieces) = Answer::stream();
-    let sender = PieceSender::new(pieces, database);
-    tokio::task::spawn_blocking(move || {
-        let mut out = Vec::new();
-        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        let written = find_all(&tx, &load.ids).and_then(|rows| {
-            let included = included_rows(&tx, &rows, &load.paths)?;
-            let is_written = load_body(&rows, &included, load.metadata_only, &mut out, &mut send)?;
-            let along = (&load.revisions, &load.counters, load.values.as_ref());
-            write_includes_behind(&tx, &rows, along, &mut out)?;
-            let rows = rows.iter().flatten();
-            Ok(is_written && load.time_series.write_behind(&tx, rows, &mut out, &mut send)?)
-        });
-        match written {
-            Ok(true) => sender.finish(Bytes::from(out)),
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "a load could not be written to its end"),
-        }
-    });
-    answer
+/// Answers a load in pieces, with the documents looked up again in the same snapshot.
+fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Answer {
+    let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+        let rows = find_all(&tx, &load.ids)?;
+        let included = included_rows(&tx, &rows, &load.paths)?;
+        let along = (&load.revisions, &load.counters, load.values.as_ref());
+        let (loaded, sink) = ((rows.as_slice(), included.as_slice()), Sink::Pieces(sender));
+        write_load(&tx, loaded, along, &load.time_series, load.metadata_only, out, sink).await
+    };
+    Answer::long(LongAnswer::new(database, "a load", tell_behind_results, write))
 }
 
 fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {

@@ -44,6 +44,8 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
             "WorkBytesMax": plan.work.bytes_max(),
             "LargeBodiesBytes": plan.bodies.held_bytes(),
             "LargeBodiesBytesMax": plan.bodies.bytes_max(),
+            "AnswersBytes": plan.answers.held_bytes(),
+            "AnswersBytesMax": plan.answers.bytes_max(),
             "TransactionsBytes": plan.transactions.held_bytes(),
             "TransactionsBytesMax": plan.transactions.bytes_max(),
             "IndexBatchesBytes": plan.indexing.held_bytes(),

@@ -2,40 +2,54 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt;
+use storage::MemoryShare;
 use wire::{InnerRequest, ProtocolError};
 
 use crate::{
-    answer::{Answer, AnswerBody},
+    answer::Answer,
     call::Call,
     json_text::JsonObject,
+    memory_plan::no_room,
     router::{Answering, route_not_found},
     service::serve_inner,
 };
+
+/// What the answers of one request take without being counted.
+const SHARE_ALWAYS_ALLOWED: u64 = 256 << 10;
 
 /// `POST /multi_get`.
 pub(crate) fn multi_get(call: Call) -> Answering {
     Box::pin(async move {
         let requests = wire::read_multi_get(&call.body)?;
         let mut body = b"{\"Results\":[".to_vec();
+        let mut share = call.state.memory.answers.share(SHARE_ALWAYS_ALLOWED);
         for (index, request) in requests.into_iter().enumerate() {
             if index > 0 {
                 body.push(b',');
             }
-            answer_one(&call, request, &mut body).await?;
+            answer_one(&call, request, &mut Gathered { out: &mut body, share: &mut share }).await?;
         }
         body.extend_from_slice(b"]}");
+        // Counted again as an answer.
+        drop(share);
         Ok(Answer::json(body))
     })
+}
+
+/// What is gathered, and what it takes of the memory for answers.
+struct Gathered<'g> {
+    out: &'g mut Vec<u8>,
+    share: &'g mut MemoryShare,
 }
 
 async fn answer_one(
     call: &Call,
     request: InnerRequest,
-    out: &mut Vec<u8>,
+    gathered: &mut Gathered<'_>,
 ) -> Result<(), ProtocolError> {
     let (Some(url), true) = (&request.url, request.query.is_some() || request.content.is_some())
     else {
-        out.extend_from_slice(b"{}");
+        gathered.out.extend_from_slice(b"{}");
         return Ok(());
     };
     let target = format!("{url}{}", request.query.as_deref().unwrap_or(""));
@@ -46,9 +60,9 @@ async fn answer_one(
     let content = request.content.unwrap_or_default().into();
     let database = call.database()?;
     match serve_inner(call, database, method, target.clone(), headers, content).await {
-        Some(answer) => write_answer(answer, out).await,
+        Some(answer) => write_answer(answer, gathered).await,
         None => {
-            write_not_found(name, &target, out);
+            write_not_found(name, &target, gathered.out);
             Ok(())
         }
     }
@@ -62,18 +76,24 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
     parsed.collect()
 }
 
-async fn write_answer(answer: Answer, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
+async fn write_answer(answer: Answer, gathered: &mut Gathered<'_>) -> Result<(), ProtocolError> {
     let status = answer.status;
     let etag = answer.header(&header::ETAG).map(str::to_owned);
-    let body = match answer.body {
-        AnswerBody::Empty => None,
-        body => Some(body.collect().await.map_err(|error| {
+    let mut object = JsonObject::begin(gathered.out);
+    let out = object.name("Result");
+    let begin = out.len();
+    let mut body = answer.body;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
             ProtocolError::invalid_operation(format!("an inner answer was not completed: {error}"))
-        })?),
-    };
-    let body = body.map(http_body_util::Collected::to_bytes).filter(|body| !body.is_empty());
-    let mut object = JsonObject::begin(out);
-    object.name("Result").extend_from_slice(body.as_deref().unwrap_or(b"null"));
+        })?;
+        out.extend_from_slice(&frame.into_data().unwrap_or_default());
+        let grown = gathered.share.try_grow_to(out.len() as u64);
+        grown.map_err(|exhausted| no_room("Answers", exhausted))?;
+    }
+    if out.len() == begin {
+        out.extend_from_slice(b"null");
+    }
     object.number("StatusCode", status.as_u16());
     let headers = object.name("Headers");
     let mut headers = JsonObject::begin(headers);

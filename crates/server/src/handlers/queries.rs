@@ -1,7 +1,7 @@
 //! Queries: `/queries` and `/streams/queries`.
 //!
-//! A short result is written at once. A long one goes to a blocking thread that runs the query a
-//! second time, from the same snapshot, and writes pieces as fast as the client takes them.
+//! A short result is written at once. For a long one the query is run a second time, from the same
+//! snapshot, and written in pieces as fast as the client takes them.
 
 use std::{
     sync::{Arc, atomic::AtomicBool},
@@ -9,7 +9,6 @@ use std::{
 };
 
 use blittable::BlittableBuf;
-use bytes::Bytes;
 use cluster::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
 use http::StatusCode;
@@ -46,7 +45,11 @@ use crate::{
         refuse_invalid, target_of, target_of_the_past,
     },
     json_text::JsonObject,
-    piece_sender::PieceSender,
+    long_answer::{
+        INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results, tell_in_a_line,
+        tell_nothing,
+    },
+    piece_sender::{PieceSender, TellFailure},
     query_notes,
     query_timings::{QueryTimings, milliseconds},
     recorded_series::RecordedSeries,
@@ -284,13 +287,19 @@ fn answer(
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
     let is_short = result.rows_max().is_some_and(|rows| rows <= INLINE_ROWS_MAX);
-    let answer = if is_short {
-        let mut out = Vec::new();
-        prepared.write(&call.state, result, &mut out, &mut |_| true)?;
-        Answer::json(out)
-    } else {
-        drop(result);
-        stream_result(call, database, snapshot, prepared)
+    let mut out = Vec::new();
+    let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
+    let is_written = match is_short {
+        true => at_once(prepared.write(&call.state, result, &mut out, whole)).transpose()?,
+        false => {
+            drop(result);
+            None
+        }
+    };
+    drop(scripts);
+    let answer = match is_written {
+        Some(true) => Answer::json(out),
+        Some(false) | None => stream_result(call, &database, snapshot, prepared),
     };
     let elapsed = call.state.platform.clock.monotonic().saturating_sub(began).as_millis();
     let answer = answer.with_header(REQUEST_TIME, &elapsed.to_string());
@@ -433,37 +442,31 @@ fn wait_of(request: &wire::QueryRequest) -> Result<Option<Duration>, ProtocolErr
 
 fn stream_result(
     call: &Call,
-    database: DatabaseLease,
+    database: &DatabaseLease,
     snapshot: Snapshot,
     prepared: Prepared,
 ) -> Answer {
-    let (answer, sender) = Answer::stream();
-    let state = std::sync::Arc::clone(&call.state);
-    tokio::task::spawn_blocking(move || {
-        let mut out = Vec::new();
-        let sender = PieceSender::new(sender, database);
-        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        let written = prepared.scripts(state.scripts()).and_then(|scripts| {
-            let scripts = prepared.bind(scripts.as_ref())?;
-            let result = prepared.execute(&snapshot).map_err(query_error)?;
-            let mut result = result.with_scripts(scripts.as_ref());
-            if prepared.shape == Shape::Page {
-                result.count_filtered().map_err(query_error)?;
-            }
-            prepared.write(&state, result, &mut out, &mut send)
-        });
-        match written {
-            Ok(true) => sender.finish(Bytes::from(out)),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::error!(%error, "the result of a query could not be written to its end");
-            }
+    let state = Arc::clone(&call.state);
+    let tell: TellFailure = match prepared.shape {
+        Shape::Page | Shape::Stream => tell_behind_results,
+        Shape::Lines => tell_in_a_line,
+        Shape::Csv => tell_nothing,
+    };
+    let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+        if let Some((index, _)) = &snapshot.index {
+            sender.also_holds(index.environment());
         }
-    });
-    answer
+        let scripts = prepared.scripts(state.scripts())?;
+        let scripts = prepared.bind(scripts.as_ref())?;
+        let result = prepared.execute(&snapshot).map_err(query_error)?;
+        let mut result = result.with_scripts(scripts.as_ref());
+        if prepared.shape == Shape::Page {
+            result.count_filtered().map_err(query_error)?;
+        }
+        prepared.write(&state, result, out, Sink::Pieces(sender)).await
+    };
+    Answer::long(LongAnswer::new(database, "the result of a query", tell, write))
 }
-
-type Sink<'s> = &'s mut dyn FnMut(&mut Vec<u8>) -> bool;
 
 impl Prepared {
     /// The values that the text refers to.
@@ -556,8 +559,8 @@ impl Prepared {
         }
     }
 
-    /// Writes the whole answer; `false` when `sink` said that nobody listens any more.
-    fn write(
+    /// Writes the whole answer; `false` when `sink` said that it must not go on.
+    async fn write(
         &self,
         state: &ServerState,
         mut result: QueryResult<'_, ReadTransaction>,
@@ -588,7 +591,7 @@ impl Prepared {
                 for row in rows.filter(|row| !row.is_empty()) {
                     csv.write(row, out)?;
                 }
-                if !sink(out) {
+                if !sink.take(out).await {
                     return Ok(false);
                 }
                 continue;
@@ -600,7 +603,11 @@ impl Prepared {
                 Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
             }
             let begin = out.len();
-            self.write_row(&mut result, &row, out)?;
+            if let Err(error) = self.write_row(&mut result, &row, out) {
+                // What was written is whole rows.
+                out.truncate(end);
+                return Err(error);
+            }
             if out.len() == begin {
                 // A script made no row of this document.
                 out.truncate(end);
@@ -610,7 +617,7 @@ impl Prepared {
             if self.shape == Shape::Lines {
                 out.extend_from_slice(b"}\r\n");
             }
-            if !sink(out) {
+            if !sink.take(out).await {
                 return Ok(false);
             }
         }
@@ -634,7 +641,7 @@ impl Prepared {
                 }
                 if let Some(series) = result.included_series() {
                     let tx = result.documents();
-                    return time_series_includes::write_of_query(tx, series, out, sink);
+                    return time_series_includes::write_of_query(tx, series, out, sink).await;
                 }
             }
             Shape::Stream => out.extend_from_slice(b"]}"),

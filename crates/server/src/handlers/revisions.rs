@@ -1,6 +1,5 @@
 //! Reading revisions: `/revisions` and what is below it.
 
-use bytes::Bytes;
 use documents::{DocumentError, RevisionRow};
 use http::StatusCode;
 use model::{DocumentId, Etag, date};
@@ -8,13 +7,17 @@ use storage::{ReadTransaction, pass_over};
 use wire::{ErrorKind, HashEtag, ProtocolError, QueryString};
 
 use crate::{
-    answer::Answer, blocking::blocking, call::Call, error_mapping::document_error,
-    handlers::documents_compression::RowSizes, json_text::JsonObject, piece_sender::PieceSender,
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    error_mapping::document_error,
+    handlers::documents_compression::RowSizes,
+    json_text::JsonObject,
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
+    piece_sender::PieceSender,
     router::Answering,
 };
 
-/// Answers of so many bytes are written at once; longer ones while they are sent.
-const INLINE_BYTES_MAX: usize = 4 << 20;
 /// Answers for which so many revisions are looked at are made on the thread that reads the connection.
 const INLINE_ROWS_MAX: u64 = 1024;
 /// Entries of the log that one answer shows, when it is not said how many.
@@ -46,22 +49,16 @@ fn answer(call: &Call, wanted: Wanted, metadata_only: bool) -> Result<Answer, Pr
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
     let mut body = Vec::new();
-    let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
-    if wanted.write(&tx, metadata_only, &mut body, &mut is_short)? {
+    let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
+    let written = at_once(wanted.write(&tx, metadata_only, &mut body, whole));
+    if written.transpose()?.unwrap_or(false) {
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }
-    let (answer, pieces) = Answer::stream();
-    let sender = PieceSender::new(pieces, call.database()?.clone());
-    tokio::task::spawn_blocking(move || {
-        let mut out = Vec::new();
-        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        match wanted.write(&tx, metadata_only, &mut out, &mut send) {
-            Ok(true) => sender.finish(Bytes::from(out)),
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "revisions could not be written to their end"),
-        }
-    });
-    Ok(answer.with_quoted_etag(&etag))
+    let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+        wanted.write(&tx, metadata_only, out, Sink::Pieces(sender)).await
+    };
+    let long = LongAnswer::new(call.database()?, "revisions", tell_behind_results, write);
+    Ok(Answer::long(long).with_quoted_etag(&etag))
 }
 
 /// What a request for revisions asks for.
@@ -106,38 +103,23 @@ impl Wanted {
         }
     }
 
-    /// Calls `each` with what there is, until it says stop; with nothing for a version that is not
-    /// there.
-    fn visit<'t>(
-        &self,
-        tx: &'t ReadTransaction,
-        each: &mut dyn FnMut(Option<RevisionRow<'t>>) -> Result<bool, ProtocolError>,
-    ) -> Result<(), ProtocolError> {
+    /// What there is; nothing for a version that is not there.
+    fn rows<'t>(&'t self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ProtocolError> {
         let failed = |error: DocumentError| document_error(&error);
         match self {
-            Wanted::Versions(versions) => {
-                for version in versions {
-                    let found = documents::revision_by_change_vector(tx, version);
-                    if !each(found.map_err(failed)?)? {
-                        break;
-                    }
-                }
-            }
+            Wanted::Versions(versions) => Ok(Box::new(versions.iter().map(move |version| {
+                documents::revision_by_change_vector(tx, version).map_err(failed)
+            }))),
             Wanted::Before { id, ticks } => {
-                if let Some(row) = documents::revision_at(tx, id, *ticks).map_err(failed)? {
-                    each(Some(row))?;
-                }
+                let found = documents::revision_at(tx, id, *ticks).map_err(failed)?;
+                Ok(Box::new(found.map(|row| Ok(Some(row))).into_iter()))
             }
             Wanted::Page { id, start, take } => {
                 let rows = documents::revisions_newest_first(tx, id).map_err(failed)?;
-                for row in rows.skip_while(pass_over(*start)).take(*take) {
-                    if !each(Some(row.map_err(failed)?))? {
-                        break;
-                    }
-                }
+                let page = rows.skip_while(pass_over(*start)).take(*take);
+                Ok(Box::new(page.map(move |row| row.map(Some).map_err(failed))))
             }
         }
-        Ok(())
     }
 
     /// The entity tag; `None` when the one version that was asked for is not there.
@@ -146,17 +128,13 @@ impl Wanted {
             && versions.len() != 1
         {
             let mut etag = HashEtag::new();
-            self.visit(tx, &mut |row| {
-                etag.add(row.as_ref().map(RevisionRow::change_vector));
-                Ok(true)
-            })?;
+            for row in self.rows(tx)? {
+                etag.add(row?.as_ref().map(RevisionRow::change_vector));
+            }
             return Ok(Some(etag.finish()));
         }
-        let mut first = None;
-        self.visit(tx, &mut |row| {
-            first = row.map(|row| row.change_vector().to_owned());
-            Ok(false)
-        })?;
+        let first = self.rows(tx)?.next().transpose()?.flatten();
+        let first = first.map(|row| row.change_vector().to_owned());
         match self {
             Wanted::Versions(_) => Ok(first),
             Wanted::Before { .. } | Wanted::Page { .. } => Ok(Some(first.unwrap_or_default())),
@@ -164,27 +142,34 @@ impl Wanted {
     }
 
     /// Writes the whole answer; `false` when `sink` said that it must not go on.
-    fn write(
+    async fn write(
         &self,
         tx: &ReadTransaction,
         metadata_only: bool,
         out: &mut Vec<u8>,
-        sink: &mut dyn FnMut(&mut Vec<u8>) -> bool,
+        sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
         out.extend_from_slice(b"{\"Results\":[");
-        let (mut written, mut goes_on) = (0_u64, true);
-        self.visit(tx, &mut |row| {
+        let mut written = 0_u64;
+        for row in self.rows(tx)? {
+            let row = row?;
+            let end = out.len();
             if written > 0 {
                 out.push(b',');
             }
-            written += 1;
-            match row {
-                Some(row) => write_revision(&row, metadata_only, out)?,
+            match row.map(|row| write_revision(&row, metadata_only, out)) {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    out.truncate(end);
+                    return Err(error);
+                }
                 None => out.extend_from_slice(b"null"),
             }
-            goes_on = sink(out);
-            Ok(goes_on)
-        })?;
+            written += 1;
+            if !sink.take(out).await {
+                return Ok(false);
+            }
+        }
         let total = match self {
             Wanted::Versions(_) => None,
             Wanted::Before { .. } => Some(written),
@@ -195,9 +180,11 @@ impl Wanted {
             out.extend_from_slice(format!(",\"TotalResults\":{total}").as_bytes());
         }
         out.push(b'}');
-        Ok(goes_on)
+        Ok(true)
     }
 }
+
+type Rows<'t> = Box<dyn Iterator<Item = Result<Option<RevisionRow<'t>>, ProtocolError>> + 't>;
 
 fn count_of(tx: &ReadTransaction, id: &DocumentId) -> Result<u64, ProtocolError> {
     documents::revision_count(tx, id).map_err(|error| document_error(&error))

@@ -1,6 +1,5 @@
 //! `/timeseries`: ranges of series, what there is of a document, changes; `/streams/timeseries`.
 
-use bytes::Bytes;
 use commands::Batch;
 use documents::time_series::{MomentRange, SeriesReader, series, series_of};
 use http::StatusCode;
@@ -14,6 +13,7 @@ use crate::{
     call::Call,
     error_mapping::document_error,
     json_text::JsonObject,
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
     piece_sender::PieceSender,
     recorded_series::RecordedSeries,
     router::Answering,
@@ -23,8 +23,6 @@ use crate::{
     time_series_text::write_streamed_entry,
 };
 
-/// Answers of so many bytes are written at once; longer ones while they are sent.
-const INLINE_BYTES_MAX: usize = 1 << 20;
 /// Answers of so many entries are made on the thread that reads the connection.
 const INLINE_ENTRIES_MAX: u64 = 1024;
 /// How many ranges one request may ask for.
@@ -138,9 +136,13 @@ impl Wanted {
     }
 
     /// Writes the whole answer; `false` when it must not go on.
-    fn write(&self, tx: &ReadTransaction, output: &mut Output<'_>) -> Result<bool, ProtocolError> {
+    async fn write(
+        &self,
+        tx: &ReadTransaction,
+        output: &mut Output<'_>,
+    ) -> Result<bool, ProtocolError> {
         if let ([range], true) = (self.ranges.as_slice(), self.is_one) {
-            let written = write_range(tx, &self.id, range, self.page, self.extras, output)?;
+            let written = write_range(tx, &self.id, range, self.page, self.extras, output).await?;
             return Ok(written.is_some());
         }
         output.out.extend_from_slice(b"{\"Id\":");
@@ -168,7 +170,7 @@ impl Wanted {
                 if index != first {
                     output.out.push(b',');
                 }
-                let written = write_range(tx, &self.id, range, page, self.extras, output)?;
+                let written = write_range(tx, &self.id, range, page, self.extras, output).await?;
                 let Some(written) = written else { return Ok(false) };
                 page.start -= written.start;
                 page.size = page.size.saturating_sub(written.size);
@@ -224,23 +226,16 @@ async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
 /// Writes a short answer to its end, and a long one while it is sent.
 fn respond(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ProtocolError> {
     let mut body = Vec::new();
-    let mut is_short = |body: &mut Vec<u8>| body.len() <= INLINE_BYTES_MAX;
-    if wanted.write(&tx, &mut Output { out: &mut body, sink: &mut is_short })? {
+    let sink = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
+    let written = at_once(wanted.write(&tx, &mut Output { out: &mut body, sink }));
+    if written.transpose()?.unwrap_or(false) {
         return Ok(Answer::json(body));
     }
-    drop(body);
-    let (answer, pieces) = Answer::stream();
-    let sender = PieceSender::new(pieces, call.database()?.clone());
-    tokio::task::spawn_blocking(move || {
-        let mut out = Vec::new();
-        let mut send = |out: &mut Vec<u8>| sender.send_if_enough(out);
-        match wanted.write(&tx, &mut Output { out: &mut out, sink: &mut send }) {
-            Ok(true) => sender.finish(Bytes::from(out)),
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "a time series could not be written to its end"),
-        }
-    });
-    Ok(answer)
+    let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+        wanted.write(&tx, &mut Output { out, sink: Sink::Pieces(sender) }).await
+    };
+    let long = LongAnswer::new(call.database()?, "a time series", tell_behind_results, write);
+    Ok(Answer::long(long))
 }
 
 /// `GET /timeseries/stats`: the series of a document.
@@ -282,24 +277,19 @@ pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
     let (from, to) = (query.get("from").unwrap_or(""), query.get("to").unwrap_or(""));
     let wanted = WantedRange::parse(name, from, to)?;
     let database = call.database()?;
-    let (tx, (answer, pieces)) = (call.read()?, Answer::stream());
-    let sender = PieceSender::new(pieces, database.clone());
-    tokio::task::spawn_blocking(move || {
-        let mut out = b"{\"Results\":[".to_vec();
-        match stream_entries(&tx, &id, &wanted, &sender, &mut out) {
-            Ok(true) => {
-                out.extend_from_slice(b"]}");
-                sender.finish(Bytes::from(out));
-            }
-            Ok(false) => {}
-            Err(error) => tracing::error!(%error, "a time series could not be streamed to its end"),
-        }
-    });
-    Ok(answer)
+    let tx = call.read()?;
+    let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
+        out.extend_from_slice(b"{\"Results\":[");
+        let is_whole = stream_entries(&tx, &id, &wanted, sender, out).await?;
+        out.extend_from_slice(b"]}");
+        Ok(is_whole)
+    };
+    let long = LongAnswer::new(database, "a time series", tell_behind_results, write);
+    Ok(Answer::long(long))
 }
 
 /// Writes the entries, each with the comma that the protocol has behind every one.
-fn stream_entries(
+async fn stream_entries(
     tx: &ReadTransaction,
     id: &DocumentId,
     wanted: &WantedRange,
@@ -312,7 +302,7 @@ fn stream_entries(
     while let Some(entry) = reader.next_entry().map_err(|error| document_error(&error))? {
         write_streamed_entry(&entry, out);
         out.push(b',');
-        if !sender.send_if_enough(out) {
+        if !sender.send_if_enough(out).await {
             return Ok(false);
         }
     }

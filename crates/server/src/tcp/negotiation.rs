@@ -23,7 +23,7 @@ const PROPOSALS_MAX: usize = 8;
 pub(crate) async fn serve(connection: TcpConnection) {
     let TcpConnection { state, stream, mut place, crowd } = connection;
     // Where this fails, a client that vanished without a word is noticed later.
-    drop(platform::silent_peers::end_when_unacknowledged(&stream, SEND_TIME_MAX));
+    drop(platform::sockets::end_when_unacknowledged(&stream, SEND_TIME_MAX));
     let (reading, mut writing) = stream.into_split();
     let mut messages = MessageReader::new(reading);
     let deadline = Instant::now() + state.settings.http.request_head_timeout;

@@ -54,6 +54,7 @@ mod resources;
 mod retention;
 mod revisions;
 mod selected_rows;
+mod slow_clients;
 mod snapshots;
 mod spatial;
 mod storage_reports;

@@ -1,8 +1,8 @@
-//! Connections whose other side has vanished without a word.
+//! Connections whose other side has vanished without a word, or does not read.
 
 use std::{io, time::Duration};
 
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 use std::os::fd::AsFd;
 
 /// Ends a TCP connection when what was sent on it is not acknowledged within that time: the machine at
@@ -26,6 +26,26 @@ pub fn end_when_unacknowledged<S>(_: S, _: Duration) -> io::Result<()> {
     Ok(())
 }
 
+/// Bounds what waits in the system to be sent on a TCP connection: about twice that many bytes, since the
+/// system counts what it needs itself. Without it, a fast network makes the system keep megabytes for each
+/// client that does not read, in memory of the process's control group.
+///
+/// # Errors
+/// When the system refuses; it decides itself then.
+#[cfg(unix)]
+pub fn limit_send_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_send_buffer_size(socket, bytes)?)
+}
+
+/// As on Unix, elsewhere: the system decides.
+///
+/// # Errors
+/// None.
+#[cfg(not(unix))]
+pub fn limit_send_buffer<S>(_: S, _: usize) -> io::Result<()> {
+    Ok(())
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::net::{TcpListener, TcpStream};
@@ -39,5 +59,13 @@ mod tests {
         let stream = TcpStream::connect(address).expect("it listens");
         end_when_unacknowledged(&stream, Duration::from_secs(7)).expect("Linux has the option");
         assert_eq!(rustix::net::sockopt::tcp_user_timeout(&stream), Ok(7_000));
+    }
+    #[test]
+    fn what_waits_to_be_sent_is_bounded() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        let address = listener.local_addr().expect("it is bound");
+        let stream = TcpStream::connect(address).expect("it listens");
+        limit_send_buffer(&stream, 64 << 10).expect("Linux has the option");
+        assert_eq!(rustix::net::sockopt::socket_send_buffer_size(&stream), Ok(128 << 10));
     }
 }

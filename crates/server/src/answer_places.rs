@@ -1,0 +1,191 @@
+//! Who may have a long answer made: so many at once, and of one database half of them.
+//!
+//! Each takes memory for the pieces that wait for its client. Invariant: the clients of one database,
+//! however many and however slow, leave half of the places to the others; and one that does not read
+//! leaves its place to one that comes.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use storage::{MemoryBudget, MemoryShare};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use wire::{ErrorKind, ProtocolError};
+
+/// How long a request waits for a place before it is refused.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often somebody who waits asks one that does not read to leave.
+const ASK_INTERVAL: Duration = Duration::from_millis(100);
+/// More are of no use: as many connections are a crowd.
+const PLACES_MAX: usize = 4096;
+/// What a long answer takes at most while its client does not read: pieces on their way, buffers of the
+/// connection and the system, the state of compression.
+const PLACE_BYTES: u64 = 512 << 10;
+
+/// Places of one kind.
+struct Room {
+    free: Arc<Semaphore>,
+    /// Set by those who wait; whoever takes it back leaves.
+    is_asked_for: AtomicBool,
+}
+
+impl Room {
+    fn new(places: usize) -> Arc<Room> {
+        Arc::new(Room {
+            free: Arc::new(Semaphore::new(places)),
+            is_asked_for: AtomicBool::new(false),
+        })
+    }
+
+    async fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
+            return Some(permit);
+        }
+        let mut waiting = std::pin::pin!(Arc::clone(&self.free).acquire_owned());
+        loop {
+            self.is_asked_for.store(true, Ordering::Relaxed);
+            if let Ok(permit) = timeout(ASK_INTERVAL, waiting.as_mut()).await {
+                return permit.ok();
+            }
+        }
+    }
+}
+
+/// The places of a server.
+pub(crate) struct AnswerPlaces {
+    all: Arc<Room>,
+    of_databases: Mutex<HashMap<String, Weak<Room>>>,
+    of_one_database: usize,
+    budget: Arc<MemoryBudget>,
+}
+
+/// A place, until it is dropped.
+pub(crate) struct Place {
+    rooms: [Arc<Room>; 2],
+    _permits: [OwnedSemaphorePermit; 2],
+    _share: MemoryShare,
+}
+
+impl Place {
+    /// Whether somebody waits for it. Whoever learns so leaves.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.rooms.iter().any(|room| room.is_asked_for.swap(false, Ordering::Relaxed))
+    }
+}
+
+impl AnswerPlaces {
+    /// As many as fit into that much memory, which they share with others.
+    pub(crate) fn within(budget: &Arc<MemoryBudget>) -> AnswerPlaces {
+        let places = usize::try_from(budget.bytes_max() / PLACE_BYTES).unwrap_or(PLACES_MAX);
+        let places = places.clamp(2, PLACES_MAX);
+        AnswerPlaces {
+            all: Room::new(places),
+            of_databases: Mutex::default(),
+            of_one_database: places / 2,
+            budget: Arc::clone(budget),
+        }
+    }
+
+    fn room_of(&self, database: &str) -> Arc<Room> {
+        let mut rooms = self.of_databases.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = rooms.get(database).and_then(Weak::upgrade) {
+            return room;
+        }
+        rooms.retain(|_, room| room.strong_count() > 0);
+        let room = Room::new(self.of_one_database);
+        rooms.insert(database.to_owned(), Arc::downgrade(&room));
+        room
+    }
+
+    /// A place for an answer of that database, as soon as there is one.
+    ///
+    /// # Errors
+    /// 503 when there is none within some seconds.
+    pub(crate) async fn take(&self, database: &str) -> Result<Place, ProtocolError> {
+        let of_database = self.room_of(database);
+        let waiting = async {
+            // First that of the database: who waits for it keeps nothing from others.
+            let first = of_database.enter().await?;
+            let second = self.all.enter().await?;
+            let mut share = self.budget.share(0);
+            while share.try_grow_to(PLACE_BYTES).is_err() {
+                sleep(ASK_INTERVAL).await;
+            }
+            Some(([first, second], share))
+        };
+        match timeout(WAIT_MAX, waiting).await {
+            Ok(Some((permits, share))) => {
+                let rooms = [Arc::clone(&of_database), Arc::clone(&self.all)];
+                Ok(Place { rooms, _permits: permits, _share: share })
+            }
+            Ok(None) | Err(_) => Err(ProtocolError::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "As many long answers are being read as the server has memory for: {} of one \
+                     database, and twice as many of all. Try again later, or read in smaller pages.",
+                    self.of_one_database
+                ),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(count: u64) -> AnswerPlaces {
+        AnswerPlaces::within(&MemoryBudget::new(count * PLACE_BYTES))
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(future)
+    }
+
+    #[test]
+    fn one_database_takes_half_of_the_places_and_no_more() {
+        block_on(async {
+            let places = places(8);
+            let mut taken = Vec::new();
+            for name in ["a", "a", "a", "a", "b", "b", "b", "b"] {
+                taken.push(places.take(name).await.ok().unwrap());
+            }
+            assert_eq!(places.room_of("a").free.available_permits(), 0);
+            assert_eq!(places.budget.held_bytes(), places.budget.bytes_max());
+            let place = taken.remove(0);
+            {
+                // Nobody else gets the last one, since it is the database that has too many.
+                let waits = std::pin::pin!(places.take("b"));
+                drop(place);
+                assert!(timeout(Duration::ZERO, waits).await.is_err());
+            }
+            assert!(places.take("c").await.is_ok());
+            drop(taken);
+            assert_eq!(places.budget.held_bytes(), 0);
+        });
+    }
+
+    #[test]
+    fn whoever_waits_asks_one_to_leave() {
+        block_on(async {
+            let places = places(2);
+            let place = places.take("a").await.ok().unwrap();
+            assert!(!place.is_wanted());
+            let mut waits = std::pin::pin!(places.take("a"));
+            assert!(timeout(Duration::ZERO, waits.as_mut()).await.is_err());
+            assert!(place.is_wanted());
+            assert!(!place.is_wanted());
+            drop(place);
+            assert!(waits.await.is_ok());
+        });
+    }
+}

@@ -1,0 +1,129 @@
+//! Answers that are made while they are sent: what makes one, where its bytes go, and its beginning.
+//!
+//! A long answer is an async function that writes into a buffer and offers it to a [`Sink`] now and then. The
+//! same function writes short answers at once ([`at_once`]). Invariant: the status of a long answer is
+//! decided when its first piece is there, so what fails before that is an error like any other.
+
+use std::{
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use database::DatabaseLease;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{
+    answer::{Answer, AnswerBody, Piece, Pieces, piece_channel},
+    answer_threads::Making,
+    piece_sender::{PieceSender, TellFailure},
+    server_state::ServerState,
+};
+
+/// Answers of so many bytes are written at once; longer ones while they are sent.
+pub(crate) const INLINE_BYTES_MAX: usize = 256 << 10;
+
+/// Where the bytes of an answer go.
+#[derive(Clone, Copy)]
+pub(crate) enum Sink<'s> {
+    /// They stay where they are, up to so many.
+    Whole { bytes_max: usize },
+    /// On their way, a piece at a time.
+    Pieces(&'s PieceSender),
+}
+
+impl Sink<'_> {
+    /// Takes what has gathered, if that is enough; `false` when the answer must not go on.
+    pub(crate) async fn take(self, gathered: &mut Vec<u8>) -> bool {
+        match self {
+            Sink::Whole { bytes_max } => gathered.len() <= bytes_max,
+            Sink::Pieces(sender) => sender.send_if_enough(gathered).await,
+        }
+    }
+}
+
+/// The result of work that has nothing to wait for, such as writing into [`Sink::Whole`]; `None` if it
+/// waits.
+pub(crate) fn at_once<T>(work: impl Future<Output = T>) -> Option<T> {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => None,
+    }
+}
+
+/// An answer that has not begun yet.
+pub(crate) struct LongAnswer {
+    database: DatabaseLease,
+    make: Box<dyn FnOnce(PieceSender) -> Making + Send>,
+}
+
+impl LongAnswer {
+    /// An answer that `write` writes: `Ok(false)` when the sender said that it must not go on. `what`
+    /// it is in a log; `tell` writes the reason behind what was written when it fails.
+    pub(crate) fn new<W>(
+        database: &DatabaseLease,
+        what: &'static str,
+        tell: TellFailure,
+        write: W,
+    ) -> LongAnswer
+    where
+        W: AsyncFnOnce(&PieceSender, &mut Vec<u8>) -> Result<bool, ProtocolError> + Send + 'static,
+    {
+        let make = move |sender: PieceSender| -> Making {
+            Box::pin(async move {
+                let mut out = Vec::new();
+                let written = write(&sender, &mut out).await;
+                sender.end(what, written, out, tell).await;
+            })
+        };
+        LongAnswer { database: database.clone(), make: Box::new(make) }
+    }
+
+    /// Begins to make the answer, as soon as there is a place, and waits for its first piece.
+    async fn begin(self, state: &ServerState) -> Result<Pieces, ProtocolError> {
+        let LongAnswer { database, make } = self;
+        let name = database.record().name.as_str().to_owned();
+        let place = state.memory.answer_places.take(&name).await?;
+        let unread_max = state.settings.http.data_rate_grace_period;
+        let (sender, mut pieces) = piece_channel();
+        let sender = PieceSender::new(sender, database, place, unread_max);
+        state.answer_threads.make(&name, Box::new(move || make(sender)));
+        match pieces.recv().await {
+            Some(Piece::Failed(error)) => Err(*error),
+            Some(first) => Ok(Pieces::begun(Some(first), pieces)),
+            None => Err(ProtocolError::new(
+                ErrorKind::Internal,
+                "The answer could not be made. The log of the server says why.",
+            )),
+        }
+    }
+}
+
+/// The same answer, begun if it is a long one.
+pub(crate) async fn begun(answer: Answer, state: &ServerState) -> Result<Answer, ProtocolError> {
+    let AnswerBody::Long(long) = answer.body else { return Ok(answer) };
+    let body = AnswerBody::Stream(long.begin(state).await?);
+    Ok(Answer { body, ..answer })
+}
+
+/// As the protocol says it at the end of a stream, behind its results.
+pub(crate) fn tell_behind_results(error: &ProtocolError, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"],");
+    tell_property(error, out);
+    out.push(b'}');
+}
+
+/// As a line of its own.
+pub(crate) fn tell_in_a_line(error: &ProtocolError, out: &mut Vec<u8>) {
+    out.push(b'{');
+    tell_property(error, out);
+    out.extend_from_slice(b"}\r\n");
+}
+
+/// Contents and tables have no place for it: the log has it.
+pub(crate) fn tell_nothing(_: &ProtocolError, _: &mut Vec<u8>) {}
+
+fn tell_property(error: &ProtocolError, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\"Error\":");
+    let text = format!("{}: {}", error.kind.type_name(), error.message);
+    blittable::write_json_string(&text, out);
+}

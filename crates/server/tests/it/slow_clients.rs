@@ -1,0 +1,135 @@
+//! Clients that do not read their answers: each costs its own place only, and learns what went wrong.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use platform::Platform;
+use serde_json::json;
+
+use crate::test_server::TestServer;
+
+/// The memory of the servers here: a database has 32 places for long answers, which together are counted as
+/// this many bytes.
+const LITTLE: &str = "--Memory.LimitInMb=256";
+const PLACES_BYTES: u64 = 16 << 20;
+/// More clients than there are places, threads that make answers, and threads of other work.
+const CLIENTS: usize = 100;
+const LONG_ANSWERS: &[&str] = &[
+    "/databases/db/streams/docs",
+    "/databases/db/docs?startsWith=d/&pageSize=1000",
+    "/databases/db/queries?query=from%20@all_docs",
+    "/databases/db/streams/queries?query=from%20@all_docs",
+    "/databases/db/queries?query=from%20@all_docs%20order%20by%20n%20as%20long%20limit%20200",
+];
+
+/// A database `db` with documents that together are more than sockets and pieces hold.
+fn with_documents(settings: &[&str]) -> TestServer {
+    let server = TestServer::start(Platform::memory(), settings);
+    server.create("db");
+    let text = "x".repeat(64 << 10);
+    for n in 0..300 {
+        server.put(&format!("d/{n:04}"), &json!({"n": n, "t": text}).to_string());
+    }
+    server
+}
+
+/// Clients that ask and do not read. The beginning of the answer is there when it is said so.
+fn slow(server: &TestServer, target: &str, count: usize) -> Vec<TcpStream> {
+    let ask = |_| {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    (0..count).map(ask).collect()
+}
+
+#[test]
+fn clients_that_do_not_read_hold_up_nobody_of_another_database() {
+    for target in LONG_ANSWERS {
+        let server = with_documents(&[LITTLE]);
+        server.create("other");
+        let put = |n: usize| {
+            let target = format!("/databases/other/docs?id=d/{n}");
+            let document = json!({"t": "x".repeat(64 << 10)}).to_string();
+            let reply = server.send("PUT", &target, document.as_bytes());
+            assert_eq!(reply.status, 201, "{}", reply.text());
+        };
+        (0..40).for_each(put);
+        let clients = slow(&server, target, CLIENTS);
+        for target in ["/databases/other/streams/docs", "/databases/other/docs?startsWith=d/"] {
+            let reply = server.get(target);
+            assert_eq!((reply.status, reply.ids().len() >= 25), (200, true), "{}", reply.text());
+        }
+        let taken = server.get("/admin/debug/memory/stats").json()["Usage"]["AnswersBytes"].clone();
+        assert!(taken.as_u64().unwrap() <= PLACES_BYTES, "{target}: {taken} bytes");
+        drop(clients);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
+    let server = with_documents(&[LITTLE, "--Http.MinDataRateGracePeriodInSec=1"]);
+    let mut clients = slow(&server, "/databases/db/streams/docs", CLIENTS);
+    let reply = server.get("/databases/db/streams/docs");
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(reply.ids().len(), 300);
+    let whole = |stream: &mut TcpStream| {
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer));
+        answer.ends_with(b"0\r\n\r\n")
+    };
+    // Whoever was asked to leave does not take what there is for all.
+    assert!(clients.iter_mut().any(|client| !whole(client)));
+}
+
+#[test]
+fn what_fails_at_the_beginning_is_a_status_and_later_the_answer_says_why_and_breaks_off() {
+    let server = with_documents(&[]);
+    let failing = |when: &str| {
+        let query = format!(
+            "declare function f(d) {{ if ({when}) throw new Error('planned'); return {{n: d.n, t: d.t}}; }} \
+             from @all_docs as d select f(d)"
+        );
+        query.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>()
+    };
+    for route in ["queries", "streams/queries"] {
+        let reply = server.get(&format!("/databases/db/{route}?query={}", failing("true")));
+        assert_eq!(reply.status, 500, "{route}");
+        assert!(reply.json()["Message"].as_str().unwrap().contains("planned"), "{}", reply.text());
+        let mut connection = server.open();
+        let target = format!("/databases/db/{route}?query={}", failing("d.n == 150"));
+        connection.send(format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
+        let answer = connection.read_to_end();
+        assert!(answer.starts_with(b"HTTP/1.1 200"));
+        let end =
+            String::from_utf8_lossy(&answer[answer.len().saturating_sub(1000)..]).into_owned();
+        assert!(end.contains("],\"Error\":\"") && end.contains("planned"), "{route}: {end}");
+        assert!(!answer.ends_with(b"0\r\n\r\n"), "{route}: it looks like a whole answer");
+    }
+}
+
+#[test]
+fn a_client_that_takes_less_than_the_least_rate_is_cut_off() {
+    let settings =
+        ["--Http.MinDataRateBytesPerSec=100000000", "--Http.MinDataRateGracePeriodInSec=1"];
+    let server = with_documents(&settings);
+    let mut client = slow(&server, "/databases/db/streams/docs", 1).remove(0);
+    // The end of the connection comes behind what the systems have in their buffers.
+    let mut byte = [0];
+    client.read_exact(&mut byte).unwrap();
+    // Each of these takes as long as the server lets clients be slow.
+    for _ in 0..4 {
+        let mut pauses = server.open();
+        let head = "POST /databases/db/queries HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
+        pauses.send(head.as_bytes());
+        let refused = pauses.read_reply(false);
+        assert_eq!(refused.status, 408, "{}", refused.text());
+        assert!(refused.text().contains("Http.MinDataRateBytesPerSec"), "{}", refused.text());
+    }
+    let mut answer = Vec::new();
+    drop(client.read_to_end(&mut answer));
+    assert!(!answer.ends_with(b"0\r\n\r\n"), "all {} bytes came", answer.len());
+}
