@@ -16,6 +16,7 @@ mod checks;
 mod consistency;
 mod control_group;
 mod crash;
+mod descriptors;
 mod drill_database;
 mod golden;
 mod http_client;
@@ -35,6 +36,7 @@ mod reliability;
 mod rot;
 mod server_cuts;
 mod server_process;
+mod soak;
 mod sources;
 mod writer_oracle;
 
@@ -60,6 +62,9 @@ cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 n
                                     is judged: isolation, lost updates, linearizability
 cargo xtask memory [minutes]        whatever takes much memory, at once, against the built server with 256 MB,
                                     where a control group can be made; other databases go on meanwhile
+cargo xtask descriptors             the built server with few file descriptors
+cargo xtask soak <minutes>          a mixed load at a modest rate against the built server, whose memory, descriptors,
+                                    threads, disk, journals and tombstones must be flat after a warm-up
 cargo xtask golden <name>           keep data directories of the built server as text, for a new format";
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -90,6 +95,8 @@ fn main() -> ExitCode {
         ["identity", count, "--seed", seed] => {
             parse(count).and_then(|count| identity::run(count, Some(parse(seed)?)))
         }
+        ["descriptors"] => descriptors::run(),
+        ["soak", minutes] => parse(minutes).and_then(soak::run),
         ["golden", name] => golden::write(&root(), name),
         ["record", topics @ ..] => record::run(&root(), topics),
         ["kill", times] => parse(times).and_then(|times| kill::run(times, None)),

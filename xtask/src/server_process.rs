@@ -39,6 +39,19 @@ impl ServerProcess {
         Self::start_with(shell, executable, data, log)
     }
 
+    /// The same with a soft and a hard limit of open files.
+    pub(crate) fn start_limited(
+        executable: &Path,
+        data: &Path,
+        log: &Path,
+        (soft, hard): (u64, u64),
+    ) -> Result<Self, Failure> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -S -n \"$0\" && ulimit -H -n \"$1\" && shift && exec \"$@\""]);
+        shell.args([soft.to_string(), hard.to_string()]).arg(executable);
+        Self::start_with(shell, executable, data, log)
+    }
+
     fn start_with(
         mut command: Command,
         executable: &Path,
@@ -71,6 +84,11 @@ impl ServerProcess {
             format!("the server did not become available ({error}); see {}", log.display())
         })?;
         Ok(server)
+    }
+
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// SIGTERM, and waits until the process has ended well.

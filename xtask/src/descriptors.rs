@@ -1,0 +1,113 @@
+//! The task `descriptors`: the built server with few file descriptors.
+//!
+//! A low soft limit is raised, so nothing is short. A low hard limit is kept within: connections leave
+//! files to databases, a flood of connections keeps nobody from being served, and whatever is refused for
+//! want of a descriptor is refused without spinning, and works again later.
+
+use std::{
+    net::TcpStream,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Failure,
+    checks::Checks,
+    drill_database::create_database,
+    http_client::HttpClient,
+    server_process::{ServerProcess, executable},
+};
+
+const FEW: u64 = 64;
+const MANY: u64 = 4096;
+/// Connections that say nothing, more than `FEW` allows.
+const FLOOD: usize = 200;
+/// More than their files fit into `FEW` beside the connections.
+const DATABASES: usize = 12;
+/// The most of a core that the server may take while it can accept nothing.
+const BUSY_MAX: f64 = 0.5;
+const WATCHED: Duration = Duration::from_secs(3);
+const RECOVERY_MAX: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+/// The kernel's clock ticks in a second, as `/proc` counts.
+const TICKS: f64 = 100.0;
+
+/// Runs both cases.
+pub(crate) fn run() -> Result<Checks, Failure> {
+    let directory = std::env::temp_dir().join(format!("corvus-descriptors-{}", std::process::id()));
+    let mut checks = Checks::default();
+    for (name, soft, hard) in [("soft", FEW, MANY), ("hard", FEW, FEW)] {
+        let place = directory.join(name);
+        std::fs::create_dir_all(place.join("data"))?;
+        let log = place.join("server.log");
+        let server =
+            ServerProcess::start_limited(&executable()?, &place.join("data"), &log, (soft, hard))?;
+        let outcome = drill(&server, soft < hard, &mut checks);
+        checks.that(outcome.is_ok(), || format!("{name}: {:?}", outcome.err()));
+        let stopped = server.stop();
+        checks.that(stopped.is_ok(), || format!("{name}: {:?}", stopped.err()));
+        let text = std::fs::read_to_string(&log)?;
+        let expected = if soft < hard { "more files may be open" } else { "for want of file" };
+        checks
+            .that(text.contains(expected), || format!("{name}: the log does not say '{expected}'"));
+    }
+    if checks.failures.is_empty() {
+        std::fs::remove_dir_all(&directory)?;
+    }
+    Ok(checks)
+}
+
+fn drill(server: &ServerProcess, is_raised: bool, checks: &mut Checks) -> Result<(), Failure> {
+    create_database(&server.url, "first")?;
+    put(&server.url, "first", 1)?;
+    let address = server.url.trim_start_matches("http://").to_owned();
+    // Once the system's queue is full, the rest waits there.
+    let flood: Vec<TcpStream> =
+        (0..FLOOD).map_while(|_| TcpStream::connect(&address).ok()).collect();
+    put(&server.url, "first", 2)?;
+    let mut refused = 0;
+    for number in 0..DATABASES {
+        let name = format!("more{number}");
+        refused += usize::from(create_database(&server.url, &name).is_err());
+    }
+    checks.that(!is_raised || refused == 0, || format!("{refused} databases were not created"));
+    let before = busy(server)?;
+    std::thread::sleep(WATCHED);
+    let part = (busy(server)? - before) / WATCHED.as_secs_f64();
+    checks.that(part <= BUSY_MAX, || format!("{part:.2} of a core is busy with nothing to do"));
+    drop(flood);
+    let began = Instant::now();
+    let mut stored = put(&server.url, "first", 3);
+    while stored.is_err() && began.elapsed() < RECOVERY_MAX {
+        std::thread::sleep(PAUSE);
+        stored = put(&server.url, "first", 3);
+    }
+    println!(
+        "descriptors: {refused} of {DATABASES} databases were refused; {part:.2} of a core was busy; served again \
+         after {} ms",
+        began.elapsed().as_millis()
+    );
+    stored
+}
+
+fn put(url: &str, database: &str, number: u64) -> Result<(), Failure> {
+    let path = format!("/databases/{database}/docs?id=users/{number}");
+    let answer = HttpClient::connect(url)?.send("PUT", &path, b"{}")?;
+    match answer.status {
+        201 => Ok(()),
+        _ => Err(answer.told().into()),
+    }
+}
+
+/// Seconds of processor time that the server has taken.
+fn busy(server: &ServerProcess) -> Result<f64, Failure> {
+    let path = Path::new("/proc").join(server.id().to_string()).join("stat");
+    let text = std::fs::read_to_string(path)?;
+    // Behind the name, which may hold anything: the state is the first, user time the 12th.
+    let behind = text.rsplit_once(')').ok_or("no name in stat")?.1;
+    let fields: Vec<&str> = behind.split_whitespace().collect();
+    let ticks = |index: usize| -> Result<f64, Failure> {
+        Ok(fields.get(index).ok_or("stat is short")?.parse()?)
+    };
+    Ok((ticks(11)? + ticks(12)?) / TICKS)
+}

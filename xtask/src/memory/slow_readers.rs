@@ -1,0 +1,93 @@
+//! Clients that ask for long answers and do not read them, while one that reads wants the same.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use super::{Step, stage::Stage, stores};
+use crate::{
+    Failure,
+    checks::Checks,
+    drill_database::create_database,
+    http_client::{Answer, HttpClient},
+};
+
+pub(super) const STEP: Step = Step { name: "slow readers", prepare, round, judge };
+
+const DATABASE: &str = "slow";
+const DOCUMENTS: u64 = 4_000;
+/// Together they are half of what the server may take.
+const TEXT_BYTES: usize = 32 << 10;
+/// At once.
+const READERS: usize = 200;
+/// What each reads before it stops, and how long it stays so.
+const READ_BYTES: u64 = 16 << 10;
+const PATIENCE: Duration = Duration::from_secs(8);
+/// What they ask for, one kind in each round.
+const TARGETS: &[&str] = &[
+    "/databases/slow/queries?query=from%20Users%20limit%20250",
+    "/databases/slow/streams/docs",
+    "/databases/slow/docs?pageSize=2000",
+    "/databases/slow/streams/queries?query=from%20Users",
+    "/databases/slow/queries?query=from%20Users%20order%20by%20Text%20limit%201000",
+];
+/// What the one that reads asks for, and how many documents that has.
+const READ: (&str, usize) = ("/databases/slow/docs?startsWith=users/1&pageSize=500", 500);
+
+fn prepare(stage: &Stage) -> Result<(), Failure> {
+    create_database(&stage.url, DATABASE)?;
+    stores::insert_documents(stage, DATABASE, 0..DOCUMENTS, TEXT_BYTES)
+}
+
+fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
+    let target = TARGETS[usize::try_from(round)? % TARGETS.len()];
+    let address = stage.url.trim_start_matches("http://");
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        readers.push(stream);
+    }
+    // One that reads to the end has what it asked for, however many others do not.
+    let answer =
+        stage.until_taken(|_| HttpClient::connect(&stage.url)?.send("GET", READ.0, b""))?;
+    let body: serde_json::Value = serde_json::from_slice(&answer.body)?;
+    let found = body["Results"].as_array().map_or(0, Vec::len);
+    if found != READ.1 {
+        return Err(format!("{} documents of {} were read", found, READ.1).into());
+    }
+    std::thread::sleep(PATIENCE);
+    readers.into_iter().try_for_each(|reader| begun(stage, reader))
+}
+
+/// Looks how the answer begins: a 200, or a refusal.
+fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
+    let mut bytes = Vec::new();
+    // One that was cut off, since others wanted its place, may have nothing to read any more.
+    drop(reader.take(READ_BYTES).read_to_end(&mut bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+    match status {
+        Some(200) | None => Ok(()),
+        Some(status) => {
+            let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            let answer = Answer { status, body: body.as_bytes().to_vec() };
+            match stage.is_refusal(&answer) {
+                true => Ok(()),
+                false => Err(format!("a slow reader was answered {}", answer.told()).into()),
+            }
+        }
+    }
+}
+
+fn judge(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
+    let usage = stage.get("/admin/debug/memory/stats")?["Usage"].clone();
+    checks.that(usage["AnswersBytes"].as_u64() < Some(1 << 20), || {
+        format!("answers that nobody reads any more are counted still: {usage}")
+    });
+    Ok(())
+}
