@@ -48,7 +48,8 @@ fn round(stage: &Stage, round: u64) -> Result<(), Failure> {
     for _ in 0..READERS {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         readers.push(stream);
     }
