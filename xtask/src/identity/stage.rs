@@ -159,18 +159,19 @@ impl Stage {
         Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
 
-    /// In some histories both databases name the same directory for their journals.
+    /// In some histories journals are in another directory than their data file.
     pub(crate) fn create_databases(&mut self, random: &mut Random) -> Result<(), Failure> {
         self.has_journals_beside = random.below(4) == 0;
         if self.has_journals_beside {
             self.note(format!("journals are in '{JOURNALS}'"));
         }
         for server in [0, 1] {
-            let settings = match self.has_journals_beside {
-                true => json!({"Storage.JournalsPath": self.data(server).join(JOURNALS)}),
-                false => json!({}),
-            };
             for name in DATABASES {
+                let journals = self.data(server).join(JOURNALS).join(name);
+                let settings = match self.has_journals_beside {
+                    true => json!({"Storage.JournalsPath": journals}),
+                    false => json!({}),
+                };
                 let record = json!({"DatabaseName": name, "Settings": settings});
                 let path = format!("/admin/databases?name={name}&replicationFactor=1");
                 self.tell(server, ("PUT", &path), &record)?;
