@@ -215,14 +215,18 @@ fn mappings(disk: &dyn Disk, dir: &Path) {
 }
 
 fn locks(disk: &dyn Disk, dir: &Path) {
-    let path = dir.join("lock");
-    let held = disk.lock(&path).unwrap();
-    assert!(disk.exists(&path).unwrap());
-    assert_eq!(kind(disk.lock(&path)), ErrorKind::WouldBlock);
-    let other = disk.lock(&dir.join("other")).unwrap();
+    let (path, beside) = (dir.join("locked"), dir.join("beside"));
+    assert_eq!(kind(disk.lock_dir(&path)), ErrorKind::NotFound);
+    disk.create_dir_all(&path).unwrap();
+    disk.create_dir_all(&beside).unwrap();
+    let held = disk.lock_dir(&path).unwrap();
+    assert_eq!(kind(disk.lock_dir(&path)), ErrorKind::WouldBlock);
+    // Nothing in it can be removed to get in.
+    assert!(disk.list(&path).unwrap().is_empty());
+    let other = disk.lock_dir(&beside).unwrap();
     drop(held);
-    let again = disk.lock(&path).unwrap();
-    assert_eq!(kind(disk.lock(&path)), ErrorKind::WouldBlock);
+    let again = disk.lock_dir(&path).unwrap();
+    assert_eq!(kind(disk.lock_dir(&path)), ErrorKind::WouldBlock);
     drop((again, other));
 }
 

@@ -76,9 +76,10 @@ pub trait Disk: Send + Sync + 'static {
     fn remove_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// Makes creations, renames and removals in the directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Takes the exclusive lock named by `path` (the file is created), held until the value is
-    /// dropped or the process ends. `WouldBlock` when somebody else, in this process or another, has it.
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
+    /// Takes the exclusive lock of a directory that exists (`NotFound`), held until the value is
+    /// dropped or the process ends. `WouldBlock` when another holder, in this process or another, has
+    /// it. The lock belongs to the directory itself: no file in it can be removed to get around it.
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>>;
     /// The room of the file system that `dir` lies on.
     fn space(&self, dir: &Path) -> io::Result<DiskSpace>;
 

@@ -150,12 +150,10 @@ impl Disk for MemoryDisk {
         names.tree.entries(names.tree.find(dir)?).map(|_| ())
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>> {
         let mut names = self.names();
-        if !found(names.tree.find(path))? {
-            names.create(path)?;
-        }
-        let node = names.tree.find(path)?;
+        let node = names.tree.find(dir)?;
+        names.tree.entries(node)?;
         if !names.locked.insert(node) {
             return Err(io::ErrorKind::WouldBlock.into());
         }

@@ -44,6 +44,9 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 /// The administrator, who may do everything anyway.
 const ROOT: u32 = 0;
 
+/// Stands for the directory where the file system cannot lock that.
+const LOCK_FILE: &str = "LOCK";
+
 /// Zeroes written at once where the file system cannot reserve space.
 const ZERO_FILL_BYTES: usize = 1 << 20;
 
@@ -130,12 +133,21 @@ impl Disk for RealDisk {
         }
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let file = fs::File::from(openat(CWD, path, flags, FILE_MODE)?);
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>> {
         // Locks of this kind belong to the open file, not to the process, so a second attempt in this
-        // process, which opens the file again, is refused as well.
-        retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive))?;
+        // process, which opens the directory again, is refused as well.
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = fs::File::from(openat(CWD, or_current(dir), flags, Mode::empty())?);
+        match retry_on_intr(|| flock(&file, exclusive)) {
+            Ok(()) => return Ok(Box::new(RealLock { _file: file })),
+            // Network file systems lock only what is open for writing, which no directory is.
+            Err(Errno::BADF | Errno::INVAL | Errno::OPNOTSUPP) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let file = fs::File::from(openat(CWD, &dir.join(LOCK_FILE), flags, FILE_MODE)?);
+        retry_on_intr(|| flock(&file, exclusive))?;
         Ok(Box::new(RealLock { _file: file }))
     }
 

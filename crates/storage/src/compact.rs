@@ -205,7 +205,8 @@ pub fn compact_in_place(
     // Stays open, and so locked, until the new data file has its name.
     let source = Environment::open(platform, options.clone())?;
     let before_bytes = source.statistics().data_file_bytes;
-    let unfinished = UnfinishedEnvironment::create(platform, options)?;
+    let origin = source.origin_of_copy();
+    let unfinished = UnfinishedEnvironment::create_from(platform, options, Some(origin))?;
     let copied = copy_and_verify(&source.read(), unfinished.environment(), schemas, observer);
     let report = match copied {
         Ok(report) => report,

@@ -23,9 +23,11 @@ use crate::{
     error::StorageError,
     flush::FlushState,
     format::{PAGE_BYTES, PageNumber},
+    history::History,
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
     journal::{AppendError, Journal},
     memory_budget::{ALWAYS_ALLOWED_BYTES, MemoryBudget},
+    open::Origin,
     page_table::VersionBytes,
     sealed::{SealedContent, SealedTransaction},
     snapshot::Snapshot,
@@ -51,6 +53,8 @@ pub struct EnvironmentOptions {
     pub memory_budget: Arc<MemoryBudget>,
     /// I/O that takes this long or longer is remembered as slow.
     pub slow_io_min: Duration,
+    /// Whether others depend on it.
+    pub history: History,
 }
 
 impl EnvironmentOptions {
@@ -64,6 +68,7 @@ impl EnvironmentOptions {
             unflushed_bytes_max: 256 * 1024 * 1024,
             memory_budget: MemoryBudget::unlimited(),
             slow_io_min: Duration::from_millis(500),
+            history: History::NotKept,
         }
     }
 
@@ -132,8 +137,13 @@ pub struct Environment {
     on_flush_wanted: OnceLock<Notice>,
     on_published: RwLock<Vec<Notice>>,
     on_memory_short: OnceLock<Notice>,
-    /// Taken by closing.
-    directory_lock: Mutex<Option<Box<dyn DirectoryLock>>>,
+    /// The number of the incarnation that begins with the first transaction.
+    incarnation: u64,
+    /// Held while it begins.
+    begun: Mutex<bool>,
+    has_begun: AtomicBool,
+    /// Those of the directory and of the journals' own; taken by closing.
+    directory_locks: Mutex<Vec<Box<dyn DirectoryLock>>>,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -148,7 +158,8 @@ pub(crate) struct Opened {
     pub(crate) meter: IoMeter,
     pub(crate) snapshot: Snapshot,
     pub(crate) flush_state: FlushState,
-    pub(crate) lock: Box<dyn DirectoryLock>,
+    pub(crate) incarnation: u64,
+    pub(crate) locks: Vec<Box<dyn DirectoryLock>>,
 }
 
 impl Environment {
@@ -177,7 +188,10 @@ impl Environment {
             on_flush_wanted: OnceLock::new(),
             on_published: RwLock::default(),
             on_memory_short: OnceLock::new(),
-            directory_lock: Mutex::new(Some(opened.lock)),
+            incarnation: opened.incarnation,
+            begun: Mutex::new(false),
+            has_begun: AtomicBool::new(false),
+            directory_locks: Mutex::new(opened.locks),
         })
     }
 
@@ -189,6 +203,11 @@ impl Environment {
     /// The writer, once nobody else is it. Fails when the environment has failed, and with
     /// [`StorageError::TooManyUnflushed`] when memory is full of versions that cannot be flushed.
     pub fn write(self: &Arc<Self>) -> Result<WriteTransaction, StorageError> {
+        self.begin_writing()?;
+        self.write_unbegun()
+    }
+
+    pub(crate) fn write_unbegun(self: &Arc<Self>) -> Result<WriteTransaction, StorageError> {
         if self.has_too_many_unflushed() {
             self.make_room()?;
         }
@@ -201,6 +220,32 @@ impl Environment {
         let (base, generation) = (writer.latest.clone(), writer.generation);
         drop(writer);
         Ok(WriteTransaction::new(self.clone(), base, generation))
+    }
+
+    /// From where a copy of the newest state goes on in this environment's place.
+    pub(crate) fn origin_of_copy(&self) -> Origin {
+        Origin {
+            environment_id: self.journal.environment_id(),
+            transaction: self.read().id(),
+            journal: self.journal.number() + 1,
+        }
+    }
+
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// Held while the environment begins to write; true afterwards.
+    pub(crate) fn begun(&self) -> &Mutex<bool> {
+        &self.begun
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_begun(&self) {
+        self.has_begun.store(true, Ordering::Release);
     }
 
     pub(crate) fn has_too_many_unflushed(&self) -> bool {
@@ -357,14 +402,14 @@ impl Environment {
     /// all was, no journal is left behind.
     pub fn close(&self) -> Result<(), StorageError> {
         let flushed = self.flush();
-        let flush_state = lock(&self.flush_state);
+        let mut flush_state = lock(&self.flush_state);
         self.fail(StorageError::Closed);
         // Waits for a journal write under way; none starts after a failure.
         self.journal.wake_waiters();
         if flushed.is_ok() {
-            self.journal.remove_if_passed(flush_state.floor());
+            self.let_go_of_journal(&mut flush_state);
         }
-        lock(&self.directory_lock).take();
+        lock(&self.directory_locks).clear();
         flushed
     }
 

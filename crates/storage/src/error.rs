@@ -53,7 +53,7 @@ pub enum StorageError {
     Closed,
     /// The environment's: another process, or another environment of this one, has the directory.
     Locked {
-        /// The lock file.
+        /// The directory.
         path: PathBuf,
     },
     /// The files were written by a version this one does not know.
@@ -81,6 +81,25 @@ pub enum StorageError {
     UnknownTable {
         /// The name of the table's rows.
         rows: String,
+    },
+    /// The caller's: the data file is missing although there are journal files, which hold what is not
+    /// in it.
+    DataFileMissing {
+        /// The data file that should be there.
+        path: PathBuf,
+        /// A journal file that was found.
+        journal: PathBuf,
+    },
+    /// The caller's: a journal file that recovery needs is not there, so acknowledged transactions
+    /// would be lost.
+    JournalMissing {
+        /// The journal file.
+        path: PathBuf,
+    },
+    /// The caller's: the directory of the journal has a file of another environment.
+    JournalOfAnother {
+        /// The journal file.
+        path: PathBuf,
     },
     /// An operation of the disk failed.
     Io {
@@ -140,6 +159,20 @@ pub enum Corruption {
         /// A later transaction that can.
         later: u64,
     },
+    /// The header of a journal file is unreadable.
+    JournalHeader {
+        /// The journal file.
+        path: PathBuf,
+    },
+    /// The end of a journal file is missing: acknowledged transactions may have been in it.
+    JournalTooShort {
+        /// The journal file.
+        path: PathBuf,
+        /// Its length, in bytes.
+        bytes: u64,
+        /// The length with which it was made, in bytes.
+        expected: u64,
+    },
     /// A structure inside a page contradicts itself.
     Structure {
         /// The page.
@@ -184,6 +217,9 @@ impl StorageError {
             | StorageError::TargetInUse { .. }
             | StorageError::UnknownTable { .. }
             | StorageError::Stopped
+            | StorageError::DataFileMissing { .. }
+            | StorageError::JournalMissing { .. }
+            | StorageError::JournalOfAnother { .. }
             | StorageError::Io { .. }
             | StorageError::Corrupt(_) => false,
         }
@@ -242,6 +278,25 @@ impl fmt::Display for StorageError {
             StorageError::UnknownTable { rows } => {
                 write!(f, "{rows} belongs to a table that this version of Corvus does not know")
             }
+            StorageError::DataFileMissing { path, journal } => write!(
+                f,
+                "{} is missing although its journal is there ({}): nothing was changed; put the file \
+                 back, or move the journal away to start empty",
+                path.display(),
+                journal.display()
+            ),
+            StorageError::JournalMissing { path } => write!(
+                f,
+                "{} is missing, and acknowledged writes are in it: nothing was changed; mount or put \
+                 back the journal directory, or run `corvus offline salvage` to go on without it",
+                path.display()
+            ),
+            StorageError::JournalOfAnother { path } => write!(
+                f,
+                "{} belongs to the journal of another environment: two of them cannot share a journal \
+                 directory; nothing was changed",
+                path.display()
+            ),
             StorageError::Io { path, operation, source } => {
                 write!(f, "cannot {operation} {}: {source}", path.display())
             }
@@ -272,6 +327,19 @@ impl fmt::Display for Corruption {
                 f,
                 "{} is damaged at byte {offset}: transaction {transaction} cannot be read although \
                  transaction {later} after it can; run `corvus offline salvage` on a copy",
+                path.display()
+            ),
+            Corruption::JournalHeader { path } => write!(
+                f,
+                "the header of {} is damaged, and acknowledged writes are in it; run `corvus offline \
+                 salvage` on a copy",
+                path.display()
+            ),
+            Corruption::JournalTooShort { path, bytes, expected } => write!(
+                f,
+                "{} has {bytes} bytes and was made with {expected}: its end is missing, and \
+                 acknowledged writes may be in it; put the whole file back, or run `corvus offline \
+                 salvage` on a copy",
                 path.display()
             ),
             Corruption::Structure { page, detail } => write!(f, "page {page} is damaged: {detail}"),

@@ -40,11 +40,6 @@ impl FlushState {
         let flushed_through = header.replay_from.transaction;
         Self { header, floors: VecDeque::new(), flushed_through }
     }
-
-    /// The floor of the header on disk: nothing before it is needed.
-    pub(crate) fn floor(&self) -> JournalPosition {
-        self.header.replay_from
-    }
 }
 
 impl Environment {
@@ -136,13 +131,54 @@ impl Environment {
             return Ok(());
         };
         let revision = state.header.revision + 1;
-        let header = EnvironmentHeader { revision, replay_from, ..state.header };
-        header
-            .write(self.data.file(), self.data.path())
-            .and_then(|()| self.data.sync(&self.meter))
-            .map_err(|error| self.fail(error))?;
+        // The file of a floor was made before the first transaction.
+        let header =
+            EnvironmentHeader { revision, replay_from, needs_journal: true, ..state.header };
+        self.put_header(state, header).map_err(|error| self.fail(error))?;
+        self.journal.release(replay_from)
+    }
+
+    fn put_header(
+        &self,
+        state: &mut FlushState,
+        header: EnvironmentHeader,
+    ) -> Result<(), StorageError> {
+        header.write(self.data.file(), self.data.path())?;
+        self.data.sync(&self.meter)?;
         state.header = header;
-        self.journal.release(replay_from.transaction)
+        Ok(())
+    }
+
+    /// Makes the first journal file and names it in the header, before anything is written to it. The
+    /// one that the header has named may be gone.
+    ///
+    /// # Errors
+    /// When there is no room for it; any other failure closes the write path.
+    pub(crate) fn name_first_journal(&self) -> Result<(), StorageError> {
+        let mut state = lock(&self.flush_state);
+        let replay_from = self.journal.begin()?;
+        let revision = state.header.revision + 1;
+        let header =
+            EnvironmentHeader { revision, replay_from, needs_journal: true, ..state.header };
+        state.floors.clear();
+        self.put_header(&mut state, header).map_err(|error| self.fail(error))
+    }
+
+    /// Removes the journal when nothing of it is needed, after the header says so. For closing.
+    pub(crate) fn let_go_of_journal(&self, state: &mut FlushState) {
+        if !state.header.needs_journal {
+            return;
+        }
+        let Some(replay_from) = self.journal.next_if_passed(state.header.replay_from) else {
+            return;
+        };
+        let revision = state.header.revision + 1;
+        let header =
+            EnvironmentHeader { revision, replay_from, needs_journal: false, ..state.header };
+        // Otherwise the journal stays, and is read when the environment is opened again.
+        if self.put_header(state, header).is_ok() {
+            self.journal.remove_all();
+        }
     }
 }
 

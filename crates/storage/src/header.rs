@@ -10,8 +10,11 @@
 //!  48 journal number    u64      … from this journal file …
 //!  56 journal offset    u64      … at this byte …
 //!  64 chain             u128     … where the first record names this checksum as its predecessor's
-//!  80 checksum          u128     XXH3-128 of bytes 0..80
+//!  80 flags             u64      1: that journal file is there, and recovery needs it
+//!  88 checksum          u128     XXH3-128 of bytes 0..88
 //! ```
+//!
+//! Version 1 has no flags; its checksum is of bytes 0..80, at 80.
 //!
 //! A header is one 512-byte sector, so a power cut leaves the old or the new one; were it torn after
 //! all, the checksum tells, and the other copy is at most one flush older and still valid, because
@@ -29,8 +32,10 @@ use crate::{
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CORVUSDB");
 /// The format that this build writes, and the newest that it reads.
-pub(crate) const FORMAT_VERSION: u32 = 1;
-const HEADER_BYTES: usize = 96;
+pub(crate) const FORMAT_VERSION: u32 = 2;
+const VERSION_WITHOUT_FLAGS: u32 = 1;
+const FLAG_NEEDS_JOURNAL: u64 = 1;
+const HEADER_BYTES: usize = 104;
 const SECTOR: usize = 512;
 
 /// A place in the journal: everything up to and including `transaction` lies before it.
@@ -48,6 +53,8 @@ pub(crate) struct EnvironmentHeader {
     pub(crate) environment_id: u128,
     pub(crate) revision: u64,
     pub(crate) replay_from: JournalPosition,
+    /// Whether the journal file of `replay_from` was made. Without it nothing is opened.
+    pub(crate) needs_journal: bool,
 }
 
 impl EnvironmentHeader {
@@ -62,18 +69,21 @@ impl EnvironmentHeader {
         write_u64(&mut bytes, 48, self.replay_from.journal);
         write_u64(&mut bytes, 56, self.replay_from.offset);
         write_u128(&mut bytes, 64, self.replay_from.chain);
-        let sum = xxh3_128(&bytes[..80]);
-        write_u128(&mut bytes, 80, sum);
+        write_u64(&mut bytes, 80, if self.needs_journal { FLAG_NEEDS_JOURNAL } else { 0 });
+        let sum = xxh3_128(&bytes[..88]);
+        write_u128(&mut bytes, 88, sum);
         bytes
     }
 
     /// `Ok(None)` when the bytes are not a whole header.
     fn from_bytes(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
-        if read_u64(bytes, 0) != MAGIC || read_u128(bytes, 80) != xxh3_128(&bytes[..80]) {
+        let version = read_u32(bytes, 8);
+        let checked = if version == VERSION_WITHOUT_FLAGS { 80 } else { 88 };
+        if read_u64(bytes, 0) != MAGIC || read_u128(bytes, checked) != xxh3_128(&bytes[..checked]) {
             return Ok(None);
         }
-        let version = read_u32(bytes, 8);
-        if version != FORMAT_VERSION || read_u32(bytes, 12) as usize != PAGE_BYTES {
+        let is_known = matches!(version, VERSION_WITHOUT_FLAGS | FORMAT_VERSION);
+        if !is_known || read_u32(bytes, 12) as usize != PAGE_BYTES {
             return Err(StorageError::UnknownVersion {
                 path: path.to_path_buf(),
                 found: version,
@@ -89,6 +99,8 @@ impl EnvironmentHeader {
                 offset: read_u64(bytes, 56),
                 chain: read_u128(bytes, 64),
             },
+            needs_journal: version != VERSION_WITHOUT_FLAGS
+                && read_u64(bytes, 80) & FLAG_NEEDS_JOURNAL != 0,
         }))
     }
 
@@ -135,6 +147,7 @@ mod tests {
             environment_id: 77,
             revision,
             replay_from: JournalPosition { transaction: 5, journal: 2, offset: 4096, chain: 9 },
+            needs_journal: true,
         }
     }
 
@@ -158,9 +171,9 @@ mod tests {
     fn a_newer_format_is_refused_by_name() {
         let mut bytes = header(3).to_bytes();
         write_u32(&mut bytes, 8, FORMAT_VERSION + 1);
-        let sum = xxh3_128(&bytes[..80]);
-        write_u128(&mut bytes, 80, sum);
+        let sum = xxh3_128(&bytes[..88]);
+        write_u128(&mut bytes, 88, sum);
         let error = EnvironmentHeader::from_bytes(&bytes, Path::new("x")).expect_err("unknown");
-        assert!(matches!(error, StorageError::UnknownVersion { found: 2, known: 1, .. }));
+        assert!(matches!(error, StorageError::UnknownVersion { found: 3, known: 2, .. }));
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Reading order: format (the page) → page_table, snapshot (what a reader sees) → write_pages,
 //! free_space (what a writer changes) → tree, fixed_tree, rows, table (what pages hold) → journal,
-//! flush, header, open (how it survives) → environment (how it fits together).
+//! flush, header, history, open (how it survives) → environment (how it fits together).
 
 mod bulk_writer;
 mod catalog;
@@ -24,6 +24,7 @@ mod flush;
 mod format;
 mod free_space;
 mod header;
+mod history;
 mod io_statistics;
 mod journal;
 mod memory_budget;
@@ -58,8 +59,10 @@ pub use crate::{
     environment::{Environment, EnvironmentOptions, EnvironmentStatistics},
     error::{Corruption, StorageError},
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
+    history::{History, HistoryMismatch, HistoryPoint, IncarnationWitness},
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare},
+    open::environment_id_in,
     pass_over::pass_over,
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::{RowId, allocated_row_bytes},

@@ -14,7 +14,7 @@ use crate::{
     free_space::{BITMAP_AT, FreeSpaceSummary, bitmap_page},
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
-    journal::{FIRST_RECORD, Journal, replay},
+    journal::{FIRST_RECORD, Journal, any_journal, replay},
     page_table::PageTable,
     snapshot::{EnvironmentRoot, ROOT_PAGE, Snapshot},
 };
@@ -23,7 +23,6 @@ use crate::{
 pub(crate) const DATA_FILE: &str = "corvus.data";
 /// A data file that is being created carries this name until it is whole.
 const UNFINISHED: &str = "corvus.data.new";
-pub(crate) const LOCK_FILE: &str = "LOCK";
 /// Two headers, the root page, and the first bitmap.
 const FIRST_PAGES: u64 = BITMAP_AT + 1;
 
@@ -34,9 +33,22 @@ impl Environment {
     /// Fails with [`StorageError::Locked`] when somebody else has it, with
     /// [`StorageError::UnknownVersion`] when a newer Corvus wrote it, and with
     /// [`StorageError::Corrupt`] when an acknowledged transaction cannot be read back.
+    ///
+    /// Nothing is changed, and the error names the file, when a part is missing or belongs to another
+    /// environment: [`StorageError::DataFileMissing`], [`StorageError::JournalMissing`],
+    /// [`StorageError::JournalOfAnother`].
     pub fn open(
         platform: &Platform,
         options: EnvironmentOptions,
+    ) -> Result<Arc<Environment>, StorageError> {
+        Self::open_from(platform, options, None)
+    }
+
+    /// As [`Environment::open`]; one that is created goes on from that origin.
+    pub(crate) fn open_from(
+        platform: &Platform,
+        options: EnvironmentOptions,
+        origin: Option<Origin>,
     ) -> Result<Arc<Environment>, StorageError> {
         let disk = &*platform.disk;
         let journals = options.journals();
@@ -44,13 +56,21 @@ impl Environment {
             disk.create_dir_all(directory)
                 .map_err(|error| StorageError::io(directory, "create", error))?;
         }
-        let lock = take_lock(disk, &options.directory)?;
+        let mut locks = vec![take_lock(disk, &options.directory)?];
+        if options.journals_directory.is_some() {
+            locks.push(take_lock(disk, &journals)?);
+        }
         let path = options.directory.join(DATA_FILE);
         let file = match disk.exists(&path) {
             Ok(true) => disk
                 .open(&path, Access::Buffered)
                 .map_err(|error| StorageError::io(&path, "open", error))?,
-            Ok(false) => create_data_file(platform, &options.directory)?,
+            Ok(false) => {
+                if let Some(journal) = any_journal(disk, &journals)? {
+                    return Err(StorageError::DataFileMissing { path, journal });
+                }
+                create_data_file(platform, &options.directory, origin)?
+            }
             Err(error) => return Err(StorageError::io(&path, "find", error)),
         };
         let header = EnvironmentHeader::read(&*file, &path)?;
@@ -78,37 +98,78 @@ impl Environment {
             meter,
             snapshot,
             flush_state: FlushState::new(header),
-            lock,
+            incarnation: u64::from_le_bytes(random(platform)),
+            locks,
         }))
     }
+}
+
+/// Where the history of a new environment begins: that of one whose content it takes over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) environment_id: u128,
+    /// The newest transaction.
+    pub(crate) transaction: u64,
+    /// Journals from this number on have not been used.
+    pub(crate) journal: u64,
+}
+
+/// The identity of the environment in a directory; `None` when there is none.
+///
+/// # Errors
+/// Those of reading its header.
+pub fn environment_id_in(
+    platform: &Platform,
+    directory: &Path,
+) -> Result<Option<u128>, StorageError> {
+    let disk = &*platform.disk;
+    let path = directory.join(DATA_FILE);
+    if !disk.exists(&path).map_err(|error| StorageError::io(&path, "find", error))? {
+        return Ok(None);
+    }
+    let file = disk
+        .open(&path, Access::Buffered)
+        .map_err(|error| StorageError::io(&path, "open", error))?;
+    Ok(Some(EnvironmentHeader::read(&*file, &path)?.environment_id))
+}
+
+fn random<const BYTES: usize>(platform: &Platform) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    platform.entropy.fill(&mut bytes);
+    bytes
 }
 
 pub(crate) fn take_lock(
     disk: &dyn Disk,
     directory: &Path,
 ) -> Result<Box<dyn DirectoryLock>, StorageError> {
-    let path = directory.join(LOCK_FILE);
-    disk.lock(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::WouldBlock => StorageError::Locked { path: path.clone() },
-        _ => StorageError::io(&path, "lock", error),
+    let path = directory.to_path_buf();
+    disk.lock_dir(directory).map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => StorageError::Locked { path },
+        _ => StorageError::io(path, "lock", error),
     })
 }
 
 /// The data file appears under its name only when it is whole and durable.
-fn create_data_file(platform: &Platform, directory: &Path) -> Result<Arc<dyn File>, StorageError> {
+fn create_data_file(
+    platform: &Platform,
+    directory: &Path,
+    origin: Option<Origin>,
+) -> Result<Arc<dyn File>, StorageError> {
     let disk = &*platform.disk;
     let (unfinished, path) = (directory.join(UNFINISHED), directory.join(DATA_FILE));
-    let mut id = [0; 16];
-    platform.entropy.fill(&mut id);
+    let chain = u128::from_le_bytes(random(platform));
+    let origin = origin.unwrap_or(Origin { environment_id: chain, transaction: 0, journal: 1 });
     let header = EnvironmentHeader {
-        environment_id: u128::from_le_bytes(id),
+        environment_id: origin.environment_id,
         revision: 1,
         replay_from: JournalPosition {
-            transaction: 0,
-            journal: 1,
+            transaction: origin.transaction,
+            journal: origin.journal,
             offset: FIRST_RECORD,
-            chain: u128::from_le_bytes(id),
+            chain,
         },
+        needs_journal: false,
     };
     let build = || {
         if disk.exists(&unfinished)? {
@@ -157,7 +218,7 @@ fn recover(
     data: &DataFile,
     meter: &IoMeter,
 ) -> Result<EnvironmentHeader, StorageError> {
-    let replayed = replay(disk, journals, header.environment_id, header.replay_from, data, meter)?;
+    let replayed = replay(disk, journals, &header, data, meter)?;
     if replayed.finished.is_empty() {
         // A spare may be there all the same: its removal was not synced, and came back with the power.
         replayed.remove_finished(disk, journals)?;
@@ -167,6 +228,7 @@ fn recover(
     let header = EnvironmentHeader {
         revision: header.revision + 1,
         replay_from: replayed.position,
+        needs_journal: false,
         ..header
     };
     header.write(data.file(), data.path())?;

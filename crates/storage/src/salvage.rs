@@ -34,7 +34,7 @@ use crate::{
     free_space::{SECTION_PAGES, bitmap_page, section_of},
     header::EnvironmentHeader,
     journal::SurvivingJournal,
-    open::{DATA_FILE, LOCK_FILE, take_lock},
+    open::{DATA_FILE, take_lock},
     rows::{self, RowId},
     snapshot::{EnvironmentRoot, ROOT_PAGE},
     surviving_pages::{SurvivingPages, Unsound, transaction},
@@ -120,8 +120,7 @@ pub struct Salvage {
     target: UnfinishedEnvironment,
     scratch: PathBuf,
     disk: Arc<dyn Disk>,
-    /// Missing when the source cannot be locked because no server has ever used it.
-    _lock: Option<Box<dyn DirectoryLock>>,
+    _lock: Box<dyn DirectoryLock>,
 }
 
 impl Salvage {
@@ -139,13 +138,7 @@ impl Salvage {
         require_environment(platform, &source.directory)?;
         let disk = platform.disk.clone();
         check_target(&*disk, &source.directory, target)?;
-        let lock_path = source.directory.join(LOCK_FILE);
-        let lock = match disk.exists(&lock_path) {
-            Ok(true) => Some(take_lock(&*disk, &source.directory)?),
-            // Taking it would make it.
-            Ok(false) => None,
-            Err(error) => return Err(StorageError::io(lock_path, "find", error)),
-        };
+        let lock = take_lock(&*disk, &source.directory)?;
         let path = source.directory.join(DATA_FILE);
         let data = disk
             .open(&path, Access::Buffered)

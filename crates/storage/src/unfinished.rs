@@ -1,15 +1,16 @@
 //! An environment that is being built inside the directory whose environment it will become.
 //!
 //! What is put in place at the end is one file, the data file, by one rename inside one file system:
-//! once everything is flushed, an environment is its data file alone, and journal files in the
-//! directory that carry another environment's id are ignored and removed when it is opened.
+//! once everything is flushed, an environment is its data file alone. A compacted one goes on from the
+//! history of the old one: its transactions and its journals have larger numbers, so that the old
+//! journals that are still in the directory are passed over, and removed when it is opened.
 //!
 //! What a power cut leaves behind:
 //!
 //! 1. while the new environment is built in its own directory: the old one, untouched;
 //! 2. after its flush, its trimming and the sync of its file: the old one, untouched;
 //! 3. during the rename: the old data file with its journals, or the new data file, which was synced
-//!    before it got the name. The old journals are still there but carry the old environment's id. A
+//!    before it got the name. The old journals are still there, with smaller numbers. A
 //!    file system that tears a rename in two leaves the new file under both names, which is as good;
 //! 4. after the two directories are synced: the new one;
 //! 5. while the building directory and the old journals are removed: the new one. Leftovers hold
@@ -30,7 +31,8 @@ use crate::{
     error::StorageError,
     format::{PAGE_BYTES, PageNumber},
     header::EnvironmentHeader,
-    open::DATA_FILE,
+    history::History,
+    open::{DATA_FILE, Origin},
 };
 
 /// Where the new environment is built, inside the directory it is for.
@@ -51,14 +53,24 @@ impl UnfinishedEnvironment {
         platform: &Platform,
         options: &EnvironmentOptions,
     ) -> Result<UnfinishedEnvironment, StorageError> {
+        Self::create_from(platform, options, None)
+    }
+
+    /// As [`UnfinishedEnvironment::create`], going on from another environment's history.
+    pub(crate) fn create_from(
+        platform: &Platform,
+        options: &EnvironmentOptions,
+        origin: Option<Origin>,
+    ) -> Result<UnfinishedEnvironment, StorageError> {
         let directory = options.directory.clone();
         remove_building(platform, &directory)?;
         let building = EnvironmentOptions {
             directory: directory.join(BUILDING),
             journals_directory: None,
+            history: History::NotKept,
             ..options.clone()
         };
-        let environment = Environment::open(platform, building)?;
+        let environment = Environment::open_from(platform, building, origin)?;
         Ok(UnfinishedEnvironment { platform: platform.clone(), directory, environment })
     }
 
@@ -98,13 +110,13 @@ impl UnfinishedEnvironment {
         remove_building(&platform, &directory)
     }
 
-    /// Brings everything to the data file, so that it needs no journal. Gives its end.
+    /// Brings everything to the data file, so that it needs no journal. Returns its end.
     fn flush_all(&self) -> Result<PageNumber, StorageError> {
-        self.environment.flush()?;
+        self.environment.close()?;
         let data = &self.environment.data;
         let header = EnvironmentHeader::read(data.file(), data.path())?;
         let read = self.environment.read();
-        if header.replay_from.transaction != read.id() {
+        if header.needs_journal || header.replay_from.transaction != read.id() {
             return Err(StorageError::structure(
                 PageNumber(0),
                 "a reader keeps the new environment from being flushed",

@@ -126,8 +126,8 @@ impl Disk for GatedDisk {
         self.disk.sync_dir(dir)
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
-        self.disk.lock(path)
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        self.disk.lock_dir(dir)
     }
 
     fn space(&self, dir: &Path) -> io::Result<DiskSpace> {

@@ -350,13 +350,11 @@ impl Disk for SimulatedDisk {
         })
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+    fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>> {
         let mut state = self.state();
         state.check_power()?;
-        if !found(state.names.tree().find(path))? {
-            state.create_file(path)?;
-        }
-        let node = state.names.tree().find(path)?;
+        let node = state.names.tree().find(dir)?;
+        state.names.tree().entries(node)?;
         if !state.locked.insert(node) {
             return Err(io::ErrorKind::WouldBlock.into());
         }

@@ -297,7 +297,7 @@ fn after_a_power_cut_old_handles_are_dead_and_locks_are_free() {
     let (disk, file) = disk_with_file(1, Access::Buffered);
     file.write_all_at(b"seen", 0).unwrap();
     let mapping = file.map(4096).unwrap();
-    let held = disk.lock(path("d/lock")).unwrap();
+    let held = disk.lock_dir(path("d")).unwrap();
     disk.sync_dir(path("d")).unwrap();
     disk.cut_power_at_operation(2, Survival::Nothing);
     file.sync_data().unwrap();
@@ -310,15 +310,15 @@ fn after_a_power_cut_old_handles_are_dead_and_locks_are_free() {
         disk.open(path("d/a"), Access::Buffered).err(),
         disk.exists(path("d/a")).err(),
         disk.create_dir_all(path("d")).err(),
-        disk.lock(path("d/lock")).err(),
+        disk.lock_dir(path("d")).err(),
     ];
     assert!(errors.iter().flatten().filter(|error| is_power_lost(*error)).count() == errors.len());
 
     disk.restart().unwrap();
     assert!(is_power_lost(&file.len().unwrap_err()), "handles stay dead after the restart");
-    let again = disk.lock(path("d/lock")).unwrap();
+    let again = disk.lock_dir(path("d")).unwrap();
     drop(held);
-    assert_eq!(disk.lock(path("d/lock")).err().unwrap().kind(), ErrorKind::WouldBlock);
+    assert_eq!(disk.lock_dir(path("d")).err().unwrap().kind(), ErrorKind::WouldBlock);
     drop(again);
     let file = disk.open(path("d/a"), Access::Buffered).unwrap();
     file.write_all_at(b"next", 0).unwrap();

@@ -1,16 +1,24 @@
-//! A journal file: a header sector, then records.
+//! A journal file: a header sector, then records, then a sector that names the next file.
 //!
 //! ```text
 //!  0 magic u64 "CORVUSJF" · 8 version u32 · 12 zero u32 · 16 environment id u128
-//! 32 journal number u64 · 40 checksum u128 (XXH3-128 of bytes 0..40)
+//! 32 journal number u64 · 40 length of the file u64 · 48 checksum u128 (XXH3-128 of bytes 0..48)
 //! 4096 … records, each starting on a sector
+//! last sector: 0 magic u64 "CORVUSJN" · 8 environment id u128 · 24 this journal's number u64
+//!             32 next journal's number u64 · 40 last transaction in this journal u64
+//!             48 checksum u128 (XXH3-128 of bytes 0..48)
 //! ```
+//!
+//! The last sector is written before the next file gets its first record. So a file that was cut
+//! shorter, and one that is gone, are noticed although both may have ended with a torn record. Files of
+//! version 1 have neither the length nor the last sector; their checksum is of bytes 0..40, at 40.
 //!
 //! A file is filled with zeroes before its first record, so that writing a record changes no metadata
 //! of the file system. A recycled file keeps its old records: they carry smaller transaction numbers
 //! than any record that belongs where they stand.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -19,7 +27,7 @@ use platform::{Access, AlignedBuffer, Disk, File, SECTOR_BYTES};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::{
-    error::StorageError,
+    error::{Corruption, StorageError},
     format::{read_u32, read_u64, read_u128, write_u32, write_u64, write_u128},
 };
 
@@ -27,7 +35,14 @@ use crate::{
 pub(crate) const FIRST_RECORD: u64 = SECTOR_BYTES as u64;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CORVUSJF");
-const VERSION: u32 = 1;
+const NEXT_MAGIC: u64 = u64::from_le_bytes(*b"CORVUSJN");
+const VERSION: u32 = 2;
+/// Without the length of the file and the name of the next one.
+const VERSION_WITHOUT_LENGTH: u32 = 1;
+const HEADER_BYTES: usize = 64;
+const NEXT_SECTOR_BYTES: u64 = SECTOR_BYTES as u64;
+/// What a file has beside its records.
+pub(super) const OVERHEAD_BYTES: u64 = FIRST_RECORD + NEXT_SECTOR_BYTES;
 const ZEROES_BYTES: usize = 1024 * 1024;
 const EXTENSION: &str = ".journal";
 /// The number of the file that waits to become the next journal; real ones start at 1.
@@ -39,7 +54,28 @@ pub(super) struct JournalFile {
     pub(super) file: Arc<dyn File>,
     pub(super) path: PathBuf,
     pub(super) name: Arc<str>,
+    /// Length of the file.
     pub(super) bytes: u64,
+    /// Records end at or before this offset.
+    pub(super) records_end: u64,
+}
+
+/// What the last sector of a journal file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NextJournal {
+    /// The journal that the records go on in.
+    pub(super) number: u64,
+    /// The last transaction before it.
+    pub(super) after: u64,
+}
+
+/// What the header of a journal file says.
+struct JournalHeader {
+    version: u32,
+    environment_id: u128,
+    number: u64,
+    /// The length with which the file was made; 0 in version 1.
+    bytes: u64,
 }
 
 fn name_of(number: u64) -> String {
@@ -69,6 +105,15 @@ pub(super) fn numbers(disk: &dyn Disk, directory: &Path) -> Result<Vec<u64>, Sto
     Ok(numbers)
 }
 
+/// A journal file of the directory, if there is one.
+pub(crate) fn any_journal(
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<Option<PathBuf>, StorageError> {
+    let numbers = numbers(disk, directory)?;
+    Ok(numbers.first().map(|number| path_of(directory, *number)))
+}
+
 pub(super) fn remove(disk: &dyn Disk, directory: &Path, number: u64) -> Result<(), StorageError> {
     let path = path_of(directory, number);
     disk.remove_file(&path).map_err(|error| StorageError::io(path, "remove", error))
@@ -77,7 +122,45 @@ pub(super) fn remove(disk: &dyn Disk, directory: &Path, number: u64) -> Result<(
 impl JournalFile {
     fn new(file: Arc<dyn File>, directory: &Path, number: u64, bytes: u64) -> Self {
         let path = path_of(directory, number);
-        Self { number, file, path, name: name_of(number).into(), bytes }
+        let records_end = bytes.saturating_sub(NEXT_SECTOR_BYTES);
+        Self { number, file, path, name: name_of(number).into(), bytes, records_end }
+    }
+
+    /// Names the journal that the records go on in. Durable when it returns.
+    pub(super) fn name_next(
+        &self,
+        environment_id: u128,
+        next: NextJournal,
+    ) -> Result<(), StorageError> {
+        let mut sector = AlignedBuffer::zeroed(SECTOR_BYTES);
+        write_u64(&mut sector, 0, NEXT_MAGIC);
+        write_u128(&mut sector, 8, environment_id);
+        write_u64(&mut sector, 24, self.number);
+        write_u64(&mut sector, 32, next.number);
+        write_u64(&mut sector, 40, next.after);
+        let sum = xxh3_128(&sector[..48]);
+        write_u128(&mut sector, 48, sum);
+        self.file
+            .write_all_at(&sector, self.records_end)
+            .map_err(|error| StorageError::io(&self.path, "name the next journal in", error))
+    }
+
+    /// The journal that the records go on in, when one was begun.
+    pub(super) fn next(&self, environment_id: u128) -> Result<Option<NextJournal>, StorageError> {
+        if self.records_end == self.bytes {
+            return Ok(None);
+        }
+        let mut bytes = AlignedBuffer::zeroed(SECTOR_BYTES);
+        self.file
+            .read_exact_at(&mut bytes, self.records_end)
+            .map_err(|error| StorageError::io(&self.path, "read", error))?;
+        // A file that was recycled still has the name that it was given in its earlier life.
+        let is_named = read_u64(&bytes, 0) == NEXT_MAGIC
+            && read_u128(&bytes, 8) == environment_id
+            && read_u64(&bytes, 24) == self.number
+            && read_u128(&bytes, 48) == xxh3_128(&bytes[..48]);
+        let next = || NextJournal { number: read_u64(&bytes, 32), after: read_u64(&bytes, 40) };
+        Ok(is_named.then(next))
     }
 
     /// A new file of `bytes` bytes, its space written once, but for what the caller will write there
@@ -106,7 +189,7 @@ impl JournalFile {
                 file.write_all_at(&zeroes[..step], at)?;
                 at += step as u64;
             }
-            file.write_all_at(&header(environment_id, number), 0)?;
+            file.write_all_at(&header(environment_id, number, bytes), 0)?;
             file.sync_data()?;
             disk.sync_dir(directory)?;
             Ok(file)
@@ -131,7 +214,7 @@ impl JournalFile {
     ) -> Result<Self, StorageError> {
         let path = path_of(directory, number);
         let rename = || {
-            self.file.write_all_at(&header(environment_id, number), 0)?;
+            self.file.write_all_at(&header(environment_id, number, self.bytes), 0)?;
             disk.rename(&self.path, &path)?;
             disk.sync_dir(directory)
         };
@@ -159,8 +242,10 @@ impl JournalFile {
         Ok(opened.map(|(file, bytes)| Self::new(file, directory, number, bytes)))
     }
 
-    /// Opens a file for reading; `None` when it is missing or is not that journal. Refuses a journal
-    /// of a version that is not known.
+    /// Opens a file for reading; `None` when it is missing or is not that journal.
+    ///
+    /// # Errors
+    /// [`StorageError::UnknownVersion`]; [`Corruption::JournalTooShort`] when its end was cut away.
     pub(super) fn open(
         disk: &dyn Disk,
         directory: &Path,
@@ -168,49 +253,88 @@ impl JournalFile {
         number: u64,
     ) -> Result<Option<Self>, StorageError> {
         let path = path_of(directory, number);
-        let read = || {
-            if !disk.exists(&path)? {
-                return Ok(None);
+        let opened = open_with_header(disk, &path);
+        let opened = opened.map_err(|error| StorageError::io(&path, "read", error))?;
+        let Some((file, bytes, header)) = opened else { return Ok(None) };
+        if header.environment_id != environment_id || header.number != number {
+            return Ok(None);
+        }
+        let mut journal = Self::new(file, directory, number, bytes);
+        match header.version {
+            VERSION if bytes < header.bytes => {
+                let expected = header.bytes;
+                Err(Corruption::JournalTooShort { path, bytes, expected }.into())
             }
-            let file = disk.open(&path, Access::Buffered)?;
-            let bytes = file.len()?;
-            let mut sector = [0; 56];
-            if bytes < FIRST_RECORD {
-                return Ok(None);
+            VERSION => Ok(Some(journal)),
+            VERSION_WITHOUT_LENGTH => {
+                journal.records_end = bytes;
+                Ok(Some(journal))
             }
-            file.read_exact_at(&mut sector, 0)?;
-            let found = version(&sector, environment_id, number);
-            Ok(found.map(|found| (file, bytes, found)))
-        };
-        let opened = read().map_err(|error| StorageError::io(&path, "read", error))?;
-        match opened {
-            Some((_, _, found)) if found != VERSION => {
-                Err(StorageError::UnknownVersion { path, found, known: VERSION })
-            }
-            opened => Ok(opened.map(|(file, bytes, _)| Self::new(file, directory, number, bytes))),
+            found => Err(StorageError::UnknownVersion { path, found, known: VERSION }),
         }
     }
 }
 
-fn header(environment_id: u128, number: u64) -> AlignedBuffer {
-    let mut bytes = AlignedBuffer::zeroed(SECTOR_BYTES);
-    write_u64(&mut bytes, 0, MAGIC);
-    write_u32(&mut bytes, 8, VERSION);
-    write_u128(&mut bytes, 16, environment_id);
-    write_u64(&mut bytes, 32, number);
-    let sum = xxh3_128(&bytes[..40]);
-    write_u128(&mut bytes, 40, sum);
-    bytes
+/// Refuses a directory with a journal file of another environment, which would be destroyed here.
+pub(super) fn refuse_others(
+    disk: &dyn Disk,
+    directory: &Path,
+    environment_id: u128,
+) -> Result<(), StorageError> {
+    for number in numbers(disk, directory)? {
+        let path = path_of(directory, number);
+        let opened = open_with_header(disk, &path);
+        let opened = opened.map_err(|error| StorageError::io(&path, "read", error))?;
+        if opened.is_some_and(|(_, _, header)| header.environment_id != environment_id) {
+            return Err(StorageError::JournalOfAnother { path });
+        }
+    }
+    Ok(())
 }
 
-/// The version that the header of that journal names; `None` when it is not the header of that
-/// journal.
-fn version(bytes: &[u8], environment_id: u128, number: u64) -> Option<u32> {
-    let is_header = read_u64(bytes, 0) == MAGIC
-        && read_u128(bytes, 16) == environment_id
-        && read_u64(bytes, 32) == number
-        && read_u128(bytes, 40) == xxh3_128(&bytes[..40]);
-    is_header.then(|| read_u32(bytes, 8))
+/// `None` when the file is missing or has no sound header.
+fn open_with_header(
+    disk: &dyn Disk,
+    path: &Path,
+) -> io::Result<Option<(Arc<dyn File>, u64, JournalHeader)>> {
+    if !disk.exists(path)? {
+        return Ok(None);
+    }
+    let file = disk.open(path, Access::Buffered)?;
+    let bytes = file.len()?;
+    let mut sector = [0; HEADER_BYTES];
+    if bytes < FIRST_RECORD {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut sector, 0)?;
+    Ok(read_header(&sector).map(|header| (file, bytes, header)))
+}
+
+fn header(environment_id: u128, number: u64, bytes: u64) -> AlignedBuffer {
+    let mut sector = AlignedBuffer::zeroed(SECTOR_BYTES);
+    write_u64(&mut sector, 0, MAGIC);
+    write_u32(&mut sector, 8, VERSION);
+    write_u128(&mut sector, 16, environment_id);
+    write_u64(&mut sector, 32, number);
+    write_u64(&mut sector, 40, bytes);
+    let sum = xxh3_128(&sector[..48]);
+    write_u128(&mut sector, 48, sum);
+    sector
+}
+
+/// `None` when the bytes are no sound header.
+fn read_header(sector: &[u8]) -> Option<JournalHeader> {
+    if read_u64(sector, 0) != MAGIC {
+        return None;
+    }
+    let version = read_u32(sector, 8);
+    let checked = if version == VERSION_WITHOUT_LENGTH { 40 } else { 48 };
+    (read_u128(sector, checked) == xxh3_128(&sector[..checked])).then(|| JournalHeader {
+        version,
+        environment_id: read_u128(sector, 16),
+        number: read_u64(sector, 32),
+        bytes: if version == VERSION_WITHOUT_LENGTH { 0 } else { read_u64(sector, 40) },
+    })
 }
 
 #[cfg(test)]
@@ -228,16 +352,49 @@ mod tests {
         let journal = JournalFile::create(&*disk, directory, 7, 3, bytes, 0).expect("creates");
         assert!(matches!(JournalFile::open(&*disk, directory, 7, 3), Ok(Some(_))));
         assert!(matches!(JournalFile::open(&*disk, directory, 8, 3), Ok(None)));
-        let mut newer = header(7, 3);
+        let mut newer = header(7, 3, bytes);
         write_u32(&mut newer, 8, VERSION + 1);
-        let sum = xxh3_128(&newer[..40]);
-        write_u128(&mut newer, 40, sum);
+        let sum = xxh3_128(&newer[..48]);
+        write_u128(&mut newer, 48, sum);
         journal.file.write_all_at(&newer, 0).expect("writes");
         let refused = JournalFile::open(&*disk, directory, 7, 3).err();
         assert!(
-            matches!(refused, Some(StorageError::UnknownVersion { found: 2, known: 1, .. })),
+            matches!(refused, Some(StorageError::UnknownVersion { found: 3, known: 2, .. })),
             "{refused:?}"
         );
         assert_eq!(numbers(&*disk, directory).expect("lists"), [3]);
+    }
+
+    #[test]
+    fn a_journal_names_the_next_one_and_its_own_length() {
+        let disk = Platform::simulated(1).platform.disk;
+        let directory = Path::new("/journals");
+        disk.create_dir_all(directory).expect("creates");
+        let bytes = 4 * SECTOR_BYTES as u64;
+        let journal = JournalFile::create(&*disk, directory, 7, 3, bytes, 0).expect("creates");
+        assert_eq!(journal.next(7).expect("reads"), None);
+        let next = NextJournal { number: 4, after: 99 };
+        journal.name_next(7, next).expect("writes");
+        assert_eq!(journal.next(7).expect("reads"), Some(next));
+        assert_eq!(journal.next(8).expect("reads"), None);
+        journal.file.set_len(bytes - 1).expect("cuts");
+        let refused = JournalFile::open(&*disk, directory, 7, 3).err();
+        let Some(StorageError::Corrupt(Corruption::JournalTooShort { expected, .. })) = refused
+        else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(expected, bytes);
+    }
+
+    #[test]
+    fn a_recycled_journal_forgets_what_it_named() {
+        let disk = Platform::simulated(1).platform.disk;
+        let directory = Path::new("/journals");
+        disk.create_dir_all(directory).expect("creates");
+        let bytes = 4 * SECTOR_BYTES as u64;
+        let journal = JournalFile::create(&*disk, directory, 7, 3, bytes, 0).expect("creates");
+        journal.name_next(7, NextJournal { number: 4, after: 99 }).expect("writes");
+        let recycled = journal.recycle(&*disk, directory, 7, 5).expect("recycles");
+        assert_eq!(recycled.next(7).expect("reads"), None);
     }
 }

@@ -10,14 +10,14 @@ use std::{collections::BTreeMap, path::Path};
 use platform::{Disk, File, SECTOR_BYTES};
 
 use super::{
-    file::{self, FIRST_RECORD, JournalFile},
+    file::{self, FIRST_RECORD, JournalFile, NextJournal},
     record::{FoundRecord, HEADER_BYTES, PageChange, apply_difference, page_changes},
 };
 use crate::{
     data_file::DataFile,
     error::{Corruption, StorageError},
     format::{PAGE_BYTES, PageKind, PageNumber, page_kind, stamp_checksum},
-    header::JournalPosition,
+    header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
 };
 
@@ -48,20 +48,29 @@ impl Replayed {
 }
 
 /// Brings the data file up to the end of the journal. Not synced.
+///
+/// # Errors
+/// [`StorageError::JournalOfAnother`]; [`StorageError::JournalMissing`] when the header or another
+/// journal names a file that is not there; [`Corruption`] when an acknowledged transaction cannot be
+/// read back.
 pub(crate) fn replay(
     disk: &dyn Disk,
     directory: &Path,
-    environment_id: u128,
-    from: JournalPosition,
+    header: &EnvironmentHeader,
     data: &DataFile,
     meter: &IoMeter,
 ) -> Result<Replayed, StorageError> {
+    let EnvironmentHeader { environment_id, replay_from: from, .. } = *header;
+    file::refuse_others(disk, directory, environment_id)?;
     let finished = file::numbers(disk, directory)?;
     let mut pages = ReplayedPages { data, meter, held: BTreeMap::new() };
     let mut reader = Reader { disk, directory, environment_id, position: from };
-    // The file of the floor is gone when the floor is its last record: the next file goes on then.
     let mut number = from.journal;
-    let mut open = reader.open(number)?;
+    // Version 1 let go of the floor's file when the floor was its last record.
+    let mut open = match header.needs_journal {
+        true => Some(reader.needed(number)?),
+        false => reader.open(number)?,
+    };
     loop {
         if let Some(journal) = &open {
             while let Some(payload) = reader.next(journal)? {
@@ -71,7 +80,14 @@ pub(crate) fn replay(
                 return Err(reader.lost(journal, later));
             }
         }
-        let Some(next) = reader.continuation(number, &finished)? else { break };
+        let next = match &open {
+            Some(journal) => match journal.next(environment_id)? {
+                Some(named) => Some(reader.named(journal, named)?),
+                None => reader.continuation(number, &finished)?,
+            },
+            None => reader.continuation(number, &finished)?,
+        };
+        let Some(next) = next else { break };
         number = next.number;
         open = Some(next);
     }
@@ -109,14 +125,51 @@ impl Reader<'_> {
         Ok(journal)
     }
 
+    /// The journal file of that number, which was made before anything was acknowledged that is in it.
+    fn needed(&self, number: u64) -> Result<JournalFile, StorageError> {
+        let path = file::path_of(self.directory, number);
+        match self.open(number)? {
+            Some(journal) => Ok(journal),
+            None if self.is_there(&path)? => Err(Corruption::JournalHeader { path }.into()),
+            None => Err(StorageError::JournalMissing { path }),
+        }
+    }
+
+    fn is_there(&self, path: &Path) -> Result<bool, StorageError> {
+        self.disk.exists(path).map_err(|error| StorageError::io(path, "find", error))
+    }
+
+    /// The journal file in which the records go on, as the one before it says. Refuses when that one
+    /// lacks transactions, or this one begins with a later one.
+    fn named(
+        &mut self,
+        journal: &JournalFile,
+        named: NextJournal,
+    ) -> Result<JournalFile, StorageError> {
+        if self.position.transaction < named.after {
+            return Err(self.lost(journal, named.after));
+        }
+        let next = self.needed(named.number)?;
+        let first = self.record_at(&next, FIRST_RECORD)?;
+        let follows = first.is_some_and(|(found, _)| self.is_next(&found));
+        if !follows && let Some(later) = self.later_record(&next, FIRST_RECORD)? {
+            return Err(self.lost(&next, later));
+        }
+        self.position.offset = FIRST_RECORD;
+        Ok(next)
+    }
+
+    fn is_next(&self, found: &FoundRecord) -> bool {
+        found.header.transaction == self.position.transaction + 1
+            && found.header.previous == self.position.chain
+    }
+
     /// The payload of the next record in this file, or `None` where its records end.
     fn next(&mut self, journal: &JournalFile) -> Result<Option<Vec<u8>>, StorageError> {
         let Some((found, record)) = self.record_at(journal, self.position.offset)? else {
             return Ok(None);
         };
-        if found.header.transaction != self.position.transaction + 1
-            || found.header.previous != self.position.chain
-        {
+        if !self.is_next(&found) {
             return Ok(None);
         }
         let payload = found.payload(&record).ok_or_else(|| self.damaged(journal))?;
@@ -135,12 +188,12 @@ impl Reader<'_> {
         journal: &JournalFile,
         offset: u64,
     ) -> Result<Option<(FoundRecord, Vec<u8>)>, StorageError> {
-        if offset + SECTOR_BYTES as u64 > journal.bytes {
+        if offset + SECTOR_BYTES as u64 > journal.records_end {
             return Ok(None);
         }
         let mut head = [0; HEADER_BYTES];
         read(&*journal.file, journal, &mut head, offset)?;
-        let room = journal.bytes - offset;
+        let room = journal.records_end - offset;
         let Some(found) = FoundRecord::parse(&head, self.environment_id as u64, room) else {
             return Ok(None);
         };
@@ -159,10 +212,7 @@ impl Reader<'_> {
         for number in numbers.iter().filter(|other| **other > number) {
             let Some(next) = self.open(*number)? else { continue };
             let first = self.record_at(&next, FIRST_RECORD)?;
-            if first.is_some_and(|(found, _)| {
-                found.header.transaction == self.position.transaction + 1
-                    && found.header.previous == self.position.chain
-            }) {
+            if first.is_some_and(|(found, _)| self.is_next(&found)) {
                 self.position.offset = FIRST_RECORD;
                 return Ok(Some(next));
             }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 
 use super::{
     compression::CompressionCosts,
-    file::{FIRST_RECORD, JournalFile, SPARE},
+    file::{FIRST_RECORD, JournalFile, NextJournal, OVERHEAD_BYTES, SPARE},
     record::{RecordBuilder, RecordHeader},
 };
 use crate::{
@@ -123,6 +123,15 @@ impl Journal {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn environment_id(&self) -> u128 {
+        self.environment_id
+    }
+
+    /// The number of the current file, or of the first that will be made.
+    pub(crate) fn number(&self) -> u64 {
+        self.lock().position.journal
+    }
+
     /// Waits until every transaction before `transaction` was appended, or `given_up` says that it
     /// never will be.
     pub(crate) fn wait_turn(
@@ -184,9 +193,13 @@ impl Journal {
             state.retired.iter().map(|old| report(&old.file, Some(old.last_transaction), 0));
         let position = &state.position;
         let current = state.current.iter().map(|file| {
-            report(file, Some(position.transaction), file.bytes - position.offset.min(file.bytes))
+            report(
+                file,
+                Some(position.transaction),
+                file.records_end - position.offset.min(file.records_end),
+            )
         });
-        let spares = state.spares.iter().map(|file| report(file, None, file.bytes));
+        let spares = state.spares.iter().map(|file| report(file, None, file.records_end));
         retired.chain(current).chain(spares).collect()
     }
 
@@ -198,15 +211,15 @@ impl Journal {
         all.map(|file| file.name.clone()).collect()
     }
 
-    /// Lets go of the files that end at or before `transaction`: some become spares, the others are
+    /// Lets go of the files before the one that the header names: some become spares, the others are
     /// removed.
-    pub(crate) fn release(&self, transaction: u64) -> Result<(), StorageError> {
+    pub(crate) fn release(&self, floor: JournalPosition) -> Result<(), StorageError> {
         let mut freed = Vec::new();
         {
             let mut state = self.lock();
             let wanted = state.next_bytes;
             while let Some(oldest) = state.retired.front()
-                && oldest.last_transaction <= transaction
+                && oldest.file.number < floor.journal
             {
                 let Some(Retired { file, .. }) = state.retired.pop_front() else { break };
                 if file.bytes == wanted && state.spares.len() < SPARES_MAX {
@@ -222,14 +235,43 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes all files, unless something was appended after `floor`, which the synced header has.
-    /// For closing: whoever opens the environment again begins a new file in any case, and takes a
-    /// floor whose file is gone for the end of the journal.
-    pub(crate) fn remove_if_passed(&self, floor: JournalPosition) {
+    /// Makes the first file, if there is none, and returns its position. The header has to say that it
+    /// is there before anything is appended.
+    ///
+    /// # Errors
+    /// When there is no room for it, or it cannot be written; nothing has changed then.
+    pub(crate) fn begin(&self) -> Result<JournalPosition, StorageError> {
         let mut state = self.lock();
-        if state.position != floor {
-            return;
+        if state.current.is_none() {
+            // A floor may lie inside a file that version 1 let go of. In a new file of that number the
+            // records before the floor's offset would never be replayed.
+            let number = match state.position.offset {
+                FIRST_RECORD => state.position.journal,
+                _ => state.position.journal + 1,
+            };
+            state.current = Some(self.create(number, state.next_bytes, 0)?);
+            state.next_bytes = (state.next_bytes * 2).min(self.bytes_max);
+            state.position.journal = number;
+            state.position.offset = FIRST_RECORD;
         }
+        Ok(state.position)
+    }
+
+    /// The place of the next journal, for a header that needs none of those that are there; `None` when
+    /// something was appended after `floor`.
+    pub(crate) fn next_if_passed(&self, floor: JournalPosition) -> Option<JournalPosition> {
+        let state = self.lock();
+        let journal = state.position.journal + 1;
+        (state.position == floor).then_some(JournalPosition {
+            journal,
+            offset: FIRST_RECORD,
+            ..floor
+        })
+    }
+
+    /// Removes all files. For closing, once the header needs none of them.
+    pub(crate) fn remove_all(&self) {
+        let mut state = self.lock();
         let mut files: Vec<JournalFile> = state.retired.drain(..).map(|old| old.file).collect();
         files.append(&mut state.spares);
         files.extend(state.current.take());
@@ -305,7 +347,7 @@ impl JournalTurn<'_> {
         };
         let name = self.state.current.as_ref().map_or_else(|| "journal".into(), |f| f.name.clone());
         let (record, checksum) = self.finish_record(builder, header, &name, meter);
-        let file = self.file_for(record.len() as u64).map_err(AppendError::NothingWritten)?;
+        let file = self.file_for(record.len() as u64)?;
         let (handle, path, name, bytes) =
             (file.file.clone(), file.path.clone(), file.name.clone(), file.bytes);
         let offset = self.state.position.offset;
@@ -355,40 +397,39 @@ impl JournalTurn<'_> {
     }
 
     /// The current file if the record fits, else the next one.
-    fn file_for(&mut self, record_bytes: u64) -> Result<&JournalFile, StorageError> {
+    fn file_for(&mut self, record_bytes: u64) -> Result<&JournalFile, AppendError> {
         let state = &mut *self.state;
-        let fits = |file: &JournalFile, at: u64| at + record_bytes <= file.bytes;
-        if !state.current.as_ref().is_some_and(|file| fits(file, state.position.offset)) {
-            let number = match &state.current {
-                Some(current) => current.number + 1,
-                None if state.position.offset == FIRST_RECORD => state.position.journal,
-                // A header's floor lies inside a file that is gone. In a new file of that number the
-                // records before the floor's offset would never be replayed.
-                None => state.position.journal + 1,
-            };
+        let fits = |file: &JournalFile, at: u64| at + record_bytes <= file.records_end;
+        let Some(current) = &state.current else {
+            unreachable!("the journal is begun before the first transaction")
+        };
+        if !fits(current, state.position.offset) {
+            let number = current.number + 1;
             let spare = state.spares.pop_if(|spare| fits(spare, FIRST_RECORD));
             let disk: &dyn Disk = &*self.journal.platform.disk;
             let (directory, id) = (&self.journal.directory, self.journal.environment_id);
             let next = match spare {
-                Some(spare) => spare.recycle(disk, directory, id, number)?,
+                Some(spare) => spare.recycle(disk, directory, id, number),
                 None => {
                     let needed =
-                        (FIRST_RECORD + record_bytes).next_multiple_of(SECTOR_BYTES as u64);
+                        (OVERHEAD_BYTES + record_bytes).next_multiple_of(SECTOR_BYTES as u64);
                     let bytes = state.next_bytes.max(needed);
-                    self.journal.create(number, bytes, record_bytes)?
+                    self.journal.create(number, bytes, record_bytes)
                 }
             };
+            let next = next.map_err(AppendError::NothingWritten)?;
+            let after = state.position.transaction;
+            current.name_next(id, NextJournal { number, after }).map_err(AppendError::Unknown)?;
             state.next_bytes = (state.next_bytes * 2).min(self.journal.bytes_max);
-            let last_transaction = state.position.transaction;
             if let Some(file) = state.current.replace(next) {
-                state.retired.push_back(Retired { file, last_transaction });
+                state.retired.push_back(Retired { file, last_transaction: after });
             }
             state.position.journal = number;
             state.position.offset = FIRST_RECORD;
         }
         match &state.current {
             Some(file) => Ok(file),
-            None => unreachable!("the branch above made one"),
+            None => unreachable!("the branch above replaces one"),
         }
     }
 }

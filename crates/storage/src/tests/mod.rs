@@ -2,6 +2,7 @@
 
 mod crashes;
 mod faults;
+mod identity;
 mod model;
 mod offline;
 mod snapshots;

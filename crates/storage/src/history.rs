@@ -1,0 +1,281 @@
+//! Which history the transactions of an environment belong to, so that what was derived from one can
+//! be told from what belongs to another.
+//!
+//! An environment has an identity, made once, and incarnations: each time it is opened and written, a
+//! random number is stored with the first transaction that belongs to it. A point in the history is
+//! (identity, incarnation, transaction). Whoever keeps something that depends on an environment
+//! (an index, the progress of a database in the server's own environment) keeps the newest point that
+//! it has seen, and asks later whether the environment [vouches](Environment::vouches_for) for it. An
+//! older copy of the files does not: it lacks the incarnation, or ended it earlier, whatever was
+//! written to it since.
+//!
+//! ```text
+//! tree "Storage/Incarnations": first transaction u64 →
+//!   0 incarnation u64 · 8 point of the environment above (identity u128, 0 when there is none ·
+//!   24 incarnation u64 · 32 transaction u64)
+//! ```
+//!
+//! The incarnation is a transaction of its own before the first other one of an opening; then the
+//! environment above is notified, and only then is anything else written. So the environment above
+//! never knows an incarnation that a power cut took back, and knows every one with user data.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    environment::{Environment, lock},
+    error::StorageError,
+    format::{PageNumber, read_u64, read_u128, write_u64, write_u128},
+    transaction::{ReadTransaction, Transaction},
+    tree_name::TreeName,
+};
+
+/// So many incarnations are kept; what depends on an older one is no longer vouched for.
+const INCARNATIONS_MAX: u64 = 100_000;
+const VALUE_BYTES: usize = 40;
+
+/// A moment in the history of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryPoint {
+    /// The identity of the environment.
+    pub environment: u128,
+    /// The incarnation.
+    pub incarnation: u64,
+    /// The newest durable transaction at that moment.
+    pub transaction: u64,
+}
+
+impl HistoryPoint {
+    /// Length of [`HistoryPoint::to_bytes`].
+    pub const BYTES: usize = 32;
+
+    /// Identity u128 · incarnation u64 · transaction u64, little-endian.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        write_u128(&mut bytes, 0, self.environment);
+        write_u64(&mut bytes, 16, self.incarnation);
+        write_u64(&mut bytes, 24, self.transaction);
+        bytes
+    }
+
+    /// Reads [`HistoryPoint::to_bytes`]; `None` when there are fewer bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<HistoryPoint> {
+        let bytes = bytes.get(..Self::BYTES)?;
+        Some(HistoryPoint {
+            environment: read_u128(bytes, 0),
+            incarnation: read_u64(bytes, 16),
+            transaction: read_u64(bytes, 24),
+        })
+    }
+}
+
+/// Why an environment does not vouch for a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistoryMismatch {
+    /// The point belongs to another environment.
+    OtherEnvironment,
+    /// The environment went another way than the one that the point was taken from: it is an older
+    /// copy, or was rebuilt.
+    OtherIncarnation,
+    /// The incarnation is known and ended before the point.
+    Ahead,
+}
+
+impl fmt::Display for HistoryMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HistoryMismatch::OtherEnvironment => "it is another environment",
+            HistoryMismatch::OtherIncarnation => "it is an older copy, or was rebuilt since",
+            HistoryMismatch::Ahead => "it is an older copy, or lost its newest transactions",
+        })
+    }
+}
+
+/// The environment above one: it is notified of incarnations, and the environment below remembers
+/// what it saw of it.
+pub trait IncarnationWitness: Send + Sync {
+    /// The newest point of the environment above, stored with the incarnation that begins.
+    ///
+    /// # Errors
+    /// Those of reading it. Nothing is written then.
+    fn above(&self) -> Result<Option<HistoryPoint>, StorageError>;
+
+    /// An incarnation has durably begun. Nothing else is written to the environment before this
+    /// returns; when it fails, writes are refused with its error, and it is called again.
+    ///
+    /// # Errors
+    /// Those of storing it.
+    fn began(&self, point: HistoryPoint) -> Result<(), StorageError>;
+}
+
+/// Whether the incarnations of an environment are kept.
+#[derive(Clone, Default)]
+pub enum History {
+    /// Nothing depends on it: an index, a copy under construction.
+    #[default]
+    NotKept,
+    /// They are kept.
+    Kept,
+    /// They are kept, and another environment vouches for them.
+    Witnessed(Arc<dyn IncarnationWitness>),
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            History::NotKept => "NotKept",
+            History::Kept => "Kept",
+            History::Witnessed(_) => "Witnessed",
+        })
+    }
+}
+
+struct Incarnation {
+    number: u64,
+    first_transaction: u64,
+    above: Option<HistoryPoint>,
+}
+
+impl Incarnation {
+    fn to_value(&self) -> [u8; VALUE_BYTES] {
+        let mut value = [0; VALUE_BYTES];
+        write_u64(&mut value, 0, self.number);
+        if let Some(above) = self.above {
+            value[8..].copy_from_slice(&above.to_bytes());
+        }
+        value
+    }
+
+    fn read(first_transaction: u64, value: &[u8]) -> Result<Self, StorageError> {
+        let detail = "a row of the incarnations has another length";
+        let damaged = || StorageError::structure(PageNumber(0), detail);
+        let (number, above) = value.split_first_chunk::<8>().ok_or_else(damaged)?;
+        let above = HistoryPoint::from_bytes(above).ok_or_else(damaged)?;
+        let above = (above.environment != 0).then_some(above);
+        Ok(Self { number: u64::from_le_bytes(*number), first_transaction, above })
+    }
+}
+
+fn tree() -> TreeName {
+    TreeName::from("Storage/Incarnations")
+}
+
+/// The newest incarnation that a snapshot has.
+fn newest(read: &ReadTransaction) -> Result<Option<Incarnation>, StorageError> {
+    let last = read.fixed_tree(&tree())?.last()?;
+    last.map(|(first, value)| Incarnation::read(first, value)).transpose()
+}
+
+impl Environment {
+    /// The identity of the environment, made when it was created.
+    pub fn id(&self) -> u128 {
+        self.journal.environment_id()
+    }
+
+    /// The point in the history that a snapshot of this environment shows; `None` when nothing was
+    /// written since its history is kept.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn point_of(&self, read: &ReadTransaction) -> Result<Option<HistoryPoint>, StorageError> {
+        let point = |newest: Incarnation| HistoryPoint {
+            environment: self.id(),
+            incarnation: newest.number,
+            transaction: read.id(),
+        };
+        Ok(newest(read)?.map(point))
+    }
+
+    /// The newest point of the environment above that this one has seen when it began an incarnation.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn point_above(&self) -> Result<Option<HistoryPoint>, StorageError> {
+        Ok(newest(&self.read())?.and_then(|newest| newest.above))
+    }
+
+    /// Whether the point lies in the history of this environment.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn vouches_for(
+        &self,
+        point: &HistoryPoint,
+    ) -> Result<Result<(), HistoryMismatch>, StorageError> {
+        if point.environment != self.id() {
+            return Ok(Err(HistoryMismatch::OtherEnvironment));
+        }
+        let read = self.read();
+        // What a point names is rarely old.
+        let mut end = read.id();
+        for row in read.fixed_tree(&tree())?.range_back(u64::MAX)? {
+            let (first, value) = row?;
+            if Incarnation::read(first, value)?.number == point.incarnation {
+                let is_inside = (first..=end).contains(&point.transaction);
+                return Ok(if is_inside { Ok(()) } else { Err(HistoryMismatch::Ahead) });
+            }
+            end = first.saturating_sub(1);
+        }
+        Ok(Err(HistoryMismatch::OtherIncarnation))
+    }
+
+    /// Begins to write, once for each opening: the first journal file is made and named in the header,
+    /// the incarnation is stored, the environment above is notified. Called before every transaction.
+    ///
+    /// # Errors
+    /// Those of writing and of the environment above. It is tried again by the next transaction.
+    pub fn begin_writing(self: &Arc<Self>) -> Result<(), StorageError> {
+        if self.has_begun() {
+            return Ok(());
+        }
+        let mut begun = lock(self.begun());
+        if *begun {
+            return Ok(());
+        }
+        self.check_failure()?;
+        let outcome = self.begin_incarnation();
+        self.note_full_disk(&outcome);
+        outcome?;
+        *begun = true;
+        self.set_begun();
+        Ok(())
+    }
+
+    fn begin_incarnation(self: &Arc<Self>) -> Result<(), StorageError> {
+        self.name_first_journal()?;
+        match &self.options.history {
+            History::NotKept => Ok(()),
+            History::Kept => self.store_incarnation(None).map(drop),
+            History::Witnessed(witness) => witness.began(self.store_incarnation(Some(&**witness))?),
+        }
+    }
+
+    fn store_incarnation(
+        self: &Arc<Self>,
+        witness: Option<&dyn IncarnationWitness>,
+    ) -> Result<HistoryPoint, StorageError> {
+        let number = self.incarnation();
+        let is_stored = newest(&self.read())?.is_some_and(|newest| newest.number == number);
+        if !is_stored {
+            let above = witness.map(IncarnationWitness::above).transpose()?.flatten();
+            let mut tx = self.write_unbegun()?;
+            let incarnation = Incarnation { number, first_transaction: tx.id(), above };
+            let mut rows = tx.fixed_tree_mut(&tree(), VALUE_BYTES as u16)?;
+            rows.put(incarnation.first_transaction, &incarnation.to_value())?;
+            if let Some(oldest) = oldest_beyond(&tx)? {
+                tx.fixed_tree_mut(&tree(), VALUE_BYTES as u16)?.delete(oldest)?;
+            }
+            tx.commit()?;
+        }
+        let transaction = self.read().id();
+        Ok(HistoryPoint { environment: self.id(), incarnation: number, transaction })
+    }
+}
+
+/// The oldest row when there is one too many.
+fn oldest_beyond(tx: &impl Transaction) -> Result<Option<u64>, StorageError> {
+    let rows = tx.fixed_tree(&tree())?;
+    if rows.len() <= INCARNATIONS_MAX {
+        return Ok(None);
+    }
+    Ok(rows.first()?.map(|(first, _)| first))
+}
