@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blittable::Value;
 use model::{DatabaseId, lower_case};
-use storage::{Environment, ReadTransaction};
+use storage::{Environment, HistoryMismatch, HistoryPoint, ReadTransaction, StorageError};
 
 use crate::{
     compare_exchange::{self, CompareExchangeEntry},
@@ -36,6 +36,25 @@ impl ValueSource {
     /// The values now. Everything whose outcome was told before is among them. Never blocks.
     pub fn read(&self) -> DatabaseValues {
         DatabaseValues { tx: self.environment.read(), database: self.database }
+    }
+
+    /// The point in the history of the machine's environment that these values show.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn point_of(&self, values: &DatabaseValues) -> Result<Option<HistoryPoint>, StorageError> {
+        self.environment.point_of(&values.tx)
+    }
+
+    /// Whether the point lies in the history of the machine's environment.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn vouches_for(
+        &self,
+        point: &HistoryPoint,
+    ) -> Result<Result<(), HistoryMismatch>, StorageError> {
+        self.environment.vouches_for(point)
     }
 
     /// Has `notice` called after every change of a value, on the thread of the machine: it must be quick.

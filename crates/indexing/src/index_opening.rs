@@ -24,6 +24,7 @@ use crate::{
     output::Sweep,
     reopening::Errand,
     replacement::replaced_key,
+    vouching::Sources,
 };
 
 /// Longer names of directories are cut and end with a hash; file systems take 255 bytes.
@@ -55,12 +56,20 @@ impl IndexSet {
         &self.context.scripts
     }
 
-    /// Opens the files in a place, if there are any.
+    /// Opens the files in a place, if there are any. Those that belong to other documents are deleted.
     pub(crate) fn open_place(&self, place: &Path) -> Result<Option<IndexFiles>, IndexError> {
         if !index_files::is_there(self.disk(), place)? {
             return Ok(None);
         }
-        IndexFiles::open(&self.context.platform, self.options_of(place)).map(Some)
+        let files = IndexFiles::open(&self.context.platform, self.options_of(place))?;
+        let sources =
+            Sources { documents: &self.context.documents, values: self.context.values.as_ref() };
+        let Some(because) = sources.refuse(&files.environment.read())? else {
+            return Ok(Some(files));
+        };
+        self.report(&IndexSetEvent::Strangers { place, because: &because });
+        self.empty_place(place, Some(files))?;
+        Ok(None)
     }
 
     /// Deletes the files in a place, which may be open.

@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -79,6 +79,14 @@ pub enum IndexSetEvent<'e> {
     Reopened {
         /// Its name.
         index: &'e str,
+    },
+    /// Files of an index were made of other documents than those of the database, and were deleted. The
+    /// index is built again.
+    Strangers {
+        /// The directory of the files.
+        place: &'e Path,
+        /// How that was seen.
+        because: &'e str,
     },
     /// An index of a changed definition has taken the place of the one before.
     Replaced {

@@ -30,6 +30,7 @@ use crate::{
     segment_key::KeyRange,
     source::{SourceChange, SourceChanges, SourceItem},
     tombstones,
+    vouching::{SeenPoints, Sources},
 };
 
 /// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
@@ -90,6 +91,9 @@ impl Indexer {
         }
         let (started_ticks, began) = (self.core.now_ticks(), self.now());
         let beside = Beside { documents: &documents, values: values.as_ref() };
+        let sources =
+            Sources { documents: &self.core.documents, values: self.core.values.as_ref() };
+        let seen = sources.points_of(&documents, values.as_ref())?;
         let mut outcome = self.gather(beside, before, spare_threads)?;
         if !outcome.end.has_more() {
             // The last change may have left nothing in the logs, or nothing that an index that began later
@@ -98,7 +102,7 @@ impl Indexer {
             outcome.record.last_etag = outcome.record.last_etag.max(all.0);
         }
         outcome.times.map = self.now().saturating_sub(began);
-        self.write(&mut outcome)?;
+        self.write(&mut outcome, &seen)?;
         // Whoever waits for this batch finds it told.
         self.core.fan_out().merge(std::mem::take(&mut outcome.fan_out));
         let (after, end) = (outcome.record, outcome.end);
@@ -424,7 +428,7 @@ impl Indexer {
         Ok(())
     }
 
-    fn write(&mut self, outcome: &mut BatchOutcome) -> Result<(), IndexError> {
+    fn write(&mut self, outcome: &mut BatchOutcome, seen: &SeenPoints) -> Result<(), IndexError> {
         let mut tx = self.core.environment.write()?;
         let began = self.now();
         self.reduce(&mut tx, outcome)?;
@@ -440,6 +444,7 @@ impl Indexer {
             index_record::add_error(&mut tx, error)?;
         }
         index_record::write_record(&mut tx, &outcome.record)?;
+        seen.write(&mut tx)?;
         outcome.pages = tx.dirty_pages() as u64;
         tx.commit()?;
         let times = &mut outcome.times;

@@ -82,6 +82,7 @@ mod static_definition;
 mod static_fields;
 mod tombstones;
 mod trial;
+mod vouching;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};

@@ -15,6 +15,10 @@ pub(crate) fn log(database: &str, event: &IndexSetEvent<'_>) {
         IndexSetEvent::Reopened { index } => {
             tracing::info!(database, index, "an index that had stopped was opened again");
         }
+        IndexSetEvent::Strangers { place, because } => tracing::warn!(
+            database, place = %place.display(), because,
+            "the files of an index do not belong to the database; the index is built again"
+        ),
         // Somebody did that, or it is what indexes do.
         IndexSetEvent::Changed { .. } => {}
         IndexSetEvent::Replaced { index } => {

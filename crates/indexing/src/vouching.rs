@@ -1,0 +1,90 @@
+//! Whether the files of an index belong to the documents that it indexes.
+//!
+//! ```text
+//! tree `Index`
+//!   Documents   point in the history of the documents' environment that the entries were made of
+//!   Values      the same of compare exchange, in an index that reads it
+//! ```
+//!
+//! Both change in the transaction of the entries. When the environment does not vouch for the point
+//! (the index belongs to another database, the database is an older copy, it was salvaged), the entries
+//! are of no use: etags of the lost history will be given to other changes. Such files are deleted, and
+//! the index begins anew.
+
+use cluster::{DatabaseValues, ValueSource};
+use storage::{
+    Environment, HistoryPoint, ReadTransaction, StorageError, Transaction, TreeName,
+    WriteTransaction,
+};
+
+use crate::{error::IndexError, index_record};
+
+const INDEX: &str = "Index";
+const DOCUMENTS: &[u8] = b"Documents";
+const VALUES: &[u8] = b"Values";
+
+/// What an index is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'s> {
+    pub(crate) documents: &'s Environment,
+    /// Compare exchange, if there is any.
+    pub(crate) values: Option<&'s ValueSource>,
+}
+
+/// The points that one batch has seen.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SeenPoints {
+    documents: Option<HistoryPoint>,
+    values: Option<HistoryPoint>,
+}
+
+impl Sources<'_> {
+    /// The points of these snapshots.
+    pub(crate) fn points_of(
+        &self,
+        documents: &ReadTransaction,
+        values: Option<&DatabaseValues>,
+    ) -> Result<SeenPoints, IndexError> {
+        let of_values = match (self.values, values) {
+            (Some(source), Some(values)) => source.point_of(values)?,
+            _ => None,
+        };
+        Ok(SeenPoints { documents: self.documents.point_of(documents)?, values: of_values })
+    }
+
+    /// Why the files of an index do not belong to these sources; `None` when they do.
+    pub(crate) fn refuse(&self, files: &ReadTransaction) -> Result<Option<String>, IndexError> {
+        let documents = read(files, DOCUMENTS)?;
+        if let Some(point) = documents
+            && let Err(mismatch) = self.documents.vouches_for(&point)?
+        {
+            return Ok(Some(format!("of the documents that it was made of, {mismatch}")));
+        }
+        let has_history = self.documents.point_of(&self.documents.read())?.is_some();
+        if documents.is_none() && has_history && index_record::read_record(files)?.last_etag != 0 {
+            return Ok(Some("it does not say which documents it was made of".to_owned()));
+        }
+        let Some((source, point)) = self.values.zip(read(files, VALUES)?) else { return Ok(None) };
+        let mismatch = source.vouches_for(&point)?.err();
+        Ok(mismatch.map(|mismatch| format!("of the compare exchange that it has read, {mismatch}")))
+    }
+}
+
+impl SeenPoints {
+    /// Stores them beside the entries.
+    pub(crate) fn write(&self, tx: &mut WriteTransaction) -> Result<(), StorageError> {
+        for (key, point) in [(DOCUMENTS, self.documents), (VALUES, self.values)] {
+            if let Some(point) = point {
+                tx.tree_mut(&TreeName::from(INDEX))?.put(key, &point.to_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(files: &ReadTransaction, key: &[u8]) -> Result<Option<HistoryPoint>, IndexError> {
+    let tree = files.tree(&TreeName::from(INDEX))?;
+    let Some(bytes) = tree.get(key)? else { return Ok(None) };
+    let damaged = || IndexError::corrupt("the point in the history of its sources is cut off");
+    HistoryPoint::from_bytes(bytes).map(Some).ok_or_else(damaged)
+}
