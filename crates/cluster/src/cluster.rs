@@ -10,7 +10,7 @@ use std::{
 
 use model::DatabaseId;
 use platform::Clock;
-use storage::{Environment, Transaction};
+use storage::{Environment, HistoryMismatch, HistoryPoint, StorageError, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     database_values::ValueSource,
     driver::{self, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
     error::ClusterError,
+    refusals::Refusals,
     schema,
     state::ClusterState,
     value_watches::ValueWatches,
@@ -29,6 +30,7 @@ use crate::{
 pub struct Cluster {
     environment: Arc<Environment>,
     watches: ValueWatches,
+    refusals: Refusals,
     /// `None` when closed.
     queue: RwLock<Option<mpsc::Sender<Queued>>>,
     queued_bytes: QueueBytes,
@@ -65,6 +67,7 @@ impl Cluster {
         Ok(Cluster {
             environment,
             watches,
+            refusals: Refusals::default(),
             queue: RwLock::new(Some(sender)),
             queued_bytes,
             thread: Mutex::new(Some(thread)),
@@ -81,6 +84,9 @@ impl Cluster {
         request_id: Option<&str>,
     ) -> Result<Submission, ClusterError> {
         command.check()?;
+        if let Some(database) = command.needs_history_of() {
+            self.refusals.check(database)?;
+        }
         let bytes = command.encode(request_id);
         if COMMAND_BYTES_MAX < bytes.len() {
             return Err(ClusterError::CommandTooLarge { bytes: bytes.len() });
@@ -114,12 +120,37 @@ impl Cluster {
 
     /// The state now. Cheap, and never blocks.
     pub fn read(&self) -> ClusterState {
-        ClusterState::new(self.environment.read())
+        ClusterState::new(self.environment.read(), self.refusals.clone())
+    }
+
+    /// The point in the history of the machine's environment that this state shows.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn point_of(&self, state: &ClusterState) -> Result<Option<HistoryPoint>, StorageError> {
+        self.environment.point_of(&state.tx)
+    }
+
+    /// Whether the point lies in the history of the machine's environment.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn vouches_for(
+        &self,
+        point: &HistoryPoint,
+    ) -> Result<Result<(), HistoryMismatch>, StorageError> {
+        self.environment.vouches_for(point)
+    }
+
+    /// Refuses values, identities and transactions of a database with this reason, or no longer.
+    pub fn refuse(&self, database: DatabaseId, reason: Option<&str>) {
+        self.refusals.set(database, reason);
     }
 
     /// Where the values of a database are read. It outlives the machine, but not the files.
     pub fn values_of(&self, database: DatabaseId) -> ValueSource {
-        ValueSource::new(Arc::clone(&self.environment), database, self.watches.clone())
+        let environment = Arc::clone(&self.environment);
+        ValueSource::new(environment, database, self.watches.clone(), self.refusals.clone())
     }
 
     /// Takes no commands any more, ends those that wait, and stops the machine. Blocks.

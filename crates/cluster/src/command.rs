@@ -94,6 +94,15 @@ impl Command {
         }
     }
 
+    /// The database whose earlier commands the outcome depends on. A subscription's position only grows,
+    /// and a database that is deleted needs no history.
+    pub(crate) fn needs_history_of(&self) -> Option<DatabaseId> {
+        match self {
+            Self::Subscription(_) | Self::RemoveDatabase { .. } => None,
+            Self::CompareExchange(_) | Self::Identity(_) | Self::Transaction(_) => self.database(),
+        }
+    }
+
     /// Refuses what could not be applied: an entry of the log that cannot be applied stops the machine.
     pub(crate) fn check(&self) -> Result<(), ClusterError> {
         match self {

@@ -9,6 +9,7 @@ use storage::{Environment, HistoryMismatch, HistoryPoint, ReadTransaction, Stora
 use crate::{
     compare_exchange::{self, CompareExchangeEntry},
     error::ClusterError,
+    refusals::Refusals,
     value_log::{self, ChangedValue},
     value_watches::{ValueWatch, ValueWatches},
 };
@@ -22,6 +23,7 @@ pub struct ValueSource {
     environment: Arc<Environment>,
     database: DatabaseId,
     watches: ValueWatches,
+    refusals: Refusals,
 }
 
 impl ValueSource {
@@ -29,13 +31,15 @@ impl ValueSource {
         environment: Arc<Environment>,
         database: DatabaseId,
         watches: ValueWatches,
+        refusals: Refusals,
     ) -> Self {
-        Self { environment, database, watches }
+        Self { environment, database, watches, refusals }
     }
 
     /// The values now. Everything whose outcome was told before is among them. Never blocks.
     pub fn read(&self) -> DatabaseValues {
-        DatabaseValues { tx: self.environment.read(), database: self.database }
+        let refusals = self.refusals.clone();
+        DatabaseValues { tx: self.environment.read(), database: self.database, refusals }
     }
 
     /// The point in the history of the machine's environment that these values show.
@@ -68,6 +72,7 @@ impl ValueSource {
 pub struct DatabaseValues {
     tx: ReadTransaction,
     database: DatabaseId,
+    refusals: Refusals,
 }
 
 impl DatabaseValues {
@@ -76,6 +81,7 @@ impl DatabaseValues {
     /// # Errors
     /// Those of the storage; a damaged value.
     pub fn get(&self, key: &str) -> Result<Option<CompareExchangeEntry<'_>>, ClusterError> {
+        self.refusals.check(self.database)?;
         compare_exchange::present(&self.tx, self.database, &lower_case(key))
     }
 
@@ -96,6 +102,7 @@ impl DatabaseValues {
         &self,
         index: u64,
     ) -> Result<impl Iterator<Item = Result<ChangedValue, ClusterError>>, ClusterError> {
+        self.refusals.check(self.database)?;
         value_log::after(&self.tx, self.database, index)
     }
 }

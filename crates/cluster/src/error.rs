@@ -52,6 +52,11 @@ pub enum ClusterError {
         /// The version that they carry.
         found: u32,
     },
+    /// The environment's: the machine does not know what it did for the database before.
+    Refused {
+        /// Why, and what an operator can do.
+        reason: Arc<str>,
+    },
     /// The machine could not be started.
     Start {
         /// Why.
@@ -62,6 +67,7 @@ pub enum ClusterError {
 impl fmt::Display for ClusterError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Refused { reason } => formatter.write_str(reason),
             Self::CommandTooLarge { bytes } => {
                 let limit = crate::COMMAND_BYTES_MAX;
                 write!(formatter, "a command of {bytes} bytes is larger than {limit}")

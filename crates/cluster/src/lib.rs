@@ -41,6 +41,7 @@ mod identities;
 mod log_store;
 mod network;
 mod raft_types;
+mod refusals;
 mod removed_database;
 mod requests;
 mod schema;

@@ -8,6 +8,7 @@ use crate::{
     compare_exchange::{self, CompareExchangeEntry},
     error::ClusterError,
     identities,
+    refusals::Refusals,
     schema::Counted,
     subscriptions::{self, SubscriptionRecord},
     transactions::{self, StoredTransaction},
@@ -15,12 +16,13 @@ use crate::{
 
 /// The state at one moment, which never changes. Everything whose outcome was told before is in it.
 pub struct ClusterState {
-    tx: ReadTransaction,
+    pub(crate) tx: ReadTransaction,
+    refusals: Refusals,
 }
 
 impl ClusterState {
-    pub(crate) fn new(tx: ReadTransaction) -> Self {
-        Self { tx }
+    pub(crate) fn new(tx: ReadTransaction, refusals: Refusals) -> Self {
+        Self { tx, refusals }
     }
 
     /// The index of the newest change.
@@ -40,6 +42,7 @@ impl ClusterState {
         database: DatabaseId,
         key: &str,
     ) -> Result<Option<CompareExchangeEntry<'_>>, ClusterError> {
+        self.refusals.check(database)?;
         compare_exchange::present(&self.tx, database, &lower_case(key))
     }
 
@@ -54,6 +57,7 @@ impl ClusterState {
         prefix: &str,
     ) -> Result<impl Iterator<Item = Result<CompareExchangeEntry<'_>, ClusterError>>, ClusterError>
     {
+        self.refusals.check(database)?;
         compare_exchange::with_prefix(&self.tx, database, &lower_case(prefix))
     }
 
@@ -62,6 +66,7 @@ impl ClusterState {
     /// # Errors
     /// Those of the storage; a damaged value.
     pub fn identities(&self, database: DatabaseId) -> Result<Vec<(String, i64)>, ClusterError> {
+        self.refusals.check(database)?;
         identities::all(&self.tx, database)
     }
 
@@ -74,6 +79,7 @@ impl ClusterState {
         database: DatabaseId,
         index: u64,
     ) -> Result<impl Iterator<Item = Result<StoredTransaction, ClusterError>>, ClusterError> {
+        self.refusals.check(database)?;
         transactions::stored_after(&self.tx, database, index)
     }
 

@@ -84,6 +84,7 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         | StorageError::TooManyUnflushed { .. }
         | StorageError::BuiltOnFailed { .. }
         | StorageError::GivenUp { .. }
+        | StorageError::Unwitnessed { .. }
         | StorageError::Stopped
         | StorageError::KeyTooLong { .. }
         | StorageError::ValueTooLong { .. } => false,
@@ -92,6 +93,9 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         | StorageError::Locked { .. }
         | StorageError::UnknownVersion { .. }
         | StorageError::NotAnEnvironment { .. }
+        | StorageError::DataFileMissing { .. }
+        | StorageError::JournalMissing { .. }
+        | StorageError::JournalOfAnother { .. }
         | StorageError::UnknownTable { .. }
         | StorageError::TargetInUse { .. }
         | StorageError::Io { .. }

@@ -14,11 +14,14 @@ use std::{
 use cluster::{Cluster, take_index};
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
-use storage::{Environment, EnvironmentOptions, Transaction, TreeName};
+use storage::{
+    Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
+};
 
 use crate::{
     error::CatalogError,
     record_format::{DatabaseRecord, read_record, write_record},
+    standing::{CatalogWitness, forget_point, known_point},
 };
 
 const DATABASES: &[u8] = b"Databases";
@@ -72,7 +75,14 @@ pub struct ServerValue {
 impl ServerCatalog {
     /// Opens the catalog in `directory`, or creates it there.
     pub fn open(platform: &Platform, directory: PathBuf) -> Result<ServerCatalog, CatalogError> {
-        let environment = Environment::open(platform, EnvironmentOptions::new(directory))?;
+        let options =
+            EnvironmentOptions { history: History::Kept, ..EnvironmentOptions::new(directory) };
+        let environment = Environment::open(platform, options)?;
+        match environment.begin_writing() {
+            // It begins with the first change once there is room.
+            Ok(()) | Err(StorageError::DiskFull { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let records = read_records(&environment)?;
         let cluster = Cluster::start(Arc::clone(&environment), Arc::clone(&platform.clock))
             .map_err(CatalogError::Cluster)?;
@@ -185,6 +195,7 @@ impl ServerCatalog {
         let mut tx = self.environment.write()?;
         let index = take_index(&mut tx)?;
         tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
+        forget_point(&mut tx, key)?;
         tx.commit()?;
         self.records.write().unwrap_or_else(PoisonError::into_inner).remove(key);
         Ok(Some(index))
@@ -205,6 +216,21 @@ impl ServerCatalog {
         tx.tree_mut(&tree(VALUES))?.put(name.as_bytes(), &write_value(index, bytes))?;
         tx.commit()?;
         Ok(index)
+    }
+
+    /// The newest incarnation of a database of which the server was notified; `None` when it was not
+    /// written to since the server keeps that.
+    pub(crate) fn known_point(&self, key: &str) -> Result<Option<HistoryPoint>, StorageError> {
+        known_point(&self.environment.read(), key)
+    }
+
+    /// Who is notified of the incarnations of a database; `None` when it is on another disk, which
+    /// does not last as long as this one.
+    pub(crate) fn witness(&self, platform: &Platform, key: &str) -> Option<CatalogWitness> {
+        Arc::ptr_eq(&self.platform.disk, &platform.disk).then(|| CatalogWitness {
+            environment: Arc::clone(&self.environment),
+            key: key.to_owned(),
+        })
     }
 
     fn change_record(

@@ -107,6 +107,8 @@ impl ClusterTransactions {
         queue: &CommitQueue,
     ) -> Result<(), ExecutionError> {
         let state = cluster.read();
+        let read_at = cluster.point_of(&state).map_err(ClusterError::from);
+        let read_at = read_at.map_err(ExecutionError::Cluster)?;
         let stored = state
             .transactions_after(record.topology_id, progress.submitted)
             .map_err(ExecutionError::Cluster)?;
@@ -116,7 +118,8 @@ impl ClusterTransactions {
             // What was stored before and is not any more was executed, even if the database has lost
             // its mark.
             let after = (before == progress.submitted).then_some(before);
-            let documents = documents_of(transaction, after, record)?;
+            let documents =
+                ClusterDocuments { read_at, ..documents_of(transaction, after, record)? };
             let batch = Batch::one(Command::ClusterDocuments(documents));
             let own = Arc::clone(self);
             let reply = Box::new(move |outcome: Result<_, CommandError>| {
@@ -166,6 +169,7 @@ fn documents_of(
         group: record.topology_id,
         index,
         after,
+        read_at: None,
         ticks,
         changes: changes.collect::<Result<_, _>>()?,
     })

@@ -1,10 +1,10 @@
 //! Why a database, or the server's catalog, could not be used.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, fmt, path::PathBuf, sync::Arc};
 
 use cluster::ClusterError;
 use documents::DocumentError;
-use storage::StorageError;
+use storage::{HistoryMismatch, StorageError};
 
 /// The catalog refused or failed.
 #[derive(Clone, Debug)]
@@ -69,6 +69,18 @@ pub enum LoadError {
     },
     /// Its environment could not be opened.
     Storage(StorageError),
+    /// Its files are not there although it was written to.
+    FilesMissing {
+        /// The directory in which they should be.
+        directory: PathBuf,
+    },
+    /// Its files are not those that the server knows, or older.
+    OtherFiles {
+        /// Their directory.
+        directory: PathBuf,
+        /// How that was seen.
+        mismatch: HistoryMismatch,
+    },
     /// Its documents could not be read.
     Documents(DocumentError),
     /// Its identities could not be moved to the cluster's state, where they belong now.
@@ -160,6 +172,19 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::Settings { message } => write!(f, "its settings do not hold: {message}"),
             LoadError::Storage(error) => error.fmt(f),
+            LoadError::FilesMissing { directory } => write!(
+                f,
+                "its files are not in {}; mount or put back the directory, or delete the database to \
+                 begin anew",
+                directory.display()
+            ),
+            LoadError::OtherFiles { directory, mismatch } => write!(
+                f,
+                "the files in {} are not the newest ones of this database: {mismatch}. Nothing was \
+                 changed. Put the right directory back, or stop the server and say that this one \
+                 counts from now on: corvus offline adopt <data directory> <database>",
+                directory.display()
+            ),
             LoadError::Documents(error) => error.fmt(f),
             LoadError::Identities { message } => {
                 write!(f, "its identities cannot be moved to the cluster: {message}")
@@ -176,6 +201,8 @@ impl Error for LoadError {
             LoadError::Storage(error) => Some(error),
             LoadError::Documents(error) => Some(error),
             LoadError::Settings { .. }
+            | LoadError::FilesMissing { .. }
+            | LoadError::OtherFiles { .. }
             | LoadError::Identities { .. }
             | LoadError::Thread { .. }
             | LoadError::Panicked => None,

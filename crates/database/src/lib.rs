@@ -45,6 +45,7 @@ mod recorded_settings;
 mod registry;
 mod resource_watch;
 mod retention;
+mod standing;
 mod time_series_policies;
 mod tombstones;
 mod transition;

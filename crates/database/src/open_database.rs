@@ -16,7 +16,10 @@ use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, Indexi
 use model::{DatabaseId, NodeTag};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
-use storage::{Environment, EnvironmentOptions, IoOperation, IoPosition, ReadTransaction};
+use storage::{
+    Environment, EnvironmentOptions, History, HistoryPoint, IoOperation, IoPosition,
+    ReadTransaction,
+};
 use subscriptions::SubscriptionSet;
 use wire::{RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch};
 
@@ -33,6 +36,7 @@ use crate::{
     operations::Operations,
     record_format::DatabaseRecord,
     recorded_settings::{self, recorded_indexes, recorded_retention, recorded_time_series},
+    standing,
     tombstones::TombstoneHolders,
     usage_gate::UsageGate,
 };
@@ -61,6 +65,8 @@ pub struct DatabaseOptions {
     pub indexing: IndexingOptions,
     /// How often tombstones are removed that nobody needs.
     pub tombstones_interval: Duration,
+    /// Notified of the database's name and why cluster-wide work is refused for it.
+    pub on_refused: fn(&str, &str),
 }
 
 /// How the documents of a database are indexed.
@@ -111,19 +117,26 @@ pub struct Database {
 }
 
 impl Database {
-    /// Opens the files of a database, through recovery if need be.
+    /// Opens the files of a database, through recovery if need be. `known` is the newest incarnation that
+    /// the server knows.
     pub(crate) fn open(
         record: Arc<DatabaseRecord>,
         options: DatabaseOptions,
+        known: Option<&HistoryPoint>,
         cluster: &Cluster,
         flusher: &Arc<Flusher>,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
+        standing::check_files(platform, &options.environment.directory, known)?;
         let directories =
             vec![options.environment.directory.clone(), options.environment.journals()];
         let disk = DiskSpaceGauge::new(Arc::clone(&platform.disk), directories, options.disk_space);
         let index_options = index_options(&options.environment);
         let environment = Environment::open(platform, options.environment)?;
+        standing::check_history(&environment, known)?;
+        if let Some(reason) = standing::check_cluster(cluster, &environment, &record)? {
+            (options.on_refused)(record.name.as_str(), &reason);
+        }
         let identity = identity_of(platform, &environment)?;
         let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
             .map_err(|error| LoadError::Thread { message: error.to_string() })?;
@@ -179,8 +192,9 @@ impl Database {
             let subscriptions = Arc::clone(&subscriptions);
             move || subscriptions.published()
         });
-        let executed = documents::executed_transaction(&environment.read(), record.topology_id)
-            .map_err(LoadError::Documents)?;
+        let executed = documents::executed_transactions(&environment.read(), record.topology_id)
+            .map_err(LoadError::Documents)?
+            .index;
         let database = Database {
             environment,
             values,
@@ -466,6 +480,7 @@ fn announce_index(hub: &ChangesHub, event: &IndexSetEvent<'_>) {
 fn index_options(documents: &EnvironmentOptions) -> EnvironmentOptions {
     EnvironmentOptions {
         journals_directory: None,
+        history: History::NotKept,
         journal_bytes_max: documents.journal_bytes_max.min(INDEX_JOURNAL_BYTES_MAX),
         ..documents.clone()
     }

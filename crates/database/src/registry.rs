@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use storage::History;
+
 use crate::{
     catalog::ServerCatalog,
     error::{AccessError, LoadError},
@@ -326,10 +328,16 @@ impl Shared {
         let Some(record) = self.catalog.record(key).filter(|record| !record.disabled) else {
             return Ok(None);
         };
-        let options =
+        let mut options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
         let cluster = self.catalog.cluster();
-        let database = Arc::new(Database::open(record, options, cluster, &self.flusher)?);
+        let mut known = None;
+        if let Some(witness) = self.catalog.witness(&options.platform, key) {
+            known = self.catalog.known_point(key)?;
+            options.environment.history = History::Witnessed(Arc::new(witness));
+        }
+        let database = Database::open(record, options, known.as_ref(), cluster, &self.flusher)?;
+        let database = Arc::new(database);
         database.take_identities_to(cluster)?;
         // Nobody was told that these are done. What fails now is tried again with the next of them, and
         // a disk without room is no reason not to be read.

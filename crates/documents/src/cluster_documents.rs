@@ -1,9 +1,12 @@
 //! The documents of cluster-wide transactions, executed exactly once and in order.
 //!
 //! ```text
-//! tree Meta   "cluster-transactions"   version 1 (= 1), id of the group of nodes 16,
-//!                                      index of the last executed transaction 8
+//! tree Meta   "cluster-transactions"   version 1 (= 2), id of the group of nodes 16,
+//!                                      index of the last executed transaction 8,
+//!                                      point in the history of the machine that it was read from 32
 //! ```
+//!
+//! Version 1 has no point; all zeroes stand for none.
 //!
 //! The mark changes in the transaction of the documents, so whoever executes a transaction again after
 //! a crash finds that it is done. The id tells marks of an earlier life of the files apart.
@@ -11,7 +14,7 @@
 use blittable::BlittableBuf;
 use model::{ChangeVector, CollectionName, DatabaseId, DocumentFlags, DocumentId};
 use platform::Timestamp;
-use storage::Transaction;
+use storage::{HistoryPoint, StorageError, Transaction, WriteTransaction};
 
 use crate::{
     error::{DocumentError, corrupt},
@@ -22,8 +25,10 @@ use crate::{
 };
 
 const MARK: &[u8] = b"cluster-transactions";
-const VERSION: u8 = 1;
-const MARK_BYTES: usize = 25;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_POINT: u8 = 1;
+const BYTES_WITHOUT_POINT: usize = 25;
+const MARK_BYTES: usize = BYTES_WITHOUT_POINT + HistoryPoint::BYTES;
 
 /// The documents of one cluster-wide transaction.
 #[derive(Clone, Debug)]
@@ -34,6 +39,8 @@ pub struct ClusterDocuments {
     pub index: u64,
     /// The one that must have been executed before it; `None` when all before it were.
     pub after: Option<u64>,
+    /// The point in the history of the machine that it was read from.
+    pub read_at: Option<HistoryPoint>,
     /// When its documents are modified, in ticks of UTC.
     pub ticks: i64,
     /// What is done, in order.
@@ -83,24 +90,53 @@ pub fn collection_of_document(body: &BlittableBuf) -> Result<CollectionName, Doc
     Ok(metadata::accept(body, None, "", 0)?.collection)
 }
 
-/// The index of the last transaction of this group that was executed; 0 before the first.
+/// How far a database is with the transactions of its cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecutedTransactions {
+    /// The index of the last one that was executed; 0 before the first.
+    pub index: u64,
+    /// The point in the history of the machine that it was read from, when that is known.
+    pub read_at: Option<HistoryPoint>,
+}
+
+/// How far the documents are with the transactions of this group.
 ///
 /// # Errors
 /// Those of the storage; a damaged mark.
-pub fn executed_transaction(
+pub fn executed_transactions(
     tx: &impl Transaction,
     group: DatabaseId,
-) -> Result<u64, DocumentError> {
-    let Some(mark) = tx.tree(&meta())?.get(MARK)? else { return Ok(0) };
-    let Ok(mark) = <&[u8; MARK_BYTES]>::try_from(mark) else {
-        return Err(corrupt("the mark of the cluster's transactions has another length"));
+) -> Result<ExecutedTransactions, DocumentError> {
+    let Some(mark) = tx.tree(&meta())?.get(MARK)? else {
+        return Ok(ExecutedTransactions::default());
     };
-    if mark[0] != VERSION {
-        return Err(corrupt("the mark of the cluster's transactions has an unknown version"));
+    let known = [(VERSION, MARK_BYTES), (VERSION_WITHOUT_POINT, BYTES_WITHOUT_POINT)];
+    let is_known = mark.first().is_some_and(|version| known.contains(&(*version, mark.len())));
+    let Some((head, point)) = mark.split_at_checked(BYTES_WITHOUT_POINT).filter(|_| is_known)
+    else {
+        return Err(corrupt("the mark of the cluster's transactions is of no known form"));
+    };
+    if head[1..17] != group.0 {
+        return Ok(ExecutedTransactions::default());
     }
     let mut index = [0; 8];
-    index.copy_from_slice(&mark[17..]);
-    Ok(if mark[1..17] == group.0 { u64::from_le_bytes(index) } else { 0 })
+    index.copy_from_slice(&head[17..]);
+    let read_at = HistoryPoint::from_bytes(point).filter(|point| point.environment != 0);
+    Ok(ExecutedTransactions { index: u64::from_le_bytes(index), read_at })
+}
+
+/// Says how far the documents are with the transactions of this group.
+///
+/// # Errors
+/// Those of the storage.
+pub fn set_executed_transactions(
+    tx: &mut WriteTransaction,
+    group: DatabaseId,
+    executed: ExecutedTransactions,
+) -> Result<(), StorageError> {
+    let point = executed.read_at.map_or([0; HistoryPoint::BYTES], HistoryPoint::to_bytes);
+    let mark = [&[VERSION][..], &group.0, &executed.index.to_le_bytes(), &point].concat();
+    tx.tree_mut(&meta())?.put(MARK, &mark).map(drop)
 }
 
 impl DocumentWriter<'_> {
@@ -113,7 +149,7 @@ impl DocumentWriter<'_> {
         &mut self,
         documents: &ClusterDocuments,
     ) -> Result<bool, DocumentError> {
-        let executed = executed_transaction(self.transaction(), documents.group)?;
+        let executed = executed_transactions(self.transaction(), documents.group)?.index;
         if documents.index <= executed {
             return Ok(false);
         }
@@ -131,9 +167,8 @@ impl DocumentWriter<'_> {
             }
         }
         self.set_now(now);
-        let index = documents.index.to_le_bytes();
-        let mark = [&[VERSION][..], &documents.group.0, &index].concat();
-        self.tx.tree_mut(&meta())?.put(MARK, &mark)?;
+        let executed = ExecutedTransactions { index: documents.index, read_at: documents.read_at };
+        set_executed_transactions(self.tx, documents.group, executed)?;
         Ok(true)
     }
 

@@ -107,6 +107,7 @@ impl DatabaseFiles {
             huge_documents,
             indexing,
             tombstones_interval: settings.tombstones_interval,
+            on_refused: |database, reason| tracing::error!(database, "{reason}"),
         }
     }
 

@@ -146,6 +146,7 @@ pub(crate) fn cluster_error(error: &ClusterError) -> ProtocolError {
         ClusterError::KeyTooLong { .. } => ErrorKind::CompareExchangeKeyTooBig,
         ClusterError::Busy => ErrorKind::Overloaded,
         ClusterError::Storage(error) => return storage_error(error),
+        ClusterError::Refused { .. } => ErrorKind::InvalidOperation,
         ClusterError::Closed | ClusterError::Unfinished { .. } => ErrorKind::StorageFailed,
         ClusterError::Corrupt { .. }
         | ClusterError::UnknownVersion { .. }

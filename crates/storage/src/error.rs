@@ -49,6 +49,12 @@ pub enum StorageError {
         /// The failure that closed the write path.
         reason: Arc<StorageError>,
     },
+    /// The environment's, retryable: the environment above could not be notified that writing begins.
+    /// Nothing was written.
+    Unwitnessed {
+        /// Why not.
+        reason: Arc<StorageError>,
+    },
     /// The environment was closed, see [`crate::Environment::close`].
     Closed,
     /// The environment's: another process, or another environment of this one, has the directory.
@@ -208,6 +214,7 @@ impl StorageError {
             | StorageError::BuiltOnFailed { .. }
             | StorageError::GivenUp { .. }
             | StorageError::Failed { .. }
+            | StorageError::Unwitnessed { .. }
             | StorageError::Closed => true,
             StorageError::KeyTooLong { .. }
             | StorageError::ValueTooLong { .. }
@@ -252,6 +259,10 @@ impl fmt::Display for StorageError {
             StorageError::BuiltOnFailed { reason } => {
                 write!(f, "an earlier transaction could not be written: {reason}")
             }
+            StorageError::Unwitnessed { reason } => write!(
+                f,
+                "writing cannot begin, because the server's own environment cannot be written: {reason}"
+            ),
             StorageError::Closed => f.write_str("the environment is closed"),
             StorageError::GivenUp { transaction } => {
                 write!(f, "transaction {transaction} was given up before it was written")
@@ -351,9 +362,9 @@ impl std::error::Error for StorageError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             StorageError::Io { source, .. } => Some(source.as_ref()),
-            StorageError::Failed { reason } | StorageError::BuiltOnFailed { reason } => {
-                Some(reason.as_ref())
-            }
+            StorageError::Failed { reason }
+            | StorageError::BuiltOnFailed { reason }
+            | StorageError::Unwitnessed { reason } => Some(reason.as_ref()),
             _ => None,
         }
     }

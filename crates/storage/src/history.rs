@@ -93,11 +93,12 @@ impl fmt::Display for HistoryMismatch {
 /// The environment above one: it is notified of incarnations, and the environment below remembers
 /// what it saw of it.
 pub trait IncarnationWitness: Send + Sync {
-    /// The newest point of the environment above, stored with the incarnation that begins.
+    /// The point of the environment above that is stored with the incarnation that begins: its newest,
+    /// or `before`, that of the incarnation before, for as long as it does not vouch for that.
     ///
     /// # Errors
     /// Those of reading it. Nothing is written then.
-    fn above(&self) -> Result<Option<HistoryPoint>, StorageError>;
+    fn above(&self, before: Option<HistoryPoint>) -> Result<Option<HistoryPoint>, StorageError>;
 
     /// An incarnation has durably begun. Nothing else is written to the environment before this
     /// returns; when it fails, writes are refused with its error, and it is called again.
@@ -245,7 +246,10 @@ impl Environment {
         match &self.options.history {
             History::NotKept => Ok(()),
             History::Kept => self.store_incarnation(None).map(drop),
-            History::Witnessed(witness) => witness.began(self.store_incarnation(Some(&**witness))?),
+            History::Witnessed(witness) => {
+                let point = self.store_incarnation(Some(&**witness))?;
+                witness.began(point).map_err(unwitnessed)
+            }
         }
     }
 
@@ -254,9 +258,11 @@ impl Environment {
         witness: Option<&dyn IncarnationWitness>,
     ) -> Result<HistoryPoint, StorageError> {
         let number = self.incarnation();
-        let is_stored = newest(&self.read())?.is_some_and(|newest| newest.number == number);
-        if !is_stored {
-            let above = witness.map(IncarnationWitness::above).transpose()?.flatten();
+        let before = newest(&self.read())?;
+        if before.as_ref().is_none_or(|before| before.number != number) {
+            let before = before.and_then(|before| before.above);
+            let above = witness.map(|witness| witness.above(before)).transpose();
+            let above = above.map_err(unwitnessed)?.flatten();
             let mut tx = self.write_unbegun()?;
             let incarnation = Incarnation { number, first_transaction: tx.id(), above };
             let mut rows = tx.fixed_tree_mut(&tree(), VALUE_BYTES as u16)?;
@@ -268,6 +274,13 @@ impl Environment {
         }
         let transaction = self.read().id();
         Ok(HistoryPoint { environment: self.id(), incarnation: number, transaction })
+    }
+}
+
+fn unwitnessed(error: StorageError) -> StorageError {
+    match error {
+        StorageError::DiskFull { .. } => error,
+        reason => StorageError::Unwitnessed { reason: Arc::new(reason) },
     }
 }
 

@@ -172,6 +172,8 @@ fn by_checksum(found: Corruption) -> Result<Flipped, Fault> {
         | Corruption::PageHeader { .. }
         | Corruption::PageOutOfRange { .. }
         | Corruption::Header { .. }
+        | Corruption::JournalHeader { .. }
+        | Corruption::JournalTooShort { .. }
         | Corruption::Journal { .. } => {
             Ok(Flipped::Detected(StorageError::Corrupt(found).to_string()))
         }

@@ -6,6 +6,7 @@ mod catalog;
 mod registry;
 mod resources;
 mod retention;
+mod standing;
 mod time_series_policies;
 
 use std::sync::Arc;

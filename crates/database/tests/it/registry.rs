@@ -22,10 +22,10 @@ use storage::EnvironmentOptions;
 
 use crate::{indexing_on, record};
 
-struct House {
-    platform: Platform,
-    catalog: Arc<ServerCatalog>,
-    registry: DatabaseRegistry,
+pub(crate) struct House {
+    pub(crate) platform: Platform,
+    pub(crate) catalog: Arc<ServerCatalog>,
+    pub(crate) registry: DatabaseRegistry,
     loads: Arc<AtomicUsize>,
 }
 
@@ -33,9 +33,18 @@ type Before = dyn Fn(&DatabaseRecord) -> Result<(), String> + Send + Sync;
 
 impl House {
     fn new(names: &[&str], concurrent_loads_max: usize, before: Box<Before>) -> House {
-        let platform = Platform::memory();
+        House::on(Platform::memory(), names, concurrent_loads_max, before)
+    }
+
+    /// On a disk that may have databases already.
+    pub(crate) fn on(
+        platform: Platform,
+        names: &[&str],
+        concurrent_loads_max: usize,
+        before: Box<Before>,
+    ) -> House {
         let catalog = Arc::new(ServerCatalog::open(&platform, "/data/System".into()).unwrap());
-        for name in names {
+        for name in names.iter().filter(|name| catalog.record(name).is_none()) {
             catalog.put(record(name), None).unwrap();
         }
         let flusher = Flusher::start(1, Arc::clone(&platform.clock), |error| panic!("{error}"));
@@ -52,6 +61,7 @@ impl House {
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
                     tombstones_interval: Duration::from_secs(300),
+                    on_refused: |_, _| (),
                     disk_space: DiskSpaceLimits::NONE,
                     scripts: ScriptPool::new(Arc::clone(&platform.clock)),
                     indexing: indexing_on(&platform),
@@ -74,7 +84,7 @@ impl House {
     }
 
     /// Waits for the database, as a request does.
-    fn open(&self, name: &str) -> Result<DatabaseLease, AccessError> {
+    pub(crate) fn open(&self, name: &str) -> Result<DatabaseLease, AccessError> {
         loop {
             match self.registry.access(name)? {
                 Access::Ready(lease) => return Ok(lease),
@@ -88,14 +98,14 @@ impl House {
     }
 }
 
-fn put(database: &DatabaseLease, id: &str) {
+pub(crate) fn put(database: &DatabaseLease, id: &str) {
     let body = blittable::parse_document(b"{}", &blittable::ParseLimits::default()).unwrap();
     let id = RequestedId::parse(Some(id), IdSeparator::default()).unwrap();
     let command = Command::Put(PutDocument { id, expected: ExpectedVersion::Any, body });
     database.queue().submit_and_wait(Batch::one(command)).unwrap().unwrap();
 }
 
-fn count(database: &DatabaseLease) -> u64 {
+pub(crate) fn count(database: &DatabaseLease) -> u64 {
     documents::progress(&database.read()).unwrap().documents
 }
 
@@ -184,7 +194,7 @@ fn closing_waits_for_the_users_and_keeps_the_name_taken() {
         let closing = scope.spawn(|| {
             house.registry.with_closed("A", || {
                 started.send(()).unwrap();
-                house.platform.disk.lock("/data/Databases/a/probe".as_ref()).is_ok()
+                house.platform.disk.lock_dir("/data/Databases/a".as_ref()).is_ok()
             })
         });
         while !lease.is_closing() {

@@ -63,6 +63,7 @@ impl Machine {
                     indexing,
                     huge_documents: HugeDocumentLimits::default(),
                     tombstones_interval: Duration::from_secs(300),
+                    on_refused: |_, _| (),
                 })
             }
         };
@@ -316,6 +317,7 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
                 indexing,
                 huge_documents: HugeDocumentLimits::default(),
                 tombstones_interval: Duration::from_secs(300),
+                on_refused: |_, _| (),
             })
         }
     };

@@ -54,6 +54,7 @@ impl Machine {
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
                     tombstones_interval,
+                    on_refused: |_, _| (),
                     disk_space: DiskSpaceLimits {
                         alert_bytes: 0,
                         alert_percent: 0,

@@ -291,7 +291,7 @@ struct Witness {
 const ABOVE: HistoryPoint = HistoryPoint { environment: 5, incarnation: 6, transaction: 7 };
 
 impl IncarnationWitness for Witness {
-    fn above(&self) -> Result<Option<HistoryPoint>, StorageError> {
+    fn above(&self, _before: Option<HistoryPoint>) -> Result<Option<HistoryPoint>, StorageError> {
         Ok(Some(ABOVE))
     }
 
@@ -312,8 +312,8 @@ fn nothing_is_written_before_the_environment_above_knows_the_incarnation() {
     bench.options.history = History::Witnessed(above);
     witness.refuses.store(true, Ordering::Relaxed);
     let environment = bench.open();
-    assert!(matches!(environment.write().err(), Some(StorageError::Stopped)));
-    assert!(matches!(environment.write().err(), Some(StorageError::Stopped)));
+    assert!(matches!(environment.write().err(), Some(StorageError::Unwitnessed { .. })));
+    assert!(matches!(environment.write().err(), Some(StorageError::Unwitnessed { .. })));
     witness.refuses.store(false, Ordering::Relaxed);
     write(&environment, 1, 10);
     write(&environment, 2, 10);

@@ -1,0 +1,114 @@
+//! Whether the server's own environment and the files of a database belong together.
+//!
+//! Each remembers the other: the server's environment the newest incarnation of each database, a
+//! database the point in the history of the server's environment at which that incarnation began, and
+//! the point of the last cluster-wide transaction that it executed. So files that are missing, belong to
+//! another database, or are older than the server knows, are not opened; and a server's environment
+//! that is older than a database knows does no cluster-wide work for it.
+
+use std::{path::Path, sync::Arc};
+
+use cluster::Cluster;
+use platform::Platform;
+use storage::{
+    Environment, HistoryMismatch, HistoryPoint, IncarnationWitness, ReadTransaction, StorageError,
+    Transaction, TreeName, WriteTransaction, environment_id_in,
+};
+
+use crate::{error::LoadError, record_format::DatabaseRecord};
+
+const ENVIRONMENTS: &str = "Environments";
+
+/// The newest incarnation that is known of the database of this key.
+pub(crate) fn known_point(
+    read: &ReadTransaction,
+    key: &str,
+) -> Result<Option<HistoryPoint>, StorageError> {
+    let tree = read.tree(&TreeName::from(ENVIRONMENTS))?;
+    Ok(tree.get(key.as_bytes())?.and_then(HistoryPoint::from_bytes))
+}
+
+/// Forgets what is known of the database of this key: its name is free for other files.
+pub(crate) fn forget_point(tx: &mut WriteTransaction, key: &str) -> Result<(), StorageError> {
+    tx.tree_mut(&TreeName::from(ENVIRONMENTS))?.delete(key.as_bytes()).map(drop)
+}
+
+/// The server's environment, as a witness of what a database does.
+pub(crate) struct CatalogWitness {
+    pub(crate) environment: Arc<Environment>,
+    /// The lower-cased name of the database.
+    pub(crate) key: String,
+}
+
+impl IncarnationWitness for CatalogWitness {
+    fn above(&self, before: Option<HistoryPoint>) -> Result<Option<HistoryPoint>, StorageError> {
+        match before {
+            // Otherwise one write would be enough to forget that they do not belong together.
+            Some(before) if self.environment.vouches_for(&before)?.is_err() => Ok(Some(before)),
+            Some(_) | None => self.environment.point_of(&self.environment.read()),
+        }
+    }
+
+    fn began(&self, point: HistoryPoint) -> Result<(), StorageError> {
+        let mut tx = self.environment.write()?;
+        tx.tree_mut(&TreeName::from(ENVIRONMENTS))?.put(self.key.as_bytes(), &point.to_bytes())?;
+        tx.commit()
+    }
+}
+
+/// Refuses to open files that are not those of the database.
+pub(crate) fn check_files(
+    platform: &Platform,
+    directory: &Path,
+    known: Option<&HistoryPoint>,
+) -> Result<(), LoadError> {
+    let Some(known) = known else { return Ok(()) };
+    match environment_id_in(platform, directory)? {
+        Some(id) if id == known.environment => Ok(()),
+        Some(_) => Err(LoadError::OtherFiles {
+            directory: directory.to_path_buf(),
+            mismatch: HistoryMismatch::OtherEnvironment,
+        }),
+        None => Err(LoadError::FilesMissing { directory: directory.to_path_buf() }),
+    }
+}
+
+/// Refuses files that are older than what is known of them.
+pub(crate) fn check_history(
+    environment: &Environment,
+    known: Option<&HistoryPoint>,
+) -> Result<(), LoadError> {
+    let Some(known) = known else { return Ok(()) };
+    let directory = environment.options().directory.clone();
+    let vouched = environment.vouches_for(known)?;
+    vouched.map_err(|mismatch| LoadError::OtherFiles { directory, mismatch })
+}
+
+/// Why cluster-wide work is refused for a database: it has seen more of the server's environment than
+/// there is. `None` when it is done.
+pub(crate) fn check_cluster(
+    cluster: &Cluster,
+    environment: &Environment,
+    record: &DatabaseRecord,
+) -> Result<Option<String>, LoadError> {
+    let executed = documents::executed_transactions(&environment.read(), record.topology_id)?;
+    let seen = [environment.point_above()?, executed.read_at];
+    let mut reason = None;
+    for point in seen.iter().flatten() {
+        if let Err(mismatch) = cluster.vouches_for(point)? {
+            reason = Some(refusal(record.name.as_str(), mismatch));
+        }
+    }
+    cluster.refuse(record.topology_id, reason.as_deref());
+    Ok(reason)
+}
+
+fn refusal(database: &str, mismatch: HistoryMismatch) -> String {
+    format!(
+        "The server's own environment (System) does not belong to the database '{database}': {mismatch}. \
+         Compare exchange, identities and cluster-wide transactions of this database are refused, \
+         because they would repeat or lose what was done before; everything else goes on. Put the right \
+         System directory back, or stop the server and say that this one counts from now on: corvus \
+         offline adopt <data directory> {database}"
+    )
+}

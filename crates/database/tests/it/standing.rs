@@ -1,0 +1,179 @@
+//! Files of databases and of the server that are missing, exchanged or older than what depends on them.
+
+use std::path::{Path, PathBuf};
+
+use cluster::{ClusterError, Command, IdentityCommand, Outcome};
+use database::{AccessError, LoadError};
+use platform::{Access, Disk, Platform};
+use storage::HistoryMismatch;
+
+use crate::registry::{House, count, put};
+
+const SYSTEM: &str = "/data/System";
+
+fn start(platform: &Platform, names: &[&str]) -> House {
+    House::on(platform.clone(), names, 1, Box::new(|_| Ok(())))
+}
+
+fn stop(house: House) {
+    house.registry.close_all();
+    house.catalog.cluster().close();
+    house.catalog.environment().close().unwrap();
+}
+
+fn directory(name: &str) -> PathBuf {
+    Path::new("/data/Databases").join(name)
+}
+
+/// The files of a directory, directories in it included.
+fn copy_of(disk: &dyn Disk, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for name in disk.list(directory).unwrap() {
+        let path = directory.join(name);
+        match disk.list(&path) {
+            Ok(_) => files.append(&mut copy_of(disk, &path)),
+            Err(_) => files.push((path.clone(), disk.read_file(&path).unwrap())),
+        }
+    }
+    files
+}
+
+/// Puts files into the directory `to` that were copied from `from`, in place of what is there.
+fn restore(disk: &dyn Disk, files: &[(PathBuf, Vec<u8>)], from: &Path, to: &Path) {
+    disk.remove_dir_all(to).unwrap();
+    for (path, bytes) in files {
+        let path = to.join(path.strip_prefix(from).unwrap());
+        disk.create_dir_all(path.parent().unwrap()).unwrap();
+        disk.create(&path, Access::Buffered).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+}
+
+fn load_error(house: &House, name: &str) -> String {
+    match house.open(name) {
+        Err(AccessError::Load(error)) => match &*error {
+            LoadError::FilesMissing { .. } => "missing".to_owned(),
+            LoadError::OtherFiles { mismatch, .. } => format!("{mismatch:?}"),
+            other => panic!("{other}"),
+        },
+        Err(other) => panic!("{other}"),
+        Ok(_) => "opened".to_owned(),
+    }
+}
+
+fn next_identity(house: &House, name: &str) -> Result<i64, ClusterError> {
+    let database = house.catalog.record(name).unwrap().topology_id;
+    let names = vec!["users|".to_owned()];
+    let command = Command::Identity(IdentityCommand::Next { database, names });
+    match house.catalog.cluster().submit_and_wait(&command)?.outcome {
+        Outcome::Identities(values) => Ok(values[0]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn files_that_are_not_there_are_not_made_anew() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    stop(house);
+    let files = copy_of(&*platform.disk, &directory("a"));
+    platform.disk.remove_dir_all(&directory("a")).unwrap();
+    let house = start(&platform, &[]);
+    assert_eq!(load_error(&house, "a"), "missing");
+    assert!(!platform.disk.exists(&directory("a")).unwrap(), "nothing was made");
+    restore(&*platform.disk, &files, &directory("a"), &directory("a"));
+    assert_eq!(count(&house.open("a").unwrap()), 1);
+}
+
+#[test]
+fn exchanged_directories_are_refused() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a", "b"]);
+    put(&house.open("a").unwrap(), "x");
+    put(&house.open("b").unwrap(), "y");
+    stop(house);
+    let disk = &*platform.disk;
+    let [a, b] = ["a", "b"].map(|name| copy_of(disk, &directory(name)));
+    restore(disk, &a, &directory("a"), &directory("b"));
+    restore(disk, &b, &directory("b"), &directory("a"));
+    let house = start(&platform, &[]);
+    for name in ["a", "b"] {
+        let other = format!("{:?}", HistoryMismatch::OtherEnvironment);
+        assert_eq!(load_error(&house, name), other);
+    }
+}
+
+#[test]
+fn an_older_copy_of_a_database_is_refused() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    stop(house);
+    let disk = &*platform.disk;
+    let older = copy_of(disk, &directory("a"));
+    let house = start(&platform, &[]);
+    put(&house.open("a").unwrap(), "y");
+    stop(house);
+    let newer = copy_of(disk, &directory("a"));
+    restore(disk, &older, &directory("a"), &directory("a"));
+    let house = start(&platform, &[]);
+    assert_eq!(load_error(&house, "a"), format!("{:?}", HistoryMismatch::OtherIncarnation));
+    restore(disk, &newer, &directory("a"), &directory("a"));
+    assert_eq!(count(&house.open("a").unwrap()), 2);
+}
+
+#[test]
+fn a_deleted_database_leaves_nothing_that_refuses_the_next_of_its_name() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    house.registry.with_closed("a", || {
+        house.catalog.remove("a").unwrap();
+        platform.disk.remove_dir_all(&directory("a")).unwrap();
+    });
+    house.catalog.put(crate::record("a"), None).unwrap();
+    assert_eq!(count(&house.open("a").unwrap()), 0);
+}
+
+#[test]
+fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows_more() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    assert_eq!(next_identity(&house, "a").unwrap(), 1);
+    stop(house);
+    let disk = &*platform.disk;
+    let older = copy_of(disk, Path::new(SYSTEM));
+    let house = start(&platform, &[]);
+    put(&house.open("a").unwrap(), "y");
+    assert_eq!(next_identity(&house, "a").unwrap(), 2);
+    stop(house);
+    let newer = copy_of(disk, Path::new(SYSTEM));
+
+    restore(disk, &older, Path::new(SYSTEM), Path::new(SYSTEM));
+    let house = start(&platform, &[]);
+    let lease = house.open("a").unwrap();
+    assert_eq!(count(&lease), 2, "documents can be read");
+    let refused = next_identity(&house, "a");
+    assert!(matches!(refused, Err(ClusterError::Refused { .. })), "{refused:?}");
+    let database = house.catalog.record("a").unwrap().topology_id;
+    let state = house.catalog.cluster().read();
+    assert!(matches!(state.identities(database), Err(ClusterError::Refused { .. })));
+    assert!(matches!(lease.values().get("key"), Err(ClusterError::Refused { .. })));
+    put(&lease, "z");
+    drop(lease);
+    stop(house);
+
+    // Still refused, although the database was written to under the older one.
+    let house = start(&platform, &[]);
+    let lease = house.open("a").unwrap();
+    assert!(next_identity(&house, "a").is_err());
+    drop(lease);
+    stop(house);
+
+    restore(disk, &newer, Path::new(SYSTEM), Path::new(SYSTEM));
+    let house = start(&platform, &[]);
+    let lease = house.open("a").unwrap();
+    assert_eq!(count(&lease), 3);
+    assert_eq!(next_identity(&house, "a").unwrap(), 3);
+}
