@@ -402,12 +402,10 @@ mod tests {
         let inner = directory.0.join("a/b");
         RealDisk.create_dir_all(&inner).unwrap();
         RealDisk.create(&inner.join("file"), Access::Buffered).unwrap();
-        let _lock = RealDisk.lock(&inner.join("LOCK")).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode(&directory.0.join("a")), 0o700);
         assert_eq!(mode(&inner), 0o700);
         assert_eq!(mode(&inner.join("file")), 0o600);
-        assert_eq!(mode(&inner.join("LOCK")), 0o600);
         assert_eq!(RealDisk.exposure(&inner).unwrap(), Exposure::Private);
     }
 
