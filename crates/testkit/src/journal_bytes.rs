@@ -38,6 +38,8 @@ const EDITS_MAX: usize = 24;
 const RECORDS_MAX: usize = 64;
 /// More than any input needs; a forged page number meets a disk that is full.
 const SPACE_BYTES: u64 = 64 << 20;
+/// So many bytes of a file's header are under its checksum; the last eight are the file's length.
+const HEAD_CHECKED: usize = 48;
 
 /// What recovery made of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,8 +307,7 @@ impl Edited {
 
     /// Makes the checksums right; the numbers and the chain, too, when the first record is given.
     fn forge(&mut self, first: Option<&Vec<u8>>) {
-        let sum = xxh3_128(&self.head[..40]);
-        overwrite(&mut self.head, 40, &sum.to_le_bytes());
+        stamp_head(&mut self.head);
         let mut chain = first.map(|first| (read_u64(first, 16), first[24..40].to_vec()));
         for record in &mut self.records {
             if record.len() < HEADER_BYTES {
@@ -339,8 +340,27 @@ impl Edited {
         if let (Some(cut_at), Some(file)) = (self.cut_at, files.last_mut()) {
             file.truncate(cut_at);
         }
+        files.iter_mut().for_each(end_with_an_empty_sector);
         files
     }
+}
+
+/// Gives the file the sector that would name the next one, and a header that has its length. A header
+/// that was edited stays as it is.
+fn end_with_an_empty_sector(file: &mut Vec<u8>) {
+    let Some(head) = file.get(..HEAD_CHECKED) else { return };
+    if file.get(HEAD_CHECKED..HEAD_CHECKED + 16) != Some(&xxh3_128(head).to_le_bytes()[..]) {
+        return;
+    }
+    file.resize(file.len().next_multiple_of(SECTOR_BYTES) + SECTOR_BYTES, 0);
+    let bytes = (file.len() as u64).to_le_bytes();
+    overwrite(file, HEAD_CHECKED - 8, &bytes);
+    stamp_head(file);
+}
+
+fn stamp_head(head: &mut [u8]) {
+    let sum = xxh3_128(&head[..HEAD_CHECKED]).to_le_bytes();
+    overwrite(head, HEAD_CHECKED, &sum);
 }
 
 /// The head of the file with the next number.
@@ -348,8 +368,7 @@ fn next_head(head: &[u8]) -> Vec<u8> {
     let mut next = head.to_vec();
     let number = read_u64(head, 32).wrapping_add(1);
     overwrite(&mut next, 32, &number.to_le_bytes());
-    let sum = xxh3_128(&next[..40]);
-    overwrite(&mut next, 40, &sum.to_le_bytes());
+    stamp_head(&mut next);
     next
 }
 

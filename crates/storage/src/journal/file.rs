@@ -239,7 +239,10 @@ impl JournalFile {
             Ok((FIRST_RECORD < bytes).then_some((file, bytes)))
         };
         let opened = open().map_err(|error| StorageError::io(&path, "read", error))?;
-        Ok(opened.map(|(file, bytes)| Self::new(file, directory, number, bytes)))
+        Ok(opened.map(|(file, bytes)| {
+            let journal = Self::new(file, directory, number, bytes);
+            Self { records_end: bytes, ..journal }
+        }))
     }
 
     /// Opens a file for reading; `None` when it is missing or is not that journal.
