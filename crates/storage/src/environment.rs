@@ -26,7 +26,7 @@ use crate::{
     history::History,
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
     journal::{AppendError, Journal},
-    memory_budget::{ALWAYS_ALLOWED_BYTES, MemoryBudget},
+    memory_budget::{ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryShare, TRANSACTION_ALLOWED_BYTES},
     open::Origin,
     page_table::VersionBytes,
     sealed::{SealedContent, SealedTransaction},
@@ -51,6 +51,9 @@ pub struct EnvironmentOptions {
     pub unflushed_bytes_max: u64,
     /// What all environments that are given the same one may hold together.
     pub memory_budget: Arc<MemoryBudget>,
+    /// What the pages of open transactions draw from, until the journal has them; see
+    /// [`StorageError::NoMemory`].
+    pub transaction_budget: Arc<MemoryBudget>,
     /// I/O that takes this long or longer is remembered as slow.
     pub slow_io_min: Duration,
     /// Whether others depend on it.
@@ -67,6 +70,7 @@ impl EnvironmentOptions {
             journal_bytes_max: 64 * 1024 * 1024,
             unflushed_bytes_max: 256 * 1024 * 1024,
             memory_budget: MemoryBudget::unlimited(),
+            transaction_budget: MemoryBudget::unlimited(),
             slow_io_min: Duration::from_millis(500),
             history: History::NotKept,
         }
@@ -219,7 +223,8 @@ impl Environment {
         writer.held = true;
         let (base, generation) = (writer.latest.clone(), writer.generation);
         drop(writer);
-        Ok(WriteTransaction::new(self.clone(), base, generation))
+        let memory = self.options.transaction_budget.share(TRANSACTION_ALLOWED_BYTES);
+        Ok(WriteTransaction::new(self.clone(), base, generation, memory))
     }
 
     /// From where a copy of the newest state goes on in this environment's place.
@@ -297,6 +302,7 @@ impl Environment {
         snapshot: Arc<Snapshot>,
         changed: Vec<ChangedPage>,
         generation: u64,
+        memory: MemoryShare,
     ) -> Result<SealedTransaction, StorageError> {
         self.check_failure()?;
         let mut writer = lock(&self.writer);
@@ -304,7 +310,7 @@ impl Environment {
             return Err(reason);
         }
         writer.latest = snapshot.clone();
-        let content = SealedContent { snapshot, changed, generation };
+        let content = SealedContent { snapshot, changed, generation, memory };
         Ok(SealedTransaction::new(self.clone(), content))
     }
 
@@ -321,7 +327,7 @@ impl Environment {
         })?;
         match turn.append(transaction, &sealed.changed, &self.meter) {
             Ok(()) => {
-                drop(sealed.changed);
+                drop((sealed.changed, sealed.memory));
                 self.publish(&sealed.snapshot);
                 drop(turn);
                 self.tell_published();

@@ -3,7 +3,7 @@
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
-use crate::format::PageNumber;
+use crate::{format::PageNumber, memory_budget::MemoryExhausted};
 
 /// An error of the storage engine.
 #[derive(Clone, Debug)]
@@ -32,6 +32,9 @@ pub enum StorageError {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// The environment's, retryable: the transaction changes more pages than there is memory for. Nothing
+    /// of it is kept; a smaller one, or the same when others have ended, may pass.
+    NoMemory(MemoryExhausted),
     /// The environment's, retryable: this transaction was built on one that could not be written and
     /// was given up with it. Nothing of it was kept.
     BuiltOnFailed {
@@ -211,6 +214,7 @@ impl StorageError {
         match self {
             StorageError::DiskFull { .. }
             | StorageError::TooManyUnflushed { .. }
+            | StorageError::NoMemory(_)
             | StorageError::BuiltOnFailed { .. }
             | StorageError::GivenUp { .. }
             | StorageError::Failed { .. }
@@ -255,6 +259,11 @@ impl fmt::Display for StorageError {
                 f,
                 "{bytes} bytes of changed pages wait to be written to the data file, and the limit is \
                  {limit}; a long-running read may be holding them back"
+            ),
+            StorageError::NoMemory(MemoryExhausted { taken, bytes_max }) => write!(
+                f,
+                "the changes of transactions in progress take {taken} bytes of memory with these, and \
+                 may take {bytes_max}; nothing of them was kept. Change less at once, or try again later"
             ),
             StorageError::BuiltOnFailed { reason } => {
                 write!(f, "an earlier transaction could not be written: {reason}")
@@ -367,6 +376,12 @@ impl std::error::Error for StorageError {
             | StorageError::Unwitnessed { reason } => Some(reason.as_ref()),
             _ => None,
         }
+    }
+}
+
+impl From<MemoryExhausted> for StorageError {
+    fn from(exhausted: MemoryExhausted) -> Self {
+        StorageError::NoMemory(exhausted)
     }
 }
 

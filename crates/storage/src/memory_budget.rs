@@ -25,6 +25,9 @@ use std::{
 /// may exceed the limit by this much for each environment, and by the transactions that are open.
 pub(crate) const ALWAYS_ALLOWED_BYTES: u64 = 256 * 1024;
 
+/// A transaction that changes no more than this is never refused for want of memory.
+pub(crate) const TRANSACTION_ALLOWED_BYTES: u64 = 1024 * 1024;
+
 /// A number of bytes that several owners may hold together.
 #[derive(Debug)]
 pub struct MemoryBudget {
@@ -92,6 +95,16 @@ impl MemoryBudget {
     /// A share of nothing yet, which may always grow to `always_allowed` bytes.
     pub fn share(self: &Arc<Self>, always_allowed: u64) -> MemoryShare {
         MemoryShare { budget: Arc::clone(self), bytes: 0, always_allowed }
+    }
+
+    /// Whether more than half is held: who finds no room now may find some when others are done.
+    pub fn is_half_taken(&self) -> bool {
+        self.bytes_max / 2 < self.held_bytes()
+    }
+
+    /// Waits until half of it is free, for at most that time.
+    pub fn wait_for_half(&self, time_max: Duration) {
+        self.waiting.wait_for(time_max, || !self.is_half_taken());
     }
 
     /// Counts bytes in, also when there is no room.
@@ -184,7 +197,7 @@ impl MemoryShare {
     }
 
     /// Holds that many bytes from now on, also when there is no room.
-    fn grow_to(&mut self, bytes: u64) {
+    pub(crate) fn grow_to(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);
         self.budget.take(more);
         self.bytes += more;

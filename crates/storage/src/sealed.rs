@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use crate::{
-    environment::Environment, error::StorageError, snapshot::Snapshot, write_pages::ChangedPage,
+    environment::Environment, error::StorageError, memory_budget::MemoryShare, snapshot::Snapshot,
+    write_pages::ChangedPage,
 };
 
 pub(crate) struct SealedContent {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) changed: Vec<ChangedPage>,
     pub(crate) generation: u64,
+    /// Held until the journal has the transaction: its record is built of as many bytes again.
+    pub(crate) memory: MemoryShare,
 }
 
 /// A closed write transaction: the next one builds on it while this one's journal write is under way.

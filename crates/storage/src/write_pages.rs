@@ -2,6 +2,9 @@
 //!
 //! Changing a page copies it once per transaction. A savepoint remembers, for each page touched after
 //! it, what the page was, so that one failing batch among many merged ones can be taken back alone.
+//!
+//! Invariant: pages and what undoing needs of them are drawn from a share of memory before they are
+//! made, so that no transaction takes more than there is, whatever its caller wants to change.
 
 use std::{collections::hash_map::Entry, sync::Arc};
 
@@ -17,6 +20,7 @@ use crate::{
         FreeSpaceSummary, SECTION_PAGES, SectionSummary, bitmap, bitmap_page, find_free_run,
         section_of, set_free,
     },
+    memory_budget::MemoryShare,
     page_mut::{Lines, PageMut},
     page_table::{PageVersion, VersionBytes},
     snapshot::{EnvironmentRoot, Pages, ROOT_PAGE, Snapshot},
@@ -24,6 +28,8 @@ use crate::{
 
 /// Pages whose memory is kept for the next savepoint: about what small batches change again and again.
 const SPARE_PAGES_MAX: usize = 32;
+/// The share of memory grows by this many bytes at once.
+const SHARE_STEP_BYTES: u64 = 128 * 1024;
 
 struct DirtyPage {
     bytes: Box<[u8]>,
@@ -65,6 +71,7 @@ pub(crate) struct ChangedPage {
 pub(crate) struct PagesSavepoint {
     root: EnvironmentRoot,
     free_space: FreeSpaceSummary,
+    held_bytes: u64,
 }
 
 pub(crate) struct WritePages {
@@ -80,6 +87,11 @@ pub(crate) struct WritePages {
     spare: Vec<Box<[u8]>>,
     /// The number of the current savepoint; 0 before the first.
     savepoint: u32,
+    /// Bytes of dirty pages, and of those kept for undoing.
+    held_bytes: u64,
+    memory: MemoryShare,
+    /// Whether the transaction is closed, which takes a few pages and is never refused.
+    is_closing: bool,
 }
 
 impl Pages for WritePages {
@@ -92,7 +104,7 @@ impl Pages for WritePages {
 }
 
 impl WritePages {
-    pub(crate) fn new(base: Arc<Snapshot>) -> Self {
+    pub(crate) fn new(base: Arc<Snapshot>, memory: MemoryShare) -> Self {
         Self {
             dirty: FxHashMap::default(),
             run_pages: 0,
@@ -102,6 +114,9 @@ impl WritePages {
             undo: Vec::new(),
             spare: Vec::new(),
             savepoint: 0,
+            held_bytes: 0,
+            memory,
+            is_closing: false,
             base,
         }
     }
@@ -116,8 +131,42 @@ impl WritePages {
         self.dirty.len() + self.run_pages
     }
 
+    /// Bytes of dirty pages, and of those kept for undoing.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// From now on nothing is refused: the transaction is closed.
+    pub(crate) fn begin_closing(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// Counts bytes in, before they are allocated.
+    fn hold(&mut self, bytes: usize) -> Result<(), StorageError> {
+        let held_bytes = self.held_bytes + bytes as u64;
+        if self.memory.bytes() < held_bytes {
+            let wanted = held_bytes.next_multiple_of(SHARE_STEP_BYTES);
+            match self.is_closing {
+                true => self.memory.grow_to(wanted),
+                false => self.memory.try_grow_to(wanted)?,
+            }
+        }
+        self.held_bytes = held_bytes;
+        Ok(())
+    }
+
+    /// What page number has, to be counted in before it is changed: a copy for undoing, or the page.
+    fn hold_changed(&mut self, page: PageNumber) -> Result<(), StorageError> {
+        match self.dirty.get(&page) {
+            Some(dirty) if self.savepoint <= dirty.saved_at => Ok(()),
+            Some(dirty) => self.hold(dirty.bytes.len()),
+            None => self.hold(PAGE_BYTES),
+        }
+    }
+
     /// The page's bytes, to be changed. Runs are never changed, only replaced.
     pub(crate) fn page_mut(&mut self, page: PageNumber) -> Result<PageMut<'_>, StorageError> {
+        self.hold_changed(page)?;
         match self.dirty.entry(page) {
             Entry::Occupied(entry) => {
                 let dirty = entry.into_mut();
@@ -156,6 +205,7 @@ impl WritePages {
 
     /// A new page of `kind`, zeroed.
     pub(crate) fn allocate_page(&mut self, kind: PageKind) -> Result<PageNumber, StorageError> {
+        self.hold(PAGE_BYTES)?;
         let number = self.allocate(1)?;
         let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
         init_page(&mut bytes, number, kind);
@@ -169,6 +219,7 @@ impl WritePages {
             return Err(StorageError::ValueTooLong { bytes: content.len() });
         }
         let pages = run_pages(content.len());
+        self.hold(pages as usize * PAGE_BYTES)?;
         let number = self.allocate(pages)?;
         let mut bytes = vec![0; pages as usize * PAGE_BYTES].into_boxed_slice();
         init_run(&mut bytes, number, content.len());
@@ -196,6 +247,8 @@ impl WritePages {
         self.freed.insert(page);
         if self.savepoint > 0 {
             self.undo.push(Undo::Freed { page, dirty });
+        } else if let Some(dirty) = dirty {
+            self.held_bytes = self.held_bytes.saturating_sub(dirty.bytes.len() as u64);
         }
         Ok(())
     }
@@ -275,6 +328,7 @@ impl WritePages {
 
     /// Creates the bitmap of a section; the pages of the section before it become free.
     fn start_section(&mut self, section: u64) -> Result<(), StorageError> {
+        self.hold(PAGE_BYTES)?;
         let (start, number) = (self.root.next_page, bitmap_page(section));
         let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();
         init_page(&mut bytes, number, PageKind::FreeSpace);
@@ -289,18 +343,23 @@ impl WritePages {
     /// savepoint is released.
     pub(crate) fn savepoint(&mut self) -> PagesSavepoint {
         self.savepoint += 1;
+        let mut forgotten = 0;
         for undo in self.undo.drain(..) {
             match undo {
-                Undo::Changed { bytes, .. } if self.spare.len() < SPARE_PAGES_MAX => {
-                    self.spare.push(bytes);
+                Undo::Changed { bytes, .. } => {
+                    forgotten += bytes.len();
+                    if self.spare.len() < SPARE_PAGES_MAX {
+                        self.spare.push(bytes);
+                    }
                 }
-                Undo::Changed { .. }
-                | Undo::Touched { .. }
-                | Undo::Allocated { .. }
-                | Undo::Freed { .. } => {}
+                Undo::Freed { dirty: Some(dirty), .. } => forgotten += dirty.bytes.len(),
+                Undo::Touched { .. } | Undo::Allocated { .. } | Undo::Freed { dirty: None, .. } => {
+                }
             }
         }
-        PagesSavepoint { root: self.root, free_space: self.free_space.clone() }
+        self.held_bytes = self.held_bytes.saturating_sub(forgotten as u64);
+        let (root, free_space) = (self.root, self.free_space.clone());
+        PagesSavepoint { root, free_space, held_bytes: self.held_bytes }
     }
 
     pub(crate) fn roll_back(&mut self, savepoint: PagesSavepoint) {
@@ -332,15 +391,17 @@ impl WritePages {
         }
         self.root = savepoint.root;
         self.free_space = savepoint.free_space;
+        self.held_bytes = savepoint.held_bytes;
+        self.memory.shrink_to(self.held_bytes.next_multiple_of(SHARE_STEP_BYTES));
     }
 
     /// Freezes the changes as `transaction`: the snapshot they make and the pages to journal, in
-    /// page order.
+    /// page order, with the share of memory that they were counted in.
     pub(crate) fn seal(
         mut self,
         transaction: u64,
         held: &Arc<VersionBytes>,
-    ) -> Result<(Snapshot, Vec<ChangedPage>), StorageError> {
+    ) -> Result<(Snapshot, Vec<ChangedPage>, MemoryShare), StorageError> {
         let root = self.root;
         root.write_to(&mut self.page_mut(ROOT_PAGE)?);
         let mut table = self.base.table.clone();
@@ -364,7 +425,7 @@ impl WritePages {
             data: self.base.data.clone(),
             free_space: Arc::new(self.free_space),
         };
-        Ok((snapshot, changed))
+        Ok((snapshot, changed, self.memory))
     }
 }
 

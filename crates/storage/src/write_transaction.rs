@@ -10,6 +10,7 @@ use crate::{
     error::StorageError,
     fixed_tree,
     format::PageNumber,
+    memory_budget::MemoryShare,
     rows::{self, RowId},
     sealed::SealedTransaction,
     snapshot::Snapshot,
@@ -56,12 +57,18 @@ pub struct WriteTransaction {
 
 impl WriteTransaction {
     /// The caller holds the environment's writer lock, which this value gives back.
-    pub(crate) fn new(environment: Arc<Environment>, base: Arc<Snapshot>, generation: u64) -> Self {
+    /// Its pages draw from `memory`.
+    pub(crate) fn new(
+        environment: Arc<Environment>,
+        base: Arc<Snapshot>,
+        generation: u64,
+        memory: MemoryShare,
+    ) -> Self {
         Self {
             environment,
             id: base.transaction + 1,
             generation,
-            pages: Some(WritePages::new(base)),
+            pages: Some(WritePages::new(base, memory)),
             trees: Vec::new(),
             by_name: FxHashMap::default(),
         }
@@ -70,6 +77,11 @@ impl WriteTransaction {
     /// The number of this transaction; they are consecutive.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Bytes of pages that it holds: changed ones, and what undoing would need.
+    pub fn held_bytes(&self) -> u64 {
+        self.pages.as_ref().map_or(0, WritePages::held_bytes)
     }
 
     /// Pages changed so far.
@@ -151,11 +163,12 @@ impl WriteTransaction {
         if self.parts().0.is_clean() {
             return Ok(SealedTransaction::unchanged(self.environment.clone()));
         }
+        self.parts().0.begin_closing();
         self.store_tree_states()?;
         let Some(pages) = self.pages.take() else { unreachable!("sealing consumes") };
         let environment = self.environment.clone();
-        let (snapshot, changed) = pages.seal(self.id, environment.version_bytes())?;
-        environment.accept_sealed(Arc::new(snapshot), changed, self.generation)
+        let (snapshot, changed, memory) = pages.seal(self.id, environment.version_bytes())?;
+        environment.accept_sealed(Arc::new(snapshot), changed, self.generation, memory)
     }
 
     fn store_tree_states(&mut self) -> Result<(), StorageError> {
