@@ -183,12 +183,14 @@ impl DocumentWriter<'_> {
             change_vector: Some(change.change_vector.clone()),
             ..Marks::with(DocumentFlags::FROM_CLUSTER_TRANSACTION)
         };
-        match self.put_marked(&id, &ExpectedVersion::Any, body, marks()) {
-            Err(DocumentError::CollectionMismatch { .. }) => {
-                self.delete(&change.id, &ExpectedVersion::Any)?;
-                self.put_marked(&id, &ExpectedVersion::Any, body, marks()).map(drop)
+        self.with_any_size(|writer| {
+            match writer.put_marked(&id, &ExpectedVersion::Any, body, marks()) {
+                Err(DocumentError::CollectionMismatch { .. }) => {
+                    writer.delete(&change.id, &ExpectedVersion::Any)?;
+                    writer.put_marked(&id, &ExpectedVersion::Any, body, marks()).map(drop)
+                }
+                done => done.map(drop),
             }
-            done => done.map(drop),
-        }
+        })
     }
 }

@@ -209,7 +209,9 @@ impl DocumentWriter<'_> {
                 };
                 let body = without_time(&document.body()?, action)?;
                 let id = RequestedId::Exactly(DocumentId::new(document.id())?);
-                self.put_marked(&id, &ExpectedVersion::Any, &body, marks)?;
+                self.with_any_size(|writer| {
+                    writer.put_marked(&id, &ExpectedVersion::Any, &body, marks)
+                })?;
                 Ok(true)
             }
         }

@@ -112,6 +112,11 @@ pub enum DocumentError {
         /// Why.
         reason: BuildError,
     },
+    /// The caller's: the JSON text of the document is longer than it may be.
+    TooLong {
+        /// The limit, in bytes.
+        bytes_max: u64,
+    },
     /// The environment's or ours: see the storage error.
     Storage(StorageError),
     /// The environment's: a cluster-wide transaction came before the one in front of it.
@@ -174,6 +179,7 @@ impl DocumentError {
             | Self::ArtificialDocument { .. }
             | Self::InvalidTimeSeries(_)
             | Self::ContentGone { .. }
+            | Self::TooLong { .. }
             | Self::TooLarge { .. } => ErrorKind::Caller,
             Self::Storage(StorageError::KeyTooLong { .. } | StorageError::ValueTooLong { .. }) => {
                 ErrorKind::Caller
@@ -236,6 +242,11 @@ impl fmt::Display for DocumentError {
                 "The content {number} of an attachment is not staged any more; send it again"
             ),
             Self::TooLarge { reason } => reason.fmt(formatter),
+            Self::TooLong { bytes_max } => write!(
+                formatter,
+                "The document would have more than the {bytes_max} bytes that \
+                 Documents.MaxDocumentSizeInMb allows; nothing of it was stored"
+            ),
             Self::Storage(error) => error.fmt(formatter),
             Self::OutOfTurn { index, executed } => write!(
                 formatter,
@@ -264,6 +275,7 @@ impl std::error::Error for DocumentError {
             Self::CorruptDocument(error) => Some(error),
             Self::OutOfTurn { .. }
             | Self::Concurrency { .. }
+            | Self::TooLong { .. }
             | Self::CollectionMismatch { .. }
             | Self::MetadataIsNotAnObject { .. }
             | Self::InvalidMetadata { .. }

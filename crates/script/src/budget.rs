@@ -4,7 +4,8 @@
 //! said stop it says so until the next run begins, so that a script which is stopped inside of a builtin
 //! cannot go on.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,14 @@ const ACTIONS_PER_STEP: u64 = 4;
 /// How long one run of a script may take if nobody says otherwise.
 pub const TIME_MAX_DEFAULT: Duration = Duration::from_secs(10);
 
+/// How many bytes a result may have if nobody says otherwise.
+pub const RESULT_BYTES_MAX_DEFAULT: u64 = 64 << 20;
+
+thread_local! {
+    /// Of the script that runs on this thread.
+    static CURRENT: RefCell<Option<Rc<Meter>>> = const { RefCell::new(None) };
+}
+
 /// The bounds of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -34,11 +43,17 @@ pub struct Budget {
     pub steps_max: u64,
     /// Time on the clock.
     pub time_max: Duration,
+    /// Bytes that each result may have as JSON, about.
+    pub result_bytes_max: u64,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Budget { steps_max: STEPS_MAX_DEFAULT, time_max: TIME_MAX_DEFAULT }
+        Budget {
+            steps_max: STEPS_MAX_DEFAULT,
+            time_max: TIME_MAX_DEFAULT,
+            result_bytes_max: RESULT_BYTES_MAX_DEFAULT,
+        }
     }
 }
 
@@ -62,6 +77,38 @@ impl Meter {
         }
     }
 
+    /// The meter of the script that runs on this thread.
+    pub(crate) fn current() -> Option<Rc<Meter>> {
+        CURRENT.with_borrow(Option::clone)
+    }
+
+    /// Does `work` as part of a run that this meter measures.
+    pub(crate) fn measure<R>(self: &Rc<Self>, work: impl FnOnce() -> R) -> R {
+        let outer = CURRENT.replace(Some(Rc::clone(self)));
+        let done = work();
+        CURRENT.set(outer);
+        done
+    }
+
+    /// Whether a result of that many bytes has to be given up: it is too large, or the time is over.
+    pub(crate) fn must_stop_at(&self, result_bytes: u64) -> bool {
+        let bytes_max = self.budget.get().result_bytes_max;
+        if self.exhausted.get().is_none() && bytes_max < result_bytes {
+            self.exhausted.set(Some(Exhausted::Result(bytes_max)));
+        }
+        self.is_late()
+    }
+
+    /// Whether a bound was hit, or the time is over.
+    fn is_late(&self) -> bool {
+        if self.exhausted.get().is_none() && self.deadline.get() < self.clock.monotonic() {
+            let time_max = self.budget.get().time_max;
+            let millis = u64::try_from(time_max.as_millis()).unwrap_or(u64::MAX);
+            self.exhausted.set(Some(Exhausted::Time(millis)));
+        }
+        self.exhausted.get().is_some()
+    }
+
     /// Begins a run.
     pub(crate) fn start(&self, budget: Budget) {
         self.budget.set(budget);
@@ -80,11 +127,8 @@ impl Meter {
         let budget = self.budget.get();
         if actions > budget.steps_max.saturating_mul(ACTIONS_PER_STEP) {
             self.exhausted.set(Some(Exhausted::Steps(budget.steps_max)));
-        } else if self.clock.monotonic() > self.deadline.get() {
-            let millis = u64::try_from(budget.time_max.as_millis()).unwrap_or(u64::MAX);
-            self.exhausted.set(Some(Exhausted::Time(millis)));
         }
-        self.exhausted.get().is_some()
+        self.is_late()
     }
 
     /// The bound that stopped the run, if one did.

@@ -2,17 +2,20 @@
 //!
 //! Untouched objects of documents stay references into the document. Runs inside of the script's budget,
 //! because getters and `toJSON`-like tricks of the script run here, too. Invariant: the result nests no
-//! deeper than [`DEPTH_MAX`], and an object inside of itself becomes null.
+//! deeper than [`DEPTH_MAX`], and an object inside of itself becomes null. Its size is counted while it is
+//! made: a script may name one string a thousand times, and each time it is a text of its own.
 
 use std::rc::Rc;
 
-use blittable::{Array as StoredArray, Value as Stored};
+use blittable::{Array as StoredArray, Value as Stored, prints_within};
 use rquickjs::function::This;
 use rquickjs::object::Filter;
 use rquickjs::{Array, Ctx, Function, Object, Value};
 
+use crate::budget::Meter;
 use crate::error::ScriptError;
 use crate::fault;
+use crate::host::CURRENT;
 use crate::number::whole;
 use crate::object::{DocumentObject, Slot};
 use crate::source::{ADDED_NAMES, Source};
@@ -23,6 +26,11 @@ pub const DEPTH_MAX: usize = 128;
 /// How many elements an array in a result may have, holes included.
 pub const ARRAY_LENGTH_MAX: usize = 4_000_000;
 
+/// The meter and the host are asked again after so many bytes of a result.
+const QUESTION_BYTES: u64 = 64 << 10;
+/// What a value takes beside its text, about.
+const VALUE_BYTES: u64 = 16;
+
 /// Converts the values of one result.
 pub(crate) struct Converter<'js> {
     ctx: Ctx<'js>,
@@ -30,6 +38,11 @@ pub(crate) struct Converter<'js> {
     around: Vec<Value<'js>>,
     /// Found when the first object needs them.
     constructors: Option<Constructors<'js>>,
+    meter: Option<Rc<Meter>>,
+    /// Of the result so far.
+    bytes: u64,
+    /// With so many the meter is asked next.
+    asks_at: u64,
 }
 
 struct Constructors<'js> {
@@ -54,7 +67,40 @@ impl<'js> Constructors<'js> {
 
 impl<'js> Converter<'js> {
     pub(crate) fn new(ctx: &Ctx<'js>) -> Self {
-        Converter { ctx: ctx.clone(), around: Vec::new(), constructors: None }
+        let (around, constructors) = (Vec::new(), None);
+        let (ctx, meter) = (ctx.clone(), Meter::current());
+        Converter { ctx, around, constructors, meter, bytes: 0, asks_at: QUESTION_BYTES }
+    }
+
+    /// Counts bytes of the result, before they are made.
+    fn count(&mut self, bytes: u64) -> rquickjs::Result<()> {
+        self.bytes = self.bytes.saturating_add(bytes).saturating_add(VALUE_BYTES);
+        if self.bytes < self.asks_at {
+            return Ok(());
+        }
+        self.asks_at = self.bytes.saturating_add(QUESTION_BYTES);
+        if let Some(meter) = &self.meter
+            && meter.must_stop_at(self.bytes)
+        {
+            // The meter says why.
+            return Err(self.refuse("the result cannot be made"));
+        }
+        let held = match CURRENT.is_set() {
+            true => CURRENT.with(|host| host.hold_result(self.bytes)),
+            false => Ok(()),
+        };
+        held.map_err(|source| fault::raise(&self.ctx, ScriptError::Host(source)))
+    }
+
+    /// Counts a stored value, before it is copied.
+    fn count_stored(&mut self, stored: &Stored<'_>) -> rquickjs::Result<()> {
+        let mut bytes = QUESTION_BYTES;
+        // Nearly: what is a little more than one power of two counts as the next.
+        while !prints_within(stored, bytes).map_err(|error| self.corrupt(error))? {
+            self.count(bytes)?;
+            bytes = bytes.saturating_mul(2);
+        }
+        self.count(0)
     }
 
     /// Converts `value`.
@@ -68,11 +114,14 @@ impl<'js> Converter<'js> {
         value: &Value<'js>,
         stored: Option<(&Rc<Source>, Stored<'_>)>,
     ) -> rquickjs::Result<ScriptValue> {
+        self.count(0)?;
         if let Some(number) = value.as_number() {
             return Ok(number_beside(number, stored));
         }
         if let Some(text) = value.as_string() {
-            return Ok(ScriptValue::String(Rc::from(well_formed(&self.ctx, text)?)));
+            let text = well_formed(&self.ctx, text)?;
+            self.count(text.len() as u64)?;
+            return Ok(ScriptValue::String(Rc::from(text)));
         }
         if let Some(value) = value.as_bool() {
             return Ok(ScriptValue::Bool(value));
@@ -98,7 +147,10 @@ impl<'js> Converter<'js> {
         if let Some(document) = &document
             && document.borrow().is_untouched()
         {
-            return Ok(stored_object(&document.borrow()));
+            let document = document.borrow();
+            let view = document.source.document().object_at(document.handle);
+            self.count_stored(&Stored::Object(view.map_err(|error| self.corrupt(error))?))?;
+            return Ok(stored_object(&document));
         }
         let value = object.as_value();
         if self.around.contains(value) {
@@ -168,8 +220,12 @@ impl<'js> Converter<'js> {
                     }
                     value
                 }
-                None => ScriptValue::of_stored(source, stored).map_err(|e| self.corrupt(e))?,
+                None => {
+                    self.count_stored(&stored)?;
+                    ScriptValue::of_stored(source, stored).map_err(|e| self.corrupt(e))?
+                }
             };
+            self.count(name.len() as u64)?;
             properties.push((Rc::from(name), value));
         }
         for (name, slot) in slots.iter() {
@@ -178,6 +234,7 @@ impl<'js> Converter<'js> {
             if view.contains(name).map_err(|e| self.corrupt(e))? {
                 continue;
             }
+            self.count(name.len() as u64)?;
             let value = self.convert(value)?;
             if !matches!(value, ScriptValue::Undefined) {
                 properties.push((Rc::clone(name), value));
@@ -226,6 +283,7 @@ impl<'js> Converter<'js> {
         for property in object.own_props::<rquickjs::String<'js>, Value<'js>>(Filter::default()) {
             let (name, value) = property?;
             let name = well_formed(&self.ctx, &name)?;
+            self.count(name.len() as u64)?;
             properties.push((Rc::from(name), self.convert(&value)?));
         }
         Ok(ScriptValue::Object(properties))

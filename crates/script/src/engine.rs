@@ -166,12 +166,13 @@ impl Realm {
     ) -> Result<R, ScriptError> {
         fault::forget();
         self.meter.start(budget);
-        CURRENT.set(host, || {
+        let run = || {
             self.context.with(|ctx| {
                 let compiled = self.compiled(&ctx, program)?;
                 work(&ctx, compiled).map_err(|error| self.explain(&ctx, program, error))
             })
-        })
+        };
+        CURRENT.set(host, || self.meter.measure(run))
     }
 
     /// What the text of `program` evaluates to, from the cache.

@@ -33,6 +33,8 @@ pub enum Exhausted {
     Memory(usize),
     /// Calls nested too deeply.
     Recursion,
+    /// A result of more bytes than this.
+    Result(u64),
 }
 
 impl fmt::Display for Exhausted {
@@ -43,6 +45,9 @@ impl fmt::Display for Exhausted {
             }
             Exhausted::Time(max) => write!(f, "the script ran for more than {max} ms"),
             Exhausted::Memory(max) => write!(f, "the script needs more than {max} bytes of memory"),
+            Exhausted::Result(max) => {
+                write!(f, "a result of the script has more than the {max} bytes that it may have")
+            }
             Exhausted::Recursion => f.write_str("the script calls itself too deeply"),
         }
     }

@@ -45,6 +45,12 @@ pub enum SeriesArgument {
 /// offers them. Errors are thrown in the script; if the script does not catch them, the caller of the
 /// script gets them as [`crate::ScriptError::Host`].
 pub trait Host {
+    /// A result that is being made has that many bytes now, about. Refusing ends the script.
+    fn hold_result(&mut self, bytes: u64) -> Result<(), HostError> {
+        let _ = bytes;
+        Ok(())
+    }
+
     /// `load(id)` or, in index definitions, `load(id, collection)`. `None` when there is no such document.
     fn load(
         &mut self,

@@ -41,7 +41,7 @@ mod source;
 mod to_js;
 mod value;
 
-pub use budget::{Budget, STEPS_MAX_DEFAULT, TIME_MAX_DEFAULT};
+pub use budget::{Budget, RESULT_BYTES_MAX_DEFAULT, STEPS_MAX_DEFAULT, TIME_MAX_DEFAULT};
 pub use convert::{ARRAY_LENGTH_MAX, DEPTH_MAX};
 pub use date::date_text;
 pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use blittable::BlittableBuf;
 use rquickjs::{Array, Ctx, Function, Object, Value};
 
-use crate::budget::Budget;
+use crate::budget::{Budget, RESULT_BYTES_MAX_DEFAULT};
 use crate::convert::{Converter, well_formed};
 use crate::engine::Engine;
 use crate::error::{HostError, ScriptError};
@@ -66,7 +66,11 @@ pub struct MapScript {
 }
 
 /// What looking for the names of fields may take.
-const PROBE_BUDGET: Budget = Budget { steps_max: 1_000, time_max: Duration::from_millis(200) };
+const PROBE_BUDGET: Budget = Budget {
+    steps_max: 1_000,
+    time_max: Duration::from_millis(200),
+    result_bytes_max: RESULT_BYTES_MAX_DEFAULT,
+};
 /// Stands for a name, or a part of one, that is not known without a document.
 const UNKNOWN: char = '\u{1}';
 

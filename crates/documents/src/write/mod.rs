@@ -69,6 +69,8 @@ pub struct WriteContext<'c> {
     pub id_separator: IdSeparator,
     /// Whether somebody wants to be told of every change.
     pub notes_changes: bool,
+    /// How long the JSON text of a document may be.
+    pub document_bytes_max: u64,
 }
 
 impl<'c> WriteContext<'c> {
@@ -81,6 +83,7 @@ impl<'c> WriteContext<'c> {
             compression: Compression::nothing(),
             id_separator: IdSeparator::default(),
             notes_changes: false,
+            document_bytes_max: u64::MAX,
         }
     }
 }

@@ -63,6 +63,7 @@ impl DocumentWriter<'_> {
         let known = (known | marks.added).without(marks.removed);
         let listed = listed(self.tx, id.lower_cased(), self.kinds_to_list(&id, known))?;
         let lists = listed.lists.as_ref();
+        self.check_size(body)?;
         let accepted = metadata::accept(body, lists, id.as_str(), self.now_ticks())?;
         let collection =
             self.collections.named(self.tx, &accepted.collection, &mut self.progress)?;
@@ -131,6 +132,23 @@ impl DocumentWriter<'_> {
         }
         let id = RequestedId::Exactly(id.clone());
         self.put_marked(&id, &ExpectedVersion::Any, &accepted, marks).map(Some)
+    }
+
+    /// Refuses a document that is larger than one may be, whoever made it.
+    fn check_size(&self, body: &BlittableBuf) -> Result<(), DocumentError> {
+        let bytes_max = self.context.document_bytes_max;
+        match blittable::prints_within(&Value::Object(body.as_view().root()), bytes_max)? {
+            true => Ok(()),
+            false => Err(DocumentError::TooLong { bytes_max }),
+        }
+    }
+
+    /// Does something that must not fail for the size of a document: it was accepted before.
+    pub(crate) fn with_any_size<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let bytes_max = std::mem::replace(&mut self.context.document_bytes_max, u64::MAX);
+        let done = work(self);
+        self.context.document_bytes_max = bytes_max;
+        done
     }
 
     /// Stores a version of a document, whose revision, if there is to be one, is made.

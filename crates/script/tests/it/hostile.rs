@@ -164,7 +164,8 @@ fn ends(end: End, outcome: &Result<String, ScriptError>) -> bool {
 
 fn run(engine: &Engine, text: &str) -> Result<String, ScriptError> {
     let document = ScriptDocument::unstored(parse(r#"{"a":1}"#));
-    let budget = Budget { steps_max: 10_000, time_max: Duration::from_millis(100) };
+    let budget =
+        Budget { steps_max: 10_000, time_max: Duration::from_millis(100), ..Budget::default() };
     let script = PatchScript::compile(engine, &PatchText::of(text))?;
     let patched = script.run(engine, &document, None, budget, &mut NoHost)?;
     let Some(document) = patched.document else { return Ok("untouched".to_owned()) };
@@ -221,4 +222,36 @@ fn callers_deep_in_their_stack_have_all_of_the_scripts_stack() {
     assert_eq!(far_down(40, &|| run(&engine, &other)).unwrap(), "100");
     let third = format!("{text} // and back up again");
     assert_eq!(run(&engine, &third).unwrap(), "100");
+}
+
+/// Runs with these bounds on a clock that says one millisecond more each time it is asked.
+fn converted(text: &str, time_max: Duration, result_bytes_max: u64) -> Result<(), ScriptError> {
+    let engine = Engine::with_memory(Arc::new(AskedClock::default()), 64 << 20);
+    let script = PatchScript::compile(&engine, &PatchText::of(text))?;
+    let document = ScriptDocument::unstored(parse(r#"{"a":1}"#));
+    let budget = Budget { steps_max: 100_000, time_max, result_bytes_max };
+    script.run(&engine, &document, None, budget, &mut NoHost).map(drop)
+}
+
+#[test]
+fn making_a_result_of_what_a_script_left_is_bounded_like_the_script() {
+    // One string of 1 MB, a thousand times.
+    let shared = "const s = 'x'.repeat(1 << 20); this.r = new Array(1000).fill(s);";
+    let long = Duration::from_secs(1000);
+    let outcome = converted(shared, long, 10 << 20);
+    assert!(
+        matches!(outcome, Err(ScriptError::Exhausted(Exhausted::Result(max))) if max == 10 << 20),
+        "{outcome:?}"
+    );
+    let outcome = converted(shared, Duration::from_millis(20), u64::MAX);
+    assert!(matches!(outcome, Err(ScriptError::Exhausted(Exhausted::Time(20)))), "{outcome:?}");
+    let put =
+        "const s = 'x'.repeat(1 << 20); try { put('a', {r: new Array(1000).fill(s)}) } catch {}";
+    let outcome = converted(put, long, 10 << 20);
+    assert!(matches!(outcome, Err(ScriptError::Exhausted(Exhausted::Result(_)))), "{outcome:?}");
+    let nested = "let o = {}; for (let i = 0; i < 24; i++) o = {a: o, b: o}; this.r = o;";
+    let outcome = converted(nested, long, 10 << 20);
+    assert!(matches!(outcome, Err(ScriptError::Exhausted(Exhausted::Result(_)))), "{outcome:?}");
+    let outcome = converted("this.r = 'x'.repeat(1 << 20)", long, 10 << 20);
+    assert!(outcome.is_ok(), "{outcome:?}");
 }

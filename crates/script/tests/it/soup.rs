@@ -184,7 +184,8 @@ fn run(engine: &Engine, text: &str) {
         "d/1",
         r#"{"a":{"b":1},"l":[{"c":1},2.50],"n":null,"@metadata":{"@collection":"D"}}"#,
     );
-    let budget = Budget { steps_max: 1_000, time_max: Duration::from_millis(100) };
+    let budget =
+        Budget { steps_max: 1_000, time_max: Duration::from_millis(100), ..Budget::default() };
     let Ok(script) = PatchScript::compile(engine, &PatchText::of(text)) else { return };
     if let Ok(patched) = script.run(engine, &before, None, budget, &mut NoHost)
         && let Some(after) = patched.document
