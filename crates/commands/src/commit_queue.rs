@@ -48,6 +48,8 @@ pub struct CommitQueueOptions {
     pub transaction_batches_max: usize,
     /// Bytes of batches after which a transaction takes no more, roughly.
     pub transaction_bytes_max: usize,
+    /// How long the JSON text of a document may be, whoever makes it.
+    pub document_bytes_max: u64,
     /// The bounds of the scripts of patches.
     pub patches: PatchLimits,
 }
@@ -59,6 +61,7 @@ impl Default for CommitQueueOptions {
             bytes_max: 128 << 20,
             transaction_batches_max: 4096,
             transaction_bytes_max: 16 << 20,
+            document_bytes_max: u64::MAX,
             patches: PatchLimits::default(),
         }
     }
@@ -136,7 +139,7 @@ impl CommitQueue {
     /// See [`SubmitError`].
     pub fn submit(&self, batch: Batch, reply: Reply) -> Result<(), SubmitError> {
         let size_bytes = batch.size_bytes();
-        let submission = Submission { batch, size_bytes, reply };
+        let submission = Submission { batch, size_bytes, put_backs: 0, reply };
         self.shared.push(submission, self.options.length_max, self.options.bytes_max)
     }
 

@@ -41,6 +41,13 @@ impl CommandError {
     }
 }
 
+impl CommandError {
+    /// Whether there was no memory for the changes. Fewer of them, or the same later, may pass.
+    pub(crate) fn is_short_of_memory(&self) -> bool {
+        matches!(self, Self::Document(DocumentError::Storage(StorageError::NoMemory(_))))
+    }
+}
+
 impl From<DocumentError> for CommandError {
     fn from(error: DocumentError) -> CommandError {
         CommandError::Document(error)
@@ -82,6 +89,7 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
     match error {
         StorageError::DiskFull { .. }
         | StorageError::TooManyUnflushed { .. }
+        | StorageError::NoMemory(_)
         | StorageError::BuiltOnFailed { .. }
         | StorageError::GivenUp { .. }
         | StorageError::Unwitnessed { .. }

@@ -31,7 +31,14 @@ pub fn execute_batch(
     if batch.is_rehearsal() {
         return rehearse(tx, batch, context, patcher);
     }
-    let numbers = take_identities(tx, batch, context)?;
+    let savepoint = tx.savepoint();
+    let numbers = match take_identities(tx, batch, context) {
+        Ok(numbers) => numbers,
+        Err(error) => {
+            tx.roll_back_to(savepoint);
+            return Err(error.into());
+        }
+    };
     let savepoint = tx.savepoint();
     let outcome = execute(tx, batch, numbers, context, patcher);
     if outcome.is_err() {

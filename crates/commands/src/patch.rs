@@ -13,7 +13,11 @@ use blittable::{BlittableBuf, ObjectBuilder};
 use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
 use model::DocumentId;
 use platform::Clock;
-use script::{Budget, DocumentInfo, Engine, Exhausted, STEPS_MAX_DEFAULT, ScriptDocument};
+use script::{
+    Budget, DocumentInfo, Engine, Exhausted, MEMORY_BYTES_MAX_DEFAULT, RESULT_BYTES_MAX_DEFAULT,
+    STEPS_MAX_DEFAULT, ScriptDocument,
+};
+use storage::{MemoryBudget, MemoryShare};
 
 use crate::{
     error::CommandError,
@@ -35,16 +39,27 @@ const PORTION_TIME: Duration = Duration::from_millis(100);
 /// The same, after so many bytes were stored.
 const PORTION_BYTES: usize = 16 << 20;
 
+/// Results of a batch up to here are never refused for want of memory.
+const RESULTS_ALLOWED_BYTES: u64 = 256 << 10;
+
 /// The bounds of the scripts of patches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchLimits {
     /// Steps of one script; see [`Budget`].
     pub steps_max: u64,
+    /// Bytes of memory that the scripts of one database may use.
+    pub memory_bytes_max: usize,
+    /// Bytes that a document of a script may have as JSON, about.
+    pub result_bytes_max: u64,
 }
 
 impl Default for PatchLimits {
     fn default() -> Self {
-        PatchLimits { steps_max: STEPS_MAX_DEFAULT }
+        PatchLimits {
+            steps_max: STEPS_MAX_DEFAULT,
+            memory_bytes_max: MEMORY_BYTES_MAX_DEFAULT,
+            result_bytes_max: RESULT_BYTES_MAX_DEFAULT,
+        }
     }
 }
 
@@ -57,6 +72,8 @@ pub struct Patcher {
     /// Until when the scripts of the batch may run.
     deadline: Duration,
     values: SharedValues,
+    /// What the results of the batch are counted in.
+    results: MemoryShare,
 }
 
 /// Reads a value of compare exchange by its key.
@@ -76,10 +93,11 @@ struct Changed {
 impl Patcher {
     /// A patcher; its engine is made when the first patch comes.
     pub fn new(clock: Arc<dyn Clock>, limits: PatchLimits) -> Patcher {
-        let engine = Engine::new(Arc::clone(&clock));
+        let engine = Engine::with_memory(Arc::clone(&clock), limits.memory_bytes_max);
         let scripts = PatchScripts::default();
         let (deadline, values) = (Duration::MAX, SharedValues::default());
-        Patcher { clock, limits, engine, scripts, deadline, values }
+        let results = MemoryBudget::unlimited().share(0);
+        Patcher { clock, limits, engine, scripts, deadline, values, results }
     }
 
     /// The same patcher, whose scripts read compare exchange there.
@@ -87,8 +105,14 @@ impl Patcher {
         Patcher { values, ..self }
     }
 
+    /// The same patcher, whose results draw from that budget.
+    pub(crate) fn within(self, budget: &Arc<MemoryBudget>) -> Patcher {
+        Patcher { results: budget.share(RESULTS_ALLOWED_BYTES), ..self }
+    }
+
     /// A batch begins.
     pub(crate) fn begin_batch(&mut self) {
+        self.results.shrink_to(0);
         self.scripts.end_batch();
         self.deadline = self.clock.monotonic().saturating_add(BATCH_TIME_MAX);
     }
@@ -126,7 +150,7 @@ impl Patcher {
         // The document keeps the spelling of its id.
         let id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
         let before = ScriptDocument::new(body, info);
-        let changed = self.run(writer, &patch.script, &patch.id, &before, patch.wants_notes)?;
+        let changed = self.run(writer, &patch.script, &patch.id, &before, kept(patch))?;
         let body = changed.body.unwrap_or_else(|| before.document().to_buf());
         // The script may have put or deleted this very document, so that what is there counts.
         let stored = writer.replace(&id, &body)?;
@@ -155,7 +179,7 @@ impl Patcher {
             }
             WhenMissing::Run(script) => {
                 let empty = ScriptDocument::unstored(empty_document()?);
-                self.run(writer, script, &patch.id, &empty, patch.wants_notes)?
+                self.run(writer, script, &patch.id, &empty, kept(patch))?
             }
         };
         let body = match changed.body {
@@ -217,7 +241,7 @@ impl Patcher {
         };
         let stored_id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
         let before = ScriptDocument::new(body, info);
-        let changed = self.run(writer, &patch.script, id, &before, false)?;
+        let changed = self.run(writer, &patch.script, id, &before, (false, false))?;
         let body = changed.body.unwrap_or_else(|| before.document().to_buf());
         let stored = writer.replace(&stored_id, &body)?;
         let bytes = changed.put_bytes + stored.as_ref().map_or(0, |_| body.as_bytes().len());
@@ -252,18 +276,22 @@ impl Patcher {
         request: &Arc<PatchRequest>,
         id: &DocumentId,
         document: &ScriptDocument,
-        wants_notes: bool,
+        (wants_notes, keeps_results): (bool, bool),
     ) -> Result<Changed, CommandError> {
         let budget = self.budget(request)?;
         let failed = |error| script_failed(error, id.as_str());
         let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;
-        let mut host =
-            PatchHost::new(writer, wants_notes, self.values.get().map(|values| &**values));
+        let values = self.values.get().map(|values| &**values);
+        let results_bytes = self.results.bytes();
+        let mut host = PatchHost::new(writer, wants_notes, values, &mut self.results);
         let args = prepared.values.as_ref();
         let outcome = prepared.script.run(&self.engine, document, args, budget, &mut host);
         // What failed in a call counts, also when the script caught it.
         let calls = host.finish()?;
         let patched = outcome.map_err(failed)?;
+        if !keeps_results {
+            self.results.shrink_to(results_bytes);
+        }
         let notes = calls.notes.map(Box::new);
         Ok(Changed { body: patched.document, notes, put_bytes: calls.put_bytes })
     }
@@ -275,8 +303,14 @@ impl Patcher {
             return Err(PatchError::Exhausted(Exhausted::Time(millis)));
         }
         let steps_max = if request.ignores_steps_max { u64::MAX } else { self.limits.steps_max };
-        Ok(Budget { steps_max, time_max: left.min(SCRIPT_TIME_MAX) })
+        let time_max = left.min(SCRIPT_TIME_MAX);
+        Ok(Budget { steps_max, time_max, result_bytes_max: self.limits.result_bytes_max })
     }
+}
+
+/// Whether the outcome has notes, and whether it keeps what the script made.
+fn kept(patch: &PatchCommand) -> (bool, bool) {
+    (patch.wants_notes, patch.wants_notes || patch.wants_document)
 }
 
 fn outcome(patch: &PatchCommand, status: PatchStatus) -> PatchOutcome {

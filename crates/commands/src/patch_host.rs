@@ -11,6 +11,8 @@ use script::{
     DocumentInfo, Host, HostError, Refusal, ScriptDocument, TimeSeriesEntry, TimeSeriesStats,
 };
 
+use storage::{MemoryShare, StorageError};
+
 use crate::{
     error::CommandError,
     patch::ValueReader,
@@ -32,6 +34,10 @@ pub(crate) struct PatchHost<'h, 'w> {
     put_bytes: usize,
     failure: Option<CommandError>,
     values: Option<&'h ValueReader>,
+    /// What the results of the batch are counted in.
+    results: &'h mut MemoryShare,
+    /// What it held before this script.
+    results_before: u64,
 }
 
 impl<'h, 'w> PatchHost<'h, 'w> {
@@ -39,9 +45,21 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         writer: &'h mut DocumentWriter<'w>,
         wants_notes: bool,
         values: Option<&'h ValueReader>,
+        results: &'h mut MemoryShare,
     ) -> Self {
         let notes = wants_notes.then(PatchNotes::default);
-        PatchHost { writer, notes, loaded_bytes: 0, put_bytes: 0, failure: None, values }
+        let (loaded_bytes, put_bytes, failure) = (0, 0, None);
+        let results_before = results.bytes();
+        PatchHost {
+            writer,
+            notes,
+            loaded_bytes,
+            put_bytes,
+            failure,
+            values,
+            results,
+            results_before,
+        }
     }
 
     /// What the script called, or the call that failed.
@@ -117,6 +135,16 @@ fn counter_name(text: &str) -> Result<CounterName, CommandError> {
 }
 
 impl Host for PatchHost<'_, '_> {
+    /// Results that are made one after the other count as the largest of them: the others are in the
+    /// transaction by then.
+    fn hold_result(&mut self, bytes: u64) -> Result<(), HostError> {
+        self.call(|host| {
+            let bytes = host.results_before.saturating_add(bytes);
+            let held = host.results.try_grow_to(bytes).map_err(StorageError::from);
+            held.map_err(|error| CommandError::Document(error.into()))
+        })
+    }
+
     fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
         self.call(|host| {
             let row = host.writer.get(&document_id(id)?)?;

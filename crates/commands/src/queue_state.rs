@@ -52,6 +52,8 @@ impl Rest {
 pub(crate) struct Submission {
     pub(crate) batch: Batch,
     pub(crate) size_bytes: usize,
+    /// How often there was no memory for it beside others.
+    pub(crate) put_backs: u8,
     pub(crate) reply: Reply,
 }
 
@@ -268,7 +270,8 @@ impl Shared {
             drop(state);
             return answer(reply, Err(CommandError::Closed));
         }
-        state.queue.push_back(Submission { batch: Batch::default(), size_bytes: 0, reply });
+        let batch = Batch::default();
+        state.queue.push_back(Submission { batch, size_bytes: 0, put_backs: 0, reply });
         self.wake_writer(state);
     }
 
@@ -281,7 +284,7 @@ impl Shared {
         }
         state.queue_bytes += OWN_BATCH_BYTES;
         let reply = Box::new(|_| ());
-        let submission = Submission { batch, size_bytes: OWN_BATCH_BYTES, reply };
+        let submission = Submission { batch, size_bytes: OWN_BATCH_BYTES, put_backs: 0, reply };
         state.queue.push_back(submission);
         self.wake_writer(state);
     }
@@ -332,9 +335,14 @@ impl State {
     /// Puts batches back to where they came from, before all others.
     pub(crate) fn push_back(&mut self, executed: Vec<Executed>) {
         for Executed { submission, .. } in executed.into_iter().rev() {
-            self.queue_bytes += submission.size_bytes;
-            self.queue.push_front(submission);
+            self.put_back(submission);
         }
+    }
+
+    /// Puts a batch back to where it came from, before all others.
+    pub(crate) fn put_back(&mut self, submission: Submission) {
+        self.queue_bytes += submission.size_bytes;
+        self.queue.push_front(submission);
     }
 
     pub(crate) fn journal_is_idle(&self) -> bool {

@@ -11,6 +11,7 @@ use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Duration,
 };
 
 use documents::{ErrorKind, WriteContext};
@@ -25,6 +26,11 @@ use crate::{
     patch::Patcher,
     queue_state::{Executed, Handover, Journal, Pending, Rest, Shared, Submission, answer},
 };
+
+/// A batch for which there was no memory beside others is tried again so often.
+const PUT_BACKS_MAX: u8 = 3;
+/// How long other databases are waited for each time.
+const OTHERS_WAIT_MAX: Duration = Duration::from_millis(250);
 
 pub(crate) struct Writer {
     pub(crate) environment: Arc<Environment>,
@@ -89,11 +95,12 @@ impl Writer {
     fn new_patcher(&self) -> Patcher {
         Patcher::new(Arc::clone(&self.platform.clock), self.options.patches)
             .with_values(Arc::clone(&self.shared.values))
+            .within(&self.environment.options().transaction_budget)
     }
 
     fn run_transaction(&self, mut tx: WriteTransaction, first: Submission, patcher: &mut Patcher) {
         let mut executed = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut is_full) = (0, false);
         let mut submission = first;
         loop {
             bytes += submission.size_bytes;
@@ -104,14 +111,25 @@ impl Writer {
                     }
                     executed.push(Executed { submission, outcome });
                 }
+                Execution::Failed(error)
+                    if error.is_short_of_memory()
+                        && self.may_pass_later(&submission, &executed) =>
+                {
+                    submission.put_backs += 1;
+                    self.shared.lock().put_back(submission);
+                    is_full = true;
+                }
                 Execution::Failed(error) => self.fail(submission, error),
                 Execution::Spoiled(error) => {
                     drop(tx);
                     return self.spoil(submission, error, executed);
                 }
             }
-            submission = match self.next(executed.len(), bytes) {
+            is_full |= self.options.transaction_batches_max <= executed.len()
+                || self.options.transaction_bytes_max <= bytes;
+            submission = match self.next(is_full) {
                 Next::Execute(submission) => submission,
+                Next::Seal if executed.is_empty() && tx.dirty_pages() == 0 => return,
                 Next::Seal => return self.hand_over(tx, executed),
                 Next::Abandon(error) => {
                     drop(tx);
@@ -121,10 +139,25 @@ impl Writer {
         }
     }
 
-    /// Waits until there is something to do with the open transaction.
-    fn next(&self, batches: usize, bytes: usize) -> Next {
-        let is_full = self.options.transaction_batches_max <= batches
-            || self.options.transaction_bytes_max <= bytes;
+    /// Whether a batch for which there was no memory should be tried again as the first of the next
+    /// transaction: what others changed before it in this one, in the one on its way to the disk, or in
+    /// other databases, may have taken the room. For those it waits a little.
+    fn may_pass_later(&self, submission: &Submission, executed: &[Executed]) -> bool {
+        if PUT_BACKS_MAX <= submission.put_backs {
+            return false;
+        }
+        if !executed.is_empty() || !self.shared.lock().journal_is_idle() {
+            return true;
+        }
+        let budget = &self.environment.options().transaction_budget;
+        let is_for_others = budget.is_half_taken();
+        budget.wait_for_half(OTHERS_WAIT_MAX);
+        is_for_others
+    }
+
+    /// Waits until there is something to do with the open transaction, which takes no more batches when
+    /// it is full.
+    fn next(&self, is_full: bool) -> Next {
         let mut state = self.shared.lock();
         loop {
             if let Some(error) = state.lost.take() {
@@ -161,6 +194,7 @@ impl Writer {
                 compression: &compression,
                 id_separator,
                 notes_changes: self.shared.has_listener(),
+                document_bytes_max: self.options.document_bytes_max,
             };
             execute_batch(tx, batch, context, patcher)
         });

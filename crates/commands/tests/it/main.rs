@@ -5,6 +5,7 @@
 mod executing;
 mod gate;
 mod histories;
+mod memory;
 mod patching;
 mod power_cuts;
 mod queue;

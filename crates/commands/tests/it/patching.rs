@@ -199,7 +199,10 @@ fn all_scripts_of_a_batch_together_have_so_much_time() {
         &*simulation.platform.entropy,
     );
     let clock = Arc::new(SlowClock::default());
-    let mut patcher = commands::Patcher::new(clock, commands::PatchLimits { steps_max: u64::MAX });
+    let mut patcher = commands::Patcher::new(
+        clock,
+        commands::PatchLimits { steps_max: u64::MAX, ..Default::default() },
+    );
     let patches: Vec<_> =
         (0..100).map(|_| Command::Patch(Box::new(patch("u/0", "this.V += 1")))).collect();
     let outcome = commands::execute_batch(&mut tx, &batch(patches), context, &mut patcher);

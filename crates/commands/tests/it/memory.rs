@@ -1,0 +1,138 @@
+//! Batches whose changes find no room in the memory of transactions.
+
+use std::sync::Arc;
+
+use commands::{CommandError, CommitQueue, CommitQueueOptions, PatchCommand, PatchRequest};
+use documents::{DocumentError, ErrorKind};
+use model::DocumentId;
+use platform::{Platform, simulated::Random};
+use storage::{Environment, EnvironmentOptions, MemoryBudget, StorageError};
+use testkit::{
+    database::{batch, json, open_with, options, put},
+    histories::noise,
+};
+
+use crate::queue::{Answer, ids, one, submit};
+
+const MB: u64 = 1 << 20;
+
+fn start(
+    platform: &Platform,
+    bytes_max: u64,
+    options_of_queue: CommitQueueOptions,
+) -> (Arc<Environment>, Arc<MemoryBudget>, CommitQueue) {
+    let budget = MemoryBudget::new(bytes_max);
+    let transaction_budget = Arc::clone(&budget);
+    let environment =
+        open_with(platform, EnvironmentOptions { transaction_budget, ..options() }).unwrap();
+    let queue = CommitQueue::start(environment.clone(), platform, options_of_queue).unwrap();
+    (environment, budget, queue)
+}
+
+/// A batch that changes about that many bytes of pages.
+fn large(name: &str, bytes: u64) -> commands::Batch {
+    let body = json("Users", &noise(&mut Random::new(1), 6000));
+    let puts = (0..bytes / 8192).map(|number| put(&format!("{name}/{number}"), &body));
+    batch(puts.collect::<Vec<_>>())
+}
+
+fn is_short_of_memory(answer: &Answer) -> bool {
+    let error = match answer {
+        Err(error @ CommandError::Document(DocumentError::Storage(StorageError::NoMemory(_)))) => {
+            error
+        }
+        Ok(_) | Err(_) => return false,
+    };
+    error.kind() == ErrorKind::Environment
+}
+
+fn patch(id: &str, script: &str) -> commands::Batch {
+    let script = PatchRequest::new(script.to_owned(), None);
+    let patch = PatchCommand::new(DocumentId::new(id).unwrap(), script);
+    commands::Batch::one(commands::Command::Patch(Box::new(patch)))
+}
+
+#[test]
+fn a_batch_for_which_there_is_no_memory_fails_alone_and_leaves_nothing() {
+    let platform = Platform::simulated(1).platform;
+    let (environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
+    let writer = environment.write().unwrap();
+    let before = submit(&queue, one("a"));
+    let refused = submit(&queue, large("large", 8 * MB));
+    let after = submit(&queue, one("b"));
+    drop(writer);
+    assert!(before.recv().unwrap().is_ok());
+    assert!(is_short_of_memory(&refused.recv().unwrap()));
+    assert!(after.recv().unwrap().is_ok());
+    assert_eq!(ids(&environment), ["a", "b"]);
+    queue.submit_and_wait(large("fits", 2 * MB)).unwrap().unwrap();
+    drop(queue);
+    assert_eq!(budget.held_bytes(), 0, "everything was given back");
+}
+
+#[test]
+fn a_batch_that_finds_no_room_beside_others_is_done_in_the_next_transaction() {
+    let platform = Platform::simulated(1).platform;
+    let (environment, _, queue) = start(&platform, 5 * MB, CommitQueueOptions::default());
+    let writer = environment.write().unwrap();
+    let answers: Vec<_> =
+        ["a", "b", "c"].iter().map(|name| submit(&queue, large(name, 3 * MB))).collect();
+    drop(writer);
+    for answer in answers {
+        answer.recv().unwrap().unwrap();
+    }
+    assert_eq!(queue.statistics().transactions, 3);
+}
+
+#[test]
+fn a_small_batch_passes_while_others_take_everything() {
+    let platform = Platform::simulated(1).platform;
+    let (environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
+    let mut others = budget.share(0);
+    others.try_grow_to(4 * MB).unwrap();
+    queue.submit_and_wait(one("a")).unwrap().unwrap();
+    assert!(is_short_of_memory(&queue.submit_and_wait(large("large", 3 * MB)).unwrap()));
+    drop(others);
+    queue.submit_and_wait(large("large", 3 * MB)).unwrap().unwrap();
+    drop(environment);
+}
+
+#[test]
+fn no_document_is_larger_than_one_may_be_whoever_makes_it() {
+    let platform = Platform::simulated(1).platform;
+    let limited =
+        CommitQueueOptions { document_bytes_max: 100_000, ..CommitQueueOptions::default() };
+    let (_environment, _, queue) = start(&platform, u64::MAX, limited);
+    queue.submit_and_wait(one("a")).unwrap().unwrap();
+    let text = "const s = 'x'.repeat(10000); ";
+    let makers = [
+        patch("a", &format!("{text} this.Many = new Array(20).fill(s);")),
+        patch("a", &format!("{text} put('b', {{ Many: new Array(20).fill(s) }});")),
+        batch([put("c", &json("Users", &"x".repeat(200_000)))]),
+    ];
+    for made in makers {
+        let refused = queue.submit_and_wait(made).unwrap();
+        assert!(
+            matches!(
+                refused,
+                Err(CommandError::Document(DocumentError::TooLong { bytes_max: 100_000 }))
+            ),
+            "{refused:?}"
+        );
+    }
+    queue.submit_and_wait(patch("a", "this.Many = 'x'.repeat(50000)")).unwrap().unwrap();
+}
+
+#[test]
+fn what_a_script_makes_is_counted_while_it_is_made() {
+    let platform = Platform::simulated(1).platform;
+    let (_environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
+    queue.submit_and_wait(one("a")).unwrap().unwrap();
+    let grows = "const s = 'x'.repeat(100000); this.Many = new Array(100).fill(s);";
+    assert!(is_short_of_memory(&queue.submit_and_wait(patch("a", grows)).unwrap()));
+    // Packed it is small, and the transaction has room for it.
+    let fits = "const s = 'x'.repeat(100000); this.Many = new Array(20).fill(s);";
+    queue.submit_and_wait(patch("a", fits)).unwrap().unwrap();
+    drop(queue);
+    assert_eq!(budget.held_bytes(), 0);
+}
