@@ -76,6 +76,8 @@ pub struct IndexingOptions {
     pub pool: IndexingPool,
     /// How long automatic indexes are kept that nobody asks.
     pub auto_limits: AutoIndexLimits,
+    /// Whether no index follows the documents.
+    pub is_disabled: bool,
     /// Told of the database's name and what happens to an index of it.
     pub on_event: OnDatabaseIndexEvent,
 }
@@ -131,7 +133,7 @@ impl Database {
         let directories =
             vec![options.environment.directory.clone(), options.environment.journals()];
         let disk = DiskSpaceGauge::new(Arc::clone(&platform.disk), directories, options.disk_space);
-        let index_options = index_options(&options.environment);
+        let index_options = index_options(&options.environment, &options.indexing.pool);
         let environment = Environment::open(platform, options.environment)?;
         standing::check_history(&environment, known)?;
         if let Some(reason) = standing::check_cluster(cluster, &environment, &record)? {
@@ -186,6 +188,9 @@ impl Database {
                 })
             },
         });
+        if options.indexing.is_disabled {
+            indexes.disable();
+        }
         indexes.follow_record(&recorded_indexes(&record)?);
         let subscriptions = Arc::new(SubscriptionSet::default());
         environment.on_published({
@@ -477,8 +482,9 @@ fn announce_index(hub: &ChangesHub, event: &IndexSetEvent<'_>) {
 
 /// How the environment of an index differs from that of the documents: its journal is small, since an
 /// index that lost its last changes makes them again.
-fn index_options(documents: &EnvironmentOptions) -> EnvironmentOptions {
+fn index_options(documents: &EnvironmentOptions, pool: &IndexingPool) -> EnvironmentOptions {
     EnvironmentOptions {
+        transaction_budget: Arc::clone(pool.budget()),
         journals_directory: None,
         history: History::NotKept,
         journal_bytes_max: documents.journal_bytes_max.min(INDEX_JOURNAL_BYTES_MAX),

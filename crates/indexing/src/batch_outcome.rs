@@ -12,6 +12,8 @@ use crate::{
 
 /// Errors kept of one batch; the others are counted.
 const BATCH_ERRORS_MAX: usize = 100;
+/// What a remembered name takes beside its text, about.
+const NAME_OVERHEAD_BYTES: usize = 128;
 
 /// An index stops when more than this share of its documents failed …
 const ERRORS_PERCENT_MAX: u64 = 15;
@@ -31,6 +33,8 @@ pub(crate) struct BatchOutcome {
     /// Documents that are in the batch already.
     pub(crate) mapped: HashSet<String>,
     pub(crate) changes: usize,
+    /// Of `looked` and `mapped`, nearly.
+    names_bytes: usize,
     /// Entries or rows that documents gave.
     pub(crate) outputs: u64,
     /// Documents that gave very many.
@@ -49,6 +53,7 @@ impl BatchOutcome {
             owes_output: false,
             mapped: HashSet::new(),
             changes: 0,
+            names_bytes: 0,
             outputs: 0,
             fan_out: FanOut::default(),
             times: BatchTimes::default(),
@@ -67,8 +72,21 @@ impl BatchOutcome {
         }
     }
 
+    /// Bytes of memory that it takes, nearly.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.names_bytes
+    }
+
+    /// What a document looked at while it was mapped.
+    pub(crate) fn note_looked(&mut self, document: String, at: References) {
+        self.names_bytes += NAME_OVERHEAD_BYTES + 2 * document.len() + at.memory_bytes();
+        self.mapped.insert(document.clone());
+        self.looked.push(Looked { document, at });
+    }
+
     /// A document is gone, and what it looked at with it.
     pub(crate) fn forget(&mut self, document: &str) {
+        self.names_bytes += NAME_OVERHEAD_BYTES + document.len();
         self.looked.push(Looked { document: document.to_owned(), at: References::default() });
     }
 

@@ -55,6 +55,17 @@ pub enum IndexError {
 }
 
 impl IndexError {
+    /// Whether there was no memory for what a batch changes.
+    pub(crate) fn is_short_of_memory(&self) -> bool {
+        let storage = match self {
+            Self::Storage(error)
+            | Self::Search(SearchError::Storage(error))
+            | Self::Documents(DocumentError::Storage(error)) => error,
+            _ => return false,
+        };
+        matches!(storage, StorageError::NoMemory(_))
+    }
+
     pub(crate) fn corrupt(detail: &'static str) -> Self {
         Self::Corrupt { detail }
     }

@@ -18,6 +18,7 @@ use wire::{IndexDefinition, IndexState};
 
 use crate::{
     batch_log::{BatchFacts, BatchRates, BatchTotals},
+    begun_batch,
     error::IndexError,
     fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
     index_change::IndexChange,
@@ -127,6 +128,8 @@ impl Index {
         let writes_outputs = target.is_some() && !files.is_replacement;
         let owes_output = writes_outputs && output::is_anything_open(&files.environment.read())?;
         let is_disabled = kind.is_disabled();
+        let now_ticks = context.platform.clock.now().ticks();
+        let is_paused = begun_batch::starts_paused(&files.environment, now_ticks)?;
         let last_query_ticks = match &kind {
             // Whoever made it is about to ask it.
             IndexKind::Auto(_) => match files.last_query_ticks {
@@ -162,8 +165,9 @@ impl Index {
                 has_news: true,
                 news_since: None,
                 stage: Stage::Out,
-                is_paused: false,
+                is_paused,
                 is_disabled,
+                is_disabled_by_setting: false,
                 is_closing: false,
                 failure: None,
                 is_broken: false,
@@ -180,7 +184,8 @@ impl Index {
             on_event,
         });
         let fields = FieldSet::load(&core.environment.read())?;
-        let work = IndexWork::new(Indexer::new(Arc::clone(&core), fields), Arc::clone(&core));
+        let indexer = Indexer::new(Arc::clone(&core), fields, context.pool.memory());
+        let work = IndexWork::new(indexer, Arc::clone(&core));
         let (work, pool) = (Arc::new(work), context.pool);
         let watch = watch_values(&core, &work, &pool);
         Ok(Self { core, work, pool, _values: watch })
@@ -505,6 +510,11 @@ impl Index {
         });
     }
 
+    /// Lets it follow the documents no more.
+    pub(crate) fn disable_by_setting(&self) {
+        self.change(|progress| progress.is_disabled_by_setting = true);
+    }
+
     /// Whether it was paused.
     pub fn is_paused(&self) -> bool {
         self.core.lock().is_paused
@@ -515,7 +525,7 @@ impl Index {
         let progress = self.core.lock();
         if progress.record.has_failed || progress.failure.is_some() {
             IndexState::Error
-        } else if progress.is_disabled {
+        } else if progress.is_disabled || progress.is_disabled_by_setting {
             IndexState::Disabled
         } else if self.core.is_idle.load(Ordering::Relaxed) {
             IndexState::Idle

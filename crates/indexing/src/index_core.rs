@@ -92,6 +92,8 @@ pub(crate) struct Progress {
     pub(crate) is_paused: bool,
     /// By its definition.
     pub(crate) is_disabled: bool,
+    /// By a setting of the database, or of all.
+    pub(crate) is_disabled_by_setting: bool,
     pub(crate) is_closing: bool,
     /// Why it stopped by itself, or rests.
     pub(crate) failure: Option<Arc<IndexError>>,
@@ -128,7 +130,7 @@ impl Progress {
 
     /// Whether a turn would do something.
     fn wants_a_turn(&self) -> bool {
-        let is_kept_back = self.is_paused || self.is_disabled;
+        let is_kept_back = self.is_paused || self.is_disabled || self.is_disabled_by_setting;
         let has_ended = self.is_closing || self.is_broken || self.record.has_failed;
         self.has_news && !is_kept_back && !has_ended
     }

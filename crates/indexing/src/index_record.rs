@@ -6,6 +6,7 @@
 //!   LastQuery    when it was last asked, ticks; there when somebody wrote it down
 //!   Replacement  empty; there while the index is to take the place of another
 //!   BeganAt      the last etag of the database when the index began, u64; missing is 0
+//!   Begun        there while the first batch of a process is under way, see `begun_batch`
 //!   Record       below
 //! tree `Index/Errors`: number, upwards, u64 big-endian → an error, below
 //!
@@ -109,7 +110,7 @@ pub struct IndexingError {
     pub message: String,
 }
 
-fn index_tree() -> TreeName {
+pub(crate) fn index_tree() -> TreeName {
     TreeName::of(&[INDEX])
 }
 

@@ -135,6 +135,7 @@ pub(crate) struct Listed {
     pub(crate) faulty: BTreeMap<String, FaultyIndex>,
     reopenings: BTreeMap<String, Reopenings>,
     is_paused: bool,
+    is_disabled: bool,
     pub(crate) is_closed: bool,
 }
 
@@ -315,6 +316,9 @@ impl IndexSet {
         match &opened {
             Ok(index) => {
                 (self.context.on_open)(index.environment());
+                if listed.is_disabled {
+                    index.disable_by_setting();
+                }
                 if listed.is_paused {
                     index.pause();
                 }
@@ -488,6 +492,18 @@ impl IndexSet {
     /// Whether all are paused.
     pub fn is_paused(&self) -> bool {
         self.lock().is_paused
+    }
+
+    /// Lets no index follow the documents, also those that come later, whatever their definitions say.
+    pub fn disable(&self) {
+        let mut listed = self.lock();
+        listed.is_disabled = true;
+        listed.indexes.values().for_each(|index| index.disable_by_setting());
+    }
+
+    /// Whether none may follow the documents.
+    pub fn is_disabled(&self) -> bool {
+        self.lock().is_disabled
     }
 
     /// Closes every index; none can be opened any more.

@@ -57,7 +57,10 @@ impl Worker for IndexWork {
 fn may_be_retried(error: &IndexError) -> bool {
     matches!(
         error,
-        IndexError::Storage(StorageError::DiskFull { .. } | StorageError::TooManyUnflushed { .. })
-            | IndexError::Output { .. }
+        IndexError::Storage(
+            StorageError::DiskFull { .. }
+                | StorageError::TooManyUnflushed { .. }
+                | StorageError::NoMemory(_)
+        ) | IndexError::Output { .. }
     )
 }

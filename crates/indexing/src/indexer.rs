@@ -14,7 +14,9 @@ use storage::{ReadTransaction, WriteTransaction};
 
 use crate::{
     batch_log::{BatchEnd, BatchFacts},
+    batch_memory::{BUFFERS_KEPT_BYTES, BatchMemory, IndexingMemory},
     batch_outcome::{BatchOutcome, is_too_often_wrong},
+    begun_batch,
     beside::Beside,
     error::IndexError,
     index_core::IndexCore,
@@ -25,23 +27,20 @@ use crate::{
     mapped::Mapped,
     mapper::{Follows, MapError},
     output::{self, SweepPlace},
-    reduce::{MappedRows, ReduceStage, Reducing},
-    references::{self, Looked, LookedAt},
+    reduce::{MappedRows, ReduceStage, Reducing, Staged},
+    references::{self, LookedAt},
     segment_key::KeyRange,
     source::{SourceChange, SourceChanges, SourceItem},
     tombstones,
     vouching::{SeenPoints, Sources},
 };
 
-/// A batch ends after that many changes. Each batch goes once through the terms of the whole index, so
-/// few large ones make an index sooner than many small ones.
-const BATCH_CHANGES_MAX: usize = 128 * 1024;
-/// A batch ends when its entries take that much memory.
-const BATCH_BYTES_MAX: usize = 32 << 20;
 /// A batch ends after that time, so that other indexes have their turn.
 const BATCH_TIME_MAX: Duration = Duration::from_secs(2);
 /// With so many changes to come, threads that have nothing else to do help to map them.
 const LANES_LAG_MIN: u64 = 1024;
+/// Memory that a thread takes which helps to map: its pieces, and what the maps made of them.
+const LANE_BYTES: u64 = 8 << 20;
 /// Keys that are gone, read at once.
 const KEYS_TAKEN: usize = 1024;
 
@@ -53,20 +52,42 @@ pub(crate) struct Indexer {
     /// Rows on their way to the reduce, if the index has one.
     stage: ReduceStage,
     mapped: Mapped,
+    memory: BatchMemory,
+    lanes_max: usize,
+    /// Whether no batch of this process has ended yet, so that the next is marked.
+    marks_batches: bool,
     /// Whether maps look at other documents, or at values.
     has_references: bool,
+    /// The most that the buffers held during this batch.
+    buffer_bytes_max: usize,
     /// Where to go on when one change leads to more documents than a batch takes.
     pub(crate) resume: Option<Resume>,
     sweep: Option<SweepPlace>,
 }
 
 impl Indexer {
-    pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet) -> Self {
+    pub(crate) fn new(core: Arc<IndexCore>, fields: FieldSet, memory: &IndexingMemory) -> Self {
         let looks_at = core.mapper.looks_at();
         let has_references = looks_at != Follows::Collections(&[]) || core.mapper.reads_values();
         let (batch, stage, mapped) = Default::default();
         let (resume, sweep) = (None, None);
-        Self { core, fields, batch, stage, mapped, has_references, resume, sweep }
+        let lanes_max = memory.lanes_max(LANE_BYTES).min(LANES_MAX);
+        let memory = BatchMemory::of(memory);
+        let marks_batches = memory.is_bounded();
+        Self {
+            core,
+            fields,
+            batch,
+            stage,
+            mapped,
+            memory,
+            lanes_max,
+            marks_batches,
+            has_references,
+            buffer_bytes_max: 0,
+            resume,
+            sweep,
+        }
     }
 
     /// Indexes one batch, or writes the outputs of the one before; up to `spare_threads` threads may
@@ -89,20 +110,12 @@ impl Indexer {
         if before.has_reached(last) {
             return if owes_output { self.sweep(&documents) } else { Ok(false) };
         }
-        let (started_ticks, began) = (self.core.now_ticks(), self.now());
+        let started_ticks = self.core.now_ticks();
         let beside = Beside { documents: &documents, values: values.as_ref() };
-        let sources =
-            Sources { documents: &self.core.documents, values: self.core.values.as_ref() };
-        let seen = sources.points_of(&documents, values.as_ref())?;
-        let mut outcome = self.gather(beside, before, spare_threads)?;
-        if !outcome.end.has_more() {
-            // The last change may have left nothing in the logs, or nothing that an index that began later
-            // needs.
-            let all = last.etag.max(self.core.began_at);
-            outcome.record.last_etag = outcome.record.last_etag.max(all.0);
-        }
-        outcome.times.map = self.now().saturating_sub(began);
-        self.write(&mut outcome, &seen)?;
+        let all = last.etag.max(self.core.began_at);
+        let Some(mut outcome) = self.gather_and_write(beside, before, all, spare_threads)? else {
+            return Ok(true);
+        };
         // Whoever waits for this batch finds it told.
         self.core.fan_out().merge(std::mem::take(&mut outcome.fan_out));
         let (after, end) = (outcome.record, outcome.end);
@@ -121,11 +134,69 @@ impl Indexer {
         });
         self.core.advance(after, outcome.owes_output);
         self.core.tell_of_batch(&before, &after);
-        if !end.has_more() {
-            // An index at rest keeps no memory.
+        Ok(end.has_more() || self.core.owes_output())
+    }
+
+    /// Maps a batch and commits it; `None` when there was no memory for it, and fewer changes come next.
+    /// When nothing is left behind it everything up to `all` is indexed.
+    fn gather_and_write(
+        &mut self,
+        beside: Beside<'_>,
+        before: IndexRecord,
+        all: Etag,
+        spare_threads: usize,
+    ) -> Result<Option<BatchOutcome>, IndexError> {
+        let (began, resume) = (self.now(), self.resume.clone());
+        let sources =
+            Sources { documents: &self.core.documents, values: self.core.values.as_ref() };
+        let seen = sources.points_of(beside.documents, beside.values)?;
+        if self.marks_batches {
+            begun_batch::begin(&self.core.environment)?;
+        }
+        self.memory.begin();
+        let gathered = self.gather(beside, before, spare_threads);
+        let mut changes = 0;
+        let written = gathered.and_then(|mut outcome| {
+            if !outcome.end.has_more() {
+                // The last change may have left nothing in the logs, or nothing that an index that began
+                // later needs.
+                outcome.record.last_etag = outcome.record.last_etag.max(all.0);
+            }
+            outcome.times.map = self.now().saturating_sub(began);
+            changes = outcome.changes;
+            self.write(&mut outcome, &seen).map(|()| outcome)
+        });
+        let is_at_rest = written.as_ref().is_ok_and(|outcome| !outcome.end.has_more());
+        self.let_go_of_buffers(is_at_rest);
+        match written {
+            Ok(outcome) => {
+                self.marks_batches = false;
+                Ok(Some(outcome))
+            }
+            Err(error) => {
+                if self.marks_batches {
+                    // One that stays has the index start paused after the next failure, at worst.
+                    let _is_gone = begun_batch::end(&self.core.environment).is_ok();
+                }
+                // What was noted in memory for this batch is not on disk.
+                self.resume = resume;
+                self.fields = FieldSet::load(&self.core.environment.read())?;
+                let comes_again = error.is_short_of_memory() && self.memory.halve(changes);
+                if comes_again { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
+    /// Many indexes wait for their turns: none of them keeps much. One at rest keeps nothing.
+    fn let_go_of_buffers(&mut self, is_at_rest: bool) {
+        self.memory.end();
+        if is_at_rest || BUFFERS_KEPT_BYTES < self.buffer_bytes_max {
             (self.batch, self.stage, self.mapped) = Default::default();
         }
-        Ok(end.has_more() || self.core.owes_output())
+        self.buffer_bytes_max = 0;
+        if self.memory.is_release_due() {
+            self.core.platform.memory.release_unused();
+        }
     }
 
     fn now(&self) -> Duration {
@@ -196,7 +267,7 @@ impl Indexer {
         }
         let after = Etag(before.last_etag);
         let lag = self.core.followed.behind(documents, after, LANES_LAG_MIN)?;
-        Ok(if lag < LANES_LAG_MIN { 0 } else { spare_threads.min(LANES_MAX) })
+        Ok(if lag < LANES_LAG_MIN { 0 } else { spare_threads.min(self.lanes_max) })
     }
 
     /// Takes pieces of the log into the batch, which the lanes map meanwhile.
@@ -256,7 +327,7 @@ impl Indexer {
     }
 
     /// Whether the batch ends here although there may be more.
-    pub(crate) fn ends(&self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
+    pub(crate) fn ends(&mut self, outcome: &mut BatchOutcome, ends: Duration) -> bool {
         outcome.end = match self.limit_of(outcome) {
             Some(limit) => limit,
             None if ends <= self.now() => BatchEnd::Time,
@@ -267,12 +338,13 @@ impl Indexer {
     }
 
     /// The limit that the batch has come to, if any.
-    pub(crate) fn limit_of(&self, outcome: &BatchOutcome) -> Option<BatchEnd> {
-        let bytes = self.batch.memory_bytes() + self.stage.memory_bytes();
-        if BATCH_CHANGES_MAX <= outcome.changes {
+    pub(crate) fn limit_of(&mut self, outcome: &BatchOutcome) -> Option<BatchEnd> {
+        let bytes = self.batch.memory_bytes() + self.stage.memory_bytes() + outcome.memory_bytes();
+        self.buffer_bytes_max = self.buffer_bytes_max.max(bytes);
+        if self.memory.changes_max() <= outcome.changes {
             return Some(BatchEnd::Changes);
         }
-        (BATCH_BYTES_MAX <= bytes).then_some(BatchEnd::Memory)
+        (!self.memory.has_room(bytes)).then_some(BatchEnd::Memory)
     }
 
     /// Takes one change into the batch, if it is one of a document that is mapped. `false` when the batch
@@ -388,8 +460,7 @@ impl Indexer {
         let key = item.key();
         if self.has_references {
             let (key, at) = (key.clone().into_owned(), mapped.take_references());
-            outcome.mapped.insert(key.clone());
-            outcome.looked.push(Looked { document: key, at });
+            outcome.note_looked(key, at);
         }
         match mapped.take_error() {
             None => {}
@@ -417,7 +488,8 @@ impl Indexer {
         let is_closing = || self.core.is_closing();
         let target = self.core.target.as_ref();
         let reducing = Reducing { reducer, target, is_closing: &is_closing };
-        let reduced = self.stage.apply(&reducing, tx, &mut self.fields, &mut self.batch)?;
+        let staged = Staged { tx, fields: &mut self.fields, batch: &mut self.batch };
+        let reduced = self.stage.apply(&reducing, staged, &mut self.memory)?;
         outcome.record.reduce_attempts += reduced.attempts;
         outcome.record.reduce_errors += reduced.errors;
         outcome.owes_output = reduced.owes_output;
@@ -445,7 +517,11 @@ impl Indexer {
         }
         index_record::write_record(&mut tx, &outcome.record)?;
         seen.write(&mut tx)?;
+        if self.marks_batches {
+            begun_batch::end_in(&mut tx)?;
+        }
         outcome.pages = tx.dirty_pages() as u64;
+        self.memory.was_written(outcome.changes, tx.held_bytes());
         tx.commit()?;
         let times = &mut outcome.times;
         times.reduce = reduced.saturating_sub(began);

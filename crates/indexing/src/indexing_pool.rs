@@ -15,8 +15,11 @@ use std::{
     time::Duration,
 };
 
-use platform::{Clock, thread_priority};
+use platform::{Clock, Platform, ProcessMemory, thread_priority};
+use storage::MemoryBudget;
 use wire::IndexPriority;
+
+use crate::batch_memory::IndexingMemory;
 
 /// Something that is done in turns.
 pub(crate) trait Worker: Send + Sync {
@@ -47,10 +50,13 @@ pub struct IndexingPool {
 
 struct Owner {
     shared: Arc<Shared>,
+    memory: IndexingMemory,
 }
 
 struct Shared {
     clock: Arc<dyn Clock>,
+    /// Told to give memory back, where the pool is of a platform.
+    memory: Option<Arc<dyn ProcessMemory>>,
     threads_max: usize,
     line: Mutex<Line>,
     changed: Condvar,
@@ -72,6 +78,12 @@ struct Line {
     is_closed: bool,
 }
 
+/// A thread without work gives back after each of so many pauses what it has allocated and others have
+/// freed since: the allocator would keep that for as long as the thread sleeps. Page versions of its last
+/// transactions are freed by later flushes.
+const REST_PAUSE: Duration = Duration::from_secs(2);
+const REST_PAUSES: u32 = 6;
+
 /// How many who come later go before one of this priority.
 fn places_given_away(priority: IndexPriority) -> u64 {
     match priority {
@@ -82,15 +94,44 @@ fn places_given_away(priority: IndexPriority) -> u64 {
 }
 
 impl IndexingPool {
-    /// A pool of at most `threads_max` threads, which start when they are needed first.
+    /// A pool of at most `threads_max` threads, which start when they are needed first. Its batches take
+    /// as much memory as they like.
     pub fn new(clock: Arc<dyn Clock>, threads_max: usize) -> Self {
+        Self::with(MemoryBudget::unlimited(), clock, None, threads_max)
+    }
+
+    /// The same, whose batches draw from that budget, and whose threads give memory back when they have
+    /// nothing to do.
+    pub fn within(budget: Arc<MemoryBudget>, platform: &Platform, threads_max: usize) -> Self {
+        let (clock, process) = (Arc::clone(&platform.clock), Arc::clone(&platform.memory));
+        Self::with(budget, clock, Some(process), threads_max)
+    }
+
+    fn with(
+        budget: Arc<MemoryBudget>,
+        clock: Arc<dyn Clock>,
+        process: Option<Arc<dyn ProcessMemory>>,
+        threads_max: usize,
+    ) -> Self {
+        let threads_max = threads_max.max(1);
+        let memory = IndexingMemory { budget, threads: threads_max as u64 };
         let shared = Shared {
             clock,
-            threads_max: threads_max.max(1),
+            memory: process,
+            threads_max,
             line: Mutex::default(),
             changed: Condvar::new(),
         };
-        Self { owner: Arc::new(Owner { shared: Arc::new(shared) }) }
+        Self { owner: Arc::new(Owner { shared: Arc::new(shared), memory }) }
+    }
+
+    /// What batches draw from; their transactions should, too.
+    pub fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.owner.memory.budget
+    }
+
+    pub(crate) fn memory(&self) -> &IndexingMemory {
+        &self.owner.memory
     }
 
     /// Puts a worker in line.
@@ -168,7 +209,9 @@ impl Shared {
 
     fn run(&self) {
         thread_priority::step_back();
-        while let Some((worker, spare_threads)) = self.next() {
+        let mut pauses = 0;
+        while let Some((worker, spare_threads)) = self.next(&mut pauses) {
+            pauses = REST_PAUSES;
             let next = Arc::clone(&worker).take_turn(spare_threads);
             let mut line = self.lock();
             match next {
@@ -184,7 +227,8 @@ impl Shared {
     }
 
     /// The first in line, and how many threads are spare; waits for one. `None` when the pool is closed.
-    fn next(&self) -> Option<(Arc<dyn Worker>, usize)> {
+    /// A thread that waits gives memory back after each of its `pauses`.
+    fn next(&self, pauses: &mut u32) -> Option<(Arc<dyn Worker>, usize)> {
         let mut line = self.lock();
         loop {
             if line.is_closed {
@@ -198,16 +242,35 @@ impl Shared {
                 return Some((worker, spare));
             }
             let rest = line.resting.first_key_value().map(|((until, _), _)| *until - now);
+            let pause = self.memory.as_ref().filter(|_| 0 < *pauses);
             line.free += 1;
-            line = match rest {
-                None => self.changed.wait(line).unwrap_or_else(PoisonError::into_inner),
-                Some(rest) => {
-                    let waited = self.changed.wait_timeout(line, rest);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let is_over;
+            (line, is_over) = self.wait(line, rest, pause.map(|_| REST_PAUSE));
             line.free -= 1;
+            if let Some(memory) = pause.filter(|_| is_over) {
+                *pauses -= 1;
+                drop(line);
+                memory.release_unused();
+                line = self.lock();
+            }
         }
+    }
+}
+
+impl Shared {
+    /// Waits for a change, no longer than the shorter of these times; tells whether a pause is over.
+    fn wait<'l>(
+        &'l self,
+        line: MutexGuard<'l, Line>,
+        rest: Option<Duration>,
+        pause: Option<Duration>,
+    ) -> (MutexGuard<'l, Line>, bool) {
+        let Some(time) = rest.into_iter().chain(pause).min() else {
+            return (self.changed.wait(line).unwrap_or_else(PoisonError::into_inner), false);
+        };
+        let waited = self.changed.wait_timeout(line, time);
+        let (line, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        (line, waited.timed_out() && pause == Some(time))
     }
 }
 

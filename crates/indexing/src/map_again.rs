@@ -18,6 +18,7 @@ use crate::{
 const LOOKING_TAKEN: usize = 1024;
 
 /// The documents that looked at something that changed are mapped again up to here.
+#[derive(Clone)]
 pub(crate) struct Resume {
     changed: Changed,
     after: String,

@@ -67,6 +67,12 @@ impl References {
         self.values.append(&mut others.values);
     }
 
+    /// Bytes of memory that it takes, nearly.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let names = self.documents.iter().chain(&self.values);
+        names.map(|name| size_of::<String>() + name.len()).sum()
+    }
+
     pub(crate) fn clear(&mut self) {
         self.documents.clear();
         self.values.clear();

@@ -70,6 +70,7 @@ fn storage_may_pass(error: &StorageError) -> bool {
         }
         StorageError::DiskFull { .. }
         | StorageError::TooManyUnflushed { .. }
+        | StorageError::NoMemory(_)
         | StorageError::GivenUp { .. }
         | StorageError::Locked { .. }
         | StorageError::Io { .. } => true,

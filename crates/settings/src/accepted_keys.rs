@@ -135,7 +135,6 @@ pub(crate) static ACCEPTED: &[Key] = &[
         Server,
     ),
     Key::accepted("Indexing.Corax.VectorSearch.OrderByScoreAutomatically", Database),
-    Key::accepted("Indexing.Disable", Database),
     Key::accepted("Indexing.DisableQueryOptimizerGeneratedIndexes", Database),
     Key::accepted("Indexing.ElapsedSinceQueriedPersistIntervalInMin", Database),
     Key::accepted("Indexing.Encrypted.TransactionSizeLimitInMb", Database),

@@ -358,6 +358,14 @@ pub(crate) static ACTIVE: &[Key] = &[
     )
     .added_by_corvus(),
     Key::active(
+        "Indexing.Disable",
+        ValueType::Bool,
+        Some("false"),
+        "Whether indexes are left as they are: they answer with what they have, and none follows the \
+         documents, nor can be started, until this is taken back and the database is opened again.",
+    )
+    .per_database(),
+    Key::active(
         "Indexing.MaxNumberOfConcurrentlyRunningIndexes",
         ValueType::Integer { min: 1, max: 1_024 },
         None,

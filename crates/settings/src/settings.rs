@@ -179,6 +179,8 @@ pub struct DatabaseSettings {
     pub tombstones_interval: Duration,
     /// How many statements the script of a patch may execute.
     pub script_steps_max: u64,
+    /// Whether no index follows the documents.
+    pub indexing_disabled: bool,
     /// Documents of more bytes are noted when they are used.
     pub huge_document_bytes: u64,
     /// So many of them at most.
@@ -372,6 +374,7 @@ impl DatabaseSettings {
             idle_index_kept: values
                 .duration("Indexing.TimeToWaitBeforeDeletingAutoIndexMarkedAsIdleInHrs"),
             tombstones_interval: values.duration("Tombstones.CleanupIntervalInMin"),
+            indexing_disabled: values.bool("Indexing.Disable"),
             script_steps_max: values.count("Patching.MaxStepsForScript") as u64,
             huge_document_bytes: values.bytes("PerformanceHints.Documents.HugeDocumentSizeInMb"),
             huge_documents_kept: values

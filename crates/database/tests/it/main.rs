@@ -21,6 +21,7 @@ fn indexing_on(platform: &Platform) -> IndexingOptions {
     IndexingOptions {
         pool: IndexingPool::new(Arc::clone(&platform.clock), 1),
         auto_limits: AutoIndexLimits::default(),
+        is_disabled: false,
         on_event: Arc::new(|_, _| ()),
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use auto_reduce::AutoReduce;
 pub(crate) use js_reduce::JsReduce;
 pub(crate) use key::ReduceKey;
 pub(crate) use linq_reduce::LinqReduce;
-pub(crate) use stage::ReduceStage;
+pub(crate) use stage::{ReduceStage, Staged};
 
 pub(crate) use tree::{documents_with_rows, trees_of};
 

@@ -13,14 +13,17 @@ use super::{
     key_tree::{Counts, FANOUT, KeyResult, KeyTree, document_of, reduce_inline},
 };
 use crate::{
+    batch_memory::BatchMemory,
     entry_writer::{Entries, EntryWriter},
     error::IndexError,
     mapper::MapError,
     output::{OutputTarget, note_owed},
 };
 
-/// Entries of results are written when they take that much memory.
-const ENTRIES_BYTES_MAX: usize = 32 << 20;
+/// What a touched key takes beside its rows, about.
+const KEY_OVERHEAD_BYTES: usize = 256;
+/// What a row takes beside its bytes while its key is at work, about.
+const ROW_OVERHEAD_BYTES: usize = 64;
 
 /// See the module.
 #[derive(Default)]
@@ -34,6 +37,14 @@ pub(crate) struct ReduceStage {
 struct GatheredDocument {
     id: String,
     rows: Vec<MappedRow>,
+}
+
+/// Where a batch goes.
+pub(crate) struct Staged<'a> {
+    pub(crate) tx: &'a mut WriteTransaction,
+    pub(crate) fields: &'a mut FieldSet,
+    /// The entries of results; applied on the way when they grow large.
+    pub(crate) batch: &'a mut IndexBatch,
 }
 
 /// What a batch came to.
@@ -75,17 +86,22 @@ impl ReduceStage {
         }
     }
 
-    /// Writes what was gathered, reduces the keys that it touches, and puts their entries into `batch`,
-    /// which is applied on the way when it grows large.
+    /// Writes what was gathered, reduces the keys that it touches, and puts their entries into the batch.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::NoMemory`] among others: the rows of all keys that are touched are in memory at
+    /// once, and counted.
     pub(crate) fn apply(
         &mut self,
         reducing: &Reducing<'_>,
-        tx: &mut WriteTransaction,
-        fields: &mut FieldSet,
-        batch: &mut IndexBatch,
+        staged: Staged<'_>,
+        memory: &mut BatchMemory,
     ) -> Result<Reduced, IndexError> {
+        let Staged { tx, fields, batch } = staged;
         let mut touched = TouchedKeys::default();
         let mut places = BTreeMap::new();
+        let gathered = self.bytes;
         for document in self.documents.drain(..) {
             let before = match tx.tree(&documents_tree())?.get(document.id.as_bytes())? {
                 Some(bytes) => RowPlace::read_all(bytes)?,
@@ -95,6 +111,7 @@ impl ReduceStage {
                 continue;
             }
             let now = touched.replace(tx, &before, document.rows)?;
+            memory.hold(gathered + touched.bytes).map_err(StorageError::from)?;
             if now != before {
                 places.insert(document.id, now);
             }
@@ -102,7 +119,9 @@ impl ReduceStage {
         self.clear();
         write_places(tx, &places)?;
         touched.write(tx)?;
-        let mut output = Output { reducing, fields, batch, reduced: Reduced::default() };
+        let entries_bytes_max = memory.gathered_bytes_max();
+        let reduced = Reduced::default();
+        let mut output = Output { reducing, fields, batch, entries_bytes_max, reduced };
         for key in touched.keys.into_iter().filter(|touched| touched.is_changed) {
             output.reduce_key(tx, key)?;
         }
@@ -130,6 +149,8 @@ struct TouchedKeys {
     /// In the order in which they were first touched.
     keys: Vec<TouchedKey>,
     places: HashMap<ReduceKey, usize>,
+    /// Of memory, nearly, without the rows that came.
+    bytes: usize,
 }
 
 struct TouchedKey {
@@ -160,6 +181,7 @@ impl TouchedKeys {
         let mut now = Vec::with_capacity(rows.len());
         for MappedRow { key, row } in rows {
             let number = old.get_mut(&key).and_then(Vec::pop);
+            self.bytes += ROW_OVERHEAD_BYTES;
             let touched = self.key(tx, key)?;
             let number = match number {
                 Some(number) if touched.holds(tx, number, &row)? => number,
@@ -185,7 +207,9 @@ impl TouchedKeys {
         let at = match self.places.get(&key) {
             Some(at) => *at,
             None => {
-                let state = match tx.tree(&keys_tree())?.get(key.bytes())? {
+                let stored = tx.tree(&keys_tree())?.get(key.bytes())?;
+                self.bytes += KEY_OVERHEAD_BYTES + stored.map_or(0, |bytes| 2 * bytes.len());
+                let state = match stored {
                     Some(bytes) => KeyState::read(bytes)?,
                     None => KeyState::default(),
                 };
@@ -291,6 +315,8 @@ struct Output<'a> {
     reducing: &'a Reducing<'a>,
     fields: &'a mut FieldSet,
     batch: &'a mut IndexBatch,
+    /// Entries of results are written when they take that much memory.
+    entries_bytes_max: usize,
     reduced: Reduced,
 }
 
@@ -323,7 +349,7 @@ impl Output<'_> {
             let text = self.text_of(tx, key, &state)?;
             self.reduced.failures.push((text, failure));
         }
-        if ENTRIES_BYTES_MAX < self.batch.memory_bytes() {
+        if self.entries_bytes_max < self.batch.memory_bytes() {
             self.batch.apply(tx, self.fields)?;
             self.batch.clear();
         }
@@ -423,7 +449,7 @@ mod tests {
     use crate::beside::Beside;
 
     use super::*;
-    use crate::{reduce::Reducer, source::SourceItem};
+    use crate::{batch_memory::IndexingMemory, reduce::Reducer, source::SourceItem};
 
     /// Counts rows; refuses to count to three.
     struct Counting;
@@ -490,7 +516,10 @@ mod tests {
         let (mut fields, mut batch) = (FieldSet::load(&tx).unwrap(), IndexBatch::new());
         let is_closing = || is_closing;
         let reducing = Reducing { reducer: &Counting, target: None, is_closing: &is_closing };
-        let reduced = stage.apply(&reducing, &mut tx, &mut fields, &mut batch)?;
+        let staged = Staged { tx: &mut tx, fields: &mut fields, batch: &mut batch };
+        let budget = storage::MemoryBudget::unlimited();
+        let mut memory = BatchMemory::of(&IndexingMemory { budget, threads: 1 });
+        let reduced = stage.apply(&reducing, staged, &mut memory)?;
         batch.apply(&mut tx, &mut fields).unwrap();
         tx.commit().unwrap();
         Ok(reduced)

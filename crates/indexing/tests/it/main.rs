@@ -6,6 +6,7 @@ mod map_lanes;
 mod map_reduce;
 mod map_reduce_histories;
 mod measured_definitions;
+mod memory;
 mod missed_deletions;
 mod moved_documents;
 mod output_histories;

@@ -21,7 +21,7 @@ use platform::{
 use script::ScriptPool;
 use search::IndexReader;
 use storage::{Environment, EnvironmentOptions};
-use wire::{IndexDefinition, RecordedIndexes};
+use wire::{IndexDefinition, IndexState, RecordedIndexes};
 
 use crate::fixture::{Outputs, cut_power_soon};
 
@@ -261,4 +261,25 @@ fn damaged_files_are_an_index_in_error_until_it_is_reset() {
     assert!(set.reset("i").unwrap().is_ok());
     wait_for(&swaps, || is_complete(&set));
     assert!(set.faulty().is_empty());
+}
+
+#[test]
+fn indexes_that_a_setting_disables_follow_nothing_and_cannot_be_started() {
+    let stage = Stage::new();
+    let (set, _) = stage.open(&Platform::memory());
+    let index = set.all().into_iter().next().unwrap();
+    let (told, followed) = mpsc::channel();
+    let last = index.last_position_in(&stage.documents.read()).unwrap();
+    index.when_indexed(last, Box::new(move |reached| told.send(reached).unwrap_or(())));
+    assert!(followed.recv().unwrap());
+    set.disable();
+    let before = index.progress();
+    stage.put("users/new", "new");
+    set.resume();
+    set.notice_changes();
+    assert!(set.is_disabled());
+    assert_eq!(index.state(), IndexState::Disabled);
+    assert!(index.is_stale(&stage.documents.read()).unwrap());
+    set.close();
+    assert_eq!(index.progress(), before, "closing waits for a turn that is under way");
 }

@@ -1,0 +1,103 @@
+//! A durable mark that an index is at its first batch since it was opened, so that one whose batches end
+//! the process cannot do so again and again.
+//!
+//! ```text
+//! tree `Index`
+//!   Begun   one byte: how many processes began a batch here, one after the other, of which none ended
+//! ```
+//!
+//! The mark is written before the first batch, and removed in the transaction of the batch, or when the
+//! batch fails in a process that goes on. A process that ends in a later batch begins with that one when it
+//! comes back, so the first is enough. Kept only where memory is bounded: elsewhere there is nothing that
+//! a batch could run out of.
+//!
+//! Invariant: an index that starts paused has an error that says why, and its count begins anew: the next
+//! process tries again.
+
+use storage::{Environment, StorageError, Transaction, WriteTransaction};
+
+use crate::{
+    error::IndexError,
+    index_record::{self, IndexingAction, IndexingError, index_tree},
+};
+
+const BEGUN: &[u8] = b"Begun";
+/// An index starts paused when so many processes ended in its batch.
+const BEGUN_MAX: u8 = 2;
+
+/// How many processes began a batch of which none ended.
+fn read(tx: &impl Transaction) -> Result<u8, StorageError> {
+    let stored = tx.tree(&index_tree())?.get(BEGUN)?;
+    Ok(stored.and_then(|bytes| bytes.first().copied()).unwrap_or(0))
+}
+
+/// A batch begins.
+pub(crate) fn begin(environment: &std::sync::Arc<Environment>) -> Result<(), StorageError> {
+    let mut tx = environment.write()?;
+    let begun = read(&tx)?.saturating_add(1);
+    tx.tree_mut(&index_tree())?.put(BEGUN, &[begun])?;
+    tx.commit()
+}
+
+/// The batch ends with this transaction.
+pub(crate) fn end_in(tx: &mut WriteTransaction) -> Result<(), StorageError> {
+    tx.tree_mut(&index_tree())?.delete(BEGUN).map(drop)
+}
+
+/// The batch has failed, and the process goes on.
+pub(crate) fn end(environment: &std::sync::Arc<Environment>) -> Result<(), StorageError> {
+    let mut tx = environment.write()?;
+    end_in(&mut tx)?;
+    tx.commit()
+}
+
+/// Whether an index that is opened is not to begin by itself, which is noted among its errors.
+pub(crate) fn starts_paused(
+    environment: &std::sync::Arc<Environment>,
+    now_ticks: i64,
+) -> Result<bool, IndexError> {
+    if read(&environment.read())? < BEGUN_MAX {
+        return Ok(false);
+    }
+    let mut tx = environment.write()?;
+    let error = IndexingError {
+        ticks: now_ticks,
+        action: IndexingAction::Write,
+        document: String::new(),
+        message: format!(
+            "The server ended {BEGUN_MAX} times in a row while this index was at its first batch, most \
+             likely for want of memory. It starts paused. Start it again, or give the server more \
+             memory (Memory.LimitInMb, or the limit of its control group), or change the definition."
+        ),
+    };
+    index_record::add_error(&mut tx, &error)?;
+    end_in(&mut tx)?;
+    tx.commit()?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::Platform;
+    use storage::EnvironmentOptions;
+
+    use super::*;
+
+    #[test]
+    fn an_index_whose_batch_ended_two_processes_starts_paused_once_and_says_why() {
+        let environment =
+            Environment::open(&Platform::memory(), EnvironmentOptions::new("index")).unwrap();
+        begin(&environment).unwrap();
+        assert!(!starts_paused(&environment, 1).unwrap());
+        begin(&environment).unwrap();
+        assert!(starts_paused(&environment, 2).unwrap());
+        let errors = index_record::errors(&environment.read()).unwrap();
+        assert_eq!((errors.len(), errors[0].ticks), (1, 2));
+        assert!(errors[0].message.contains("memory"), "{}", errors[0].message);
+        assert!(!starts_paused(&environment, 3).unwrap(), "the next process tries again");
+        begin(&environment).unwrap();
+        end(&environment).unwrap();
+        begin(&environment).unwrap();
+        assert!(!starts_paused(&environment, 4).unwrap(), "a batch that ended does not count");
+    }
+}

@@ -1,0 +1,82 @@
+//! Indexes that have little memory give the same, in smaller batches.
+#![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
+
+use std::sync::Arc;
+
+use indexing::{BatchEnd, Index, IndexContext, IndexKind, IndexingPool};
+use platform::Platform;
+use storage::{EnvironmentOptions, MemoryBudget};
+
+use crate::fixture::Documents;
+use crate::results::{definition, sorted_results_of};
+
+const DOCUMENTS: u64 = 1_500;
+const TAGS: u64 = 20;
+const DISTINCT: u64 = 700;
+const MB: u64 = 1 << 20;
+
+fn fan_out() -> IndexKind {
+    definition(
+        &["from p in docs.Posts from t in p.Tags select new { Tag = t, Count = 1, Sum = p.N }"],
+        "from r in results group r by r.Tag into g select new { Tag = g.Key, \
+         Count = g.Sum(x => x.Count), Sum = g.Sum(x => x.Sum) }",
+    )
+}
+
+fn put_posts(documents: &Documents, factor: u64) {
+    for number in 0..DOCUMENTS {
+        let tags = (0..TAGS).map(|tag| (number * factor + tag * tag * 31) % DISTINCT);
+        let tags: Vec<_> = tags.map(|tag| format!("\"tag{tag}\"")).collect();
+        let tags = tags.join(",");
+        let json =
+            format!(r#"{{"N":{number},"Tags":[{tags}],"@metadata":{{"@collection":"Posts"}}}}"#);
+        documents.put(&format!("posts/{number}"), &json);
+    }
+}
+
+fn open_within(documents: &Documents, budget: &Arc<MemoryBudget>) -> Index {
+    let platform = Platform::memory();
+    let plain = documents.context(&platform);
+    let environment =
+        EnvironmentOptions { transaction_budget: Arc::clone(budget), ..plain.environment.clone() };
+    let pool = IndexingPool::within(Arc::clone(budget), &documents.platform, 2);
+    Index::open("I", fan_out(), IndexContext { environment, pool, ..plain }).unwrap()
+}
+
+#[test]
+fn a_reduce_over_a_fan_out_keeps_within_its_memory_and_gives_the_same() {
+    let documents = Documents::new();
+    let plain = documents.open(&Platform::memory(), &fan_out()).unwrap();
+    let budget = MemoryBudget::new(4 * MB);
+    let bounded = open_within(&documents, &budget);
+    for factor in [7, 11] {
+        put_posts(&documents, factor);
+        assert!(documents.follow(&plain));
+        assert!(documents.follow(&bounded), "{:?}", bounded.failure());
+        assert_eq!(sorted_results_of(&bounded), sorted_results_of(&plain));
+    }
+    (0..DOCUMENTS).for_each(|number| documents.delete(&format!("posts/{number}")));
+    assert!(documents.follow(&plain));
+    assert!(documents.follow(&bounded), "{:?}", bounded.failure());
+    assert_eq!(sorted_results_of(&bounded), [""; 0]);
+    let ends: Vec<_> = bounded.batches().iter().map(|batch| batch.end).collect();
+    assert!(ends.iter().any(|end| matches!(end, BatchEnd::Changes | BatchEnd::Memory)), "{ends:?}");
+    bounded.close();
+    assert_eq!(budget.held_bytes(), 0, "everything was given back");
+}
+
+#[test]
+fn an_index_goes_on_while_others_hold_all_the_memory() {
+    let documents = Documents::new();
+    let budget = MemoryBudget::new(2 * MB);
+    let mut others = budget.share(0);
+    others.try_grow_to(2 * MB).unwrap();
+    let index = open_within(&documents, &budget);
+    for number in 0..20 {
+        let json =
+            format!(r#"{{"N":{number},"Tags":["a","b"],"@metadata":{{"@collection":"Posts"}}}}"#);
+        documents.put(&format!("posts/{number}"), &json);
+    }
+    assert!(documents.follow(&index), "{:?}", index.failure());
+    assert_eq!(sorted_results_of(&index).len(), 2);
+}
