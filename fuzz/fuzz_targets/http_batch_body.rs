@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
 
 /// The commands in a text that tells them apart.
 fn commands(body: &[u8], builder: &mut Builder) -> Result<Vec<String>, ProtocolError> {
-    let body = wire::read_bulk_docs(body, builder)?;
+    let body = wire::read_bulk_docs(body, builder, &mut |_| Ok(()))?;
     Ok(body.commands.iter().map(command).collect())
 }
 

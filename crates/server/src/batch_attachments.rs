@@ -15,6 +15,7 @@ use crate::{
     call::Call,
     content_coding::{StreamDecoder, body_too_large},
     content_upload::{ContentUpload, StagedContents},
+    handlers::bulk_docs::read_commands,
     json_text::JsonObject,
     multipart::{MultipartReader, PartEvent},
 };
@@ -43,7 +44,7 @@ pub(crate) async fn read_parts(
 ) -> Result<BatchParts, ProtocolError> {
     let mut parts = Parts { body: BodyReader::of(call)?, reader, decoder: None, is_over: false };
     let json = parts.commands(call).await?;
-    let body = call.state.with_builder(|builder| wire::read_bulk_docs(&json, builder))?;
+    let body = read_commands(&call.state, &mut call.body_share, &json)?;
     drop(json);
     let is_put = |command: &&BatchCommand| matches!(command, BatchCommand::AttachmentPut { .. });
     let wanted = body.commands.iter().filter(is_put).count();

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use commands::{Batch, Command, CommandResult, PatchEach, PatchRequest, PatchedOne};
+use commands::{Batch, BatchOutcome, Command, CommandResult, PatchEach, PatchRequest, PatchedOne};
 use database::{DatabaseLease, Operation};
 use documents::{DeletedDocument, ExpectedVersion};
 use http::StatusCode;
@@ -23,7 +23,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
-    chosen_documents::{Chosen, description},
+    chosen_documents::{Chosen, IDS_ALLOWED_BYTES, description},
     error_mapping::document_error,
     handlers::{
         operations::{failed, too_many_operations},
@@ -107,7 +107,8 @@ pub(crate) fn begin(
         .begin_query(id, &description, work.task_type(), &request.text, now)
         .map_err(|_| too_many_operations())?;
     operation.set_progress(OperationProgress::Determinate { processed: 0, total: 0 });
-    let chosen = Chosen::of(query, request.parameters, window);
+    let memory = state.memory.bodies.share(IDS_ALLOWED_BYTES);
+    let chosen = Chosen::of(query, request.parameters, window, memory);
     let (processed, details) = (0, Vec::new());
     let bulk = BulkOperation { state, database, operation, options, work, processed, details };
     tokio::spawn(bulk.run(chosen));
@@ -235,18 +236,34 @@ impl BulkOperation {
         Ok(())
     }
 
+    /// Submits a batch of the first of these ids: of all, or of fewer while there is no memory for so many
+    /// changes. Gives also how many they were.
+    async fn submit_some(
+        &self,
+        ids: &[DocumentId],
+        batch: impl Fn(&[DocumentId]) -> Batch,
+    ) -> Result<(BatchOutcome, usize), ProtocolError> {
+        let mut taken = ids.len();
+        loop {
+            match submit(&self.state, &self.database, batch(&ids[..taken])).await {
+                Err(error) if error.kind == ErrorKind::LowMemory && 1 < taken => taken /= 2,
+                outcome => return outcome.map(|outcome| (outcome, taken)),
+            }
+        }
+    }
+
     /// Deletes documents; gives how many ids are done.
     async fn delete(&mut self, ids: &[DocumentId]) -> Result<usize, ProtocolError> {
         let delete =
             |id: &DocumentId| Command::Delete { id: id.clone(), expected: ExpectedVersion::Any };
-        let batch = Batch { commands: ids.iter().map(delete).collect() };
-        let outcome = submit(&self.state, &self.database, batch).await?;
+        let batch = |ids: &[DocumentId]| Batch { commands: ids.iter().map(delete).collect() };
+        let (outcome, done) = self.submit_some(ids, batch).await?;
         let deleted: Vec<_> = outcome.results.iter().filter_map(deleted).collect();
         self.processed += deleted.len() as u64;
         if self.options.wants_details {
             self.tell(deleted.into_iter().map(deleted_detail));
         }
-        Ok(ids.len())
+        Ok(done)
     }
 
     /// Changes documents, as many as there is time for; gives how many ids are done.
@@ -256,9 +273,11 @@ impl BulkOperation {
         script: Arc<PatchRequest>,
     ) -> Result<usize, ProtocolError> {
         let wants_details = self.options.wants_details && self.details.len() < DETAILS_MAX;
-        let patch = PatchEach { ids: ids.to_vec(), script, wants_details };
-        let batch = Batch::one(Command::PatchEach(patch));
-        let outcome = submit(&self.state, &self.database, batch).await?;
+        let batch = |ids: &[DocumentId]| {
+            let (ids, script) = (ids.to_vec(), Arc::clone(&script));
+            Batch::one(Command::PatchEach(PatchEach { ids, script, wants_details }))
+        };
+        let (outcome, _) = self.submit_some(ids, batch).await?;
         let Some(CommandResult::PatchedEach(patched)) = outcome.results.into_iter().next() else {
             return Err(ProtocolError::invalid_operation("the fate of the patches is missing"));
         };

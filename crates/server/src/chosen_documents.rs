@@ -14,12 +14,15 @@ use model::{DocumentId, Etag};
 use query::{IndexSnapshot, PageWindow, Paging, QueryError, QueryScripts, RowOptions};
 use rql::{Query, SourceKind};
 use script::ScriptPool;
+use storage::MemoryShare;
 use wire::ProtocolError;
 
 use crate::handlers::queries::query_error;
 
-/// About how many bytes of ids are held at once.
+/// About how many bytes of ids are held at once, if there is room for them.
 const IDS_BYTES_MAX: usize = 32 << 20;
+/// So many always have room.
+pub(crate) const IDS_ALLOWED_BYTES: u64 = 256 << 10;
 
 /// What chooses the documents.
 pub(crate) struct Chosen {
@@ -32,6 +35,8 @@ pub(crate) struct Chosen {
     pub(crate) newest: Etag,
     /// Those that were given.
     pub(crate) given: EtagSet,
+    /// What the ids are counted in.
+    memory: MemoryShare,
 }
 
 /// Some of the ids.
@@ -45,11 +50,16 @@ pub(crate) struct Ids {
 
 impl Chosen {
     /// What a request chooses.
-    pub(crate) fn of(query: Query, parameters: Option<BlittableBuf>, window: PageWindow) -> Chosen {
+    pub(crate) fn of(
+        query: Query,
+        parameters: Option<BlittableBuf>,
+        window: PageWindow,
+        memory: MemoryShare,
+    ) -> Chosen {
         let start = i64::try_from(window.start).unwrap_or(i64::MAX);
         let paging = Paging { start, page_size: i64::try_from(window.page_size).ok() };
         let (newest, given) = (Etag::ZERO, EtagSet::default());
-        Chosen { query, parameters, paging, index: None, newest, given }
+        Chosen { query, parameters, paging, index: None, newest, given, memory }
     }
 
     /// Reads ids from the newest snapshot, up to the limit.
@@ -77,12 +87,13 @@ impl Chosen {
         let mut result = result.map_err(query_error)?.with_scripts(bound.as_ref());
         let total = u64::try_from(result.total_results()).unwrap_or(0);
         let (mut ids, mut bytes) = (Vec::new(), 0);
+        self.memory.shrink_to(0);
         while let Some(row) = result.next_row().map_err(query_error)? {
             let Some(row) = row.document.stored() else { continue };
             if self.newest < row.etag() || self.given.contains(row.etag()) {
                 continue;
             }
-            if IDS_BYTES_MAX <= bytes {
+            if IDS_BYTES_MAX <= bytes || self.memory.try_grow_to(bytes as u64).is_err() {
                 return Ok(Ids { ids, total, is_all: false });
             }
             bytes += row.id().len() + size_of::<DocumentId>();

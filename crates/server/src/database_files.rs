@@ -45,10 +45,10 @@ impl DatabaseFiles {
         let mut memory = Platform::memory();
         memory.clock = Arc::clone(&platform.clock);
         memory.entropy = Arc::clone(&platform.entropy);
-        let scripts = ScriptPool::new(Arc::clone(&platform.clock));
+        let scripts = ScriptPool::with_memory(Arc::clone(&platform.clock), plan.script_bytes_max);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = settings.databases.running_indexes_max.unwrap_or(cores.max(2));
-        let indexing = IndexingPool::new(Arc::clone(&platform.clock), threads);
+        let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
         Arc::new(DatabaseFiles { settings, platform, memory, plan, scripts, indexing })
     }
 
@@ -74,6 +74,7 @@ impl DatabaseFiles {
         environment.unflushed_bytes_max =
             unflushed_bytes_max.unwrap_or(self.plan.unflushed_bytes_max);
         environment.memory_budget = Arc::clone(&self.plan.unflushed);
+        environment.transaction_budget = Arc::clone(&self.plan.transactions);
         environment.slow_io_min = settings.slow_io_min;
         let in_memory = settings.run_in_memory && !self.settings.database.run_in_memory;
         let platform = if in_memory { &self.memory } else { &self.platform };
@@ -82,8 +83,13 @@ impl DatabaseFiles {
             alert_percent: settings.free_space_alert_percent,
             write_bytes: settings.free_space_write_bytes,
         };
-        let patches = PatchLimits { steps_max: settings.script_steps_max };
-        let queue = CommitQueueOptions { patches, ..self.plan.queue };
+        let document_bytes_max = self.settings.documents.document_bytes_max;
+        let patches = PatchLimits {
+            steps_max: settings.script_steps_max,
+            memory_bytes_max: self.plan.script_bytes_max,
+            result_bytes_max: document_bytes_max,
+        };
+        let queue = CommitQueueOptions { patches, document_bytes_max, ..self.plan.queue };
         let (platform, scripts) = (platform.clone(), self.scripts.clone());
         let indexing = IndexingOptions {
             pool: self.indexing.clone(),
@@ -92,6 +98,7 @@ impl DatabaseFiles {
                 idle_after: settings.index_idle_after,
                 idle_kept: settings.idle_index_kept,
             },
+            is_disabled: settings.indexing_disabled,
             on_event: Arc::new(index_log::log),
         };
         let huge_documents = HugeDocumentLimits {

@@ -41,7 +41,9 @@ pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
         }
         DocumentError::InvalidMetadata { .. } => ErrorKind::InvalidData,
         DocumentError::UnresolvedIdentity { .. } => ErrorKind::NotSupported,
-        DocumentError::TooLarge { .. } => ErrorKind::RequestTooLarge,
+        DocumentError::TooLarge { .. } | DocumentError::TooLong { .. } => {
+            ErrorKind::RequestTooLarge
+        }
         DocumentError::Storage(error) => return storage_error(error),
         _ if error.kind() == Origin::Caller => ErrorKind::InvalidOperation,
         _ => ErrorKind::Internal,
@@ -58,6 +60,7 @@ pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
         StorageError::TooManyUnflushed { .. } | StorageError::GivenUp { .. } => {
             ErrorKind::Overloaded
         }
+        StorageError::NoMemory(_) => ErrorKind::LowMemory,
         StorageError::Stopped => ErrorKind::OperationCanceled,
         StorageError::Failed { .. } | StorageError::Closed | StorageError::Io { .. } => {
             ErrorKind::StorageFailed

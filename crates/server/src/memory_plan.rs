@@ -9,8 +9,8 @@
 //! | half | the rest: code, connections and their small bodies, queues, open databases, caches, the allocator's own |
 //!
 //! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
-//! that no kind of work starves the others: bodies of requests, answers, open transactions, batches of
-//! indexes, results of scripts.
+//! that no kind of work starves the others: bodies of requests, answers, open transactions, and batches
+//! of indexes. What a script makes is drawn from the transaction that it is made for.
 //! What is small and bounded in number is not counted; each drawer names its own threshold.
 
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use commands::CommitQueueOptions;
 use database::{MemoryLevel, MemoryPressure};
 use platform::{MemoryLimit, MemoryLimitSource, Platform};
+use script::MEMORY_BYTES_MAX_DEFAULT;
 use settings::{MemorySettings, Settings};
 use storage::{MemoryBudget, MemoryExhausted};
 use wire::{ErrorKind, ProtocolError};
@@ -32,6 +33,8 @@ const UNFLUSHED_PART: u64 = 4;
 const WORK_PART: u64 = 4;
 /// One kind of work may take this part of what work may take.
 const KIND_PART: u64 = 2;
+/// The scripts of one thread may use this part of the limit.
+const SCRIPT_PART: u64 = 16;
 /// Memory is low when less than this is left, however much there is.
 const LOW_BYTES_MAX: u64 = 2 << 30;
 /// Connections and what is not counted of their requests and answers may take this part of the limit.
@@ -76,8 +79,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) transactions: Arc<MemoryBudget>,
     /// What batches of indexes may take of `work`, with their transactions.
     pub(crate) indexing: Arc<MemoryBudget>,
-    /// What results of scripts may take of `work`.
-    pub(crate) scripts: Arc<MemoryBudget>,
+    /// What the scripts of one thread may use.
+    pub(crate) script_bytes_max: usize,
 }
 
 impl MemoryPlan {
@@ -112,7 +115,7 @@ impl MemoryPlan {
         let work = MemoryBudget::new(bytes / WORK_PART);
         let kind = || work.part(work.bytes_max() / KIND_PART);
         let (bodies, answers, transactions) = (kind(), kind(), kind());
-        let (indexing, scripts) = (kind(), kind());
+        let indexing = kind();
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low)),
             limited_by,
@@ -132,7 +135,7 @@ impl MemoryPlan {
                 .clamp(SEND_BUFFER_BYTES_MIN, SEND_BUFFER_BYTES_MAX),
             transactions,
             indexing,
-            scripts,
+            script_bytes_max: MEMORY_BYTES_MAX_DEFAULT.min(part(SCRIPT_PART)),
         }
     }
 
@@ -201,13 +204,13 @@ mod tests {
     #[test]
     fn kinds_of_work_share_one_budget() {
         let plan = plan(256, None, None);
-        let kinds = [&plan.bodies, &plan.indexing, &plan.scripts];
+        let kinds = [&plan.bodies, &plan.indexing, &plan.transactions];
         let mut shares = kinds.map(|kind| kind.share(0));
         shares[0].try_grow_to(32 * MB).unwrap();
         shares[1].try_grow_to(30 * MB).unwrap();
         let refused = shares[2].try_grow_to(3 * MB).unwrap_err();
         assert_eq!((refused.taken, refused.bytes_max), (65 * MB, 64 * MB));
-        let answer = no_room("Results of scripts", refused);
+        let answer = no_room("Transactions", refused);
         assert_eq!(answer.kind, ErrorKind::LowMemory);
     }
 

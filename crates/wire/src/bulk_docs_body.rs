@@ -15,6 +15,8 @@ use crate::json_body::token_name;
 use crate::patch_body::{MissingDocument, PatchBody, PatchTarget};
 use crate::time_series_body::{TimeSeriesBody, TimeSeriesCopyBody};
 
+/// After so many commands it is asked whether there is room for more.
+const COMMANDS_COUNTED: usize = 512;
 /// More commands than this in one transaction are refused.
 const COMMANDS_MAX: usize = 1 << 20;
 
@@ -196,8 +198,16 @@ impl BatchCommand {
     }
 }
 
-/// Reads the whole body.
-pub fn read_bulk_docs(body: &[u8], builder: &mut Builder) -> Result<BatchBody, ProtocolError> {
+/// Reads the whole body, whose commands are told to `room` as they come.
+///
+/// # Errors
+///
+/// A body of another shape, and what `room` says when there is none.
+pub fn read_bulk_docs(
+    body: &[u8],
+    builder: &mut Builder,
+    room: &mut RoomForCommands<'_>,
+) -> Result<BatchBody, ProtocolError> {
     let mut reader = JsonReader::new(body);
     expect(&mut reader, JsonKind::Object, "StartObject")?;
     reader.begin_object().map_err(stream_error)?;
@@ -206,7 +216,7 @@ pub fn read_bulk_docs(body: &[u8], builder: &mut Builder) -> Result<BatchBody, P
         Some(_) => return Err(unexpected("String", "String")),
         None => return Err(unexpected("String", "EndObject")),
     }
-    let commands = read_commands(&mut reader, builder)?;
+    let commands = read_commands(&mut reader, builder, room)?;
     let mut is_cluster_wide = false;
     while let Some(name) = reader.next_name().map_err(stream_error)? {
         if name == "TransactionMode" {
@@ -218,9 +228,13 @@ pub fn read_bulk_docs(body: &[u8], builder: &mut Builder) -> Result<BatchBody, P
     Ok(BatchBody { commands, is_cluster_wide })
 }
 
+/// Told how many commands a body has so far; refuses more of them.
+pub type RoomForCommands<'r> = dyn FnMut(usize) -> Result<(), ProtocolError> + 'r;
+
 fn read_commands(
     reader: &mut JsonReader<'_>,
     builder: &mut Builder,
+    room: &mut RoomForCommands<'_>,
 ) -> Result<Vec<BatchCommand>, ProtocolError> {
     expect(reader, JsonKind::Array, "StartArray")?;
     reader.begin_array().map_err(stream_error)?;
@@ -232,6 +246,9 @@ fn read_commands(
         }
         let properties = read_command(reader, builder)?;
         commands.extend(to_batch_command(properties)?);
+        if commands.len().is_multiple_of(COMMANDS_COUNTED) {
+            room(commands.len())?;
+        }
     }
     Ok(commands)
 }
@@ -363,7 +380,7 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> Result<BatchBody, ProtocolError> {
-        read_bulk_docs(body.as_bytes(), &mut Builder::new(ParseLimits::default()))
+        read_bulk_docs(body.as_bytes(), &mut Builder::new(ParseLimits::default()), &mut |_| Ok(()))
     }
 
     #[test]

@@ -68,7 +68,9 @@ pub use crate::{
     auto_index_definition::{
         AutoIndexFieldShape, AutoIndexShape, AutoSpatialShape, RecordedIndexes,
     },
-    bulk_docs_body::{BatchBody, BatchCommand, CompareExchangeChange, read_bulk_docs},
+    bulk_docs_body::{
+        BatchBody, BatchCommand, CompareExchangeChange, RoomForCommands, read_bulk_docs,
+    },
     bulk_insert_element::{BulkInsertCommand, read_bulk_insert_element},
     client_configuration::{
         CLIENT_CONFIGURATION_PROPERTY, client_configuration, id_separator_of_record,

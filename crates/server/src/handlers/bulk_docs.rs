@@ -12,7 +12,8 @@ use http::{StatusCode, header};
 use indexing::Index;
 use model::{ChangeVector, DocumentId, Etag, IdSeparator, TimeSpan, date};
 use wire::{
-    BatchCommand, ErrorFields, ErrorKind, IndexState, PatchTarget, ProtocolError, QueryString,
+    BatchBody, BatchCommand, ErrorFields, ErrorKind, IndexState, PatchTarget, ProtocolError,
+    QueryString,
 };
 
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
     batch_attachments::{
         BatchParts, attachment_command, parts_of, read_parts, write_attachment_result,
     },
+    body_share::BodyShare,
     call::Call,
     cluster_transaction,
     content_upload::StagedContents,
@@ -31,9 +33,18 @@ use crate::{
     patch_commands::{self, json_patch, patch_request, patched_id},
     recorded_series::RecordedSeries,
     router::Answering,
+    server_state::ServerState,
     submitting::submit,
     time_series_commands::{change_command, copy_command, write_time_series_result},
 };
+
+/// What a command takes beside its documents from when it is read until it is answered: as it was sent, for
+/// the engine, its result, and about what the answer says of it.
+const COMMAND_BYTES: usize = size_of::<BatchCommand>()
+    + size_of::<Command>()
+    + size_of::<Echo>()
+    + size_of::<CommandResult>()
+    + 256;
 
 /// `POST /bulk_docs`.
 pub(crate) fn bulk_docs(mut call: Call) -> Answering {
@@ -43,9 +54,10 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
             Some(parts) => read_parts(&mut call, parts?).await?,
             None => {
                 check_content_type(&call)?;
-                let read = |builder: &mut _| wire::read_bulk_docs(&call.body, builder);
                 let (contents, staged) = (Vec::new(), StagedContents::default());
-                BatchParts { body: call.state.with_builder(read)?, contents, staged }
+                let (body, state) = (call.body.clone(), Arc::clone(&call.state));
+                let body = read_commands(&state, &mut call.body_share, &body)?;
+                BatchParts { body, contents, staged }
             }
         };
         if body.is_cluster_wide {
@@ -70,6 +82,16 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
         }
         Ok(Answer::json_with(StatusCode::CREATED, answer))
     })
+}
+
+/// Reads the commands of a batch, and counts what they will take until they are answered.
+pub(crate) fn read_commands(
+    state: &ServerState,
+    share: &mut BodyShare,
+    body: &[u8],
+) -> Result<BatchBody, ProtocolError> {
+    let mut room = |commands: usize| share.grow_to((body.len() + commands * COMMAND_BYTES) as u64);
+    state.with_builder(|builder| wire::read_bulk_docs(body, builder, &mut room))
 }
 
 fn check_content_type(call: &Call) -> Result<(), ProtocolError> {

@@ -209,7 +209,11 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /indexes/status`.
 pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
     let indexes = call.database()?.indexes();
-    let status = if indexes.is_paused() { "Paused" } else { "Running" };
+    let status = match () {
+        () if indexes.is_disabled() => "Disabled",
+        () if indexes.is_paused() => "Paused",
+        () => "Running",
+    };
     let of_one = |index: &Known| {
         let status = match index {
             Known::Open(index) => status_of(index),

@@ -50,8 +50,6 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
             "TransactionsBytesMax": plan.transactions.bytes_max(),
             "IndexBatchesBytes": plan.indexing.held_bytes(),
             "IndexBatchesBytesMax": plan.indexing.bytes_max(),
-            "ScriptResultsBytes": plan.scripts.held_bytes(),
-            "ScriptResultsBytesMax": plan.scripts.bytes_max(),
         },
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
