@@ -10,6 +10,8 @@
 //! A further step is a file with a [`Step`], and a line in [`STEPS`].
 
 mod bystander;
+mod changes;
+mod reduces;
 mod slow_readers;
 mod stage;
 mod stores;
@@ -45,7 +47,8 @@ struct Step {
 }
 
 /// All steps.
-const STEPS: &[&Step] = &[&slow_readers::STEP];
+const STEPS: &[&Step] =
+    &[&slow_readers::STEP, &reduces::REDUCES, &changes::PATCHES, &changes::DELETES_AT_ONCE];
 
 /// Runs the drill where a control group can be made.
 pub(crate) fn run(minutes: Option<u64>) -> Result<Checks, Failure> {

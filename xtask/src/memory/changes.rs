@@ -1,0 +1,143 @@
+//! The steps of changes that are far larger than their requests: patches that grow, and very many deletes
+//! in one batch. Each is done, or refused with a reason and then not done at all.
+
+use serde_json::{Value, json};
+
+use super::{Step, stage::Stage};
+use crate::{Failure, checks::Checks, drill_database::create_database, http_client::HttpClient};
+
+const GROWING: &str = "growing";
+const DELETED: &str = "deleted";
+/// Documents that are deleted in one batch.
+const DELETES: u64 = 100_000;
+/// Stored in one request.
+const BATCH: u64 = 2_000;
+/// Each makes a document whose JSON text has far more bytes than a document may have; packed it is small.
+const SCRIPTS: &[&str] = &[
+    "const s = 'x'.repeat(1 << 20); this.Many = new Array(4000).fill(s);",
+    "const s = 'x'.repeat(1 << 20); put('growing/', { Many: new Array(4000).fill(s) });",
+    "let o = { Text: 'x'.repeat(1000) }; for (let i = 0; i < 24; i++) o = { a: o, b: o }; this.Many = o;",
+];
+/// Makes a document of 16 MB.
+const FITTING: &str = "const s = 'x'.repeat(1 << 20); this.Many = new Array(16).fill(s);";
+
+pub(super) const PATCHES: Step = Step {
+    name: "patches that grow",
+    prepare: prepare_patches,
+    round: patch,
+    judge: judge_patches,
+};
+
+pub(super) const DELETES_AT_ONCE: Step = Step {
+    name: "deletes in one batch",
+    prepare: prepare_deletes,
+    round: delete,
+    judge: judge_deletes,
+};
+
+fn prepare_patches(stage: &Stage) -> Result<(), Failure> {
+    create_database(&stage.url, GROWING)?;
+    let put = json!({"Id": "growing/1", "Type": "PUT", "ChangeVector": null, "Document": {"N": 1}});
+    send_commands(stage, GROWING, &[put])
+}
+
+fn send_commands(stage: &Stage, database: &str, commands: &[Value]) -> Result<(), Failure> {
+    let body = json!({"Commands": commands}).to_string();
+    let path = format!("/databases/{database}/bulk_docs");
+    stage
+        .until_taken(|_| HttpClient::connect(&stage.url)?.send("POST", &path, body.as_bytes()))
+        .map(drop)
+}
+
+fn patch(stage: &Stage, _: u64) -> Result<(), Failure> {
+    for script in SCRIPTS {
+        let answer = send_patch(stage, script)?;
+        let is_too_large = matches!(answer.status, 400..=499 | 500) && !answer.body.is_empty();
+        if !is_too_large && !stage.is_refusal(&answer) {
+            return Err(format!("a patch that grows: {}", answer.told()).into());
+        }
+    }
+    let fitting = send_patch(stage, FITTING)?;
+    if !matches!(fitting.status, 200..=299) && !stage.is_refusal(&fitting) {
+        return Err(format!("a patch that fits: {}", fitting.told()).into());
+    }
+    let answer = HttpClient::connect(&stage.url)?.send(
+        "GET",
+        "/databases/growing/docs?id=growing/1",
+        b"",
+    )?;
+    if answer.status != 200 && !stage.is_refusal(&answer) {
+        return Err(format!("reading what grew: {}", answer.status).into());
+    }
+    Ok(())
+}
+
+fn send_patch(stage: &Stage, script: &str) -> Result<crate::http_client::Answer, Failure> {
+    let body = json!({"Patch": {"Script": script, "Values": {}}}).to_string();
+    let path = "/databases/growing/docs?id=growing/1";
+    Ok(HttpClient::connect(&stage.url)?.send("PATCH", path, body.as_bytes())?)
+}
+
+fn judge_patches(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
+    let found = stage.get("/databases/growing/stats")?["CountOfDocuments"].clone();
+    checks.that(found == 1, || format!("patches that were refused left {found} documents"));
+    Ok(())
+}
+
+fn prepare_deletes(stage: &Stage) -> Result<(), Failure> {
+    create_database(&stage.url, DELETED)?;
+    store(stage)
+}
+
+fn store(stage: &Stage) -> Result<(), Failure> {
+    for first in (0..DELETES).step_by(BATCH as usize) {
+        let put = |number| {
+            json!({"Id": format!("deleted/{number}"), "Type": "PUT", "ChangeVector": null,
+                   "Document": {"N": number}})
+        };
+        let commands: Vec<_> = (first..first + BATCH).map(put).collect();
+        send_commands(stage, DELETED, &commands)?;
+    }
+    Ok(())
+}
+
+/// Deletes everything in one batch; where that is refused nothing is gone, and in smaller ones.
+fn delete(stage: &Stage, _: u64) -> Result<(), Failure> {
+    let path = format!("/databases/{DELETED}/bulk_docs");
+    let mut at_once = DELETES;
+    let mut done = 0;
+    while done < DELETES {
+        let end = (done + at_once).min(DELETES);
+        let delete = |number| json!({"Id": format!("deleted/{number}"), "Type": "DELETE", "ChangeVector": null});
+        let commands: Vec<_> = (done..end).map(delete).collect();
+        let body = json!({"Commands": commands}).to_string();
+        let answer = HttpClient::connect(&stage.url)?.send("POST", &path, body.as_bytes())?;
+        match answer.status {
+            200..=299 => done = end,
+            _ if stage.is_refusal(&answer) => {
+                let count = count(stage)?;
+                if count != DELETES - done {
+                    return Err(format!("after a refusal there are {count} documents").into());
+                }
+                at_once = (at_once / 2).max(1);
+            }
+            _ => return Err(format!("deleting: {}", answer.told()).into()),
+        }
+    }
+    let left = count(stage)?;
+    if left != 0 {
+        return Err(format!("{left} documents are left").into());
+    }
+    store(stage)
+}
+
+fn count(stage: &Stage) -> Result<u64, Failure> {
+    let found = stage.get(&format!("/databases/{DELETED}/stats"))?["CountOfDocuments"].clone();
+    found.as_u64().ok_or_else(|| format!("{found} documents").into())
+}
+
+fn judge_deletes(stage: &Stage, checks: &mut Checks) -> Result<(), Failure> {
+    let count = count(stage)?;
+    checks.that(count == DELETES, || format!("{count} documents of {DELETES} are there"));
+    Ok(())
+}
