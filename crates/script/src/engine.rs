@@ -169,7 +169,10 @@ impl Realm {
         let run = || {
             self.context.with(|ctx| {
                 let compiled = self.compiled(&ctx, program)?;
-                work(&ctx, compiled).map_err(|error| self.explain(&ctx, program, error))
+                let done = work(&ctx, compiled);
+                let done = done.map_err(|error| self.explain(&ctx, program, error))?;
+                // A script may catch what a result ran into, not go on behind it.
+                self.meter.exhausted().map_or(Ok(done), |bound| Err(ScriptError::Exhausted(bound)))
             })
         };
         CURRENT.set(host, || self.meter.measure(run))
