@@ -101,6 +101,7 @@ pub(crate) fn ends_writing(error: &StorageError) -> bool {
         | StorageError::Locked { .. }
         | StorageError::UnknownVersion { .. }
         | StorageError::NotAnEnvironment { .. }
+        | StorageError::AnotherEnvironment { .. }
         | StorageError::DataFileMissing { .. }
         | StorageError::JournalMissing { .. }
         | StorageError::JournalOfAnother { .. }

@@ -8,6 +8,7 @@
 
 mod console;
 mod offline;
+mod offline_adopt;
 mod parent_process;
 
 use std::{

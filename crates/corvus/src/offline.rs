@@ -14,6 +14,7 @@ use std::{
     process::ExitCode,
 };
 
+use crate::offline_adopt;
 use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
 use model::{DatabaseId, NodeTag};
 use platform::{Disk, Platform};
@@ -25,10 +26,12 @@ const HELP: &str = "\
 Usage: corvus offline check <directory> [--journals=<directory>]
        corvus offline compact <directory> [--journals=<directory>]
        corvus offline salvage <directory> <new directory> [--journals=<directory>]
+       corvus offline adopt <data directory> [<database>] [--journals=<directory>]
 
 check    reads everything and says what is damaged
 compact  rewrites the files without their holes; needs space for a copy
 salvage  makes a new directory of what can still be read; the old one stays as it is
+adopt    takes a database in, of which there are files and no record; without a name, lists them
 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
 the directory of Storage.JournalsPath, if the server has one. Stop the server first.
@@ -87,7 +90,21 @@ impl Offline<'_> {
             [command, directory, target] if *command == "salvage" => {
                 self.salvage(Path::new(directory), journals, Path::new(target))
             }
+            [command, data, names @ ..] if *command == "adopt" && names.len() <= 1 => {
+                self.adopt(Path::new(data), journals.as_deref(), names.first().copied())
+            }
             _ => self.help(),
+        }
+    }
+
+    fn adopt(&mut self, data: &Path, journals: Option<&Path>, name: Option<&OsString>) -> u8 {
+        let Some(name) = name.map(|name| name.to_str()).map_or(Some(None), |name| name.map(Some))
+        else {
+            return self.help();
+        };
+        match offline_adopt::run(&self.platform, self.out, data, journals, name) {
+            true => SOUND,
+            false => NOTHING_DONE,
         }
     }
 

@@ -16,16 +16,22 @@ use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
+    WriteTransaction,
 };
 
 use crate::{
     error::CatalogError,
+    files::foreign_product,
     record_format::{DatabaseRecord, read_record, write_record},
     standing::{CatalogWitness, forget_point, known_point},
 };
 
 const DATABASES: &[u8] = b"Databases";
 const VALUES: &[u8] = b"Values";
+/// Index of the deletion → the record of a database whose files are to be removed.
+const DELETIONS: &[u8] = b"Deletions";
+/// Lower-cased name → the identity of the environment that a deleted database left where it was.
+const KEPT: &[u8] = b"KeptFiles";
 const SERVER_ID: &str = "Server/Id";
 const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 
@@ -37,6 +43,7 @@ pub struct ServerCatalog {
     /// Held through a change, so that memory follows the disk in the same order.
     changing: Mutex<()>,
     records: RwLock<BTreeMap<String, Arc<DatabaseRecord>>>,
+    deletions: Mutex<Vec<Deletion>>,
     server_id: [u8; 16],
     topology_id: [u8; 16],
 }
@@ -52,6 +59,17 @@ pub struct NewRecord {
     pub body: Vec<u8>,
     /// The id of the request, if the client gave it one.
     pub request_id: Option<String>,
+    /// The identity of the environment that it takes over; only for one that is created.
+    pub environment_id: Option<u128>,
+}
+
+/// A database that was deleted, and whose files are to be removed.
+#[derive(Clone, Debug)]
+pub struct Deletion {
+    /// The index of the deletion.
+    pub index: u64,
+    /// What the database was.
+    pub record: Arc<DatabaseRecord>,
 }
 
 /// A record that was put.
@@ -75,6 +93,9 @@ pub struct ServerValue {
 impl ServerCatalog {
     /// Opens the catalog in `directory`, or creates it there.
     pub fn open(platform: &Platform, directory: PathBuf) -> Result<ServerCatalog, CatalogError> {
+        if let Some(product) = foreign_product(&*platform.disk, &directory) {
+            return Err(CatalogError::Foreign { directory, product });
+        }
         let options =
             EnvironmentOptions { history: History::Kept, ..EnvironmentOptions::new(directory) };
         let environment = Environment::open(platform, options)?;
@@ -84,6 +105,7 @@ impl ServerCatalog {
             Err(error) => return Err(error.into()),
         }
         let records = read_records(&environment)?;
+        let deletions = read_deletions(&environment)?;
         let cluster = Cluster::start(Arc::clone(&environment), Arc::clone(&platform.clock))
             .map_err(CatalogError::Cluster)?;
         let server_id = stored_id(platform, &environment, SERVER_ID)?;
@@ -94,6 +116,7 @@ impl ServerCatalog {
             cluster: Arc::new(cluster),
             changing: Mutex::new(()),
             records: RwLock::new(records),
+            deletions: Mutex::new(deletions),
             server_id,
             topology_id,
         })
@@ -144,6 +167,10 @@ impl ServerCatalog {
             return Ok(PutRecord { record: Arc::clone(record), index });
         }
         check_expectation(new.name.as_str(), existing.as_deref(), expected)?;
+        let is_deleted = |deletion: &Deletion| deletion.record.name == new.name;
+        if existing.is_none() && self.deletions().iter().any(is_deleted) {
+            return Err(CatalogError::BeingDeleted { name: new.name.as_str().to_owned() });
+        }
         let record = self.change_record(|index, platform| {
             let mut record = match existing {
                 Some(existing) => DatabaseRecord {
@@ -161,6 +188,7 @@ impl ServerCatalog {
                     topology_id: random_id(platform),
                     cluster_transaction_id: random_id(platform),
                     requests: Vec::new(),
+                    environment_id: new.environment_id,
                     body: new.body,
                 },
             };
@@ -187,7 +215,8 @@ impl ServerCatalog {
         .map(Some)
     }
 
-    /// Forgets a database. The index of the change; `None` when there is no such database.
+    /// Forgets a database, whose files stay: a database of that name may take them over. The index of
+    /// the change; `None` when there is no such database.
     pub fn remove(&self, name: &str) -> Result<Option<u64>, CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(existing) = self.record(name) else { return Ok(None) };
@@ -196,9 +225,105 @@ impl ServerCatalog {
         let index = take_index(&mut tx)?;
         tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
         forget_point(&mut tx, key)?;
+        if let Some(id) = existing.environment_id {
+            tx.tree_mut(&tree(KEPT))?.put(key.as_bytes(), &id.to_le_bytes())?;
+        }
         tx.commit()?;
         self.records.write().unwrap_or_else(PoisonError::into_inner).remove(key);
         Ok(Some(index))
+    }
+
+    /// Forgets a database and remembers, durably and in the same step, that its files are to be removed.
+    /// `None` when there is no such database.
+    pub fn begin_deletion(&self, name: &str) -> Result<Option<Deletion>, CatalogError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(record) = self.record(name) else { return Ok(None) };
+        let key = record.name.lower_cased().to_owned();
+        let mut tx = self.environment.write()?;
+        let index = take_index(&mut tx)?;
+        tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
+        tx.tree_mut(&tree(DELETIONS))?.put(&index.to_be_bytes(), &write_record(&record))?;
+        forget_point(&mut tx, &key)?;
+        tx.commit()?;
+        let deletion = Deletion { index, record };
+        self.deletions.lock().unwrap_or_else(PoisonError::into_inner).push(deletion.clone());
+        self.records.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        Ok(Some(deletion))
+    }
+
+    /// Says that the files of a deleted database are gone, or are none of its.
+    pub fn end_deletion(&self, index: u64) -> Result<(), CatalogError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tx = self.environment.write()?;
+        tx.tree_mut(&tree(DELETIONS))?.delete(&index.to_be_bytes())?;
+        tx.commit()?;
+        let mut deletions = self.deletions.lock().unwrap_or_else(PoisonError::into_inner);
+        deletions.retain(|deletion| deletion.index != index);
+        Ok(())
+    }
+
+    /// The deletions that were begun and have not ended.
+    pub fn deletions(&self) -> Vec<Deletion> {
+        self.deletions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The identity of the environment that a deleted database of this name left where it was.
+    pub fn kept_environment(&self, name: &DatabaseName) -> Result<Option<u128>, CatalogError> {
+        let tx = self.environment.read();
+        let tree = tx.tree(&tree(KEPT))?;
+        let kept = tree.get(name.lower_cased().as_bytes())?;
+        Ok(kept.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()).map(u128::from_le_bytes))
+    }
+
+    /// Remembers the environment of a database. The version of its record stays. `None` when there is
+    /// no such database any more.
+    pub(crate) fn set_environment(
+        &self,
+        name: &DatabaseName,
+        id: u128,
+    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
+        self.change_environment(name, id, |_| Ok(()))
+    }
+
+    /// Takes the files of this environment, as they are, for those of the database from now on; what
+    /// was known of others, or of newer ones, is forgotten.
+    pub fn adopt_environment(
+        &self,
+        name: &DatabaseName,
+        id: u128,
+    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
+        self.change_environment(name, id, |tx| forget_point(tx, name.lower_cased()))
+    }
+
+    fn change_environment(
+        &self,
+        name: &DatabaseName,
+        id: u128,
+        change: impl FnOnce(&mut WriteTransaction) -> Result<(), StorageError>,
+    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(existing) = self.record(name.as_str()) else { return Ok(None) };
+        let record = Arc::new(DatabaseRecord {
+            environment_id: Some(id),
+            ..DatabaseRecord::clone(&existing)
+        });
+        let key = record.name.lower_cased();
+        let mut tx = self.environment.write()?;
+        tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
+        change(&mut tx)?;
+        tx.commit()?;
+        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
+        records.insert(key.to_owned(), Arc::clone(&record));
+        Ok(Some(record))
+    }
+
+    /// The other database that is known to have this environment.
+    pub fn owner_of(&self, id: u128, but: &DatabaseName) -> Option<String> {
+        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
+        let owns = |record: &&Arc<DatabaseRecord>| {
+            record.environment_id == Some(id) && record.name.lower_cased() != but.lower_cased()
+        };
+        records.values().find(owns).map(|record| record.name.as_str().to_owned())
     }
 
     /// The value under a name.
@@ -242,6 +367,8 @@ impl ServerCatalog {
         let record = Arc::new(make(index, &self.platform));
         let key = record.name.lower_cased().to_owned();
         tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
+        // Whoever takes the name takes over what was kept under it, or has found nothing of it.
+        tx.tree_mut(&tree(KEPT))?.delete(key.as_bytes())?;
         tx.commit()?;
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         records.insert(key, Arc::clone(&record));
@@ -281,6 +408,21 @@ fn read_records(
         records.insert(key, Arc::new(record));
     }
     Ok(records)
+}
+
+fn read_deletions(environment: &Arc<Environment>) -> Result<Vec<Deletion>, CatalogError> {
+    let tx = environment.read();
+    let tree = tx.tree(&tree(DELETIONS))?;
+    let mut deletions = Vec::new();
+    for entry in tree.range(Bound::Unbounded)? {
+        let (key, value) = entry?;
+        let index = <[u8; 8]>::try_from(&key[..]).ok().map(u64::from_be_bytes);
+        let (Some(index), Some(record)) = (index, read_record(value)) else {
+            return Err(CatalogError::CorruptRecord { key: String::from_utf8_lossy(&key).into() });
+        };
+        deletions.push(Deletion { index, record: Arc::new(record) });
+    }
+    Ok(deletions)
 }
 
 /// The id under this name, made now if there is none.

@@ -6,6 +6,8 @@ use cluster::ClusterError;
 use documents::DocumentError;
 use storage::{HistoryMismatch, StorageError};
 
+use crate::files::ForeignProduct;
+
 /// The catalog refused or failed.
 #[derive(Clone, Debug)]
 pub enum CatalogError {
@@ -27,6 +29,18 @@ pub enum CatalogError {
     Missing {
         /// The name of the database.
         name: String,
+    },
+    /// The caller's: a database of that name was deleted, and some of its files are still there.
+    BeingDeleted {
+        /// The name of the database.
+        name: String,
+    },
+    /// The directory holds data of another product.
+    Foreign {
+        /// The directory.
+        directory: PathBuf,
+        /// Whose data it holds.
+        product: ForeignProduct,
     },
     /// A database of the catalog cannot be read.
     CorruptRecord {
@@ -65,6 +79,11 @@ pub enum LoadError {
     /// Its record has settings that do not hold.
     Settings {
         /// What is wrong.
+        message: String,
+    },
+    /// Its directory does not hold its files.
+    Files {
+        /// What is there, and what to do.
         message: String,
     },
     /// Its environment could not be opened.
@@ -109,6 +128,18 @@ impl fmt::Display for CatalogError {
             CatalogError::Missing { name } => {
                 write!(f, "Attempted to modify non-existing database: '{name}'")
             }
+            CatalogError::BeingDeleted { name } => write!(
+                f,
+                "The database '{name}' is being deleted. What is left of it is removed when the \
+                 server starts again; until then, use another name"
+            ),
+            CatalogError::Foreign { directory, product } => {
+                write!(
+                    f,
+                    "{}: {product}. Give the server a DataDir of its own",
+                    directory.display()
+                )
+            }
             CatalogError::CorruptRecord { key } => {
                 write!(f, "the record of the database '{key}' is damaged")
             }
@@ -126,6 +157,8 @@ impl Error for CatalogError {
             CatalogError::AlreadyExists { .. }
             | CatalogError::VersionMismatch { .. }
             | CatalogError::Missing { .. }
+            | CatalogError::BeingDeleted { .. }
+            | CatalogError::Foreign { .. }
             | CatalogError::CorruptRecord { .. } => None,
         }
     }
@@ -171,6 +204,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Settings { message } => write!(f, "its settings do not hold: {message}"),
+            LoadError::Files { message } => f.write_str(message),
             LoadError::Storage(error) => error.fmt(f),
             LoadError::FilesMissing { directory } => write!(
                 f,
@@ -203,6 +237,7 @@ impl Error for LoadError {
             LoadError::Settings { .. }
             | LoadError::FilesMissing { .. }
             | LoadError::OtherFiles { .. }
+            | LoadError::Files { .. }
             | LoadError::Identities { .. }
             | LoadError::Thread { .. }
             | LoadError::Panicked => None,

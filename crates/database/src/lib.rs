@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `catalog`, `record_format` | [`ServerCatalog`]: the records of all databases, and how they lie on disk |
 //! | `recorded_settings` | what a record says about how its database works |
+//! | `files` | whose files lie in the directory of a database |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
 //! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
@@ -31,6 +32,7 @@ mod changes;
 mod cluster_transactions;
 mod disk_space;
 mod error;
+mod files;
 mod flusher;
 mod held_snapshots;
 mod huge_documents;
@@ -52,7 +54,7 @@ mod transition;
 mod usage_gate;
 
 pub use crate::{
-    catalog::{NewRecord, PutRecord, ServerCatalog, ServerValue},
+    catalog::{Deletion, NewRecord, PutRecord, ServerCatalog, ServerValue},
     changes::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,
         ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,
@@ -60,13 +62,15 @@ pub use crate::{
     cluster_transactions::{ExecutionError, guarded_transaction, transaction_version},
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
+    files::{ForeignProduct, foreign_product},
     flusher::Flusher,
     held_snapshots::{HeldSnapshot, SnapshotEnd, TooManySnapshots},
     huge_documents::{HugeDocument, HugeDocumentLimits, HugeDocuments},
     log_follower::{LogFollower, LogFollowers},
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
     open_database::{
-        Database, DatabaseLease, DatabaseOptions, IndexingOptions, OnDatabaseIndexEvent,
+        Database, DatabaseLease, DatabaseOptions, INDEXES_DIRECTORY, IndexingOptions,
+        OnDatabaseIndexEvent,
     },
     operations::{Operation, OperationState, Operations, TooManyOperations},
     record_format::{DatabaseRecord, RecordRequest},

@@ -42,13 +42,16 @@ use crate::{
 };
 
 /// Below the directory of a database.
-const INDEXES_DIRECTORY: &str = "Indexes";
+/// The directory of the indexes, inside that of the database.
+pub const INDEXES_DIRECTORY: &str = "Indexes";
 /// The journal files of an index are no larger.
 const INDEX_JOURNAL_BYTES_MAX: u64 = 16 << 20;
 
 /// How a database is opened.
 #[derive(Clone)]
 pub struct DatabaseOptions {
+    /// Whether its files are gone with the process, unlike the catalog's.
+    pub is_in_memory: bool,
     /// The disk that it lives on, and time and randomness.
     pub platform: Platform,
     /// Where its files are, and the limits of its storage.

@@ -74,6 +74,15 @@ pub trait Disk: Send + Sync + 'static {
     fn remove_file(&self, path: &Path) -> io::Result<()>;
     /// Removes a directory and everything in it; a missing directory is not an error.
     fn remove_dir_all(&self, dir: &Path) -> io::Result<()>;
+    /// Removes a directory that is empty (`DirectoryNotEmpty`). Durable after [`Disk::sync_dir`] of the
+    /// parent.
+    fn remove_empty_dir(&self, dir: &Path) -> io::Result<()> {
+        if self.list(dir)?.is_empty() {
+            self.remove_dir_all(dir)
+        } else {
+            Err(io::ErrorKind::DirectoryNotEmpty.into())
+        }
+    }
     /// Makes creations, renames and removals in the directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Takes the exclusive lock of a directory that exists (`NotFound`), held until the value is

@@ -123,6 +123,10 @@ impl Disk for RealDisk {
         }
     }
 
+    fn remove_empty_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::remove_dir(dir)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, or_current(dir), flags, Mode::empty())?;

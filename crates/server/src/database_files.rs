@@ -7,21 +7,20 @@ use database::{
     DatabaseOptions, DatabaseRecord, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions,
 };
 use indexing::{AutoIndexLimits, IndexingPool};
+use model::DatabaseName;
 use platform::Platform;
 use script::ScriptPool;
 use serde_json::{Map, Value};
 use settings::{DatabaseSettings, Problem, Settings};
-use storage::EnvironmentOptions;
+use storage::{EnvironmentOptions, environment_id_in, has_journal_of};
 use wire::{ErrorKind, ProtocolError};
 
-use crate::{
-    index_log, memory_plan::MemoryPlan, server_state::ServerState, stored_record::body_of,
-};
+use crate::{index_log, memory_plan::MemoryPlan};
 
 /// The directory of the server's own environment, below the data directory.
 pub(crate) const SYSTEM_DIRECTORY: &str = "System";
 /// The directory of all databases, below the data directory.
-const DATABASES_DIRECTORY: &str = "Databases";
+pub(crate) const DATABASES_DIRECTORY: &str = "Databases";
 
 /// Turns a record into the options of its database.
 pub(crate) struct DatabaseFiles {
@@ -59,16 +58,20 @@ impl DatabaseFiles {
 
     /// How the database of this record is opened.
     pub(crate) fn options_of(&self, record: &DatabaseRecord) -> DatabaseOptions {
-        let overrides = match body_of(record).get("Settings") {
-            Some(Value::Object(stored)) => overrides(stored),
-            _ => BTreeMap::new(),
-        };
-        let (settings, warnings) = DatabaseSettings::from_stored(&self.settings, &overrides);
+        let mut options = self.options_of_body(&record.name, &record.body);
+        self.use_former_journals(record, &mut options);
+        options
+    }
+
+    /// How a database of this name with this record is opened.
+    pub(crate) fn options_of_body(&self, name: &DatabaseName, body: &[u8]) -> DatabaseOptions {
+        let (settings, warnings) =
+            DatabaseSettings::from_stored(&self.settings, &stored_overrides(body));
         for warning in warnings {
-            tracing::warn!(database = record.name.as_str(), "{warning}");
+            tracing::warn!(database = name.as_str(), "{warning}");
         }
-        let mut environment = EnvironmentOptions::new(self.directory(record, &settings));
-        environment.journals_directory = self.journals_directory(record, &settings);
+        let mut environment = EnvironmentOptions::new(self.directory(name, &settings));
+        environment.journals_directory = self.journals_directory(name, &settings);
         environment.journal_bytes_max = settings.journal_bytes_max;
         let unflushed_bytes_max = settings.unflushed_bytes_max;
         environment.unflushed_bytes_max =
@@ -106,6 +109,7 @@ impl DatabaseFiles {
             kept: settings.huge_documents_kept,
         };
         DatabaseOptions {
+            is_in_memory: in_memory,
             platform,
             environment,
             queue,
@@ -118,19 +122,61 @@ impl DatabaseFiles {
         }
     }
 
-    fn directory(&self, record: &DatabaseRecord, settings: &DatabaseSettings) -> PathBuf {
-        let of_all = || self.settings.data_dir.join(DATABASES_DIRECTORY);
-        settings.data_dir.clone().unwrap_or_else(|| of_all().join(record.name.lower_cased()))
+    /// The directories that a record names.
+    pub(crate) fn named_directories(&self, body: &[u8]) -> Vec<PathBuf> {
+        let overrides = stored_overrides(body);
+        let (settings, _) = DatabaseSettings::from_stored(&self.settings, &overrides);
+        [settings.data_dir, settings.journals_path].into_iter().flatten().collect()
     }
 
+    /// Whether a record names directories.
+    pub(crate) fn names_directories(&self, body: &[u8]) -> bool {
+        let names = |key: &str| {
+            let key = key.as_bytes();
+            body.windows(key.len()).any(|part| part.eq_ignore_ascii_case(key))
+        };
+        // Most records name none, which is seen without reading them.
+        (names("DataDir") || names("JournalsPath")) && !self.named_directories(body).is_empty()
+    }
+
+    fn directory(&self, name: &DatabaseName, settings: &DatabaseSettings) -> PathBuf {
+        let of_all = || self.settings.data_dir.join(DATABASES_DIRECTORY);
+        settings.data_dir.clone().unwrap_or_else(|| of_all().join(name.lower_cased()))
+    }
+
+    /// Below the directory that a record or the server's settings name, each database has its own.
     fn journals_directory(
         &self,
-        record: &DatabaseRecord,
+        name: &DatabaseName,
         settings: &DatabaseSettings,
     ) -> Option<PathBuf> {
-        let of_all = self.settings.journals_path.as_ref();
-        let below = of_all.map(|path| path.join(record.name.lower_cased()));
-        settings.journals_path.clone().or(below)
+        let named = settings.journals_path.as_ref().or(self.settings.journals_path.as_ref());
+        named.map(|path| path.join(name.lower_cased()))
+    }
+
+    /// Earlier versions put the journals into the very directory that a record names. Where those of
+    /// this database still are, they are used there until they are moved.
+    fn use_former_journals(&self, record: &DatabaseRecord, options: &mut DatabaseOptions) {
+        let Some(own) = &options.environment.journals_directory else { return };
+        let Some(named) = own.parent() else { return };
+        if !self.names_directories(&record.body) {
+            return;
+        }
+        let (platform, directory) = (&options.platform, &options.environment.directory);
+        let is_made = platform.disk.exists(own).unwrap_or(true);
+        let id = || record.environment_id.or(environment_id_in(platform, directory).ok()?);
+        if !is_made && id().is_some_and(|id| has_journal_of(platform, named, id)) {
+            options.environment.journals_directory = Some(named.to_owned());
+        }
+    }
+}
+
+/// The settings in the JSON of a record.
+fn stored_overrides(body: &[u8]) -> BTreeMap<String, String> {
+    let body: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
+    match body.get("Settings") {
+        Some(Value::Object(stored)) => overrides(stored),
+        Some(_) | None => BTreeMap::new(),
     }
 }
 
@@ -185,20 +231,4 @@ fn refused_setting(problem: &Problem) -> ProtocolError {
         other => return ProtocolError::new(ErrorKind::BadRequest, other.to_string()),
     };
     ProtocolError::invalid_operation(message).caused_by(problem.to_string())
-}
-
-/// Removes the files of a database that is closed.
-pub(crate) fn delete_files(
-    state: &ServerState,
-    record: &DatabaseRecord,
-) -> Result<(), ProtocolError> {
-    let options = state.files.options_of(record);
-    let directories = [Some(options.environment.directory), options.environment.journals_directory];
-    for directory in directories.into_iter().flatten() {
-        options.platform.disk.remove_dir_all(&directory).map_err(|error| {
-            let message = format!("Cannot remove {}: {error}", directory.display());
-            ProtocolError::new(ErrorKind::Internal, message)
-        })?;
-    }
-    Ok(())
 }

@@ -65,6 +65,7 @@ impl StartError {
                 matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
                     || is_permission_problem(error)
             }
+            StartError::Catalog { source: CatalogError::Foreign { .. }, .. } => true,
             StartError::Catalog { source: CatalogError::Cluster(error), .. } => {
                 matches!(error, ClusterError::UnknownVersion { .. })
             }

@@ -168,7 +168,10 @@ pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
         CatalogError::VersionMismatch { .. } => {
             ProtocolError::new(ErrorKind::RecordConcurrency, message)
         }
-        CatalogError::Missing { .. } => ProtocolError::new(ErrorKind::BadRequest, message),
+        CatalogError::Missing { .. } | CatalogError::BeingDeleted { .. } => {
+            ProtocolError::new(ErrorKind::BadRequest, message)
+        }
+        CatalogError::Foreign { .. } => ProtocolError::new(ErrorKind::Internal, message),
         CatalogError::CorruptRecord { .. } => ProtocolError::new(ErrorKind::Internal, message),
         CatalogError::Storage(error) => storage_error(error),
         CatalogError::Cluster(error) => cluster_error(error),

@@ -36,6 +36,8 @@ mod crowd;
 mod csv_rows;
 mod data_rate;
 mod database_access;
+mod database_deletion;
+mod database_directories;
 mod database_files;
 mod deleted_values;
 mod document_pages;
@@ -80,6 +82,7 @@ mod time_series_commands;
 mod time_series_includes;
 mod time_series_range;
 mod time_series_text;
+mod unknown_directories;
 mod value_includes;
 mod web_socket;
 

@@ -17,6 +17,7 @@ use tokio::{
 use crate::{
     client_configuration,
     crowd::Crowd,
+    database_deletion,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     deleted_values,
     error::StartError,
@@ -25,6 +26,7 @@ use crate::{
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
     server_state::ServerState,
+    unknown_directories,
 };
 
 /// Threads that bring journals to data files, for all databases together.
@@ -174,6 +176,8 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
     retention.start(RETENTION_THREADS).map_err(|source| StartError::Thread { source })?;
     let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
+    database_deletion::finish_all(&state);
+    unknown_directories::log(&state);
     Ok(Opened { state: Arc::new(state), flusher, watch, retention })
 }
 

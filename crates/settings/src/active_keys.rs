@@ -177,6 +177,15 @@ pub(crate) static ACTIVE: &[Key] = &[
          unset: a fifth of the memory limit, at most 2048.",
     ),
     Key::active(
+        "Databases.AllowedDirectories",
+        ValueType::Paths,
+        None,
+        "Directories, outside of the data directory, below which records of databases may name their \
+         DataDir and Storage.JournalsPath. Whoever may create databases may then have files written \
+         there.",
+    )
+    .added_by_corvus(),
+    Key::active(
         "Databases.MaxConcurrentLoads",
         ValueType::Integer { min: 1, max: 1_024 },
         Some("8"),

@@ -127,6 +127,7 @@ fn value_words(value_type: ValueType) -> String {
             "addresses `http://host:port` or `https://host:port`, separated by `;`".to_owned()
         }
         ValueType::Path => "a path; relative ones start at the working directory".to_owned(),
+        ValueType::Paths => "paths, separated by `;`".to_owned(),
         ValueType::Choice(choices) => {
             let names: Vec<String> = choices
                 .iter()

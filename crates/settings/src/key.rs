@@ -73,6 +73,8 @@ pub enum ValueType {
     Origins,
     /// A path of the file system; relative ones start at the working directory.
     Path,
+    /// Paths of the file system, separated by `;`.
+    Paths,
     /// One of a few words, compared without regard to case.
     Choice(&'static [Choice]),
     /// The ranges of addresses that may be served without a certificate.

@@ -132,6 +132,8 @@ pub struct DatabaseLoadSettings {
     pub concurrent_load_timeout: Duration,
     /// How often unused databases are looked for.
     pub idle_check_interval: Duration,
+    /// Directories, outside of the data directory, below which records may name theirs.
+    pub allowed_directories: Vec<PathBuf>,
     /// Indexes at work at the same moment, if somebody set it.
     pub running_indexes_max: Option<usize>,
 }
@@ -293,6 +295,7 @@ impl DatabaseLoadSettings {
             concurrent_loads_max: values.count("Databases.MaxConcurrentLoads"),
             concurrent_load_timeout: values.duration("Databases.ConcurrentLoadTimeoutInSec"),
             idle_check_interval: values.duration("Databases.FrequencyToCheckForIdleInSec"),
+            allowed_directories: values.paths("Databases.AllowedDirectories"),
             running_indexes_max: values
                 .count_if_set("Indexing.MaxNumberOfConcurrentlyRunningIndexes"),
         }
@@ -495,6 +498,14 @@ impl Picker {
     fn names(&mut self, name: &'static str) -> Vec<String> {
         match self.take(name) {
             Value::Names(value) => value,
+            Value::Unset => Vec::new(),
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn paths(&mut self, name: &'static str) -> Vec<PathBuf> {
+        match self.take(name) {
+            Value::Paths(value) => value,
             Value::Unset => Vec::new(),
             other => panic!("{name} is {other:?} by the table"),
         }

@@ -28,6 +28,7 @@ pub(crate) enum Value {
     TcpAddresses(Vec<TcpAddress>),
     Names(Vec<String>),
     Path(PathBuf),
+    Paths(Vec<PathBuf>),
     Choice(&'static str),
     Access(UnsecuredAccess),
     Version(ProtocolVersion),
@@ -188,10 +189,11 @@ pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, St
             parse_list(text, |text| parse_public_url(text, &[Scheme::Http, Scheme::Https]))
                 .map(Value::Urls)
         }
-        ValueType::Path if text.contains('\0') => {
+        ValueType::Path | ValueType::Paths if text.contains('\0') => {
             Err("A path cannot contain the character NUL".to_owned())
         }
         ValueType::Path => Ok(Value::Path(PathBuf::from(text))),
+        ValueType::Paths => parse_list(text, |path| Ok(PathBuf::from(path))).map(Value::Paths),
         ValueType::Choice(choices) => parse_choice(text, choices),
         ValueType::UnsecuredAccess => {
             UnsecuredAccess::parse(text).map(Value::Access).ok_or_else(|| {
@@ -332,6 +334,11 @@ mod tests {
             (SECONDS, "0", Value::Duration(Duration::ZERO)),
             (SECONDS, "900", Value::Duration(Duration::from_secs(900))),
             (ValueType::Path, "/var/lib/x", Value::Path(PathBuf::from("/var/lib/x"))),
+            (
+                ValueType::Paths,
+                "/var/a; b",
+                Value::Paths(vec![PathBuf::from("/var/a"), PathBuf::from("b")]),
+            ),
             (ValueType::Choice(MODES), "plain", Value::Choice("Plain")),
             (ValueType::Unchecked, "-1", Value::Text("-1".to_owned())),
             (

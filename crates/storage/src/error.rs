@@ -110,6 +110,11 @@ pub enum StorageError {
         /// The journal file.
         path: PathBuf,
     },
+    /// The caller's: the directory holds another environment than the one that was meant.
+    AnotherEnvironment {
+        /// The directory.
+        path: PathBuf,
+    },
     /// An operation of the disk failed.
     Io {
         /// The file or directory.
@@ -231,6 +236,7 @@ impl StorageError {
             | StorageError::DataFileMissing { .. }
             | StorageError::JournalMissing { .. }
             | StorageError::JournalOfAnother { .. }
+            | StorageError::AnotherEnvironment { .. }
             | StorageError::Io { .. }
             | StorageError::Corrupt(_) => false,
         }
@@ -317,6 +323,9 @@ impl fmt::Display for StorageError {
                  directory; nothing was changed",
                 path.display()
             ),
+            StorageError::AnotherEnvironment { path } => {
+                write!(f, "{} holds another environment: nothing was changed", path.display())
+            }
             StorageError::Io { path, operation, source } => {
                 write!(f, "cannot {operation} {}: {source}", path.display())
             }

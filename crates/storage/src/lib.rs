@@ -32,6 +32,7 @@ mod open;
 mod page_mut;
 mod page_table;
 mod pass_over;
+mod remove;
 mod report;
 mod rows;
 mod salvage;
@@ -64,6 +65,7 @@ pub use crate::{
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare},
     open::environment_id_in,
     pass_over::pass_over,
+    remove::{Removal, has_journal_of, remove_environment},
     report::{JournalReport, StorageReport, TableReport, TreeReport},
     rows::{RowId, allocated_row_bytes},
     salvage::{DAMAGED_PAGES_NAMED_MAX, Found, Salvage, SalvageFindings, SalvagedTree},

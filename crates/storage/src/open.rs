@@ -22,7 +22,7 @@ use crate::{
 /// The data file's name in the environment's directory.
 pub(crate) const DATA_FILE: &str = "corvus.data";
 /// A data file that is being created carries this name until it is whole.
-const UNFINISHED: &str = "corvus.data.new";
+pub(crate) const UNFINISHED: &str = "corvus.data.new";
 /// Two headers, the root page, and the first bitmap.
 const FIRST_PAGES: u64 = BITMAP_AT + 1;
 

@@ -49,7 +49,7 @@ use crate::{
 pub const DAMAGED_PAGES_NAMED_MAX: usize = 1000;
 /// The first two pages hold the header's copies.
 const FIRST_PAGE: PageNumber = PageNumber(2);
-const SCRATCH_FILE: &str = "salvage.pages";
+pub(crate) const SCRATCH_FILE: &str = "salvage.pages";
 
 /// What salvage found out about an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -33,5 +33,6 @@ fn record(name: &str) -> database::NewRecord {
         disabled: false,
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
         request_id: None,
+        environment_id: None,
     }
 }

@@ -56,6 +56,7 @@ impl House {
                 loads.fetch_add(1, Ordering::SeqCst);
                 let directory = format!("/data/Databases/{}", record.name.lower_cased());
                 Ok(DatabaseOptions {
+                    is_in_memory: false,
                     platform: platform.clone(),
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),

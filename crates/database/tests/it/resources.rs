@@ -55,6 +55,7 @@ impl Machine {
                 let scripts = ScriptPool::new(Arc::clone(&platform.clock));
                 let indexing = indexing_on(&platform);
                 Ok(DatabaseOptions {
+                    is_in_memory: false,
                     platform,
                     environment,
                     queue,
@@ -309,6 +310,7 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
             let indexing = indexing_on(&platform);
             let disk_space = DiskSpaceLimits::NONE;
             Ok(DatabaseOptions {
+                is_in_memory: false,
                 platform,
                 environment,
                 queue,

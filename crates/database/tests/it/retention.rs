@@ -50,6 +50,7 @@ impl Machine {
             move |record: &DatabaseRecord| {
                 let directory = format!("/data/Databases/{}", record.name.lower_cased());
                 Ok(DatabaseOptions {
+                    is_in_memory: false,
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),

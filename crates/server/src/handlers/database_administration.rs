@@ -12,6 +12,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    database_directories::check_named,
     database_files::check_settings,
     router::Answering,
     stored_record::{body_of, change_body, change_record, read_object, texts_of},
@@ -31,6 +32,9 @@ pub(crate) fn put_settings(call: Call) -> Answering {
         check_settings(&call.state.settings, &name, Some(&settings))?;
         let state = call.state;
         blocking(move || {
+            let record = state.catalog.record(&name).ok_or_else(|| missing(&name))?;
+            let named = json!({ "Settings": settings }).to_string();
+            check_named(&state, &record.name, named.as_bytes())?;
             let set = |body: &mut serde_json::Map<String, Value>| {
                 body.insert("Settings".to_owned(), settings);
             };

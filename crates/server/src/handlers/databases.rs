@@ -2,10 +2,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use cluster::{Command, Outcome};
 use database::{DatabaseRecord, NewRecord};
 use http::StatusCode;
-use model::{DatabaseId, DatabaseName};
+use model::DatabaseName;
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, ProtocolError,
@@ -20,8 +19,10 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
-    database_files::{check_settings, delete_files},
-    error_mapping::{catalog_error, cluster_error},
+    database_deletion::{self, FilesLeft, forget_in_cluster},
+    database_directories::{check_named, check_new},
+    database_files::check_settings,
+    error_mapping::catalog_error,
     handlers::statistics::size_on_disk,
     router::Answering,
     server_state::ServerState,
@@ -133,10 +134,14 @@ pub(crate) fn put(call: Call) -> Answering {
         // A header that is no number, such as `"undefined"`, expects nothing.
         let expected = call.header("etag").and_then(|etag| unquote(etag).parse::<i64>().ok());
         let expected = expected.map(|etag| u64::try_from(etag).unwrap_or(u64::MAX));
-        let new = read_record(&call)?;
+        let mut new = read_record(&call)?;
         let address = call.state.address_in_passing(&call.headers).into_owned();
         let state = call.state;
         blocking(move || {
+            check_named(&state, &new.name, &new.body)?;
+            if state.catalog.record(new.name.as_str()).is_none() {
+                new.environment_id = check_new(&state, &new.name, &new.body)?;
+            }
             let put = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
             let record = put.record;
             let name = record.name.as_str();
@@ -171,7 +176,7 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
         }
     };
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
-    Ok(NewRecord { name, disabled, body: call.body.to_vec(), request_id })
+    Ok(NewRecord { name, disabled, body: call.body.to_vec(), request_id, environment_id: None })
 }
 
 /// `DELETE /admin/databases`.
@@ -184,13 +189,17 @@ pub(crate) fn delete(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let names = unlocked(&state, names)?;
-            let mut last_index = -1;
+            let (mut last_index, mut left) = (-1, Vec::new());
             for name in &names {
-                if let Some(index) = delete_one(&state, name, hard)? {
-                    last_index = i64::try_from(index).unwrap_or(i64::MAX);
+                if let Some(deleted) = delete_one(&state, name, hard)? {
+                    last_index = i64::try_from(deleted.index).unwrap_or(i64::MAX);
+                    left.extend(deleted.left.map(|left| left.to_json()));
                 }
             }
-            let answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
+            let mut answer = json!({"RaftCommandIndex": last_index, "PendingDeletes": []});
+            if !left.is_empty() {
+                answer["FilesLeft"] = Value::from(left);
+            }
             Ok(Answer::shape(StatusCode::OK, &answer))
         })
         .await
@@ -230,35 +239,34 @@ fn check_nodes(body: &Map<String, Value>, names: &[String]) -> Result<(), Protoc
     )))
 }
 
-/// The record goes first: a crash in between leaves files without a record, which no request
-/// reaches, instead of a database without files.
+/// The files of a database that is deleted softly stay, and a database of its name takes them over.
 fn delete_one(
     state: &Arc<ServerState>,
     name: &str,
     hard: bool,
-) -> Result<Option<u64>, ProtocolError> {
+) -> Result<Option<Deleted>, ProtocolError> {
     let Some(record) = state.catalog.record(name) else { return Ok(None) };
+    let failed = |error| catalog_error(&error);
     state.registry.with_closed(name, || {
-        let index = state.catalog.remove(name).map_err(|error| catalog_error(&error))?;
-        forget_in_cluster(state, record.topology_id)?;
-        if hard {
-            delete_files(state, &record)?;
+        if !hard {
+            let index = state.catalog.remove(name).map_err(failed)?;
+            forget_in_cluster(state, record.topology_id)?;
+            return Ok(index.map(|index| Deleted { index, left: None }));
         }
-        Ok(index)
+        let Some(deletion) = state.catalog.begin_deletion(name).map_err(failed)? else {
+            return Ok(None);
+        };
+        let left = database_deletion::finish(state, &deletion)?;
+        Ok(Some(Deleted { index: deletion.index, left }))
     })
 }
 
-/// Removes what the cluster keeps for a database that is gone. What a crash leaves of it is never seen:
-/// a database of the same name has another id.
-fn forget_in_cluster(state: &ServerState, database: DatabaseId) -> Result<(), ProtocolError> {
-    loop {
-        let command = Command::RemoveDatabase { database };
-        let applied =
-            state.cluster.submit_and_wait(&command).map_err(|error| cluster_error(&error))?;
-        if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
-            return Ok(());
-        }
-    }
+/// A database that was deleted.
+struct Deleted {
+    /// The index of the change.
+    index: u64,
+    /// What stays of its files.
+    left: Option<FilesLeft>,
 }
 
 /// `POST /admin/databases/disable`.

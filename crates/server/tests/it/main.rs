@@ -17,6 +17,7 @@ mod compare_exchange;
 mod connections;
 mod counter_indexes;
 mod counters;
+mod database_files;
 mod databases;
 mod documents;
 mod documents_compression;

@@ -119,6 +119,25 @@ pub(super) fn remove(disk: &dyn Disk, directory: &Path, number: u64) -> Result<(
     disk.remove_file(&path).map_err(|error| StorageError::io(path, "remove", error))
 }
 
+/// Whether a file of this name is one of a journal, or the next one of it.
+pub(crate) fn is_name(name: &str) -> bool {
+    let digits = name.strip_suffix(EXTENSION);
+    name == name_of(SPARE)
+        || digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The environment that a journal file belongs to; `None` when it is no journal file.
+pub(crate) fn environment_of(disk: &dyn Disk, path: &Path) -> Result<Option<u128>, StorageError> {
+    let mut bytes = [0; 32];
+    let failed = |error| StorageError::io(path, "read", error);
+    let file = disk.open(path, Access::Buffered).map_err(failed)?;
+    match file.read_exact_at(&mut bytes, 0) {
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+        read => read.map_err(failed)?,
+    }
+    Ok((read_u64(&bytes, 0) == MAGIC).then(|| read_u128(&bytes, 16)))
+}
+
 impl JournalFile {
     fn new(file: Arc<dyn File>, directory: &Path, number: u64, bytes: u64) -> Self {
         let path = path_of(directory, number);

@@ -7,7 +7,7 @@ mod replay;
 mod surviving;
 mod writer;
 
-pub(crate) use file::{FIRST_RECORD, any_journal};
+pub(crate) use file::{FIRST_RECORD, any_journal, environment_of, is_name};
 pub(crate) use record::{PageChange, apply_difference};
 pub(crate) use replay::replay;
 pub(crate) use surviving::{SurvivingChanges, SurvivingJournal};

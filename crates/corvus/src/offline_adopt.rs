@@ -1,0 +1,270 @@
+//! `corvus offline adopt`: takes a database into the server's own environment that does not know it.
+//!
+//! The record of a database (its settings, the definitions of its indexes, its configuration of
+//! revisions and so on) lies in the server's environment, `System`. When that is lost, or older than a
+//! database, the directory of the database is there and the server does not know it. Here an operator
+//! says that it is to be one; also that files which were put in the place of a database's own ones are
+//! meant to be there.
+
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use database::{CatalogError, NewRecord, ServerCatalog, foreign_product};
+use model::DatabaseName;
+use platform::Platform;
+use storage::{Environment, EnvironmentOptions, StorageError, Transaction, environment_id_in};
+
+/// The server's own environment, below the data directory.
+const SYSTEM: &str = "System";
+/// The directories of databases, below the data directory.
+const DATABASES: &str = "Databases";
+
+/// Why nothing was adopted.
+enum Refusal {
+    /// What to tell.
+    Told(String),
+    Storage(StorageError),
+    Catalog(CatalogError),
+}
+
+impl From<StorageError> for Refusal {
+    fn from(error: StorageError) -> Refusal {
+        Refusal::Storage(error)
+    }
+}
+
+impl From<CatalogError> for Refusal {
+    fn from(error: CatalogError) -> Refusal {
+        Refusal::Catalog(error)
+    }
+}
+
+impl Refusal {
+    fn text(&self) -> String {
+        match self {
+            Refusal::Told(text) => text.clone(),
+            Refusal::Storage(StorageError::Locked { .. })
+            | Refusal::Catalog(CatalogError::Storage(StorageError::Locked { .. })) => {
+                "A server has it open. Stop the server first.".to_owned()
+            }
+            Refusal::Storage(error) => error.to_string(),
+            Refusal::Catalog(error) => error.to_string(),
+        }
+    }
+}
+
+/// Takes over the database `name`, or lists what could be taken over. Whether it was done.
+pub(crate) fn run(
+    platform: &Platform,
+    out: &mut dyn Write,
+    data: &Path,
+    journals: Option<&Path>,
+    name: Option<&str>,
+) -> bool {
+    let done = open_catalog(platform, data).and_then(|catalog| {
+        let done = match name {
+            Some(name) => adopt(platform, &catalog, data, journals, name),
+            None => Ok(list(platform, &catalog, data)),
+        };
+        catalog.cluster().close();
+        catalog.environment().close()?;
+        done
+    });
+    let (text, is_done) = match done {
+        Ok(text) => (text, true),
+        Err(refusal) => (format!("Nothing was done: {}", refusal.text()), false),
+    };
+    // Nobody reads any more when writing fails; the exit code still tells.
+    drop(writeln!(out, "{}", text.trim_end()));
+    is_done
+}
+
+fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refusal> {
+    let system = data.join(SYSTEM);
+    if environment_id_in(platform, &system)?.is_none() {
+        return Err(Refusal::Told(format!(
+            "{} is no data directory of a server: {SYSTEM} is missing. Start the server once, so that \
+             it makes a new one, and stop it again.",
+            data.display()
+        )));
+    }
+    Ok(ServerCatalog::open(platform, system)?)
+}
+
+fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> String {
+    let root = data.join(DATABASES);
+    let mut text = String::new();
+    for name in platform.disk.list(&root).unwrap_or_default() {
+        let directory = root.join(&name);
+        let found = environment_id_in(platform, &directory);
+        let line = match (foreign_product(&*platform.disk, &directory), catalog.record(&name)) {
+            (Some(foreign), _) => foreign.to_string(),
+            (None, Some(record)) => match (record.environment_id, found) {
+                (Some(own), Ok(Some(found))) if own != found => {
+                    "known, but these are the files of another database".to_owned()
+                }
+                (Some(_), Ok(None)) => "known, but its files are missing".to_owned(),
+                (_, Err(error)) => format!("known, and unreadable: {error}"),
+                (Some(_) | None, Ok(_)) => "known".to_owned(),
+            },
+            (None, None) => match found {
+                Ok(Some(_)) => "UNKNOWN: a database that can be adopted".to_owned(),
+                Ok(None) => "no database".to_owned(),
+                Err(error) => format!("UNKNOWN, and unreadable: {error}"),
+            },
+        };
+        text.push_str(&format!("{}: {line}\n", directory.display()));
+    }
+    if text.is_empty() { format!("{} holds nothing.", root.display()) } else { text }
+}
+
+fn adopt(
+    platform: &Platform,
+    catalog: &ServerCatalog,
+    data: &Path,
+    journals: Option<&Path>,
+    name: &str,
+) -> Result<String, Refusal> {
+    let told = |text: String| Err(Refusal::Told(text));
+    let name = match DatabaseName::new(name) {
+        Ok(name) => name,
+        Err(error) => return told(error.to_string()),
+    };
+    let directory = data.join(DATABASES).join(name.lower_cased());
+    let named = directory.display();
+    if let Some(foreign) = foreign_product(&*platform.disk, &directory) {
+        return told(format!("{named}: {foreign}."));
+    }
+    let Some(id) = environment_id_in(platform, &directory)? else {
+        return told(format!("there is no database in {named}."));
+    };
+    if let Some(other) = catalog.owner_of(id, &name) {
+        return told(format!("{named} holds a copy of the database '{other}', or its own files."));
+    }
+    check_database(platform, &directory, journals.map(|path| path.join(name.lower_cased())))?;
+    if let Some(record) = catalog.record(name.as_str()) {
+        catalog.adopt_environment(&record.name, id)?;
+        return Ok(format!("{named}: these are the files of '{}' from now on.", name.as_str()));
+    }
+    let body = format!("{{\"DatabaseName\":\"{}\"}}", name.as_str()).into_bytes();
+    let text = format!(
+        "{named}: adopted as '{}'. Its settings, the definitions of its indexes, and its \
+         configurations of revisions, expiration and the like were in the lost record: make them again.",
+        name.as_str()
+    );
+    let new = NewRecord { name, disabled: false, body, request_id: None, environment_id: Some(id) };
+    catalog.put(new, None)?;
+    Ok(text)
+}
+
+/// Opens the environment, through recovery, to see that it is whole and holds documents.
+fn check_database(
+    platform: &Platform,
+    directory: &Path,
+    journals: Option<PathBuf>,
+) -> Result<(), Refusal> {
+    let mut options = EnvironmentOptions::new(directory);
+    options.journals_directory = journals;
+    let environment = Environment::open(platform, options)?;
+    let is_database = documents::is_database(&environment.read()).unwrap_or(false);
+    environment.close()?;
+    if is_database {
+        return Ok(());
+    }
+    Err(Refusal::Told(format!("{} holds no documents.", directory.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use documents::DatabaseIdentity;
+    use model::{DatabaseId, NodeTag};
+    use platform::Access;
+
+    use super::*;
+
+    const DATA: &str = "/data";
+
+    fn make_database(platform: &Platform, name: &str) -> u128 {
+        let directory = Path::new(DATA).join(DATABASES).join(name);
+        let environment =
+            Environment::open(platform, EnvironmentOptions::new(&directory)).expect("opens");
+        let mut tx = environment.write().expect("writer");
+        let identity = DatabaseIdentity { database_id: DatabaseId([1; 16]), node_tag: NodeTag::A };
+        documents::initialize(&mut tx, identity).expect("initializes");
+        tx.commit().expect("commits");
+        environment.close().expect("closes");
+        environment_id_in(platform, &directory).expect("is read").expect("is there")
+    }
+
+    /// A data directory with the server's own environment, and directories that it does not know.
+    fn bench() -> Platform {
+        let platform = Platform::memory();
+        let catalog =
+            ServerCatalog::open(&platform, Path::new(DATA).join(SYSTEM)).expect("is made");
+        catalog.cluster().close();
+        catalog.environment().close().expect("closes");
+        platform
+    }
+
+    fn done(platform: &Platform, name: Option<&str>) -> (bool, String) {
+        let mut out = Vec::new();
+        let is_done = run(platform, &mut out, Path::new(DATA), None, name);
+        (is_done, String::from_utf8(out).expect("is text"))
+    }
+
+    fn recorded(platform: &Platform, name: &str) -> Option<u128> {
+        let catalog = open_catalog(platform, Path::new(DATA)).ok().expect("opens");
+        let id = catalog.record(name).and_then(|record| record.environment_id);
+        catalog.cluster().close();
+        catalog.environment().close().expect("closes");
+        id
+    }
+
+    #[test]
+    fn a_database_without_a_record_is_listed_and_taken_in() {
+        let platform = bench();
+        let id = make_database(&platform, "lost");
+        let (is_done, text) = done(&platform, None);
+        assert!(is_done && text.contains("/data/Databases/lost: UNKNOWN"), "{text}");
+        let (is_done, text) = done(&platform, Some("Lost"));
+        assert!(is_done && text.contains("adopted as 'Lost'"), "{text}");
+        assert_eq!(recorded(&platform, "lost"), Some(id));
+        let (is_done, text) = done(&platform, Some("lost"));
+        assert!(is_done && text.contains("the files of 'lost' from now on"), "{text}");
+        assert!(done(&platform, None).1.contains("lost: known"));
+    }
+
+    #[test]
+    fn other_files_take_the_place_of_known_ones_when_an_operator_says_so() {
+        let platform = bench();
+        make_database(&platform, "db");
+        assert!(done(&platform, Some("db")).0);
+        let place = Path::new(DATA).join(DATABASES).join("db");
+        platform.disk.rename(&place, Path::new("/old")).expect("moves");
+        assert!(done(&platform, None).1.contains("holds nothing"));
+        let id = make_database(&platform, "db");
+        assert!(done(&platform, None).1.contains("the files of another database"));
+        assert!(done(&platform, Some("db")).0);
+        assert_eq!(recorded(&platform, "db"), Some(id));
+    }
+
+    #[test]
+    fn what_is_no_database_of_its_own_is_refused() {
+        let platform = bench();
+        let foreign = Path::new(DATA).join(DATABASES).join("raven");
+        platform.disk.create_dir_all(&foreign).expect("is made");
+        platform.disk.create(&foreign.join("Raven.voron"), Access::Buffered).expect("is made");
+        make_database(&platform, "db");
+        assert!(done(&platform, Some("db")).0);
+        let table = [("raven", "RavenDB"), ("nothing", "no database"), ("a b", "")];
+        for (name, reason) in table {
+            let (is_done, text) = done(&platform, Some(name));
+            assert!(!is_done && text.contains(reason), "{name}: {text}");
+            assert_eq!(recorded(&platform, name), None);
+        }
+        let nowhere = run(&platform, &mut Vec::new(), Path::new("/nowhere"), None, None);
+        assert!(!nowhere);
+    }
+}

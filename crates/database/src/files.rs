@@ -1,0 +1,79 @@
+//! Whose files lie in the directory of a database, asked before it is opened.
+//!
+//! The catalog knows the identity of the environment that a database had when it was opened first. A
+//! directory with another one, or none, is refused: it is that of another database, a mount is missing,
+//! or somebody has moved it. Invariant: a database that has ever been opened is never created again in
+//! silence.
+
+use std::{fmt, path::Path};
+
+use platform::Disk;
+use storage::{HistoryMismatch, environment_id_in};
+
+use crate::{
+    catalog::ServerCatalog, error::LoadError, open_database::DatabaseOptions,
+    record_format::DatabaseRecord,
+};
+
+/// Files by which the data directory of another product is known.
+const FOREIGN: [(&str, &str); 7] = [
+    ("Raven.voron", "RavenDB"),
+    ("headers.one", "RavenDB"),
+    ("PG_VERSION", "PostgreSQL"),
+    ("ibdata1", "MySQL"),
+    ("WiredTiger", "MongoDB"),
+    ("storage.bson", "MongoDB"),
+    ("CURRENT", "a RocksDB or LevelDB database"),
+];
+
+/// A directory belongs to another product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignProduct {
+    /// Its name.
+    pub product: &'static str,
+    /// The file that tells.
+    pub file: &'static str,
+}
+
+impl fmt::Display for ForeignProduct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it holds data of {} ({}), which Corvus cannot open", self.product, self.file)
+    }
+}
+
+/// The other product whose data a directory holds. What cannot be listed holds none.
+pub fn foreign_product(disk: &dyn Disk, directory: &Path) -> Option<ForeignProduct> {
+    let names = disk.list(directory).ok()?;
+    let found = FOREIGN.iter().find(|(file, _)| names.iter().any(|name| name == file));
+    found.map(|&(file, product)| ForeignProduct { product, file })
+}
+
+/// Refuses a directory that is not the one of this database.
+pub(crate) fn check(
+    record: &DatabaseRecord,
+    options: &DatabaseOptions,
+    catalog: &ServerCatalog,
+) -> Result<(), LoadError> {
+    if options.is_in_memory {
+        return Ok(());
+    }
+    let directory = &options.environment.directory;
+    let named = directory.display();
+    let refused = |message: String| Err(LoadError::Files { message });
+    match (record.environment_id, environment_id_in(&options.platform, directory)?) {
+        (Some(own), Some(found)) if own == found => Ok(()),
+        (Some(_), Some(_)) => Err(LoadError::OtherFiles {
+            directory: directory.clone(),
+            mismatch: HistoryMismatch::OtherEnvironment,
+        }),
+        (Some(_), None) => Err(LoadError::FilesMissing { directory: directory.clone() }),
+        (None, Some(found)) => match catalog.owner_of(found, &record.name) {
+            Some(other) => refused(format!("{named} holds the files of the database {other}")),
+            None => Ok(()),
+        },
+        (None, None) => match foreign_product(&*options.platform.disk, directory) {
+            Some(foreign) => refused(format!("{named}: {foreign}")),
+            None => Ok(()),
+        },
+    }
+}

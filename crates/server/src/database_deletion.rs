@@ -1,0 +1,137 @@
+//! Deleting databases with their files: first a durable mark, then the files, then the mark.
+//!
+//! A record may name any directory, so what is in it is not believed to be the database's: the identity
+//! of the environment there must be the one that the catalog knows. Invariant: whatever is cut off, a
+//! database is there with all of its documents, or it is gone and its files are removed in the end,
+//! before a database of the same name can begin.
+
+use std::path::PathBuf;
+
+use cluster::{Command, Outcome};
+use database::{DatabaseRecord, Deletion, INDEXES_DIRECTORY};
+use model::DatabaseId;
+use serde_json::{Value, json};
+use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{
+    error_mapping::{catalog_error, cluster_error},
+    server_state::ServerState,
+};
+
+/// Files of a deleted database, or what is taken for them, that stay.
+#[derive(Debug)]
+pub(crate) struct FilesLeft {
+    database: String,
+    paths: Vec<PathBuf>,
+    reason: &'static str,
+}
+
+impl FilesLeft {
+    /// What a client and an operator are told.
+    pub(crate) fn to_json(&self) -> Value {
+        let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        json!({"DatabaseName": self.database, "Paths": paths, "Reason": self.reason})
+    }
+}
+
+const UNKNOWN_FILES: &str = "they are no files of the database";
+const NEVER_OPENED: &str =
+    "the database was never opened there, so nobody knows whose files these are";
+
+/// Ends deletions that were begun before the server started.
+pub(crate) fn finish_all(state: &ServerState) {
+    for deletion in state.catalog.deletions() {
+        let database = deletion.record.name.as_str();
+        match finish(state, &deletion) {
+            Ok(None) => tracing::info!(database, "what was left of a deleted database is removed"),
+            // It was logged.
+            Ok(Some(_)) => {}
+            Err(error) => tracing::error!(
+                database,
+                error = error.message,
+                "a deleted database could not be removed from the disk; the next start tries again"
+            ),
+        }
+    }
+}
+
+/// Ends a deletion. What stays is returned.
+///
+/// # Errors
+/// When something could not be removed. The mark of the deletion stays.
+pub(crate) fn finish(
+    state: &ServerState,
+    deletion: &Deletion,
+) -> Result<Option<FilesLeft>, ProtocolError> {
+    forget_in_cluster(state, deletion.record.topology_id)?;
+    let left = remove_files(state, &deletion.record)?;
+    if let Some(left) = &left {
+        let database = left.database.as_str();
+        tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
+    }
+    state.catalog.end_deletion(deletion.index).map_err(|error| catalog_error(&error))?;
+    Ok(left)
+}
+
+/// Removes what the cluster keeps for a database that is gone. What a crash leaves of it is never seen:
+/// a database of the same name has another id.
+pub(crate) fn forget_in_cluster(
+    state: &ServerState,
+    database: DatabaseId,
+) -> Result<(), ProtocolError> {
+    loop {
+        let command = Command::RemoveDatabase { database };
+        let applied =
+            state.cluster.submit_and_wait(&command).map_err(|error| cluster_error(&error))?;
+        if !matches!(applied.outcome, Outcome::DatabaseRemoved { is_done: false }) {
+            return Ok(());
+        }
+    }
+}
+
+fn remove_files(
+    state: &ServerState,
+    record: &DatabaseRecord,
+) -> Result<Option<FilesLeft>, ProtocolError> {
+    let options = state.files.options_of(record);
+    let (platform, environment) = (&options.platform, &options.environment);
+    let database = record.name.as_str().to_owned();
+    let failed = |error: storage::StorageError| {
+        let message = format!(
+            "The database '{database}' is deleted, but its files could not be removed: {error}. The \
+             server tries again when it starts."
+        );
+        ProtocolError::new(ErrorKind::Internal, message)
+    };
+    let found = environment_id_in(platform, &environment.directory).map_err(failed)?;
+    // Nobody but the server itself names these: what is there is what it made.
+    let is_servers_own = options.is_in_memory || !state.files.names_directories(&record.body);
+    let id = record.environment_id.or_else(|| {
+        found.filter(|id| is_servers_own && state.catalog.owner_of(*id, &record.name).is_none())
+    });
+    let left = |paths, reason| Ok(Some(FilesLeft { database: database.clone(), paths, reason }));
+    let removed = match (id, found) {
+        (None, None) => Removal::default(),
+        (None, Some(_)) => return left(vec![environment.directory.clone()], NEVER_OPENED),
+        (Some(id), _) => match remove(platform, environment, id) {
+            Ok(removed) => removed,
+            Err(storage::StorageError::AnotherEnvironment { path }) => {
+                return left(vec![path], "they belong to another database");
+            }
+            Err(error) => return Err(failed(error)),
+        },
+    };
+    match removed.left_count {
+        0 => Ok(None),
+        _ => left(removed.left, UNKNOWN_FILES),
+    }
+}
+
+fn remove(
+    platform: &platform::Platform,
+    environment: &EnvironmentOptions,
+    id: u128,
+) -> Result<Removal, storage::StorageError> {
+    remove_environment(platform, environment, id, &[INDEXES_DIRECTORY])
+}

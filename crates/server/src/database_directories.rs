@@ -1,0 +1,173 @@
+//! Which directories a record may name, and which of them a new database may use.
+//!
+//! A record comes from a client, and with `DataDir` or `Storage.JournalsPath` it names places on the
+//! server's disks. Invariants: they lie below the data directory, or below a directory that the operator
+//! has allowed in the configuration; no two databases share one, not even in part; and a new database
+//! begins in empty ones, unless it takes over what a deleted database of its name has left there.
+
+use std::path::{Component, Path, PathBuf};
+
+use database::{DatabaseOptions, foreign_product};
+use model::DatabaseName;
+use platform::Disk;
+use storage::environment_id_in;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{
+    database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
+    error_mapping::{catalog_error, storage_error},
+    server_state::ServerState,
+};
+
+/// The setting by which an operator allows more.
+const ALLOWED: &str = "Databases.AllowedDirectories";
+
+/// Refuses directories of a record that it may not name.
+///
+/// # Errors
+/// With the directory and what to do.
+pub(crate) fn check_named(
+    state: &ServerState,
+    name: &DatabaseName,
+    body: &[u8],
+) -> Result<(), ProtocolError> {
+    let named = state.files.named_directories(body);
+    let stored = state.catalog.record(name.as_str());
+    // What an earlier version took is not refused when a client sends the record back.
+    if stored.is_some_and(|stored| state.files.named_directories(&stored.body) == named) {
+        return Ok(());
+    }
+    for directory in &named {
+        check_place(state, directory)?;
+    }
+    let own = state.files.options_of_body(name, body);
+    if own.is_in_memory {
+        return Ok(());
+    }
+    let own_directories = directories(&own);
+    for record in state.catalog.records() {
+        let is_other = record.name != *name;
+        // Directories that nobody names are called after their database, so they cannot meet.
+        let may_meet = !named.is_empty() || state.files.names_directories(&record.body);
+        if !is_other || !may_meet {
+            continue;
+        }
+        let others = directories(&state.files.options_of(&record));
+        let meeting = own_directories.iter().find(|own| {
+            others.iter().any(|other| own.starts_with(other) || other.starts_with(own))
+        });
+        if let Some(directory) = meeting {
+            let (directory, other) = (directory.display(), record.name.as_str());
+            return Err(refused(format!(
+                "The directory {directory} would be shared with the database '{other}'. Name one \
+                 that is for '{}' alone.",
+                name.as_str()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the directories that a new database is to use. Gives the identity of the environment that it
+/// takes over, which a deleted database of its name left there.
+///
+/// # Errors
+/// When there is something else in one of them.
+pub(crate) fn check_new(
+    state: &ServerState,
+    name: &DatabaseName,
+    body: &[u8],
+) -> Result<Option<u128>, ProtocolError> {
+    let options = state.files.options_of_body(name, body);
+    let platform = &options.platform;
+    let disk = &*platform.disk;
+    let directory = &options.environment.directory;
+    let kept = state.catalog.kept_environment(name).map_err(|error| catalog_error(&error))?;
+    if kept.is_some() {
+        let found =
+            environment_id_in(platform, directory).map_err(|error| storage_error(&error))?;
+        if found == kept {
+            return Ok(kept);
+        }
+    }
+    for directory in [Some(directory), options.environment.journals_directory.as_ref()] {
+        if let Some(directory) = directory
+            && !is_empty(disk, directory)?
+        {
+            return Err(not_empty(disk, name, directory));
+        }
+    }
+    Ok(None)
+}
+
+fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolError> {
+    let settings = &state.settings;
+    let place = absolute(directory)?;
+    let data = absolute(&settings.data_dir)?;
+    let is_own = place == data
+        || data.starts_with(&place)
+        || place.starts_with(data.join(SYSTEM_DIRECTORY))
+        || place == data.join(DATABASES_DIRECTORY);
+    if is_own {
+        let directory = directory.display();
+        return Err(refused(format!("The directory {directory} is the server's own.")));
+    }
+    let roots = [Some(&settings.data_dir), settings.journals_path.as_ref()];
+    for root in roots.into_iter().flatten().chain(&settings.databases.allowed_directories) {
+        if place.starts_with(absolute(root)?) {
+            return Ok(());
+        }
+    }
+    let (directory, data) = (directory.display(), settings.data_dir.display());
+    Err(refused(format!(
+        "The directory {directory} lies outside of the data directory ({data}). The operator of the \
+         server must allow it first: add it, or a directory above it, to the setting {ALLOWED}."
+    )))
+}
+
+/// The path from the root, which must not climb.
+fn absolute(path: &Path) -> Result<PathBuf, ProtocolError> {
+    let climbs = path.components().any(|component| component == Component::ParentDir);
+    let absolute = std::path::absolute(path).ok().filter(|_| !climbs);
+    absolute.ok_or_else(|| {
+        refused(format!("The directory {} must be named without '..'.", path.display()))
+    })
+}
+
+fn directories(options: &DatabaseOptions) -> Vec<PathBuf> {
+    let environment = &options.environment;
+    let all = [Some(&environment.directory), environment.journals_directory.as_ref()];
+    // What cannot be made absolute is compared as it is written.
+    let absolute = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
+    all.into_iter().flatten().map(absolute).collect()
+}
+
+/// Whether nothing is in a directory; one that is missing is empty.
+fn is_empty(disk: &dyn Disk, directory: &Path) -> Result<bool, ProtocolError> {
+    let look = || match disk.exists(directory)? {
+        true => disk.list(directory).map(|names| names.is_empty()),
+        false => Ok(true),
+    };
+    look().map_err(|error: std::io::Error| {
+        let message = format!("Cannot look into {}: {error}", directory.display());
+        ProtocolError::new(ErrorKind::Internal, message)
+    })
+}
+
+fn not_empty(disk: &dyn Disk, name: &DatabaseName, directory: &Path) -> ProtocolError {
+    let found = match foreign_product(disk, directory) {
+        Some(foreign) => {
+            format!("The directory {} cannot be used: {foreign}.", directory.display())
+        }
+        None => format!("The directory {} is not empty.", directory.display()),
+    };
+    refused(format!(
+        "{found} A new database begins in an empty one. Move away what is there; if it is a database \
+         of Corvus, stop the server and take it over with `corvus offline adopt <data directory> {}`.",
+        name.as_str()
+    ))
+}
+
+fn refused(message: String) -> ProtocolError {
+    ProtocolError::new(ErrorKind::BadRequest, message)
+}

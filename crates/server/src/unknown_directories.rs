@@ -1,0 +1,50 @@
+//! What lies among the directories of databases and is none that the catalog knows: named at the start.
+//!
+//! Databases whose records were lost with the server's own environment are found this way; the command
+//! `corvus offline adopt` lists them, too, and takes them over.
+
+use std::collections::HashSet;
+
+use database::foreign_product;
+use storage::environment_id_in;
+
+use crate::{database_files::DATABASES_DIRECTORY, server_state::ServerState};
+
+/// So many are named.
+const NAMED_MAX: usize = 20;
+
+/// Logs directories that belong to no database.
+pub(crate) fn log(state: &ServerState) {
+    let (platform, disk) = (&state.platform, &*state.platform.disk);
+    let root = state.settings.data_dir.join(DATABASES_DIRECTORY);
+    // What is not there yet holds nothing.
+    let names = disk.list(&root).unwrap_or_default();
+    let records = state.catalog.records();
+    let deletions = state.catalog.deletions();
+    let deleted = deletions.iter().map(|deletion| &deletion.record);
+    let known: HashSet<_> = records
+        .iter()
+        .chain(deleted)
+        .map(|record| state.files.options_of(record).environment.directory)
+        .collect();
+    let unknown = names.iter().map(|name| root.join(name)).filter(|path| !known.contains(path));
+    for (number, path) in unknown.enumerate() {
+        if NAMED_MAX <= number {
+            tracing::warn!(directory = %root.display(), "and more that belong to no database");
+            return;
+        }
+        let directory = path.display();
+        match (foreign_product(disk, &path), environment_id_in(platform, &path)) {
+            (Some(foreign), _) => tracing::warn!(%directory, %foreign, "belongs to no database"),
+            (None, Ok(Some(_))) => tracing::warn!(
+                %directory,
+                advice = "stop the server and run: corvus offline adopt <data directory> <name>",
+                "holds a database that the server does not know"
+            ),
+            (None, Ok(None)) => tracing::warn!(%directory, "belongs to no database"),
+            (None, Err(error)) => {
+                tracing::warn!(%directory, %error, "belongs to no database and cannot be read");
+            }
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Whose files are removed with a database, what a new one may use, and what a database is opened on.
+
+use std::path::Path;
+
+use platform::{
+    Access, Disk, Platform,
+    simulated::{Simulation, Survival},
+};
+use serde_json::{Value, json};
+
+use crate::{http_client::Reply, test_server::TestServer};
+
+fn create(server: &TestServer, name: &str, settings: Value) -> Reply {
+    let record = json!({"DatabaseName": name, "Settings": settings}).to_string();
+    server.send("PUT", "/admin/databases", record.as_bytes())
+}
+
+fn delete(server: &TestServer, name: &str) -> Reply {
+    let body = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
+    server.send("DELETE", "/admin/databases", body.as_bytes())
+}
+
+fn put(server: &TestServer, name: &str, id: &str) -> Reply {
+    let body = br#"{"Name":"x","@metadata":{"@collection":"Users"}}"#;
+    server.send("PUT", &format!("/databases/{name}/docs?id={id}"), body)
+}
+
+fn has(server: &TestServer, name: &str, id: &str) -> bool {
+    let reply = server.get(&format!("/databases/{name}/docs?id={id}"));
+    assert!(matches!(reply.status, 200 | 404), "{name}/{id}: {}", reply.text());
+    reply.status == 200
+}
+
+fn message(reply: &Reply) -> String {
+    reply.json()["Message"].as_str().unwrap().to_owned()
+}
+
+/// Another server on the same disk.
+fn restart(server: TestServer, platform: &Platform, arguments: &[&str]) -> TestServer {
+    server.stop();
+    TestServer::start(platform.clone(), arguments)
+}
+
+fn write(disk: &dyn Disk, path: &str, bytes: &[u8]) {
+    let path = Path::new(path);
+    disk.create_dir_all(path.parent().unwrap()).unwrap();
+    disk.create(path, Access::Buffered).unwrap().write_all_at(bytes, 0).unwrap();
+}
+
+/// Copies a directory and what is below it.
+fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
+    disk.create_dir_all(to).unwrap();
+    for name in disk.list(from).unwrap() {
+        let (from, to) = (from.join(&name), to.join(&name));
+        match disk.list(&from) {
+            Ok(_) => copy(disk, &from, &to),
+            Err(_) => write(disk, to.to_str().unwrap(), &disk.read_file(&from).unwrap()),
+        }
+    }
+}
+
+fn is_there(platform: &Platform, path: &str) -> bool {
+    platform.disk.exists(Path::new(path)).unwrap()
+}
+
+#[test]
+fn a_deleted_database_leaves_nothing() {
+    let platform = Platform::memory();
+    let settings = ["--Storage.JournalsPath=/journals"];
+    let server = TestServer::start(platform.clone(), &settings);
+    for (name, own) in [("db", json!({})), ("own", json!({"DataDir": "/data/apart/x"}))] {
+        assert_eq!(create(&server, name, own).status, 201);
+        put(&server, name, "users/1");
+        let query = json!({"Query": "from Users where Name = 'x'", "WaitForNonStaleResults": true});
+        let target = format!("/databases/{name}/queries");
+        let found = server.send("POST", &target, query.to_string().as_bytes());
+        assert_eq!(found.json()["TotalResults"], 1, "{}", found.text());
+        let deleted = delete(&server, name);
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        assert_eq!(deleted.json().get("FilesLeft"), None, "{}", deleted.text());
+    }
+    assert_eq!(platform.disk.list(Path::new("/data/Databases")).unwrap(), [""; 0]);
+    assert!(!is_there(&platform, "/data/apart/x"));
+    assert_eq!(platform.disk.list(Path::new("/journals")).unwrap(), [""; 0]);
+    assert_eq!(create(&server, "db", json!({})).status, 201);
+    assert!(!has(&server, "db", "users/1"));
+}
+
+#[test]
+fn files_that_the_database_did_not_make_stay_and_are_named() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    server.create("db");
+    put(&server, "db", "a");
+    let notes = ["/data/Databases/db/notes.txt", "/data/Databases/db/journals/keep.me"];
+    for path in notes {
+        write(&*platform.disk, path, b"mine");
+    }
+    let deleted = delete(&server, "db");
+    assert_eq!(deleted.status, 200, "{}", deleted.text());
+    let left = deleted.json()["FilesLeft"][0]["Paths"].to_string();
+    for path in notes {
+        assert!(left.contains(path), "{left}");
+        assert!(is_there(&platform, path));
+    }
+    assert!(!is_there(&platform, "/data/Databases/db/corvus.data"));
+    let again = create(&server, "db", json!({}));
+    assert_eq!(again.status, 400, "{}", again.text());
+    assert!(message(&again).contains("/data/Databases/db is not empty"), "{}", message(&again));
+}
+
+#[test]
+fn a_record_names_directories_only_where_the_operator_allows() {
+    let platform = Platform::memory();
+    let allowed = ["--Databases.AllowedDirectories=/fast;/slow"];
+    for (arguments, is_allowed) in [(&[][..], false), (&allowed[..], true)] {
+        let server = TestServer::start(platform.clone(), arguments);
+        let table = [
+            (json!({"DataDir": "/fast/a"}), is_allowed),
+            (json!({"Storage.JournalsPath": "/slow/b"}), is_allowed),
+            (json!({"DataDir": "/faster/a"}), false),
+            (json!({"DataDir": "/etc"}), false),
+            (json!({"DataDir": "/data/fine", "Storage.JournalsPath": "/etc"}), false),
+            (json!({"DataDir": "/data/../etc"}), false),
+            (json!({"DataDir": "/"}), false),
+            (json!({"DataDir": "/data"}), false),
+            (json!({"DataDir": "/data/System"}), false),
+            (json!({"DataDir": "/data/System/deeper"}), false),
+            (json!({"DataDir": "/data/Databases"}), false),
+            (json!({"DataDir": "relative"}), false),
+            (json!({"DataDir": "/data/inside"}), true),
+        ];
+        for (settings, expected) in table {
+            let reply = create(&server, "db", settings.clone());
+            assert_eq!(
+                reply.status,
+                if expected { 201 } else { 400 },
+                "{settings} {}",
+                reply.text()
+            );
+            if expected {
+                assert_eq!(delete(&server, "db").status, 200);
+            }
+        }
+        server.create("db");
+        put(&server, "db", "a");
+        let change = json!({"DataDir": "/etc"}).to_string();
+        let target = "/databases/db/admin/configuration/settings";
+        assert_eq!(server.send("PUT", target, change.as_bytes()).status, 400);
+        assert_eq!(delete(&server, "db").status, 200);
+        server.stop();
+    }
+}
+
+#[test]
+fn no_two_databases_share_a_directory() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    server.create("one");
+    put(&server, "one", "a");
+    assert_eq!(create(&server, "two", json!({"DataDir": "/data/two"})).status, 201);
+    let table = [
+        "/data/Databases/one",
+        "/data/Databases/one/Indexes",
+        "/data/two",
+        "/data/two/inside",
+        "/data/Databases/./one",
+    ];
+    for directory in table {
+        for key in ["DataDir", "Storage.JournalsPath"] {
+            let reply = create(&server, "three", json!({key: directory}));
+            assert_eq!(reply.status, 400, "{key} {directory}: {}", reply.text());
+        }
+    }
+    assert!(has(&server, "one", "a"));
+}
+
+#[test]
+fn databases_with_one_journals_path_do_not_disturb_each_other() {
+    let platform = Platform::memory();
+    let mut server = TestServer::start(platform.clone(), &[]);
+    for name in ["one", "two"] {
+        let settings = json!({"Storage.JournalsPath": "/data/journals"});
+        assert_eq!(create(&server, name, settings).status, 201);
+    }
+    for round in 0..3 {
+        for number in 0..20 {
+            put(&server, "one", &format!("{round}-{number}"));
+            put(&server, "two", &format!("{round}-{number}"));
+        }
+        server = restart(server, &platform, &[]);
+    }
+    for (round, number) in (0..3).flat_map(|round| (0..20).map(move |number| (round, number))) {
+        for name in ["one", "two"] {
+            assert!(has(&server, name, &format!("{round}-{number}")), "{name} {round} {number}");
+        }
+    }
+    assert_eq!(delete(&server, "one").status, 200);
+    assert!(has(&server, "two", "2-19"));
+    assert_eq!(platform.disk.list(Path::new("/data/journals")).unwrap(), ["two"]);
+}
+
+#[test]
+fn files_of_another_database_are_neither_opened_nor_removed() {
+    let platform = Platform::memory();
+    let disk = &*platform.disk;
+    let server = TestServer::start(platform.clone(), &[]);
+    for name in ["one", "two"] {
+        server.create(name);
+        put(&server, name, name);
+    }
+    assert_eq!(create(&server, "never", json!({"DataDir": "/data/never"})).status, 201);
+    server.stop();
+    // Exchanged behind the server's back.
+    let path = |name: &str| Path::new("/data/Databases").join(name);
+    disk.rename(&path("one"), &path("three")).unwrap();
+    copy(disk, &path("two"), &path("one"));
+    copy(disk, &path("two"), Path::new("/data/never"));
+    let server = TestServer::start(platform.clone(), &[]);
+    for name in ["one", "never"] {
+        let refused = server.get(&format!("/databases/{name}/docs?id=two"));
+        assert_eq!(refused.status, 503, "{name}: {}", refused.text());
+        let is_named = ["not the newest ones of this database", "database two"]
+            .iter()
+            .any(|reason| refused.text().contains(reason));
+        assert!(is_named, "{}", refused.text());
+        let deleted = delete(&server, name);
+        assert_eq!(deleted.status, 200, "{}", deleted.text());
+        assert_eq!(deleted.json()["FilesLeft"][0]["DatabaseName"], name, "{}", deleted.text());
+    }
+    assert!(is_there(&platform, "/data/Databases/one/corvus.data"));
+    assert!(is_there(&platform, "/data/never/corvus.data"));
+    assert!(has(&server, "two", "two"));
+    assert_eq!(create(&server, "one", json!({})).status, 400);
+}
+
+#[test]
+fn a_database_whose_files_are_gone_is_not_made_anew() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    server.create("db");
+    put(&server, "db", "a");
+    server.stop();
+    let (place, away) = (Path::new("/data/Databases/db"), Path::new("/away"));
+    platform.disk.rename(place, away).unwrap();
+    let server = TestServer::start(platform.clone(), &[]);
+    let refused = put(&server, "db", "b");
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("not in /data/Databases/db"), "{}", refused.text());
+    server.stop();
+    platform.disk.rename(away, place).unwrap();
+    let server = TestServer::start(platform.clone(), &[]);
+    assert!(has(&server, "db", "a"));
+}
+
+#[test]
+fn data_of_another_product_is_refused_by_name() {
+    let platform = Platform::memory();
+    write(&*platform.disk, "/data/Databases/db/Raven.voron", b"x");
+    let server = TestServer::start(platform.clone(), &[]);
+    let refused = create(&server, "db", json!({}));
+    assert_eq!(refused.status, 400);
+    assert!(message(&refused).contains("RavenDB"), "{}", message(&refused));
+    let platform = Platform::memory();
+    write(&*platform.disk, "/data/System/Raven.voron", b"x");
+    let refused = TestServer::try_start(platform.clone(), &[]).err().unwrap().to_string();
+    assert!(refused.contains("RavenDB"), "{refused}");
+    assert_eq!(platform.disk.list(Path::new("/data/System")).unwrap(), ["Raven.voron"]);
+}
+
+/// A server on a disk that loses power.
+fn simulated(seed: u64) -> (Simulation, Platform) {
+    let simulation = Platform::simulated(seed);
+    let platform = Platform { disk: simulation.platform.disk.clone(), ..Platform::memory() };
+    (simulation, platform)
+}
+
+/// Cuts the power at the n-th operation of a deletion. Whether the deletion was over before.
+fn cut_while_deleting(nth: u64) -> bool {
+    const DOCUMENTS: usize = 5;
+    let (simulation, platform) = simulated(nth);
+    let server = TestServer::start(platform.clone(), &[]);
+    server.create("db");
+    for number in 0..DOCUMENTS {
+        assert_eq!(put(&server, "db", &format!("users/{number}")).status, 201);
+    }
+    let query = br#"{"Query":"from Users where Name = 'x'","WaitForNonStaleResults":true}"#;
+    assert_eq!(server.send("POST", "/databases/db/queries", query).status, 200);
+    simulation.disk.cut_power_at_operation(nth, Survival::Random);
+    let answered = delete(&server, "db");
+    let is_over = !simulation.disk.is_power_lost();
+    assert!(!is_over || answered.status == 200, "{}", answered.text());
+    server.stop();
+    simulation.disk.restart().unwrap();
+
+    let server = TestServer::start(platform.clone(), &[]);
+    let count = |server: &TestServer| -> usize {
+        (0..DOCUMENTS).filter(|number| has(server, "db", &format!("users/{number}"))).count()
+    };
+    let names = server.get("/databases?namesOnly=true").json()["Databases"].clone();
+    if names == json!(["db"]) {
+        assert_ne!(answered.status, 200, "cut {nth}: the deletion was acknowledged");
+        assert_eq!(count(&server), DOCUMENTS, "cut {nth}");
+        assert_eq!(delete(&server, "db").status, 200, "cut {nth}");
+    }
+    let again = create(&server, "db", json!({}));
+    assert_eq!(again.status, 201, "cut {nth}: {}", again.text());
+    assert_eq!(count(&server), 0, "cut {nth}: deleted documents are back");
+    put(&server, "db", "new");
+    let server = restart(server, &platform, &[]);
+    assert!(has(&server, "db", "new"), "cut {nth}");
+    is_over
+}
+
+#[test]
+fn a_deletion_that_is_cut_off_is_ended_by_the_next_start() {
+    let mut nth = 1;
+    while !cut_while_deleting(nth) {
+        nth += 1;
+    }
+    assert!(nth > 20, "a deletion has more steps than {nth}");
+}

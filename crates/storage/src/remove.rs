@@ -1,0 +1,210 @@
+//! Removing an environment: the files that Corvus made for it, and nothing else.
+//!
+//! A directory may have been named by a client, so it is not believed: the identity in the data file,
+//! and in the header of every journal file, must be the one that the caller knows. What has another
+//! name than the files of an environment stays, and so does a directory that holds such a thing.
+//!
+//! The data file, which carries the identity, goes last. So a removal that a power cut ended goes on
+//! with the next one, and what is left without a data file are empty directories.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use platform::{Disk, Platform};
+
+use crate::{
+    environment::EnvironmentOptions,
+    error::StorageError,
+    journal,
+    open::{DATA_FILE, UNFINISHED, environment_id_in, take_lock},
+    salvage::SCRATCH_FILE,
+    unfinished::BUILDING,
+};
+
+/// The directory of journals, where the options name no other.
+const JOURNALS: &str = "journals";
+/// Stands for the lock of a directory where the file system cannot lock that.
+const LOCK_FILE: &str = "LOCK";
+/// So many files that stay are named.
+const NAMED_MAX: usize = 20;
+/// Directories of indexes lie one below the other so deep at most.
+const DEPTH_MAX: usize = 3;
+
+/// What became of the files of an environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removal {
+    /// Files and directories that stay because nobody knows them, the first twenty.
+    pub left: Vec<PathBuf>,
+    /// How many there are.
+    pub left_count: usize,
+}
+
+impl Removal {
+    fn leave(&mut self, path: PathBuf) {
+        self.left_count += 1;
+        if self.left.len() < NAMED_MAX {
+            self.left.push(path);
+        }
+    }
+}
+
+/// Removes the environment `id` from the directories of `options`, and the environments in the
+/// directories named `inner` inside of it (those of indexes). Missing directories are no error.
+///
+/// # Errors
+/// [`StorageError::AnotherEnvironment`] when the directory holds another one, [`StorageError::Locked`]
+/// when it is in use, and those of reading its header: nothing was removed then. Those of the disk: a
+/// part may have been removed, and the next attempt goes on.
+pub fn remove_environment(
+    platform: &Platform,
+    options: &EnvironmentOptions,
+    id: u128,
+    inner: &[&str],
+) -> Result<Removal, StorageError> {
+    let disk = &*platform.disk;
+    let directory = &options.directory;
+    let mut removal = Removal::default();
+    if exists(disk, directory)? {
+        let lock = take_lock(disk, directory)?;
+        match environment_id_in(platform, directory)? {
+            Some(found) if found == id => {
+                for name in inner.iter().chain(&[BUILDING]) {
+                    let of_inner = directory.join(name);
+                    if exists(disk, &of_inner)? {
+                        remove_inner(disk, &of_inner, DEPTH_MAX, &mut removal)?;
+                    }
+                }
+            }
+            Some(_) => return Err(StorageError::AnotherEnvironment { path: directory.clone() }),
+            // The data file goes last, so nothing is left that cannot prove to whom it belongs.
+            None => {}
+        }
+        remove_journals(disk, &options.journals(), id, &mut removal)?;
+        remove_files(disk, directory, &[UNFINISHED, SCRATCH_FILE])?;
+        sync(disk, directory)?;
+        remove_files(disk, directory, &[DATA_FILE, LOCK_FILE])?;
+        leave_unknown(disk, directory, &mut removal)?;
+        drop(lock);
+        remove_if_empty(disk, directory)?;
+    } else {
+        remove_journals(disk, &options.journals(), id, &mut removal)?;
+    }
+    Ok(removal)
+}
+
+/// Removes the journal files of an environment, and their directory when nothing else is in it.
+fn remove_journals(
+    disk: &dyn Disk,
+    journals: &Path,
+    id: u128,
+    removal: &mut Removal,
+) -> Result<(), StorageError> {
+    if !exists(disk, journals)? {
+        return Ok(());
+    }
+    for name in list(disk, journals)? {
+        let path = journals.join(&name);
+        let is_own = journal::is_name(&name) && journal::environment_of(disk, &path)? == Some(id);
+        if is_own || name == LOCK_FILE {
+            remove_file(disk, &path)?;
+        } else {
+            removal.leave(path);
+        }
+    }
+    remove_if_empty(disk, journals)
+}
+
+/// Removes what environments inside another one consist of, by names, and directories without anything
+/// else.
+fn remove_inner(
+    disk: &dyn Disk,
+    directory: &Path,
+    depth: usize,
+    removal: &mut Removal,
+) -> Result<(), StorageError> {
+    for name in list(disk, directory)? {
+        let path = directory.join(&name);
+        let is_known =
+            matches!(name.as_str(), DATA_FILE | UNFINISHED | LOCK_FILE) || journal::is_name(&name);
+        if disk.list(&path).is_ok() {
+            match depth {
+                0 => removal.leave(path),
+                depth => remove_inner(disk, &path, depth - 1, removal)?,
+            }
+        } else if is_known {
+            remove_file(disk, &path)?;
+        } else {
+            removal.leave(path);
+        }
+    }
+    remove_if_empty(disk, directory)
+}
+
+fn leave_unknown(
+    disk: &dyn Disk,
+    directory: &Path,
+    removal: &mut Removal,
+) -> Result<(), StorageError> {
+    let named_below = |path: &Path| removal.left.iter().any(|left| left.starts_with(path));
+    let unknown: Vec<PathBuf> = list(disk, directory)?
+        .iter()
+        .map(|name| directory.join(name))
+        .filter(|path| !named_below(path))
+        .collect();
+    unknown.into_iter().for_each(|path| removal.leave(path));
+    Ok(())
+}
+
+fn remove_files(disk: &dyn Disk, directory: &Path, names: &[&str]) -> Result<(), StorageError> {
+    for path in names.iter().map(|name| directory.join(name)) {
+        if exists(disk, &path)? {
+            remove_file(disk, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_file(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
+    disk.remove_file(path).map_err(|error| StorageError::io(path, "remove", error))
+}
+
+fn remove_if_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
+    match disk.remove_empty_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => sync(disk, directory),
+        // A link, or the root of a mount, which the operator made.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotADirectory | io::ErrorKind::ResourceBusy
+            ) =>
+        {
+            sync(disk, directory)
+        }
+        Err(error) => Err(StorageError::io(directory, "remove", error)),
+        Ok(()) => sync(disk, directory.parent().unwrap_or(Path::new(""))),
+    }
+}
+
+fn sync(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
+    disk.sync_dir(directory).map_err(|error| StorageError::io(directory, "sync", error))
+}
+
+fn exists(disk: &dyn Disk, path: &Path) -> Result<bool, StorageError> {
+    disk.exists(path).map_err(|error| StorageError::io(path, "find", error))
+}
+
+fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> {
+    disk.list(directory).map_err(|error| StorageError::io(directory, "list", error))
+}
+
+/// Whether a directory has a journal file of this environment. What cannot be read is none.
+pub fn has_journal_of(platform: &Platform, directory: &Path, id: u128) -> bool {
+    let disk = &*platform.disk;
+    let is_own = |name: &String| {
+        journal::is_name(name)
+            && journal::environment_of(disk, &directory.join(name)).is_ok_and(|of| of == Some(id))
+    };
+    disk.list(directory).is_ok_and(|names| names.iter().any(is_own))
+}
