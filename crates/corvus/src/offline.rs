@@ -12,12 +12,13 @@ use std::{
     ops::ControlFlow,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use crate::offline_adopt;
 use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
 use model::{DatabaseId, NodeTag};
-use platform::{Disk, Platform};
+use platform::{DirectoryLock, Disk, Platform};
 use storage::{
     CompactProgress, Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError,
 };
@@ -39,6 +40,8 @@ the directory of Storage.JournalsPath, if the server has one. Stop the server fi
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;
 const NOTHING_DONE: u8 = 2;
+/// The server's own environment, below the data directory.
+const SYSTEM: &str = "System";
 const DATA_FILE: &str = "corvus.data";
 const JOURNALS: &str = "journals";
 const JOURNALS_OPTION: &str = "--journals=";
@@ -80,6 +83,9 @@ impl Offline<'_> {
             },
             _ => return self.help(),
         };
+        let Some(_lock) = words.get(1).map_or(Some(None), |word| self.lock(Path::new(word))) else {
+            return NOTHING_DONE;
+        };
         match words.as_slice() {
             [command, directory] if *command == "check" => {
                 self.each(Path::new(directory), journals, Self::check)
@@ -94,6 +100,26 @@ impl Offline<'_> {
                 self.adopt(Path::new(data), journals.as_deref(), names.first().copied())
             }
             _ => self.help(),
+        }
+    }
+
+    /// Takes the lock of the data directory that a directory is, or lies in: a server that has it may
+    /// open any database of it at any moment. `None` when it is taken.
+    fn lock(&mut self, directory: &Path) -> Option<Option<Box<dyn DirectoryLock>>> {
+        let disk = Arc::clone(&self.platform.disk);
+        let is_data = |path: &&Path| disk.exists(&path.join(SYSTEM)).unwrap_or(false);
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+        let Some(data) = directory.ancestors().take(DEPTH_MAX + 1).find(is_data) else {
+            return Some(None);
+        };
+        match disk.lock_dir(data) {
+            Ok(lock) => Some(Some(lock)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.say(format_args!("A server has {} open. Stop it first.", data.display()));
+                None
+            }
+            // What cannot be locked cannot be opened, either, and that says why.
+            Err(_) => Some(None),
         }
     }
 
@@ -610,6 +636,20 @@ mod tests {
             bench.check(words, NOTHING_DONE, "a server has it open. Stop the server first.");
         }
         bench.check(&["check", "/data"], NOTHING_DONE, "/data/System: sound.");
+    }
+
+    #[test]
+    fn a_server_that_has_the_data_directory_is_in_the_way_of_databases_that_it_has_not_open() {
+        let bench = Bench::new();
+        let _server = bench.simulation.platform.disk.lock_dir(Path::new("/data")).expect("locks");
+        for words in [
+            &["check", "/data"] as &[&str],
+            &["compact", "/data/Databases/one"],
+            &["salvage", "/data/Databases/one", "/new"],
+            &["adopt", "/data", "one"],
+        ] {
+            bench.check(words, NOTHING_DONE, "A server has /data open. Stop it first.");
+        }
     }
 
     #[test]

@@ -6,15 +6,12 @@
 //! says that it is to be one; also that files which were put in the place of a database's own ones are
 //! meant to be there.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{io::Write, path::Path};
 
-use database::{CatalogError, NewRecord, ServerCatalog, foreign_product};
+use database::{CatalogError, LoadError, NewRecord, ServerCatalog, foreign_product};
 use model::DatabaseName;
 use platform::Platform;
-use storage::{Environment, EnvironmentOptions, StorageError, Transaction, environment_id_in};
+use storage::{Environment, EnvironmentOptions, StorageError, environment_id_in};
 
 /// The server's own environment, below the data directory.
 const SYSTEM: &str = "System";
@@ -27,11 +24,18 @@ enum Refusal {
     Told(String),
     Storage(StorageError),
     Catalog(CatalogError),
+    Files(LoadError),
 }
 
 impl From<StorageError> for Refusal {
     fn from(error: StorageError) -> Refusal {
         Refusal::Storage(error)
+    }
+}
+
+impl From<LoadError> for Refusal {
+    fn from(error: LoadError) -> Refusal {
+        Refusal::Files(error)
     }
 }
 
@@ -51,6 +55,7 @@ impl Refusal {
             }
             Refusal::Storage(error) => error.to_string(),
             Refusal::Catalog(error) => error.to_string(),
+            Refusal::Files(error) => error.to_string(),
         }
     }
 }
@@ -83,12 +88,10 @@ pub(crate) fn run(
 
 fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refusal> {
     let system = data.join(SYSTEM);
-    if environment_id_in(platform, &system)?.is_none() {
-        return Err(Refusal::Told(format!(
-            "{} is no data directory of a server: {SYSTEM} is missing. Start the server once, so that \
-             it makes a new one, and stop it again.",
-            data.display()
-        )));
+    // Without a server's environment a new one is made, for databases that are there all the same.
+    if environment_id_in(platform, &system)?.is_none() && !server::has_databases(platform, data) {
+        let text = format!("{} is no data directory of a server.", data.display());
+        return Err(Refusal::Told(text));
     }
     Ok(ServerCatalog::open(platform, system)?)
 }
@@ -143,10 +146,17 @@ fn adopt(
     if let Some(other) = catalog.owner_of(id, &name) {
         return told(format!("{named} holds a copy of the database '{other}', or its own files."));
     }
-    check_database(platform, &directory, journals.map(|path| path.join(name.lower_cased())))?;
+    let mut options = EnvironmentOptions::new(&directory);
+    options.journals_directory = journals.map(|path| path.join(name.lower_cased()));
+    check_database(platform, options.clone())?;
     if let Some(record) = catalog.record(name.as_str()) {
-        catalog.adopt_environment(&record.name, id)?;
-        return Ok(format!("{named}: these are the files of '{}' from now on.", name.as_str()));
+        catalog.adopt(&record.name, id, options)?;
+        return Ok(format!(
+            "{named}: these are the files of '{}' from now on, and {SYSTEM} is as new as they are. \
+             Look at its identities and its compare exchange before clients write: the server may have \
+             older ones than the documents.",
+            name.as_str()
+        ));
     }
     let body = format!("{{\"DatabaseName\":\"{}\"}}", name.as_str()).into_bytes();
     let text = format!(
@@ -154,19 +164,21 @@ fn adopt(
          configurations of revisions, expiration and the like were in the lost record: make them again.",
         name.as_str()
     );
-    let new = NewRecord { name, disabled: false, body, request_id: None, environment_id: Some(id) };
+    let new = NewRecord {
+        name: name.clone(),
+        disabled: false,
+        body,
+        request_id: None,
+        environment_id: Some(id),
+    };
     catalog.put(new, None)?;
+    catalog.adopt(&name, id, options)?;
     Ok(text)
 }
 
 /// Opens the environment, through recovery, to see that it is whole and holds documents.
-fn check_database(
-    platform: &Platform,
-    directory: &Path,
-    journals: Option<PathBuf>,
-) -> Result<(), Refusal> {
-    let mut options = EnvironmentOptions::new(directory);
-    options.journals_directory = journals;
+fn check_database(platform: &Platform, options: EnvironmentOptions) -> Result<(), Refusal> {
+    let directory = options.directory.clone();
     let environment = Environment::open(platform, options)?;
     let is_database = documents::is_database(&environment.read()).unwrap_or(false);
     environment.close()?;
@@ -264,6 +276,10 @@ mod tests {
             assert!(!is_done && text.contains(reason), "{name}: {text}");
             assert_eq!(recorded(&platform, name), None);
         }
+        // Without a server's environment one is made, but only where there is a database to take in.
+        platform.disk.remove_dir_all(&Path::new(DATA).join(SYSTEM)).expect("removes");
+        assert!(done(&platform, Some("db")).0);
+        assert!(recorded(&platform, "db").is_some());
         let nowhere = run(&platform, &mut Vec::new(), Path::new("/nowhere"), None, None);
         assert!(!nowhere);
     }

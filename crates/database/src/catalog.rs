@@ -16,14 +16,13 @@ use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
-    WriteTransaction,
 };
 
 use crate::{
-    error::CatalogError,
+    error::{CatalogError, LoadError},
     files::foreign_product,
     record_format::{DatabaseRecord, read_record, write_record},
-    standing::{CatalogWitness, forget_point, known_point},
+    standing::{self, CatalogWitness, forget_point, known_point},
 };
 
 const DATABASES: &[u8] = b"Databases";
@@ -282,25 +281,6 @@ impl ServerCatalog {
         name: &DatabaseName,
         id: u128,
     ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
-        self.change_environment(name, id, |_| Ok(()))
-    }
-
-    /// Takes the files of this environment, as they are, for those of the database from now on; what
-    /// was known of others, or of newer ones, is forgotten.
-    pub fn adopt_environment(
-        &self,
-        name: &DatabaseName,
-        id: u128,
-    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
-        self.change_environment(name, id, |tx| forget_point(tx, name.lower_cased()))
-    }
-
-    fn change_environment(
-        &self,
-        name: &DatabaseName,
-        id: u128,
-        change: impl FnOnce(&mut WriteTransaction) -> Result<(), StorageError>,
-    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(existing) = self.record(name.as_str()) else { return Ok(None) };
         let record = Arc::new(DatabaseRecord {
@@ -310,11 +290,29 @@ impl ServerCatalog {
         let key = record.name.lower_cased();
         let mut tx = self.environment.write()?;
         tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
-        change(&mut tx)?;
         tx.commit()?;
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         records.insert(key.to_owned(), Arc::clone(&record));
         Ok(Some(record))
+    }
+
+    /// Takes the files of this environment, as they are, for those of a database that is not open, and
+    /// this catalog and its cluster for those of the files, whatever each knew of others. Blocks.
+    ///
+    /// # Errors
+    /// Those of opening and writing the files and the catalog. It can be tried again.
+    pub fn adopt(
+        &self,
+        name: &DatabaseName,
+        id: u128,
+        options: EnvironmentOptions,
+    ) -> Result<(), LoadError> {
+        let catalog = |error: CatalogError| LoadError::Files { message: error.to_string() };
+        let Some(record) = self.set_environment(name, id).map_err(catalog)? else {
+            return Err(LoadError::Files { message: format!("there is no database '{name}'") });
+        };
+        let witness = self.witness_of(name.lower_cased());
+        standing::adopt(&self.platform, witness, &self.cluster, &record, options)
     }
 
     /// The other database that is known to have this environment.
@@ -352,10 +350,11 @@ impl ServerCatalog {
     /// Who is notified of the incarnations of a database; `None` when it is on another disk, which
     /// does not last as long as this one.
     pub(crate) fn witness(&self, platform: &Platform, key: &str) -> Option<CatalogWitness> {
-        Arc::ptr_eq(&self.platform.disk, &platform.disk).then(|| CatalogWitness {
-            environment: Arc::clone(&self.environment),
-            key: key.to_owned(),
-        })
+        Arc::ptr_eq(&self.platform.disk, &platform.disk).then(|| self.witness_of(key))
+    }
+
+    fn witness_of(&self, key: &str) -> CatalogWitness {
+        CatalogWitness { environment: Arc::clone(&self.environment), key: key.to_owned() }
     }
 
     fn change_record(

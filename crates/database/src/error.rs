@@ -100,6 +100,8 @@ pub enum LoadError {
         /// How that was seen.
         mismatch: HistoryMismatch,
     },
+    /// The cluster's state could not be read.
+    Cluster(ClusterError),
     /// Its documents could not be read.
     Documents(DocumentError),
     /// Its identities could not be moved to the cluster's state, where they belong now.
@@ -219,6 +221,7 @@ impl fmt::Display for LoadError {
                  counts from now on: corvus offline adopt <data directory> <database>",
                 directory.display()
             ),
+            LoadError::Cluster(error) => error.fmt(f),
             LoadError::Documents(error) => error.fmt(f),
             LoadError::Identities { message } => {
                 write!(f, "its identities cannot be moved to the cluster: {message}")
@@ -233,6 +236,7 @@ impl Error for LoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             LoadError::Storage(error) => Some(error),
+            LoadError::Cluster(error) => Some(error),
             LoadError::Documents(error) => Some(error),
             LoadError::Settings { .. }
             | LoadError::FilesMissing { .. }

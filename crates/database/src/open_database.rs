@@ -132,7 +132,6 @@ impl Database {
         flusher: &Arc<Flusher>,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
-        standing::check_files(platform, &options.environment.directory, known)?;
         let directories =
             vec![options.environment.directory.clone(), options.environment.journals()];
         let disk = DiskSpaceGauge::new(Arc::clone(&platform.disk), directories, options.disk_space);

@@ -6,13 +6,14 @@
 //! another database, or are older than the server knows, are not opened; and a server's environment
 //! that is older than a database knows does no cluster-wide work for it.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use cluster::Cluster;
+use documents::ExecutedTransactions;
 use platform::Platform;
 use storage::{
-    Environment, HistoryMismatch, HistoryPoint, IncarnationWitness, ReadTransaction, StorageError,
-    Transaction, TreeName, WriteTransaction, environment_id_in,
+    Environment, EnvironmentOptions, History, HistoryMismatch, HistoryPoint, IncarnationWitness,
+    ReadTransaction, StorageError, Transaction, TreeName, WriteTransaction,
 };
 
 use crate::{error::LoadError, record_format::DatabaseRecord};
@@ -56,21 +57,43 @@ impl IncarnationWitness for CatalogWitness {
     }
 }
 
-/// Refuses to open files that are not those of the database.
-pub(crate) fn check_files(
-    platform: &Platform,
-    directory: &Path,
-    known: Option<&HistoryPoint>,
-) -> Result<(), LoadError> {
-    let Some(known) = known else { return Ok(()) };
-    match environment_id_in(platform, directory)? {
-        Some(id) if id == known.environment => Ok(()),
-        Some(_) => Err(LoadError::OtherFiles {
-            directory: directory.to_path_buf(),
-            mismatch: HistoryMismatch::OtherEnvironment,
-        }),
-        None => Err(LoadError::FilesMissing { directory: directory.to_path_buf() }),
+/// The server's environment as an operator wants it: what a database saw of another one is forgotten.
+struct AdoptingWitness(CatalogWitness);
+
+impl IncarnationWitness for AdoptingWitness {
+    fn above(&self, _before: Option<HistoryPoint>) -> Result<Option<HistoryPoint>, StorageError> {
+        self.0.above(None)
     }
+
+    fn began(&self, point: HistoryPoint) -> Result<(), StorageError> {
+        self.0.began(point)
+    }
+}
+
+/// Makes the server's environment and the files of a database vouch for each other as they are now.
+/// Cluster-wide transactions that are stored for the database and were not executed are given up.
+///
+/// # Errors
+/// Those of opening and writing the files. What was done until then is done once more by the next try.
+pub(crate) fn adopt(
+    platform: &Platform,
+    witness: CatalogWitness,
+    cluster: &Cluster,
+    record: &DatabaseRecord,
+    options: EnvironmentOptions,
+) -> Result<(), LoadError> {
+    let history = History::Witnessed(Arc::new(AdoptingWitness(witness)));
+    let environment = Environment::open(platform, EnvironmentOptions { history, ..options })?;
+    let state = cluster.read();
+    let executed = ExecutedTransactions {
+        index: state.last_index().map_err(LoadError::Cluster)?,
+        read_at: cluster.point_of(&state)?,
+    };
+    let mut tx = environment.write()?;
+    documents::set_executed_transactions(&mut tx, record.topology_id, executed)?;
+    tx.commit()?;
+    cluster.refuse(record.topology_id, None);
+    Ok(environment.close()?)
 }
 
 /// Refuses files that are older than what is known of them.

@@ -40,6 +40,16 @@ pub enum StartError {
         /// What went wrong.
         source: CatalogError,
     },
+    /// There are databases, and not the server's own environment that knows them.
+    SystemMissing {
+        /// The data directory.
+        directory: String,
+    },
+    /// Another process, a server or an offline command, has the data directory.
+    InUse {
+        /// The data directory.
+        directory: String,
+    },
     /// Somebody else could change or replace the data.
     Exposed {
         /// The directory.
@@ -60,6 +70,8 @@ impl StartError {
         match self {
             StartError::Resolve { .. }
             | StartError::AccessNotAllowed { .. }
+            | StartError::SystemMissing { .. }
+            | StartError::InUse { .. }
             | StartError::Exposed { .. } => true,
             StartError::Catalog { source: CatalogError::Storage(error), .. } => {
                 matches!(error, StorageError::Locked { .. } | StorageError::UnknownVersion { .. })
@@ -97,6 +109,17 @@ impl fmt::Display for StartError {
                 write!(f, "cannot listen on {address}: {source}")
             }
             StartError::Catalog { directory, source } => write_catalog(f, directory, source),
+            StartError::SystemMissing { directory } => write!(
+                f,
+                "there are databases in {directory}, but the server's own directory System, which \
+                 knows them, is missing. Nothing was changed. Mount or put back System, or make a new \
+                 one that takes the databases in: corvus offline adopt {directory}"
+            ),
+            StartError::InUse { directory } => write!(
+                f,
+                "another server or an offline command uses the data directory {directory}. Stop it, or \
+                 give this server a DataDir of its own"
+            ),
             StartError::Exposed { directory, exposure } => write_exposure(f, directory, *exposure),
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
@@ -142,7 +165,10 @@ impl Error for StartError {
             | StartError::Bind { source, .. }
             | StartError::Thread { source } => Some(source),
             StartError::Catalog { source, .. } => Some(source),
-            StartError::AccessNotAllowed { .. } | StartError::Exposed { .. } => None,
+            StartError::AccessNotAllowed { .. }
+            | StartError::SystemMissing { .. }
+            | StartError::InUse { .. }
+            | StartError::Exposed { .. } => None,
         }
     }
 }

@@ -91,4 +91,5 @@ pub use crate::{
     routes::route_clearances,
     running_server::{RunningServer, start},
     snapshot_reads::snapshot_routes,
+    unknown_directories::has_databases,
 };

@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 use database::{
     DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, Retention, ServerCatalog,
 };
-use platform::{Disk, Exposure, Platform};
+use platform::{DirectoryLock, Disk, Exposure, Platform};
 use settings::Settings;
+use storage::{StorageError, environment_id_in};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -26,7 +27,7 @@ use crate::{
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
     server_state::ServerState,
-    unknown_directories,
+    unknown_directories::{self, has_databases},
 };
 
 /// Threads that bring journals to data files, for all databases together.
@@ -48,6 +49,8 @@ pub struct RunningServer {
     accepting: Vec<JoinHandle<()>>,
     maintenance: JoinHandle<()>,
     urls: Vec<String>,
+    /// Of the data directory.
+    _lock: Box<dyn DirectoryLock>,
 }
 
 /// Opens the data directory, listens and serves.
@@ -60,7 +63,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         let settings = settings.clone();
         tokio::task::spawn_blocking(move || open(settings, platform)).await
     };
-    let Opened { state, flusher, watch, retention } = match opened {
+    let Opened { state, flusher, watch, retention, lock } = match opened {
         Ok(opened) => opened?,
         Err(panic) => {
             return Err(StartError::Thread { source: std::io::Error::other(panic.to_string()) });
@@ -95,6 +98,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         flusher,
         watch,
         retention,
+        _lock: lock,
         stopping,
         crowd,
         accepting,
@@ -135,6 +139,7 @@ struct Opened {
     flusher: Arc<Flusher>,
     watch: ResourceWatch,
     retention: Retention,
+    lock: Box<dyn DirectoryLock>,
 }
 
 fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
@@ -142,7 +147,13 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     for root in roots.into_iter().flatten() {
         check_exposure(&*platform.disk, root)?;
     }
+    let lock = lock_data_directory(&*platform.disk, &settings.data_dir)?;
     let directory = settings.data_dir.join(SYSTEM_DIRECTORY);
+    let system = environment_id_in(&platform, &directory);
+    if matches!(system, Ok(None)) && has_databases(&platform, &settings.data_dir) {
+        let directory = settings.data_dir.display().to_string();
+        return Err(StartError::SystemMissing { directory });
+    }
     let failed =
         |source| StartError::Catalog { directory: settings.data_dir.display().to_string(), source };
     let catalog = Arc::new(ServerCatalog::open(&platform, directory).map_err(failed)?);
@@ -178,7 +189,24 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
     database_deletion::finish_all(&state);
     unknown_directories::log(&state);
-    Ok(Opened { state: Arc::new(state), flusher, watch, retention })
+    Ok(Opened { state: Arc::new(state), flusher, watch, retention, lock })
+}
+
+/// Keeps other servers and offline commands out, also of databases that are not open.
+fn lock_data_directory(
+    disk: &dyn Disk,
+    directory: &Path,
+) -> Result<Box<dyn DirectoryLock>, StartError> {
+    let named = || directory.display().to_string();
+    let locked = disk.create_dir_all(directory).and_then(|()| disk.lock_dir(directory));
+    locked.map_err(|error| match error.kind() {
+        std::io::ErrorKind::WouldBlock => StartError::InUse { directory: named() },
+        _ => {
+            let (path, source) = (directory.to_path_buf(), Arc::new(error));
+            let source = StorageError::Io { path, operation: "lock", source };
+            StartError::Catalog { directory: named(), source: source.into() }
+        }
+    })
 }
 
 /// Refuses a directory in which others could replace files; one in which they could read is warned of.

@@ -3,15 +3,26 @@
 //! Databases whose records were lost with the server's own environment are found this way; the command
 //! `corvus offline adopt` lists them, too, and takes them over.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, path::Path};
 
 use database::foreign_product;
+use platform::Platform;
 use storage::environment_id_in;
 
 use crate::{database_files::DATABASES_DIRECTORY, server_state::ServerState};
 
 /// So many are named.
 const NAMED_MAX: usize = 20;
+
+/// Whether there is an environment among the directories of databases.
+pub fn has_databases(platform: &Platform, data_dir: &Path) -> bool {
+    let root = data_dir.join(DATABASES_DIRECTORY);
+    // What is not there yet holds nothing, and what cannot be read is somebody's.
+    let names = platform.disk.list(&root).unwrap_or_default();
+    let is_there =
+        |name: &String| !matches!(environment_id_in(platform, &root.join(name)), Ok(None));
+    names.iter().any(is_there)
+}
 
 /// Logs directories that belong to no database.
 pub(crate) fn log(state: &ServerState) {

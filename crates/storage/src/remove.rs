@@ -23,8 +23,6 @@ use crate::{
     unfinished::BUILDING,
 };
 
-/// The directory of journals, where the options name no other.
-const JOURNALS: &str = "journals";
 /// Stands for the lock of a directory where the file system cannot lock that.
 const LOCK_FILE: &str = "LOCK";
 /// So many files that stay are named.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cluster::{ClusterError, Command, IdentityCommand, Outcome};
 use database::{AccessError, LoadError};
 use platform::{Access, Disk, Platform};
-use storage::HistoryMismatch;
+use storage::{EnvironmentOptions, HistoryMismatch, environment_id_in};
 
 use crate::registry::{House, count, put};
 
@@ -149,6 +149,7 @@ fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows
     assert_eq!(next_identity(&house, "a").unwrap(), 2);
     stop(house);
     let newer = copy_of(disk, Path::new(SYSTEM));
+    let files = copy_of(disk, &directory("a"));
 
     restore(disk, &older, Path::new(SYSTEM), Path::new(SYSTEM));
     let house = start(&platform, &[]);
@@ -176,4 +177,27 @@ fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows
     let lease = house.open("a").unwrap();
     assert_eq!(count(&lease), 3);
     assert_eq!(next_identity(&house, "a").unwrap(), 3);
+    drop(lease);
+    stop(house);
+
+    // Or an operator says that the older one counts.
+    restore(disk, &older, Path::new(SYSTEM), Path::new(SYSTEM));
+    restore(disk, &files, &directory("a"), &directory("a"));
+    let house = start(&platform, &[]);
+    assert!(next_identity_after_opening(&house).is_err());
+    let record = house.catalog.record("a").unwrap();
+    let options = EnvironmentOptions::new(directory("a"));
+    house.registry.with_closed("a", || {
+        let id = environment_id_in(&platform, &directory("a")).unwrap().unwrap();
+        house.catalog.adopt(&record.name, id, options).unwrap();
+    });
+    assert_eq!(next_identity_after_opening(&house).unwrap(), 2);
+    stop(house);
+    let house = start(&platform, &[]);
+    assert_eq!(next_identity_after_opening(&house).unwrap(), 3);
+}
+
+fn next_identity_after_opening(house: &House) -> Result<i64, ClusterError> {
+    drop(house.open("a").unwrap());
+    next_identity(house, "a")
 }

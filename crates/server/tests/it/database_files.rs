@@ -7,6 +7,7 @@ use platform::{
     simulated::{Simulation, Survival},
 };
 use serde_json::{Value, json};
+use server::StartError;
 
 use crate::{http_client::Reply, test_server::TestServer};
 
@@ -319,4 +320,31 @@ fn a_deletion_that_is_cut_off_is_ended_by_the_next_start() {
         nth += 1;
     }
     assert!(nth > 20, "a deletion has more steps than {nth}");
+}
+
+#[test]
+fn databases_without_the_servers_own_directory_are_not_started_over() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    assert_eq!(create(&server, "one", json!({})).status, 201);
+    assert_eq!(put(&server, "one", "a").status, 201);
+    server.stop();
+    let (system, away) = (Path::new("/data/System"), Path::new("/data/away"));
+    platform.disk.rename(system, away).unwrap();
+    let refused = TestServer::try_start(platform.clone(), &[]).err();
+    assert!(matches!(refused, Some(StartError::SystemMissing { .. })), "{refused:?}");
+    assert!(!platform.disk.exists(system).unwrap(), "nothing was made");
+    platform.disk.rename(away, system).unwrap();
+    let server = TestServer::start(platform, &[]);
+    assert!(has(&server, "one", "a"));
+}
+
+#[test]
+fn a_data_directory_has_one_server() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform.clone(), &[]);
+    let refused = TestServer::try_start(platform.clone(), &[]).err();
+    assert!(matches!(refused, Some(StartError::InUse { .. })), "{refused:?}");
+    server.stop();
+    drop(TestServer::start(platform, &[]));
 }
