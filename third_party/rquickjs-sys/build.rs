@@ -180,6 +180,14 @@ fn main() {
                 .flag("-fno-sanitize-recover=all")
                 .flag("-fno-omit-frame-pointer");
         }
+        // Corvus: set by fuzz/run, not by cargo.
+        Ok("address,undefined") => {
+            builder
+                .flag("-fsanitize=address,undefined")
+                .flag("-fno-sanitize-recover=all")
+                .flag("-fno-omit-frame-pointer")
+                .flag("-g1");
+        }
         Ok(x) => println!("cargo:warning=Unsupported sanitize_option: '{x}'"),
         _ => {}
     }
