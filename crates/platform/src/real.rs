@@ -150,7 +150,7 @@ impl Disk for RealDisk {
             Err(error) => return Err(error.into()),
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let file = fs::File::from(openat(CWD, &dir.join(LOCK_FILE), flags, FILE_MODE)?);
+        let file = fs::File::from(openat(CWD, dir.join(LOCK_FILE), flags, FILE_MODE)?);
         retry_on_intr(|| flock(&file, exclusive))?;
         Ok(Box::new(RealLock { _file: file }))
     }

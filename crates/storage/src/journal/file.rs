@@ -314,11 +314,11 @@ pub(super) fn refuse_others(
     Ok(())
 }
 
+/// A file, its length, and its header.
+type FileWithHeader = (Arc<dyn File>, u64, JournalHeader);
+
 /// `None` when the file is missing or has no sound header.
-fn open_with_header(
-    disk: &dyn Disk,
-    path: &Path,
-) -> io::Result<Option<(Arc<dyn File>, u64, JournalHeader)>> {
+fn open_with_header(disk: &dyn Disk, path: &Path) -> io::Result<Option<FileWithHeader>> {
     if !disk.exists(path)? {
         return Ok(None);
     }
