@@ -207,7 +207,11 @@ pub fn compact_in_place(
     let before_bytes = source.statistics().data_file_bytes;
     let origin = source.origin_of_copy();
     let unfinished = UnfinishedEnvironment::create_from(platform, options, Some(origin))?;
-    let copied = copy_and_verify(&source.read(), unfinished.environment(), schemas, observer);
+    let copied = copy_and_verify(&source.read(), unfinished.environment(), schemas, observer)
+        .and_then(|report| {
+            unfinished.environment().end_copied_incarnation(origin.transaction)?;
+            Ok(report)
+        });
     let report = match copied {
         Ok(report) => report,
         Err(error) => {

@@ -158,6 +158,26 @@ mod tests {
         assert_eq!(read, Some(header(3)));
     }
 
+    /// See `docs/internals/header.md`.
+    #[test]
+    fn the_worked_example_of_the_documents() {
+        let id = [0x778b_1aa9_c29b_c868, 0x08c9_eb46_85b1_dad7];
+        let chain = [0xe109_c6e4_8f73_c79b, 0xb8fe_8326_0f42_11dd];
+        let whole = |[low, high]: [u128; 2]| low | high << 64;
+        let header = EnvironmentHeader {
+            environment_id: whole(id),
+            revision: 3,
+            replay_from: JournalPosition {
+                transaction: 2,
+                journal: 1,
+                offset: 0x3000,
+                chain: whole(chain),
+            },
+            needs_journal: true,
+        };
+        assert_eq!(read_u128(&header.to_bytes(), 88), 0x59a559a06748633d7d92c138cbf76e82);
+    }
+
     #[test]
     fn a_damaged_header_is_no_header() {
         for at in 0..HEADER_BYTES {

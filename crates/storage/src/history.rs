@@ -18,6 +18,9 @@
 //! The incarnation is a transaction of its own before the first other one of an opening; then the
 //! environment above is notified, and only then is anything else written. So the environment above
 //! never knows an incarnation that a power cut took back, and knows every one with user data.
+//!
+//! Compaction copies the tree and begins an incarnation for its own transactions. See
+//! `docs/internals/history.md`.
 
 use std::{fmt, sync::Arc};
 
@@ -251,6 +254,18 @@ impl Environment {
                 witness.began(point).map_err(unwitnessed)
             }
         }
+    }
+
+    /// Ends the newest incarnation of a copy where it ended in the original, whose newest transaction was
+    /// `last`. Without that, the transactions of copying would pass for ones that the original had in a
+    /// history that was lost.
+    pub(crate) fn end_copied_incarnation(self: &Arc<Self>, last: u64) -> Result<(), StorageError> {
+        let Some(copied) = newest(&self.read())? else { return Ok(()) };
+        let (number, first_transaction) = (self.incarnation(), last + 1);
+        let next = Incarnation { number, first_transaction, above: copied.above };
+        let mut tx = self.write()?;
+        tx.fixed_tree_mut(&tree(), VALUE_BYTES as u16)?.put(first_transaction, &next.to_value())?;
+        tx.commit()
     }
 
     fn store_incarnation(

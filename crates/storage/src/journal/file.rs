@@ -408,6 +408,20 @@ mod tests {
         assert_eq!(expected, bytes);
     }
 
+    /// See `docs/internals/journal.md`.
+    #[test]
+    fn the_worked_examples_of_the_documents() {
+        let disk = Platform::simulated(1).platform.disk;
+        let directory = Path::new("/journals");
+        disk.create_dir_all(directory).expect("creates");
+        let (id, bytes) = (0x08c9_eb46_85b1_dad7_778b_1aa9_c29b_c868, 256 * 1024);
+        let journal = JournalFile::create(&*disk, directory, id, 1, bytes, 0).expect("creates");
+        journal.name_next(id, NextJournal { number: 2, after: 2 }).expect("writes");
+        let written = disk.read_file(&journal.path).expect("reads");
+        assert_eq!(read_u128(&written, 0x30), 0x02dbce4ee358751ef294494d89793c78);
+        assert_eq!(read_u128(&written, 0x3f030), 0x7c6fcf9a18eb53fe938cd89a47cd45d9);
+    }
+
     #[test]
     fn a_recycled_journal_forgets_what_it_named() {
         let disk = Platform::simulated(1).platform.disk;

@@ -3,7 +3,9 @@
 //! Records are replayed in order from the header's floor, each naming the checksum of the one before.
 //! The first record that is missing or damaged ends the journal, which is normal: the power was cut
 //! while it was written, so nobody was told that it succeeded. Were there a sound record of a later
-//! transaction behind it, an acknowledged transaction would be lost, and opening refuses.
+//! transaction behind it, an acknowledged transaction would be lost, and opening refuses. So it does when a
+//! file that the header or another file names is missing, shorter than it was made, or not this
+//! environment's.
 
 use std::{collections::BTreeMap, path::Path};
 

@@ -16,10 +16,10 @@ use crate::{
     IncarnationWitness, StorageError, environment_id_in,
 };
 
-const DATA: &str = "/db/corvus.data";
-const JOURNALS: &str = "/db/journals";
+pub(super) const DATA: &str = "/db/corvus.data";
+pub(super) const JOURNALS: &str = "/db/journals";
 
-fn write(environment: &Arc<Environment>, key: u32, bytes: usize) {
+pub(super) fn write(environment: &Arc<Environment>, key: u32, bytes: usize) {
     let mut tx = environment.write().expect("writer");
     put(&mut tx, &key.to_be_bytes(), &incompressible(key, bytes));
     tx.commit().expect("commits");
@@ -40,24 +40,26 @@ fn killed_after(bench: &Bench, writes: u32, bytes: usize) {
     }
 }
 
-fn journals(disk: &dyn Disk) -> Vec<PathBuf> {
+pub(super) fn journals(disk: &dyn Disk) -> Vec<PathBuf> {
     let names = disk.list(Path::new(JOURNALS)).expect("lists");
     let journals = names.iter().filter(|name| name.ends_with(".journal"));
     journals.map(|name| Path::new(JOURNALS).join(name)).collect()
 }
 
-fn contents(disk: &dyn Disk, paths: &[PathBuf]) -> Vec<(PathBuf, Vec<u8>)> {
+pub(super) fn contents(disk: &dyn Disk, paths: &[PathBuf]) -> Vec<(PathBuf, Vec<u8>)> {
     let read = |path: &PathBuf| (path.clone(), disk.read_file(path).expect("reads"));
     paths.iter().map(read).collect()
 }
 
-fn restore(disk: &dyn Disk, files: &[(PathBuf, Vec<u8>)]) {
+pub(super) fn restore(disk: &dyn Disk, files: &[(PathBuf, Vec<u8>)]) {
     for (path, bytes) in files {
         if disk.exists(path).expect("asks") {
             disk.remove_file(path).expect("removes");
         }
         let file = disk.create(path, Access::Buffered).expect("creates");
         file.write_all_at(bytes, 0).expect("writes");
+        file.sync_data().expect("syncs");
+        disk.sync_dir(path.parent().expect("a directory")).expect("syncs");
     }
 }
 
@@ -203,13 +205,13 @@ fn an_older_data_file_under_newer_journals_is_refused() {
     );
 }
 
-fn kept(seed: u64) -> Bench {
+pub(super) fn kept(seed: u64) -> Bench {
     let mut bench = Bench::new(seed);
     bench.options.history = History::Kept;
     bench
 }
 
-fn point(environment: &Environment) -> HistoryPoint {
+pub(super) fn point(environment: &Environment) -> HistoryPoint {
     environment.point_of(&environment.read()).expect("reads").expect("has a history")
 }
 

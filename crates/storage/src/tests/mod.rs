@@ -2,6 +2,7 @@
 
 mod crashes;
 mod faults;
+mod history;
 mod identity;
 mod model;
 mod offline;
