@@ -18,7 +18,7 @@ use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, IoOperation, IoPosition,
-    ReadTransaction,
+    ReadTransaction, StorageError,
 };
 use subscriptions::SubscriptionSet;
 use wire::{RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch};
@@ -494,10 +494,21 @@ fn index_options(documents: &EnvironmentOptions, pool: &IndexingPool) -> Environ
     }
 }
 
+/// Who the database is; one that is new becomes somebody. Begins to write where there is room for that:
+/// so the server's environment and the database take note of each other, also when nothing else is written.
 fn identity_of(
     platform: &Platform,
     environment: &Arc<Environment>,
 ) -> Result<DatabaseIdentity, LoadError> {
+    if let Some(identity) = documents::read_identity(&environment.read())? {
+        return match environment.begin_writing() {
+            // It begins with the first write; until there is room, it can be read.
+            Ok(()) | Err(StorageError::DiskFull { .. } | StorageError::Unwitnessed { .. }) => {
+                Ok(identity)
+            }
+            Err(error) => Err(error.into()),
+        };
+    }
     let mut id = [0; 16];
     platform.entropy.fill(&mut id);
     let node_tag: NodeTag = "A".parse().expect("a letter is a tag");

@@ -5,6 +5,12 @@
 //! the point of the last cluster-wide transaction that it executed. So files that are missing, belong to
 //! another database, or are older than the server knows, are not opened; and a server's environment
 //! that is older than a database knows does no cluster-wide work for it.
+//!
+//! ```text
+//! tree "Environments" of the server's environment: lower-cased name → point of the newest incarnation, 32
+//! ```
+//!
+//! See `docs/internals/history.md`.
 
 use std::sync::Arc;
 

@@ -75,7 +75,11 @@ pub fn database_identity(tx: &impl Transaction) -> Result<DatabaseIdentity, Docu
     read_identity(tx)?.ok_or(corrupt("the environment is not a database"))
 }
 
-fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, DocumentError> {
+/// Who the database is; `None` when the environment is no database yet.
+///
+/// # Errors
+/// Those of the storage; a record that is damaged.
+pub fn read_identity(tx: &impl Transaction) -> Result<Option<DatabaseIdentity>, DocumentError> {
     tx.tree(&meta())?.get(DATABASE)?.map(parse_identity).transpose()
 }
 

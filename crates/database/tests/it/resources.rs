@@ -195,6 +195,22 @@ fn a_database_that_opens_on_a_low_disk_refuses_from_its_first_write() {
 }
 
 #[test]
+fn a_database_on_a_full_disk_is_opened_and_read() {
+    let machine = Machine::new(&["a"], DiskSpaceLimits::NONE);
+    try_put(&machine.open("a"), "before").unwrap();
+    machine.registry.with_closed("a", || ());
+    machine.leave_free(0);
+    let database = machine.open("a");
+    assert_eq!(count(&database), 1);
+    assert!(try_put(&database, "refused").is_err());
+    machine.simulation.disk.space_limit(None);
+    machine.simulation.clock.advance(Duration::from_secs(6));
+    machine.watch.look();
+    try_put(&database, "after").unwrap();
+    assert_eq!(count(&database), 2);
+}
+
+#[test]
 fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
     let machine = Machine::new(&["a"], DiskSpaceLimits::NONE);
     let database = machine.open("a");

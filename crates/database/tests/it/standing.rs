@@ -103,6 +103,24 @@ fn exchanged_directories_are_refused() {
     }
 }
 
+/// Recovery of the wrong files would remove their journals.
+#[test]
+fn files_of_another_database_that_was_killed_stay_as_they_are() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a", "b"]);
+    put(&house.open("a").unwrap(), "x");
+    put(&house.open("b").unwrap(), "y");
+    let disk = &*platform.disk;
+    let killed = copy_of(disk, &directory("a"));
+    assert!(killed.iter().any(|(path, _)| path.extension().is_some_and(|end| end == "journal")));
+    stop(house);
+    restore(disk, &killed, &directory("a"), &directory("b"));
+    let before = copy_of(disk, &directory("b"));
+    let house = start(&platform, &[]);
+    assert_eq!(load_error(&house, "b"), format!("{:?}", HistoryMismatch::OtherEnvironment));
+    assert!(copy_of(disk, &directory("b")) == before, "files were changed");
+}
+
 #[test]
 fn an_older_copy_of_a_database_is_refused() {
     let platform = Platform::memory();
