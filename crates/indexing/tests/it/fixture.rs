@@ -17,8 +17,10 @@ use platform::{
     simulated::{Random, Simulation, Survival},
 };
 use script::ScriptPool;
-use storage::{Environment, EnvironmentOptions};
+use storage::{Environment, EnvironmentOptions, History};
 
+/// Where they are on their platform.
+pub(crate) const DIRECTORY: &str = "database";
 /// How long an index waits for room before somebody makes some.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -66,14 +68,24 @@ pub(crate) fn cut_power_soon(simulation: &Simulation, random: &mut Random, opera
 
 impl Documents {
     pub(crate) fn new() -> Self {
-        let platform = Platform::memory();
-        let options = EnvironmentOptions::new("database");
-        let environment = Environment::open(&platform, options).unwrap();
-        let mut tx = environment.write().unwrap();
+        Self::made_on(Platform::memory(), History::NotKept)
+    }
+
+    /// New ones.
+    pub(crate) fn made_on(platform: Platform, history: History) -> Self {
+        let documents = Self::opened_on(platform, history);
+        let mut tx = documents.environment.write().unwrap();
         let identity =
             DatabaseIdentity { database_id: DatabaseId([7; 16]), node_tag: "A".parse().unwrap() };
         initialize(&mut tx, identity).unwrap();
         tx.commit().unwrap();
+        documents
+    }
+
+    /// Those that are on this platform.
+    pub(crate) fn opened_on(platform: Platform, history: History) -> Self {
+        let options = EnvironmentOptions { history, ..EnvironmentOptions::new(DIRECTORY) };
+        let environment = Environment::open(&platform, options).unwrap();
         Self { platform, environment }
     }
 

@@ -14,6 +14,7 @@ mod outputs;
 mod power_cuts;
 mod replacement;
 mod results;
+mod strangers;
 mod time_series_histories;
 mod trees;
 mod value_histories;
