@@ -88,6 +88,7 @@ impl Author {
             about: format!("{name}: a server that was {end}, corvus {}", env!("CARGO_PKG_VERSION")),
             database: Path::new("Databases").join(DATABASE),
             content: self.content(),
+            cluster_identities: self.identities.clone().into_iter().collect(),
             directories,
             files,
         };
@@ -216,7 +217,8 @@ impl Author {
             last_etag: self.last_etag,
             log,
             collections: collections.collect(),
-            identities: self.identities.clone().into_iter().collect(),
+            // They are the cluster's.
+            identities: Vec::new(),
             attachments: Vec::new(),
             counters: Vec::new(),
             time_series: Vec::new(),
@@ -246,7 +248,7 @@ fn expect_success(answer: crate::http_client::Answer) -> Result<(), Failure> {
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// Directories and files, without the locks, which are empty and belong to a process.
+/// Directories and files.
 fn everything_below(data: &Path) -> Result<(Vec<PathBuf>, Files), Failure> {
     let mut waiting = vec![data.to_path_buf()];
     let (mut directories, mut files) = (Vec::new(), Files::new());
@@ -257,7 +259,7 @@ fn everything_below(data: &Path) -> Result<(Vec<PathBuf>, Files), Failure> {
             if path.is_dir() {
                 directories.push(inside);
                 waiting.push(path);
-            } else if path.file_name().is_some_and(|name| name != "LOCK") {
+            } else {
                 files.push((inside, std::fs::read(&path)?));
             }
         }

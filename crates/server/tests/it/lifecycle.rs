@@ -55,6 +55,11 @@ fn data_directories_of_all_versions_are_served_and_written_to() {
             .map(|(etag, body)| (etag, serde_json::from_str(body).unwrap()))
             .collect();
         assert_eq!(documents(&server), expected, "{name}");
+        let identities = golden.content.identities.iter().chain(&golden.cluster_identities);
+        let identities: serde_json::Map<String, Value> =
+            identities.map(|(name, value)| (name.clone(), json!(value))).collect();
+        let found = server.get("/databases/golden/debug/identities").json();
+        assert_eq!(found, Value::Object(identities), "{name}");
         let stored = server.send("PUT", "/databases/golden/docs?id=later", b"{\"later\":1}");
         assert_eq!(stored.status, 201, "{name}: {}", stored.text());
         server.create("another");
