@@ -16,7 +16,8 @@ const JSON: &str = r#"{"Name":"John Smith","Age":30,"Price":2.5,"Null":null,"Act
 "Lines":[{"P":"x","Q":2},{"P":"y","Q":3.5}],"Addr":{"City":"Oz"},"Nest":[[1,2],[3]],
 "@metadata":{"@collection":"Docs"}}"#;
 const MEMORY_BYTES_MAX: usize = 16 << 20;
-const BUDGET: Budget = Budget { steps_max: 2_000, time_max: Duration::from_secs(2) };
+const BUDGET: Budget =
+    Budget { steps_max: 2_000, time_max: Duration::from_secs(2), result_bytes_max: 1 << 20 };
 static DOCUMENT: LazyLock<BlittableBuf> = LazyLock::new(|| {
     parse_document(JSON.as_bytes(), &ParseLimits::default()).expect("the document is sound")
 });
