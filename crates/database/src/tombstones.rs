@@ -181,7 +181,7 @@ impl Database {
         needs
     }
 
-    /// Removes the tombstones that nobody needs; gives how many. Blocks: goes through the queue of changes
+    /// Removes the tombstones that nobody needs; returns how many. Blocks: goes through the queue of changes
     /// in pieces, and ends early when `may_go_on` says so or the queue has no room.
     ///
     /// # Errors

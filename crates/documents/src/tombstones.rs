@@ -267,7 +267,7 @@ pub fn tombstone_positions(
 impl DocumentWriter<'_> {
     /// Removes tombstones, and remembers up to where they are gone. Those that are there no more, or have
     /// made room for newer ones, are left alone. Takes no etag: nothing changes for those who read.
-    /// Gives how many are gone.
+    /// Returns how many are gone.
     ///
     /// # Errors
     /// Those of the storage; damaged records.

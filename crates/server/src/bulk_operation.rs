@@ -237,7 +237,7 @@ impl BulkOperation {
     }
 
     /// Submits a batch of the first of these ids: of all, or of fewer while there is no memory for so many
-    /// changes. Gives also how many they were.
+    /// changes. Returns also how many they were.
     async fn submit_some(
         &self,
         ids: &[DocumentId],

@@ -68,7 +68,7 @@ pub(crate) fn check_named(
     Ok(())
 }
 
-/// Looks at the directories that a new database is to use. Gives the identity of the environment that it
+/// Looks at the directories that a new database is to use. Returns the identity of the environment that it
 /// takes over, which a deleted database of its name left there.
 ///
 /// # Errors

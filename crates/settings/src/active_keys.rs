@@ -181,7 +181,7 @@ pub(crate) static ACTIVE: &[Key] = &[
         ValueType::Paths,
         None,
         "Directories, outside of the data directory, below which records of databases may name their \
-         DataDir and Storage.JournalsPath. Whoever may create databases may then have files written \
+         DataDir and Storage.JournalsPath. Clients that may create databases can then have files written \
          there.",
     )
     .added_by_corvus(),

@@ -1,11 +1,11 @@
-//! Which history the transactions of an environment belong to, so that what was derived from one can
-//! be told from what belongs to another.
+//! Which history the transactions of an environment belong to, so that what was derived from one is not
+//! mistaken for what belongs to another.
 //!
 //! An environment has an identity, made once, and incarnations: each time it is opened and written, a
 //! random number is stored with the first transaction that belongs to it. A point in the history is
-//! (identity, incarnation, transaction). Whoever keeps something that depends on an environment
-//! (an index, the progress of a database in the server's own environment) keeps the newest point that
-//! it has seen, and asks later whether the environment [vouches](Environment::vouches_for) for it. An
+//! (identity, incarnation, transaction). Anything that depends on an environment (an index, the progress
+//! of a database in the server's own environment) keeps the newest point that it has seen, and asks
+//! later whether the environment [vouches](Environment::vouches_for) for it. An
 //! older copy of the files does not: it lacks the incarnation, or ended it earlier, whatever was
 //! written to it since.
 //!
