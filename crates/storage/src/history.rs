@@ -159,7 +159,8 @@ impl Incarnation {
     }
 }
 
-fn tree() -> TreeName {
+/// Where the incarnations are kept.
+pub(crate) fn tree() -> TreeName {
     TreeName::from("Storage/Incarnations")
 }
 

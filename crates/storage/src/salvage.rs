@@ -33,6 +33,7 @@ use crate::{
     format::{PAGE_HEADER_BYTES, PageKind, PageNumber, page_kind},
     free_space::{SECTION_PAGES, bitmap_page, section_of},
     header::EnvironmentHeader,
+    history,
     journal::SurvivingJournal,
     open::{DATA_FILE, take_lock},
     rows::{self, RowId},
@@ -322,12 +323,15 @@ impl Salvage {
         unreadable + lost_values
     }
 
-    /// Copies what can be reached of every tree that is not part of a table, except those named.
+    /// Copies what can be reached of every tree that is not part of a table, except those named and the
+    /// history: a salvaged environment is another one, whose transactions count from the beginning.
     pub fn copy_trees(&self, except: &[TreeName]) -> Result<Vec<SalvagedTree>, StorageError> {
         let mut writer = BulkWriter::new(self.target());
         let mut copied = Vec::new();
+        let history = history::tree();
         for (name, state) in &self.trees {
-            if state.flags & TreeState::OWNED_BY_TABLE == 0 && !except.contains(name) {
+            let is_left_out = *name == history || except.contains(name);
+            if state.flags & TreeState::OWNED_BY_TABLE == 0 && !is_left_out {
                 copied.push(self.copy_tree(name, state, &mut writer)?);
             }
         }

@@ -13,7 +13,7 @@ use platform::{Access, Disk};
 use super::{Bench, entries, put};
 use crate::{
     Corruption, Environment, EnvironmentOptions, History, HistoryMismatch, HistoryPoint,
-    IncarnationWitness, StorageError, environment_id_in,
+    IncarnationWitness, Salvage, StorageError, environment_id_in,
 };
 
 pub(super) const DATA: &str = "/db/corvus.data";
@@ -282,6 +282,32 @@ fn a_compacted_environment_keeps_its_identity_and_its_history() {
     assert_eq!(entries(&environment.read()).len(), 41);
     drop(environment);
     assert_eq!(entries(&bench.open().read()).len(), 41);
+}
+
+#[test]
+fn a_salvaged_environment_begins_a_history_of_its_own() {
+    let bench = kept(10);
+    let platform = &bench.simulation.platform;
+    let environment = bench.open();
+    for key in 0..40 {
+        write(&environment, key, 100);
+    }
+    let before = point(&environment);
+    drop(environment);
+    let salvage = Salvage::open(platform, &bench.options, Path::new("/new")).expect("opens");
+    salvage.copy_trees(&[]).expect("copies");
+    salvage.publish().expect("appears");
+    let options = EnvironmentOptions { directory: "/new".into(), ..bench.options.clone() };
+    let environment = Environment::open(platform, options).expect("opens");
+    assert_eq!(entries(&environment.read()).len(), 40);
+    assert_eq!(environment.point_of(&environment.read()).expect("reads"), None);
+    // Its transactions count from the beginning, and those of the old one did not.
+    write(&environment, 99, 10);
+    let after = point(&environment);
+    assert!(after.transaction < before.transaction, "{after:?} {before:?}");
+    assert_eq!(environment.vouches_for(&after).expect("reads"), Ok(()));
+    let other = Err(HistoryMismatch::OtherEnvironment);
+    assert_eq!(environment.vouches_for(&before).expect("reads"), other);
 }
 
 #[derive(Default)]
