@@ -71,7 +71,7 @@ pub(crate) fn run(
     let done = open_catalog(platform, data).and_then(|catalog| {
         let done = match name {
             Some(name) => adopt(platform, &catalog, data, journals, name),
-            None => Ok(list(platform, &catalog, data)),
+            None => list(platform, &catalog, data),
         };
         catalog.cluster().close();
         catalog.environment().close()?;
@@ -96,7 +96,7 @@ fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refus
     Ok(ServerCatalog::open(platform, system)?)
 }
 
-fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> String {
+fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> Result<String, Refusal> {
     let root = data.join(DATABASES);
     let mut text = String::new();
     for name in platform.disk.list(&root).unwrap_or_default() {
@@ -104,7 +104,7 @@ fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> String {
         let found = environment_id_in(platform, &directory);
         let line = match (foreign_product(&*platform.disk, &directory), catalog.record(&name)) {
             (Some(foreign), _) => foreign.to_string(),
-            (None, Some(record)) => match (record.environment_id, found) {
+            (None, Some(record)) => match (catalog.environment_of(&record.name)?, found) {
                 (Some(own), Ok(Some(found))) if own != found => {
                     "known, but these are the files of another database".to_owned()
                 }
@@ -120,7 +120,7 @@ fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> String {
         };
         text.push_str(&format!("{}: {line}\n", directory.display()));
     }
-    if text.is_empty() { format!("{} holds nothing.", root.display()) } else { text }
+    Ok(if text.is_empty() { format!("{} holds nothing.", root.display()) } else { text })
 }
 
 fn adopt(
@@ -143,14 +143,14 @@ fn adopt(
     let Some(id) = environment_id_in(platform, &directory)? else {
         return told(format!("there is no database in {named}."));
     };
-    if let Some(other) = catalog.owner_of(id, &name) {
+    if let Some(other) = catalog.owner_of(id, &name)? {
         return told(format!("{named} holds a copy of the database '{other}', or its own files."));
     }
     let mut options = EnvironmentOptions::new(&directory);
     options.journals_directory = journals.map(|path| path.join(name.lower_cased()));
     check_database(platform, options.clone())?;
     if let Some(record) = catalog.record(name.as_str()) {
-        catalog.adopt(&record.name, id, options)?;
+        catalog.adopt(&record.name, options)?;
         return Ok(format!(
             "{named}: these are the files of '{}' from now on, and {SYSTEM} is as new as they are. \
              Look at its identities and its compare exchange before clients write: the server may have \
@@ -169,10 +169,10 @@ fn adopt(
         disabled: false,
         body,
         request_id: None,
-        environment_id: Some(id),
+        takes_over_files: false,
     };
     catalog.put(new, None)?;
-    catalog.adopt(&name, id, options)?;
+    catalog.adopt(&name, options)?;
     Ok(text)
 }
 
@@ -228,7 +228,9 @@ mod tests {
 
     fn recorded(platform: &Platform, name: &str) -> Option<u128> {
         let catalog = open_catalog(platform, Path::new(DATA)).ok().expect("opens");
-        let id = catalog.record(name).and_then(|record| record.environment_id);
+        let id = catalog
+            .record(name)
+            .and_then(|record| catalog.environment_of(&record.name).expect("is read"));
         catalog.cluster().close();
         catalog.environment().close().expect("closes");
         id

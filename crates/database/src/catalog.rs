@@ -16,21 +16,20 @@ use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
+    WriteTransaction,
 };
 
 use crate::{
     error::{CatalogError, LoadError},
     files::foreign_product,
     record_format::{DatabaseRecord, read_record, write_record},
-    standing::{self, CatalogWitness, forget_point, known_point},
+    standing::{self, CatalogWitness, forget_point, known_point, known_points},
 };
 
 const DATABASES: &[u8] = b"Databases";
 const VALUES: &[u8] = b"Values";
 /// Index of the deletion → the record of a database whose files are to be removed.
 const DELETIONS: &[u8] = b"Deletions";
-/// Lower-cased name → the identity of the environment that a deleted database left where it was.
-const KEPT: &[u8] = b"KeptFiles";
 const SERVER_ID: &str = "Server/Id";
 const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 
@@ -58,8 +57,8 @@ pub struct NewRecord {
     pub body: Vec<u8>,
     /// The id of the request, if the client gave it one.
     pub request_id: Option<String>,
-    /// The identity of the environment that it takes over; only for one that is created.
-    pub environment_id: Option<u128>,
+    /// Whether one that is created takes over the files that a deleted database of its name left.
+    pub takes_over_files: bool,
 }
 
 /// A database that was deleted, and whose files are to be removed.
@@ -69,6 +68,8 @@ pub struct Deletion {
     pub index: u64,
     /// What the database was.
     pub record: Arc<DatabaseRecord>,
+    /// The identity of its environment; `None` when it was never opened.
+    pub environment_id: Option<u128>,
 }
 
 /// A record that was put.
@@ -170,7 +171,7 @@ impl ServerCatalog {
         if existing.is_none() && self.deletions().iter().any(is_deleted) {
             return Err(CatalogError::BeingDeleted { name: new.name.as_str().to_owned() });
         }
-        let record = self.change_record(|index, platform| {
+        let record = self.change_record(|tx, index| {
             let mut record = match existing {
                 Some(existing) => DatabaseRecord {
                     disabled: new.disabled,
@@ -178,21 +179,25 @@ impl ServerCatalog {
                     body: new.body,
                     ..DatabaseRecord::clone(&existing)
                 },
-                None => DatabaseRecord {
-                    name: new.name,
-                    disabled: new.disabled,
-                    etag: index,
-                    topology_index: index,
-                    created: platform.clock.now(),
-                    topology_id: random_id(platform),
-                    cluster_transaction_id: random_id(platform),
-                    requests: Vec::new(),
-                    environment_id: new.environment_id,
-                    body: new.body,
-                },
+                None => {
+                    if !new.takes_over_files {
+                        forget_point(tx, new.name.lower_cased())?;
+                    }
+                    DatabaseRecord {
+                        name: new.name,
+                        disabled: new.disabled,
+                        etag: index,
+                        topology_index: index,
+                        created: self.platform.clock.now(),
+                        topology_id: random_id(&self.platform),
+                        cluster_transaction_id: random_id(&self.platform),
+                        requests: Vec::new(),
+                        body: new.body,
+                    }
+                }
             };
             record.remember(request_id, index);
-            record
+            Ok(record)
         })?;
         Ok(PutRecord { index: record.etag, record })
     }
@@ -206,16 +211,16 @@ impl ServerCatalog {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(existing) = self.record(name) else { return Ok(None) };
         let mut record = DatabaseRecord::clone(&existing);
-        self.change_record(|index, _| {
+        self.change_record(|_, index| {
             record.etag = index;
             change(&mut record, index);
-            record
+            Ok(record)
         })
         .map(Some)
     }
 
-    /// Forgets a database, whose files stay: a database of that name may take them over. The index of
-    /// the change; `None` when there is no such database.
+    /// Forgets a database, whose files stay: what is known of them does, too, for a database of that name
+    /// that takes them over. The index of the change; `None` when there is no such database.
     pub fn remove(&self, name: &str) -> Result<Option<u64>, CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(existing) = self.record(name) else { return Ok(None) };
@@ -223,10 +228,6 @@ impl ServerCatalog {
         let mut tx = self.environment.write()?;
         let index = take_index(&mut tx)?;
         tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
-        forget_point(&mut tx, key)?;
-        if let Some(id) = existing.environment_id {
-            tx.tree_mut(&tree(KEPT))?.put(key.as_bytes(), &id.to_le_bytes())?;
-        }
         tx.commit()?;
         self.records.write().unwrap_or_else(PoisonError::into_inner).remove(key);
         Ok(Some(index))
@@ -242,9 +243,9 @@ impl ServerCatalog {
         let index = take_index(&mut tx)?;
         tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
         tx.tree_mut(&tree(DELETIONS))?.put(&index.to_be_bytes(), &write_record(&record))?;
-        forget_point(&mut tx, &key)?;
+        let environment_id = known_point(&tx, &key)?.map(|point| point.environment);
         tx.commit()?;
-        let deletion = Deletion { index, record };
+        let deletion = Deletion { index, record, environment_id };
         self.deletions.lock().unwrap_or_else(PoisonError::into_inner).push(deletion.clone());
         self.records.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
         Ok(Some(deletion))
@@ -253,11 +254,15 @@ impl ServerCatalog {
     /// Says that the files of a deleted database are gone, or are none of its.
     pub fn end_deletion(&self, index: u64) -> Result<(), CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_ended = |deletion: &Deletion| deletion.index == index;
         let mut tx = self.environment.write()?;
         tx.tree_mut(&tree(DELETIONS))?.delete(&index.to_be_bytes())?;
+        if let Some(deletion) = self.deletions().into_iter().find(is_ended) {
+            forget_point(&mut tx, deletion.record.name.lower_cased())?;
+        }
         tx.commit()?;
         let mut deletions = self.deletions.lock().unwrap_or_else(PoisonError::into_inner);
-        deletions.retain(|deletion| deletion.index != index);
+        deletions.retain(|deletion| !is_ended(deletion));
         Ok(())
     }
 
@@ -266,62 +271,42 @@ impl ServerCatalog {
         self.deletions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The identity of the environment that a deleted database of this name left where it was.
-    pub fn kept_environment(&self, name: &DatabaseName) -> Result<Option<u128>, CatalogError> {
-        let tx = self.environment.read();
-        let tree = tx.tree(&tree(KEPT))?;
-        let kept = tree.get(name.lower_cased().as_bytes())?;
-        Ok(kept.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()).map(u128::from_le_bytes))
+    /// The identity of the environment that the database of this name has, or a deleted one of this name
+    /// left where it was; `None` when it was never opened, or lives in memory.
+    ///
+    /// # Errors
+    /// Those of reading the catalog.
+    pub fn environment_of(&self, name: &DatabaseName) -> Result<Option<u128>, CatalogError> {
+        Ok(self.known_point(name.lower_cased())?.map(|point| point.environment))
     }
 
-    /// Remembers the environment of a database. The version of its record stays. `None` when there is
-    /// no such database any more.
-    pub(crate) fn set_environment(
-        &self,
-        name: &DatabaseName,
-        id: u128,
-    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(existing) = self.record(name.as_str()) else { return Ok(None) };
-        let record = Arc::new(DatabaseRecord {
-            environment_id: Some(id),
-            ..DatabaseRecord::clone(&existing)
-        });
-        let key = record.name.lower_cased();
-        let mut tx = self.environment.write()?;
-        tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
-        tx.commit()?;
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        records.insert(key.to_owned(), Arc::clone(&record));
-        Ok(Some(record))
-    }
-
-    /// Takes the files of this environment, as they are, for those of a database that is not open, and
+    /// Takes the files that `options` name, as they are, for those of a database that is not open, and
     /// this catalog and its cluster for those of the files, whatever each knew of others. Blocks.
     ///
     /// # Errors
-    /// Those of opening and writing the files and the catalog. It can be tried again.
-    pub fn adopt(
-        &self,
-        name: &DatabaseName,
-        id: u128,
-        options: EnvironmentOptions,
-    ) -> Result<(), LoadError> {
-        let catalog = |error: CatalogError| LoadError::Files { message: error.to_string() };
-        let Some(record) = self.set_environment(name, id).map_err(catalog)? else {
-            return Err(LoadError::Files { message: format!("there is no database '{name}'") });
-        };
-        let witness = self.witness_of(name.lower_cased());
+    /// When there is no such database, and those of opening and writing the files and the catalog. It can
+    /// be tried again.
+    pub fn adopt(&self, name: &DatabaseName, options: EnvironmentOptions) -> Result<(), LoadError> {
+        let missing = || CatalogError::Missing { name: name.as_str().to_owned() };
+        let record = self.record(name.as_str()).ok_or_else(missing)?;
+        let witness = self.witness(name.lower_cased());
         standing::adopt(&self.platform, witness, &self.cluster, &record, options)
     }
 
     /// The other database that is known to have this environment.
-    pub fn owner_of(&self, id: u128, but: &DatabaseName) -> Option<String> {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        let owns = |record: &&Arc<DatabaseRecord>| {
-            record.environment_id == Some(id) && record.name.lower_cased() != but.lower_cased()
-        };
-        records.values().find(owns).map(|record| record.name.as_str().to_owned())
+    ///
+    /// # Errors
+    /// Those of reading the catalog.
+    pub fn owner_of(&self, id: u128, but: &DatabaseName) -> Result<Option<String>, CatalogError> {
+        for (key, point) in known_points(&self.environment.read())? {
+            if point.environment == id
+                && key != but.lower_cased()
+                && let Some(record) = self.record(&key)
+            {
+                return Ok(Some(record.name.as_str().to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     /// The value under a name.
@@ -343,31 +328,24 @@ impl ServerCatalog {
 
     /// The newest incarnation of a database of which the server was notified; `None` when it was not
     /// written to since the server keeps that.
-    pub(crate) fn known_point(&self, key: &str) -> Result<Option<HistoryPoint>, StorageError> {
+    pub(crate) fn known_point(&self, key: &str) -> Result<Option<HistoryPoint>, CatalogError> {
         known_point(&self.environment.read(), key)
     }
 
-    /// Who is notified of the incarnations of a database; `None` when it is on another disk, which
-    /// does not last as long as this one.
-    pub(crate) fn witness(&self, platform: &Platform, key: &str) -> Option<CatalogWitness> {
-        Arc::ptr_eq(&self.platform.disk, &platform.disk).then(|| self.witness_of(key))
-    }
-
-    fn witness_of(&self, key: &str) -> CatalogWitness {
+    /// Who is notified of the incarnations of a database on the catalog's disk.
+    pub(crate) fn witness(&self, key: &str) -> CatalogWitness {
         CatalogWitness { environment: Arc::clone(&self.environment), key: key.to_owned() }
     }
 
     fn change_record(
         &self,
-        make: impl FnOnce(u64, &Platform) -> DatabaseRecord,
+        make: impl FnOnce(&mut WriteTransaction, u64) -> Result<DatabaseRecord, StorageError>,
     ) -> Result<Arc<DatabaseRecord>, CatalogError> {
         let mut tx = self.environment.write()?;
         let index = take_index(&mut tx)?;
-        let record = Arc::new(make(index, &self.platform));
+        let record = Arc::new(make(&mut tx, index)?);
         let key = record.name.lower_cased().to_owned();
         tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
-        // Whoever takes the name takes over what was kept under it, or has found nothing of it.
-        tx.tree_mut(&tree(KEPT))?.delete(key.as_bytes())?;
         tx.commit()?;
         let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
         records.insert(key, Arc::clone(&record));
@@ -419,7 +397,9 @@ fn read_deletions(environment: &Arc<Environment>) -> Result<Vec<Deletion>, Catal
         let (Some(index), Some(record)) = (index, read_record(value)) else {
             return Err(CatalogError::CorruptRecord { key: String::from_utf8_lossy(&key).into() });
         };
-        deletions.push(Deletion { index, record: Arc::new(record) });
+        let environment_id = known_point(&tx, record.name.lower_cased())?;
+        let environment_id = environment_id.map(|point| point.environment);
+        deletions.push(Deletion { index, record: Arc::new(record), environment_id });
     }
     Ok(deletions)
 }

@@ -86,6 +86,8 @@ pub enum LoadError {
         /// What is there, and what to do.
         message: String,
     },
+    /// What the server knows of it could not be read, or it knows of no such database.
+    Catalog(CatalogError),
     /// Its environment could not be opened.
     Storage(StorageError),
     /// Its files are not there although it was written to.
@@ -207,6 +209,7 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::Settings { message } => write!(f, "its settings do not hold: {message}"),
             LoadError::Files { message } => f.write_str(message),
+            LoadError::Catalog(error) => error.fmt(f),
             LoadError::Storage(error) => error.fmt(f),
             LoadError::FilesMissing { directory } => write!(
                 f,
@@ -235,6 +238,7 @@ impl fmt::Display for LoadError {
 impl Error for LoadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
+            LoadError::Catalog(error) => Some(error),
             LoadError::Storage(error) => Some(error),
             LoadError::Cluster(error) => Some(error),
             LoadError::Documents(error) => Some(error),
@@ -246,6 +250,12 @@ impl Error for LoadError {
             | LoadError::Thread { .. }
             | LoadError::Panicked => None,
         }
+    }
+}
+
+impl From<CatalogError> for LoadError {
+    fn from(error: CatalogError) -> LoadError {
+        LoadError::Catalog(error)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::{fmt, path::Path};
 
 use platform::Disk;
-use storage::{HistoryMismatch, environment_id_in};
+use storage::{HistoryMismatch, HistoryPoint, environment_id_in};
 
 use crate::{
     catalog::ServerCatalog, error::LoadError, open_database::DatabaseOptions,
@@ -48,26 +48,25 @@ pub fn foreign_product(disk: &dyn Disk, directory: &Path) -> Option<ForeignProdu
     found.map(|&(file, product)| ForeignProduct { product, file })
 }
 
-/// Refuses a directory that is not the one of this database.
+/// Refuses a directory that is not the one of this database, of which `known` is the newest incarnation
+/// that the server knows.
 pub(crate) fn check(
     record: &DatabaseRecord,
     options: &DatabaseOptions,
+    known: Option<&HistoryPoint>,
     catalog: &ServerCatalog,
 ) -> Result<(), LoadError> {
-    if options.is_in_memory {
-        return Ok(());
-    }
     let directory = &options.environment.directory;
     let named = directory.display();
     let refused = |message: String| Err(LoadError::Files { message });
-    match (record.environment_id, environment_id_in(&options.platform, directory)?) {
-        (Some(own), Some(found)) if own == found => Ok(()),
+    match (known, environment_id_in(&options.platform, directory)?) {
+        (Some(own), Some(found)) if own.environment == found => Ok(()),
         (Some(_), Some(_)) => Err(LoadError::OtherFiles {
             directory: directory.clone(),
             mismatch: HistoryMismatch::OtherEnvironment,
         }),
         (Some(_), None) => Err(LoadError::FilesMissing { directory: directory.clone() }),
-        (None, Some(found)) => match catalog.owner_of(found, &record.name) {
+        (None, Some(found)) => match catalog.owner_of(found, &record.name)? {
             Some(other) => refused(format!("{named} holds the files of the database {other}")),
             None => Ok(()),
         },

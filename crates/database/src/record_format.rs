@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0      1  version, 3
+//!      0      1  version, 2
 //!      1      1  flags: bit 0 = switched off
 //!      2      2  length of the name
 //!      4      8  etag: index of the change that wrote the record
@@ -11,8 +11,7 @@
 //!     28     16  topology id
 //!     44     16  cluster transaction id
 //!     60      2  length of the requests; versions before 2 have neither it nor them
-//!     62     16  identity of its environment; 0 until it was opened. Versions before 3 have it not
-//!     78      -  name, UTF-8
+//!     62      -  name, UTF-8
 //!      -      -  requests: for each its index (8), the length of its id (1) and its id, UTF-8
 //!      -      -  the record as the client sent it, JSON, to the end
 //! ```
@@ -22,14 +21,10 @@
 use model::{DatabaseId, DatabaseName};
 use platform::Timestamp;
 
-const VERSION: u8 = 3;
-const HEADER_BYTES: usize = 78;
-/// Version 2 ends its header here and knows no identity.
-const HEADER_BYTES_OF_2: usize = 62;
+const VERSION: u8 = 2;
+const HEADER_BYTES: usize = 62;
 /// Version 1 ends its header here and knows no requests.
 const HEADER_BYTES_OF_1: usize = 60;
-/// Stands for an identity that is not known yet.
-const NO_ENVIRONMENT: u128 = 0;
 const FLAG_DISABLED: u8 = 1;
 
 /// Requests that a record remembers; the oldest go first.
@@ -65,8 +60,6 @@ pub struct DatabaseRecord {
     pub cluster_transaction_id: DatabaseId,
     /// The newest requests that wrote the record, the oldest first.
     pub requests: Vec<RecordRequest>,
-    /// The identity of its environment, once it was opened.
-    pub environment_id: Option<u128>,
     /// The record as the client sent it: a JSON object.
     pub body: Vec<u8>,
 }
@@ -105,7 +98,6 @@ pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     let requests = write_requests(&record.requests);
     let requests_bytes = u16::try_from(requests.len()).expect("8 requests of up to 137 bytes");
     bytes.extend_from_slice(&requests_bytes.to_le_bytes());
-    bytes.extend_from_slice(&record.environment_id.unwrap_or(NO_ENVIRONMENT).to_le_bytes());
     bytes.extend_from_slice(name);
     bytes.extend_from_slice(&requests);
     bytes.extend_from_slice(&record.body);
@@ -139,18 +131,13 @@ fn read_requests(mut bytes: &[u8]) -> Option<Vec<RecordRequest>> {
 pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
     let header_bytes = match bytes.first()? {
         1 => HEADER_BYTES_OF_1,
-        2 => HEADER_BYTES_OF_2,
         &VERSION => HEADER_BYTES,
         _ => return None,
     };
     let (header, rest) = bytes.split_at_checked(header_bytes)?;
     let requests_bytes = match header_bytes {
-        HEADER_BYTES_OF_1 => 0,
-        _ => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_1)),
-    };
-    let environment_id = match header_bytes {
-        HEADER_BYTES => u128::from_le_bytes(fixed(header, HEADER_BYTES_OF_2)),
-        _ => NO_ENVIRONMENT,
+        HEADER_BYTES => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_1)),
+        _ => 0,
     };
     let name_bytes = u16::from_le_bytes(fixed(header, 2));
     let (name, rest) = rest.split_at_checked(usize::from(name_bytes))?;
@@ -164,7 +151,6 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
         topology_id: DatabaseId(fixed(header, 28)),
         cluster_transaction_id: DatabaseId(fixed(header, 44)),
         requests: read_requests(requests)?,
-        environment_id: (environment_id != NO_ENVIRONMENT).then_some(environment_id),
         body: body.to_vec(),
     })
 }
@@ -189,7 +175,6 @@ mod tests {
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),
             requests: Vec::new(),
-            environment_id: Some(7),
             body: b"{\"Settings\":{}}".to_vec(),
         }
     }
@@ -206,14 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn records_of_earlier_versions_are_read_without_what_they_lack() {
-        let record = DatabaseRecord { environment_id: None, ..record() };
-        for (version, header_bytes) in [(1, HEADER_BYTES_OF_1), (2, HEADER_BYTES_OF_2)] {
-            let mut bytes = write_record(&record);
-            bytes[0] = version;
-            bytes.drain(header_bytes..HEADER_BYTES);
-            assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
-        }
+    fn a_record_of_version_1_is_read_without_requests() {
+        let record = record();
+        let mut bytes = write_record(&record);
+        bytes[0] = 1;
+        bytes.drain(HEADER_BYTES_OF_1..HEADER_BYTES);
+        assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
     }
 
     #[test]
@@ -235,7 +218,6 @@ mod tests {
             &b""[..],
             &[1; 59],
             &[2; 61],
-            &[3; 77],
             &[2; 200],
             &[9; 80],
             &[1, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0],

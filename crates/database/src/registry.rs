@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use storage::{History, environment_id_in};
+use storage::History;
 
 use crate::{
     catalog::ServerCatalog,
@@ -332,24 +332,16 @@ impl Shared {
         let mut options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
         let cluster = self.catalog.cluster();
-        files::check(&record, &options, &self.catalog)?;
         let mut known = None;
-        if let Some(witness) = self.catalog.witness(&options.platform, key) {
+        // Nothing vouches for what is gone with the process.
+        if !options.is_in_memory {
             known = self.catalog.known_point(key)?;
+            files::check(&record, &options, known.as_ref(), &self.catalog)?;
+            let witness = self.catalog.witness(key);
             options.environment.history = History::Witnessed(Arc::new(witness));
         }
-        let is_new = record.environment_id.is_none() && !options.is_in_memory;
-        let (platform, directory) =
-            (options.platform.clone(), options.environment.directory.clone());
-        let database =
-            Database::open(Arc::clone(&record), options, known.as_ref(), cluster, &self.flusher)?;
+        let database = Database::open(record, options, known.as_ref(), cluster, &self.flusher)?;
         let database = Arc::new(database);
-        if is_new && let Some(id) = environment_id_in(&platform, &directory)? {
-            // Before anything is acknowledged: from here on only these files are this database.
-            let known = self.catalog.set_environment(&record.name, id);
-            let known = known.map_err(|error| LoadError::Files { message: error.to_string() })?;
-            known.into_iter().for_each(|record| database.set_record(record));
-        }
         database.take_identities_to(cluster)?;
         // Nobody was told that these are done. What fails now is tried again with the next of them, and
         // a disk without room is no reason not to be read.

@@ -10,9 +10,12 @@
 //! tree "Environments" of the server's environment: lower-cased name → point of the newest incarnation, 32
 //! ```
 //!
+//! A row is there from the first write to the database until its files are deleted; its identity is the
+//! only answer to the question whose files these are.
+//!
 //! See `docs/internals/history.md`.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
 use cluster::Cluster;
 use documents::ExecutedTransactions;
@@ -22,17 +25,40 @@ use storage::{
     ReadTransaction, StorageError, Transaction, TreeName, WriteTransaction,
 };
 
-use crate::{error::LoadError, record_format::DatabaseRecord};
+use crate::{
+    error::{CatalogError, LoadError},
+    record_format::DatabaseRecord,
+};
 
 const ENVIRONMENTS: &str = "Environments";
 
 /// The newest incarnation that is known of the database of this key.
 pub(crate) fn known_point(
-    read: &ReadTransaction,
+    tx: &impl Transaction,
     key: &str,
-) -> Result<Option<HistoryPoint>, StorageError> {
+) -> Result<Option<HistoryPoint>, CatalogError> {
+    let tree = tx.tree(&TreeName::from(ENVIRONMENTS))?;
+    tree.get(key.as_bytes())?.map(|value| read_point(key, value)).transpose()
+}
+
+/// All of them, by key.
+pub(crate) fn known_points(
+    read: &ReadTransaction,
+) -> Result<Vec<(String, HistoryPoint)>, CatalogError> {
     let tree = read.tree(&TreeName::from(ENVIRONMENTS))?;
-    Ok(tree.get(key.as_bytes())?.and_then(HistoryPoint::from_bytes))
+    let mut points = Vec::new();
+    for row in tree.range(Bound::Unbounded)? {
+        let (key, value) = row?;
+        let key = String::from_utf8_lossy(&key).into_owned();
+        let point = read_point(&key, value)?;
+        points.push((key, point));
+    }
+    Ok(points)
+}
+
+fn read_point(key: &str, value: &[u8]) -> Result<HistoryPoint, CatalogError> {
+    let damaged = || CatalogError::CorruptRecord { key: key.to_owned() };
+    HistoryPoint::from_bytes(value).ok_or_else(damaged)
 }
 
 /// Forgets what is known of the database of this key: its name is free for other files.

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 
 use cluster::{Command, Outcome};
-use database::{DatabaseRecord, Deletion, INDEXES_DIRECTORY};
+use database::{Deletion, INDEXES_DIRECTORY};
 use model::DatabaseId;
 use serde_json::{Value, json};
 use storage::{EnvironmentOptions, Removal, environment_id_in, remove_environment};
@@ -65,7 +65,7 @@ pub(crate) fn finish(
     deletion: &Deletion,
 ) -> Result<Option<FilesLeft>, ProtocolError> {
     forget_in_cluster(state, deletion.record.topology_id)?;
-    let left = remove_files(state, &deletion.record)?;
+    let left = remove_files(state, deletion)?;
     if let Some(left) = &left {
         let database = left.database.as_str();
         tracing::warn!(database, paths = ?left.paths, reason = left.reason, "files stay");
@@ -92,8 +92,9 @@ pub(crate) fn forget_in_cluster(
 
 fn remove_files(
     state: &ServerState,
-    record: &DatabaseRecord,
+    deletion: &Deletion,
 ) -> Result<Option<FilesLeft>, ProtocolError> {
+    let record = &deletion.record;
     let options = state.files.options_of(record);
     let (platform, environment) = (&options.platform, &options.environment);
     let database = record.name.as_str().to_owned();
@@ -107,9 +108,14 @@ fn remove_files(
     let found = environment_id_in(platform, &environment.directory).map_err(failed)?;
     // Nobody but the server itself names these: what is there is what it made.
     let is_servers_own = options.is_in_memory || !state.files.names_directories(&record.body);
-    let id = record.environment_id.or_else(|| {
-        found.filter(|id| is_servers_own && state.catalog.owner_of(*id, &record.name).is_none())
-    });
+    let id = match (deletion.environment_id, found) {
+        (None, Some(found)) if is_servers_own => {
+            let owner = state.catalog.owner_of(found, &record.name);
+            let owner = owner.map_err(|error| catalog_error(&error))?;
+            owner.is_none().then_some(found)
+        }
+        (known, _) => known,
+    };
     let left = |paths, reason| Ok(Some(FilesLeft { database: database.clone(), paths, reason }));
     let removed = match (id, found) {
         (None, None) => Removal::default(),

@@ -68,8 +68,8 @@ pub(crate) fn check_named(
     Ok(())
 }
 
-/// Looks at the directories that a new database is to use. Returns the identity of the environment that it
-/// takes over, which a deleted database of its name left there.
+/// Looks at the directories that a new database is to use. Whether it takes over what a deleted database of
+/// its name left there.
 ///
 /// # Errors
 /// When there is something else in one of them.
@@ -77,17 +77,17 @@ pub(crate) fn check_new(
     state: &ServerState,
     name: &DatabaseName,
     body: &[u8],
-) -> Result<Option<u128>, ProtocolError> {
+) -> Result<bool, ProtocolError> {
     let options = state.files.options_of_body(name, body);
     let platform = &options.platform;
     let disk = &*platform.disk;
     let directory = &options.environment.directory;
-    let kept = state.catalog.kept_environment(name).map_err(|error| catalog_error(&error))?;
+    let kept = state.catalog.environment_of(name).map_err(|error| catalog_error(&error))?;
     if kept.is_some() {
         let found =
             environment_id_in(platform, directory).map_err(|error| storage_error(&error))?;
         if found == kept {
-            return Ok(kept);
+            return Ok(true);
         }
     }
     for directory in [Some(directory), options.environment.journals_directory.as_ref()] {
@@ -97,7 +97,7 @@ pub(crate) fn check_new(
             return Err(not_empty(disk, name, directory));
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolError> {

@@ -164,7 +164,8 @@ impl DatabaseFiles {
         }
         let (platform, directory) = (&options.platform, &options.environment.directory);
         let is_made = platform.disk.exists(own).unwrap_or(true);
-        let id = || record.environment_id.or(environment_id_in(platform, directory).ok()?);
+        // What cannot be read is not opened, either.
+        let id = || environment_id_in(platform, directory).ok().flatten();
         if !is_made && id().is_some_and(|id| has_journal_of(platform, named, id)) {
             options.environment.journals_directory = Some(named.to_owned());
         }

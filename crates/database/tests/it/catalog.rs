@@ -78,7 +78,6 @@ fn a_request_that_is_sent_again_is_answered_again_and_changes_nothing() {
     let platform = Platform::memory();
     let request = |name: &str, id: &str| database::NewRecord {
         request_id: Some(id.to_owned()),
-        environment_id: None,
         ..record(name)
     };
     let first = {

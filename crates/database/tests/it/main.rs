@@ -33,6 +33,6 @@ fn record(name: &str) -> database::NewRecord {
         disabled: false,
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
         request_id: None,
-        environment_id: None,
+        takes_over_files: false,
     }
 }

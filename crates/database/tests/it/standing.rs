@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use cluster::{ClusterError, Command, IdentityCommand, Outcome};
-use database::{AccessError, LoadError};
+use database::{AccessError, CatalogError, LoadError, NewRecord};
 use platform::{Access, Disk, Platform};
-use storage::{EnvironmentOptions, HistoryMismatch, environment_id_in};
+use storage::{EnvironmentOptions, HistoryMismatch, TreeName};
 
 use crate::registry::{House, count, put};
 
@@ -154,6 +154,64 @@ fn a_deleted_database_leaves_nothing_that_refuses_the_next_of_its_name() {
 }
 
 #[test]
+fn the_next_database_of_a_name_takes_over_its_newest_files_and_no_older_copy() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    stop(house);
+    let disk = &*platform.disk;
+    let older = copy_of(disk, &directory("a"));
+    let house = start(&platform, &[]);
+    put(&house.open("a").unwrap(), "y");
+    let name = house.catalog.record("a").unwrap().name.clone();
+    let own = house.catalog.environment_of(&name).unwrap();
+    assert!(own.is_some());
+    house.registry.with_closed("a", || house.catalog.remove("a").unwrap());
+    stop(house);
+    let newest = copy_of(disk, &directory("a"));
+
+    let house = start(&platform, &[]);
+    assert_eq!(house.catalog.environment_of(&name).unwrap(), own, "it outlives the record");
+    let takes_over = NewRecord { takes_over_files: true, ..crate::record("a") };
+    house.catalog.put(takes_over, None).unwrap();
+    restore(disk, &older, &directory("a"), &directory("a"));
+    assert_eq!(load_error(&house, "a"), format!("{:?}", HistoryMismatch::OtherIncarnation));
+    restore(disk, &newest, &directory("a"), &directory("a"));
+    assert_eq!(count(&house.open("a").unwrap()), 2);
+}
+
+#[test]
+fn a_deletion_knows_whose_files_it_removes_until_it_has_ended() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    let name = house.catalog.record("a").unwrap().name.clone();
+    let own = house.catalog.environment_of(&name).unwrap();
+    let begun = house.registry.with_closed("a", || house.catalog.begin_deletion("a").unwrap());
+    assert_eq!(begun.unwrap().environment_id, own);
+    stop(house);
+    let house = start(&platform, &[]);
+    let deletions = house.catalog.deletions();
+    assert_eq!(deletions.iter().map(|deletion| deletion.environment_id).collect::<Vec<_>>(), [own]);
+    house.catalog.end_deletion(deletions[0].index).unwrap();
+    assert_eq!(house.catalog.environment_of(&name).unwrap(), None);
+}
+
+#[test]
+fn what_is_known_of_files_and_cannot_be_read_is_an_error() {
+    let platform = Platform::memory();
+    let house = start(&platform, &["a"]);
+    put(&house.open("a").unwrap(), "x");
+    house.registry.with_closed("a", || {
+        let mut tx = house.catalog.environment().write().unwrap();
+        tx.tree_mut(&TreeName::from("Environments")).unwrap().put(b"a", b"short").unwrap();
+        tx.commit().unwrap();
+    });
+    assert!(matches!(house.open("a"), Err(AccessError::Load(error))
+        if matches!(&*error, LoadError::Catalog(CatalogError::CorruptRecord { key }) if key == "a")));
+}
+
+#[test]
 fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows_more() {
     let platform = Platform::memory();
     let house = start(&platform, &["a"]);
@@ -206,8 +264,7 @@ fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows
     let record = house.catalog.record("a").unwrap();
     let options = EnvironmentOptions::new(directory("a"));
     house.registry.with_closed("a", || {
-        let id = environment_id_in(&platform, &directory("a")).unwrap().unwrap();
-        house.catalog.adopt(&record.name, id, options).unwrap();
+        house.catalog.adopt(&record.name, options).unwrap();
     });
     assert_eq!(next_identity_after_opening(&house).unwrap(), 2);
     stop(house);

@@ -140,7 +140,7 @@ pub(crate) fn put(call: Call) -> Answering {
         blocking(move || {
             check_named(&state, &new.name, &new.body)?;
             if state.catalog.record(new.name.as_str()).is_none() {
-                new.environment_id = check_new(&state, &new.name, &new.body)?;
+                new.takes_over_files = check_new(&state, &new.name, &new.body)?;
             }
             let put = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
             let record = put.record;
@@ -176,7 +176,8 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
         }
     };
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
-    Ok(NewRecord { name, disabled, body: call.body.to_vec(), request_id, environment_id: None })
+    let body = call.body.to_vec();
+    Ok(NewRecord { name, disabled, body, request_id, takes_over_files: false })
 }
 
 /// `DELETE /admin/databases`.
