@@ -76,12 +76,20 @@ pub struct DatabaseValues {
 }
 
 impl DatabaseValues {
+    /// Whether they may be read at all.
+    ///
+    /// # Errors
+    /// The reason why those of this database are refused.
+    pub fn check(&self) -> Result<(), ClusterError> {
+        self.refusals.check(self.database)
+    }
+
     /// What is stored under a key, in any case.
     ///
     /// # Errors
     /// Those of the storage; a damaged value.
     pub fn get(&self, key: &str) -> Result<Option<CompareExchangeEntry<'_>>, ClusterError> {
-        self.refusals.check(self.database)?;
+        self.check()?;
         compare_exchange::present(&self.tx, self.database, &lower_case(key))
     }
 
@@ -102,7 +110,7 @@ impl DatabaseValues {
         &self,
         index: u64,
     ) -> Result<impl Iterator<Item = Result<ChangedValue, ClusterError>>, ClusterError> {
-        self.refusals.check(self.database)?;
+        self.check()?;
         value_log::after(&self.tx, self.database, index)
     }
 }

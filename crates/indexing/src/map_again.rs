@@ -44,6 +44,8 @@ impl Indexer {
         ends: Duration,
     ) -> Result<bool, IndexError> {
         let Some(values) = beside.values else { return Ok(true) };
+        // Maps would fail, each for its document, which would be missing ever after.
+        values.check()?;
         let last = values.last_change()?;
         // What is mapped for the first time sees the newest values.
         let entries = self.core.environment.read();

@@ -252,3 +252,21 @@ fn an_index_whose_compare_exchange_was_restored_from_an_older_copy_is_built_anew
     world.put_value(4);
     world.check(&files, None);
 }
+
+/// Maps would fail, one document after the other, and those documents would be missing ever after.
+#[test]
+fn what_reads_compare_exchange_maps_nothing_while_that_is_refused() {
+    let files = Platform::memory();
+    let mut world = World::new();
+    world.put_value(1);
+    world.put("d/1", 1);
+    world.cluster.refuse(DATABASE, Some("an older copy"));
+    let set = world.open(&files, &Arc::default());
+    let index = set.get("I").unwrap();
+    assert!(!world.documents.follow(&index));
+    let failure = index.failure().map(|failure| failure.to_string()).unwrap_or_default();
+    assert!(failure.contains("an older copy"), "{failure}");
+    set.close();
+    world.cluster.refuse(DATABASE, None);
+    world.check(&files, None);
+}
