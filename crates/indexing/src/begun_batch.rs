@@ -14,6 +14,8 @@
 //! Invariant: an index that starts paused has an error that says why, and its count begins anew: the next
 //! process tries again.
 
+use std::sync::Arc;
+
 use storage::{Environment, StorageError, Transaction, WriteTransaction};
 
 use crate::{
@@ -32,7 +34,7 @@ fn read(tx: &impl Transaction) -> Result<u8, StorageError> {
 }
 
 /// A batch begins.
-pub(crate) fn begin(environment: &std::sync::Arc<Environment>) -> Result<(), StorageError> {
+pub(crate) fn begin(environment: &Arc<Environment>) -> Result<(), StorageError> {
     let mut tx = environment.write()?;
     let begun = read(&tx)?.saturating_add(1);
     tx.tree_mut(&index_tree())?.put(BEGUN, &[begun])?;
@@ -45,7 +47,7 @@ pub(crate) fn end_in(tx: &mut WriteTransaction) -> Result<(), StorageError> {
 }
 
 /// The batch has failed, and the process goes on.
-pub(crate) fn end(environment: &std::sync::Arc<Environment>) -> Result<(), StorageError> {
+pub(crate) fn end(environment: &Arc<Environment>) -> Result<(), StorageError> {
     let mut tx = environment.write()?;
     end_in(&mut tx)?;
     tx.commit()
@@ -53,7 +55,7 @@ pub(crate) fn end(environment: &std::sync::Arc<Environment>) -> Result<(), Stora
 
 /// Whether an index that is opened is not to begin by itself, which is noted among its errors.
 pub(crate) fn starts_paused(
-    environment: &std::sync::Arc<Environment>,
+    environment: &Arc<Environment>,
     now_ticks: i64,
 ) -> Result<bool, IndexError> {
     if read(&environment.read())? < BEGUN_MAX {

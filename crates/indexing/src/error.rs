@@ -57,13 +57,17 @@ pub enum IndexError {
 impl IndexError {
     /// Whether there was no memory for what a batch changes.
     pub(crate) fn is_short_of_memory(&self) -> bool {
-        let storage = match self {
+        matches!(self.storage(), Some(StorageError::NoMemory(_)))
+    }
+
+    /// The error of the storage that this one is.
+    pub(crate) fn storage(&self) -> Option<&StorageError> {
+        match self {
             Self::Storage(error)
             | Self::Search(SearchError::Storage(error))
-            | Self::Documents(DocumentError::Storage(error)) => error,
-            _ => return false,
-        };
-        matches!(storage, StorageError::NoMemory(_))
+            | Self::Documents(DocumentError::Storage(error)) => Some(error),
+            _ => None,
+        }
     }
 
     pub(crate) fn corrupt(detail: &'static str) -> Self {

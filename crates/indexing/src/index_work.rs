@@ -55,12 +55,42 @@ impl Worker for IndexWork {
 /// Whether the same batch may be written later by the same environment: when there is room again, or
 /// the documents take changes again. One that failed has to be opened again.
 fn may_be_retried(error: &IndexError) -> bool {
-    matches!(
-        error,
-        IndexError::Storage(
+    let is_room_missing = matches!(
+        error.storage(),
+        Some(
             StorageError::DiskFull { .. }
                 | StorageError::TooManyUnflushed { .. }
                 | StorageError::NoMemory(_)
-        ) | IndexError::Output { .. }
-    )
+        )
+    );
+    is_room_missing || matches!(error, IndexError::Output { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use search::SearchError;
+    use storage::MemoryExhausted;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_without_room_is_tried_again_wherever_that_was_seen() {
+        let exhausted = MemoryExhausted { taken: 2, bytes_max: 1 };
+        let table = [
+            (StorageError::NoMemory(exhausted), true),
+            (StorageError::DiskFull { path: "x".into() }, true),
+            (StorageError::Closed, false),
+        ];
+        for (error, expected) in table {
+            let wrapped = [
+                IndexError::Storage(error.clone()),
+                IndexError::Search(SearchError::Storage(error.clone())),
+                IndexError::Documents(error.into()),
+            ];
+            for error in wrapped {
+                assert_eq!(may_be_retried(&error), expected, "{error:?}");
+            }
+        }
+        assert!(!may_be_retried(&IndexError::Panicked));
+    }
 }

@@ -13,13 +13,14 @@
 
 use cluster::{DatabaseValues, ValueSource};
 use storage::{
-    Environment, HistoryPoint, ReadTransaction, StorageError, Transaction, TreeName,
-    WriteTransaction,
+    Environment, HistoryPoint, ReadTransaction, StorageError, Transaction, WriteTransaction,
 };
 
-use crate::{error::IndexError, index_record};
+use crate::{
+    error::IndexError,
+    index_record::{self, index_tree},
+};
 
-const INDEX: &str = "Index";
 const DOCUMENTS: &[u8] = b"Documents";
 const VALUES: &[u8] = b"Values";
 
@@ -75,7 +76,7 @@ impl SeenPoints {
     pub(crate) fn write(&self, tx: &mut WriteTransaction) -> Result<(), StorageError> {
         for (key, point) in [(DOCUMENTS, self.documents), (VALUES, self.values)] {
             if let Some(point) = point {
-                tx.tree_mut(&TreeName::from(INDEX))?.put(key, &point.to_bytes())?;
+                tx.tree_mut(&index_tree())?.put(key, &point.to_bytes())?;
             }
         }
         Ok(())
@@ -83,7 +84,7 @@ impl SeenPoints {
 }
 
 fn read(files: &ReadTransaction, key: &[u8]) -> Result<Option<HistoryPoint>, IndexError> {
-    let tree = files.tree(&TreeName::from(INDEX))?;
+    let tree = files.tree(&index_tree())?;
     let Some(bytes) = tree.get(key)? else { return Ok(None) };
     let damaged = || IndexError::corrupt("the point in the history of its sources is cut off");
     HistoryPoint::from_bytes(bytes).map(Some).ok_or_else(damaged)
