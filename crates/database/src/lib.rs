@@ -78,6 +78,6 @@ pub use crate::{
     resource_watch::{ResourceEvent, ResourceWatch},
     retention::{Retention, RetentionEvent},
     time_series_policies::frame_of,
-    tombstones::{TombstoneHolder, TombstoneHolders, TombstoneNeed},
+    tombstones::{TombstoneError, TombstoneHolder, TombstoneHolders, TombstoneNeed},
     transition::{Arrival, Ticket},
 };

@@ -211,7 +211,8 @@ impl Shared {
                     let event = RetentionEvent::TombstonesRemoved { database: name, tombstones };
                     (self.on_event)(&event);
                 }
-                Err(message) => {
+                Err(error) => {
+                    let message = error.to_string();
                     (self.on_event)(&RetentionEvent::Failed { database: name, message });
                 }
             }

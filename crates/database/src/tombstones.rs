@@ -11,20 +11,21 @@
 //! | indexes, also paused, disabled, failed, being built, or not opened | what they map or look at |
 //! | readers of the live tail | documents |
 //! | policies of time series | deleted ranges |
-//! | whoever is [registered](TombstoneHolders::register) | what it says |
+//! | holders that are [registered](TombstoneHolders::register) | what they say |
 //!
 //! Subscriptions read the log of documents, but send no deletions, and hold nothing. Attachments'
 //! tombstones are read by nobody yet.
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{
         Mutex, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use commands::{Batch, Command, CommandResult};
+use commands::{Batch, Command, CommandError, CommandResult, SubmitError};
 use documents::{DocumentError, RemoveTombstones, TombstoneKind, removable_tombstones};
 use indexing::IndexNeeds;
 use model::{CollectionName, Etag};
@@ -34,6 +35,43 @@ use crate::open_database::Database;
 
 /// What the policies of time series know before their first look: they begin with everything.
 const NOT_LOOKED: u64 = u64::MAX;
+
+/// Why tombstones are left that nobody needs. What is gone is gone; the others can go later.
+#[derive(Clone, Debug)]
+pub enum TombstoneError {
+    /// The documents could not be read.
+    Documents(DocumentError),
+    /// The queue of changes did not take the command.
+    NotSubmitted(SubmitError),
+    /// The command failed.
+    Failed(CommandError),
+}
+
+impl fmt::Display for TombstoneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TombstoneError::Documents(error) => error.fmt(f),
+            TombstoneError::NotSubmitted(error) => error.fmt(f),
+            TombstoneError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TombstoneError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            TombstoneError::Documents(error) => Some(error),
+            TombstoneError::NotSubmitted(error) => Some(error),
+            TombstoneError::Failed(error) => Some(error),
+        }
+    }
+}
+
+impl From<DocumentError> for TombstoneError {
+    fn from(error: DocumentError) -> TombstoneError {
+        TombstoneError::Documents(error)
+    }
+}
 
 /// Tombstones of one kind that somebody still needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +130,7 @@ impl TombstoneHolders {
     /// The policies of time series are about to look at the database: whatever is there now is needed until
     /// [`TombstoneHolders::policies_looked`] says otherwise. Called before the state is read.
     pub(crate) fn policies_look(&self) {
-        // Whoever has looked before needs what it said then.
+        // Those that have looked before need what they said then.
         let known = self.policies_known.load(Ordering::SeqCst);
         self.policies_known.store(if known == NOT_LOOKED { 0 } else { known }, Ordering::SeqCst);
     }
@@ -186,14 +224,13 @@ impl Database {
     ///
     /// # Errors
     /// Why the rest could not be removed; what is gone is gone.
-    pub fn remove_tombstones(&self, may_go_on: &dyn Fn() -> bool) -> Result<u64, String> {
+    pub fn remove_tombstones(&self, may_go_on: &dyn Fn() -> bool) -> Result<u64, TombstoneError> {
         let cleaning = &self.tombstone_holders().cleaning;
         let _cleaning = cleaning.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = |error: DocumentError| error.to_string();
         // The state comes first: who is not asked yet begins behind it.
         let tx = self.read();
-        let last_etag = documents::progress(&tx).map_err(text)?.last_etag;
-        let limits = Limits::of(&tx, last_etag, &self.tombstone_needs()).map_err(text)?;
+        let last_etag = documents::progress(&tx)?.last_etag;
+        let limits = Limits::of(&tx, last_etag, &self.tombstone_needs())?;
         drop(tx);
         let mut removed = 0;
         for kind in TombstoneKind::ALL {
@@ -203,8 +240,7 @@ impl Database {
                     return Ok(removed);
                 }
                 let limit_of = |number| limits.of_collection(kind, number);
-                let found = removable_tombstones(&self.read(), kind, from.as_deref(), limit_of);
-                let found = found.map_err(text)?;
+                let found = removable_tombstones(&self.read(), kind, from.as_deref(), limit_of)?;
                 if !found.rows.is_empty() {
                     removed += self.remove_found(RemoveTombstones { kind, rows: found.rows })?;
                 }
@@ -217,10 +253,10 @@ impl Database {
         Ok(removed)
     }
 
-    fn remove_found(&self, request: RemoveTombstones) -> Result<u64, String> {
+    fn remove_found(&self, request: RemoveTombstones) -> Result<u64, TombstoneError> {
         let batch = Batch::one(Command::RemoveTombstones(request));
-        let outcome = self.queue().submit_and_wait(batch).map_err(|error| error.to_string())?;
-        let outcome = outcome.map_err(|error| error.to_string())?;
+        let outcome = self.queue().submit_and_wait(batch).map_err(TombstoneError::NotSubmitted)?;
+        let outcome = outcome.map_err(TombstoneError::Failed)?;
         Ok(outcome.results.iter().fold(0, |sum, result| match result {
             CommandResult::TombstonesRemoved(removed) => sum + removed,
             _ => sum,

@@ -20,9 +20,10 @@ use wire::{
 use crate::{
     call::Call,
     cluster_commands::{next_identities, submit_of},
-    error_mapping::{cluster_error, command_error, document_error, submit_error},
+    error_mapping::{cluster_error, document_error},
     json_text::JsonObject,
     server_state::ServerState,
+    submitting::{not_done, not_submitted},
 };
 
 /// The first version of clients that know atomic guards.
@@ -268,18 +269,8 @@ async fn wait_for_execution(
     let closed = || ProtocolError::new(ErrorKind::StorageFailed, "the queue of changes has ended");
     receiver.await.map_err(|_| closed())?.map_err(|error| match error {
         ExecutionError::Cluster(error) => cluster_error(&error),
-        ExecutionError::NotSubmitted(error) => {
-            if error == commands::SubmitError::Closed {
-                state.registry.reopen_after_failure(database);
-            }
-            submit_error(&error)
-        }
-        ExecutionError::Failed(error) => {
-            if crate::error_mapping::needs_reopening(&error) {
-                state.registry.reopen_after_failure(database);
-            }
-            command_error(&error)
-        }
+        ExecutionError::NotSubmitted(error) => not_submitted(state, database, &error),
+        ExecutionError::Failed(error) => not_done(state, database, &error),
     })
 }
 

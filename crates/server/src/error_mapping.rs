@@ -62,10 +62,20 @@ pub(crate) fn storage_error(error: &StorageError) -> ProtocolError {
         }
         StorageError::NoMemory(_) => ErrorKind::LowMemory,
         StorageError::Stopped => ErrorKind::OperationCanceled,
-        StorageError::Failed { .. } | StorageError::Closed | StorageError::Io { .. } => {
-            ErrorKind::StorageFailed
-        }
-        _ => ErrorKind::Internal,
+        StorageError::Failed { .. }
+        | StorageError::Unwitnessed { .. }
+        | StorageError::Closed
+        | StorageError::Io { .. } => ErrorKind::StorageFailed,
+        StorageError::Locked { .. }
+        | StorageError::UnknownVersion { .. }
+        | StorageError::NotAnEnvironment { .. }
+        | StorageError::TargetInUse { .. }
+        | StorageError::UnknownTable { .. }
+        | StorageError::DataFileMissing { .. }
+        | StorageError::JournalMissing { .. }
+        | StorageError::JournalOfAnother { .. }
+        | StorageError::AnotherEnvironment { .. }
+        | StorageError::Corrupt(_) => ErrorKind::Internal,
     };
     ProtocolError::new(kind, error.to_string())
 }

@@ -1,6 +1,6 @@
 //! From a handler to the commit queue and back, without blocking the handler's thread.
 
-use commands::{Batch, BatchOutcome, Command, CommandError};
+use commands::{Batch, BatchOutcome, Command, CommandError, SubmitError};
 use database::DatabaseLease;
 use documents::{PutDocument, RequestedId};
 use tokio::sync::oneshot;
@@ -77,13 +77,33 @@ pub(crate) fn begin(
     let (sender, receiver) = oneshot::channel();
     // A client that has gone does not take its batch back.
     let reply = Box::new(move |outcome| drop(sender.send(outcome)));
-    database.queue().submit(batch, reply).map_err(|error| {
-        if error == commands::SubmitError::Closed {
-            state.registry.reopen_after_failure(database);
-        }
-        submit_error(&error)
-    })?;
+    let submitted = database.queue().submit(batch, reply);
+    submitted.map_err(|error| not_submitted(state, database, &error))?;
     Ok(receiver)
+}
+
+/// What it means for the client, and for the database, that a batch was not taken.
+pub(crate) fn not_submitted(
+    state: &ServerState,
+    database: &DatabaseLease,
+    error: &SubmitError,
+) -> ProtocolError {
+    if *error == SubmitError::Closed {
+        state.registry.reopen_after_failure(database);
+    }
+    submit_error(error)
+}
+
+/// What it means for the client, and for the database, that a batch was not done.
+pub(crate) fn not_done(
+    state: &ServerState,
+    database: &DatabaseLease,
+    error: &CommandError,
+) -> ProtocolError {
+    if needs_reopening(error) {
+        state.registry.reopen_after_failure(database);
+    }
+    command_error(error)
 }
 
 /// What the answer of a batch means for the client, and for the database.
@@ -94,12 +114,7 @@ pub(crate) fn settle(
 ) -> Result<BatchOutcome, ProtocolError> {
     match answer {
         Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(error)) => {
-            if needs_reopening(&error) {
-                state.registry.reopen_after_failure(database);
-            }
-            Err(command_error(&error))
-        }
+        Ok(Err(error)) => Err(not_done(state, database, &error)),
         Err(_) => Err(ProtocolError::new(
             ErrorKind::StorageFailed,
             "the queue of changes ended without an answer; it is unknown whether they were written",

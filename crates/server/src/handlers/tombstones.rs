@@ -2,15 +2,20 @@
 
 use std::collections::HashMap;
 
-use database::{Database, TombstoneNeed};
+use database::{Database, TombstoneError, TombstoneNeed};
 use documents::{DocumentError, TombstoneKind, tombstone_positions};
 use http::StatusCode;
 use model::{Etag, date};
 use serde_json::{Value, json};
 use storage::Transaction;
-use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG};
+use wire::{ProtocolError, database_shapes::NODE_TAG};
 
-use crate::{answer::Answer, call::Call, error_mapping::document_error};
+use crate::{
+    answer::Answer,
+    call::Call,
+    error_mapping::document_error,
+    submitting::{not_done, not_submitted},
+};
 
 /// Where tombstones of each kind are: collection and etag.
 type Positions = HashMap<TombstoneKind, Vec<(u32, Etag)>>;
@@ -22,8 +27,11 @@ const OF_NO_COLLECTION: [&str; 2] = ["Attachments.Tombstones", "Revisions.Tombst
 
 /// `POST /databases/{db}/admin/tombstones/cleanup`: removes what nobody needs, and says how many.
 pub(crate) fn clean(call: &Call) -> Result<Answer, ProtocolError> {
-    let removed = call.database()?.remove_tombstones(&|| true).map_err(|message| {
-        ProtocolError::new(ErrorKind::Internal, format!("Tombstones are left: {message}"))
+    let database = call.database()?;
+    let removed = database.remove_tombstones(&|| true).map_err(|error| match error {
+        TombstoneError::Documents(error) => document_error(&error),
+        TombstoneError::NotSubmitted(error) => not_submitted(&call.state, database, &error),
+        TombstoneError::Failed(error) => not_done(&call.state, database, &error),
     })?;
     Ok(Answer::shape(StatusCode::OK, &json!({ "Value": removed })))
 }

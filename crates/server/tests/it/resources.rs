@@ -47,6 +47,8 @@ pub(crate) fn wait_until(condition: impl Fn() -> bool) {
 fn a_low_disk_refuses_writes_and_says_why_until_there_is_room() {
     let (server, simulation) = server_with(&["--Storage.FreeSpaceAlertThresholdInPercentages=0"]);
     server.put("users/1", r#"{"N":1}"#);
+    server.put("users/0", "{}");
+    server.send("DELETE", "/databases/db/docs?id=users/0", b"");
     assert!(notifications(&server).is_empty());
 
     simulation.disk.space_limit(Some(100 * MB));
@@ -66,8 +68,11 @@ fn a_low_disk_refuses_writes_and_says_why_until_there_is_room() {
         ),
         ("POST", "/databases/db/identity/next?name=x", b""),
         ("GET", "/databases/db/hilo/next?tag=x", b""),
+        ("POST", "/databases/db/admin/tombstones/cleanup", b""),
     ] {
-        assert_eq!(server.send(method, target, body).status, 503, "{method} {target}");
+        let refused = server.send(method, target, body);
+        assert_eq!(refused.status, 503, "{method} {target}");
+        assert_eq!(refused.json()["Type"], error["Type"], "{method} {target}");
     }
     assert_eq!(server.document("users/1")["N"], 1, "reading goes on");
     let alert = &notifications(&server)[0];
