@@ -4,7 +4,7 @@
 //! anybody. Three doors are shut here, before a route is looked for:
 //!
 //! - **A name of the attacker's that means this machine** (DNS rebinding). The page is then of the
-//!   "same origin", and only `Host` tells. So names must be known. An IP address cannot be rebound: a
+//!   "same origin", and only `Host` shows it. So names must be known. An IP address cannot be rebound: a
 //!   browser that names it has connected to it.
 //! - **Requests across sites.** Browsers say so in `Origin` and `Sec-Fetch-Site`; what is not the
 //!   server's own origin, or one of the settings, is refused, on every route and for WebSockets.
@@ -25,8 +25,8 @@ const LOOPBACK_NAME: &str = "localhost";
 /// Content types that a page may send to any site without asking it first.
 const FORM_TYPES: [&str; 3] =
     ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"];
-/// What every browser's name of itself begins with.
-const BROWSER_MARK: &str = "Mozilla/";
+/// What every browser's name of itself begins with, in lower case.
+const BROWSER_MARK: &str = "mozilla/";
 /// How much of a header is repeated in an error.
 const SHOWN_CHARS_MAX: usize = 200;
 /// Says from where the page comes that sends a request, as the browser sees it.
@@ -258,7 +258,7 @@ fn is_form(head: Head<'_>, sender: Sender) -> bool {
     let is_browser = sender == Sender::Browser
         || values(head.headers, header::USER_AGENT.as_str())
             .iter()
-            .any(|agent| agent.starts_with(BROWSER_MARK.to_ascii_lowercase().as_str()));
+            .any(|agent| agent.starts_with(BROWSER_MARK));
     if *head.method != Method::POST || !is_browser {
         return false;
     }

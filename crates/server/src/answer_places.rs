@@ -1,14 +1,14 @@
 //! Who may have a long answer made: so many at once, and of one database half of them.
 //!
 //! Each takes memory for the pieces that wait for its client. Invariant: the clients of one database,
-//! however many and however slow, leave half of the places to the others; and one that does not read
-//! leaves its place to one that comes.
+//! however many and however slow, leave half of the places to the others; and an answer that its client
+//! does not read leaves its place to one that waits.
 
 use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -22,7 +22,7 @@ use wire::{ErrorKind, ProtocolError};
 
 /// How long a request waits for a place before it is refused.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// How often somebody who waits asks one that does not read to leave.
+/// How often a request that waits asks an answer that nobody reads to end.
 const ASK_INTERVAL: Duration = Duration::from_millis(100);
 /// More are of no use: as many connections are a crowd.
 const PLACES_MAX: usize = 4096;
@@ -33,14 +33,33 @@ const PLACE_BYTES: u64 = 512 << 10;
 /// Places of one kind.
 struct Room {
     free: Arc<Semaphore>,
-    /// Set by those who wait; whoever takes it back leaves.
+    /// How many wait for one.
+    waiting: AtomicUsize,
+    /// Set by those who wait; the answer that takes it back ends.
     is_asked_for: AtomicBool,
+}
+
+/// One that waits, until it is dropped: with a place, or without one after too long.
+struct Waiting<'r>(&'r AtomicUsize);
+
+impl<'r> Waiting<'r> {
+    fn begin(waiting: &'r AtomicUsize) -> Waiting<'r> {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Room {
     fn new(places: usize) -> Arc<Room> {
         Arc::new(Room {
             free: Arc::new(Semaphore::new(places)),
+            waiting: AtomicUsize::new(0),
             is_asked_for: AtomicBool::new(false),
         })
     }
@@ -49,13 +68,21 @@ impl Room {
         if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
             return Some(permit);
         }
-        let mut waiting = std::pin::pin!(Arc::clone(&self.free).acquire_owned());
+        let _waiting = Waiting::begin(&self.waiting);
+        let mut free = std::pin::pin!(Arc::clone(&self.free).acquire_owned());
         loop {
             self.is_asked_for.store(true, Ordering::Relaxed);
-            if let Ok(permit) = timeout(ASK_INTERVAL, waiting.as_mut()).await {
+            if let Ok(permit) = timeout(ASK_INTERVAL, free.as_mut()).await {
                 return permit.ok();
             }
         }
+    }
+
+    /// Whether one waits here and has asked, which is answered once. What was asked by those who do not
+    /// wait any more is nothing.
+    fn take_question(&self) -> bool {
+        let was_asked = self.is_asked_for.swap(false, Ordering::Relaxed);
+        was_asked && 0 < self.waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -75,9 +102,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether somebody waits for it. Whoever learns so leaves.
+    /// Whether another answer waits for it. An answer that learns so has to end.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.rooms.iter().any(|room| room.is_asked_for.swap(false, Ordering::Relaxed))
+        self.rooms.iter().any(|room| room.take_question())
     }
 }
 
@@ -112,7 +139,7 @@ impl AnswerPlaces {
     pub(crate) async fn take(&self, database: &str) -> Result<Place, ProtocolError> {
         let of_database = self.room_of(database);
         let waiting = async {
-            // First that of the database: who waits for it keeps nothing from others.
+            // First that of the database: a request that waits for it keeps nothing from others.
             let first = of_database.enter().await?;
             let second = self.all.enter().await?;
             let mut share = self.budget.share(0);
@@ -175,11 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_asks_one_to_leave() {
+    fn one_that_waits_asks_another_to_end() {
         block_on(async {
             let places = places(2);
             let place = places.take("a").await.ok().unwrap();
             assert!(!place.is_wanted());
+            assert!(timeout(Duration::ZERO, places.take("a")).await.is_err());
+            assert!(!place.is_wanted(), "it does not wait any more");
             let mut waits = std::pin::pin!(places.take("a"));
             assert!(timeout(Duration::ZERO, waits.as_mut()).await.is_err());
             assert!(place.is_wanted());

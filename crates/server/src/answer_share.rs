@@ -20,7 +20,7 @@ const SHORT_ANSWER_BYTES: usize = 16 << 10;
 /// Counted answers are handed to their connection in parts of so many bytes.
 const PART_BYTES: usize = 64 << 10;
 
-/// Counts a whole answer as long as it is on its way. One that tells what was done is counted also when
+/// Counts a whole answer as long as it is on its way. One that reports what was done is counted also when
 /// there is no room; `is_repeatable` says that it is none.
 ///
 /// # Errors

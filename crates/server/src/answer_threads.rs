@@ -80,7 +80,7 @@ impl AnswerThreads {
         drop(thread.begins.send((database.to_owned(), begin)));
     }
 
-    /// Starts a thread and gives its place on the list.
+    /// Starts a thread. Returns its place on the list.
     fn start(&self, threads: &mut Threads) -> usize {
         let (begins, received) = unbounded_channel();
         let is_busy = Arc::new(AtomicBool::new(false));

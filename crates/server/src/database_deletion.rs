@@ -28,7 +28,7 @@ pub(crate) struct FilesLeft {
 }
 
 impl FilesLeft {
-    /// What a client and an operator are told.
+    /// What the answer to a client says of it.
     pub(crate) fn to_json(&self) -> Value {
         let paths: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
         json!({"DatabaseName": self.database, "Paths": paths, "Reason": self.reason})

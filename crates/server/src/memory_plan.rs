@@ -9,8 +9,8 @@
 //! | half | the rest: code, connections and their small bodies, queues, open databases, caches, the allocator's own |
 //!
 //! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
-//! that no kind of work starves the others: bodies of requests, answers, open transactions, and batches
-//! of indexes. What a script makes is drawn from the transaction that it is made for.
+//! that no kind of work alone starves the others: bodies of requests, answers, open transactions, and
+//! batches of indexes. What a script makes is drawn from the transaction that it is made for.
 //! What is small and bounded in number is not counted; each drawer names its own threshold.
 
 use std::sync::Arc;
@@ -114,8 +114,7 @@ impl MemoryPlan {
             unflushed_asked.unwrap_or_else(|| (bytes / 8).min(UNFLUSHED_BYTES_MAX));
         let work = MemoryBudget::new(bytes / WORK_PART);
         let kind = || work.part(work.bytes_max() / KIND_PART);
-        let (bodies, answers, transactions) = (kind(), kind(), kind());
-        let indexing = kind();
+        let (bodies, answers, transactions, indexing) = (kind(), kind(), kind(), kind());
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low)),
             limited_by,

@@ -152,7 +152,7 @@ impl PieceSender {
         matches!(sent, Sent::Taken)
     }
 
-    /// Sends a piece while a snapshot is held, and gives it back when the client takes longer.
+    /// Sends a piece while a snapshot is held, and returns it when the client takes longer.
     pub(crate) async fn send_patiently(&self, piece: Bytes, patience: Duration) -> Sent {
         self.send_within(Piece::Part(piece), patience, true).await
     }
@@ -205,7 +205,7 @@ impl PieceSender {
                 return self.cut_off(Cut::Closing);
             }
             if holds_snapshot && self.is_harmful().await {
-                // A sender with patience gives the snapshot back instead.
+                // A sender with patience lets go of the snapshot instead.
                 return match piece {
                     Piece::Part(bytes) if patience != Duration::MAX => Sent::Waiting(bytes),
                     _ => self.cut_off(Cut::Memory),

@@ -89,7 +89,7 @@ struct Look {
     /// Up to where there is nothing else.
     up_to: Etag,
     has_more: bool,
-    /// Deletions are forgotten that the reader has not been told of.
+    /// Deletions are forgotten that were not sent to the reader.
     has_gap: bool,
 }
 
@@ -129,7 +129,7 @@ impl Tail {
                     return false;
                 }
             };
-            // When it comes back, it hears why nothing more is told.
+            // When it comes back, it is refused with the reason.
             if look.has_gap {
                 return true;
             }

@@ -364,11 +364,17 @@ async fn load_body(
 ) -> Result<bool, ProtocolError> {
     out.extend_from_slice(b"{\"Results\":[");
     for (index, row) in rows.iter().enumerate() {
+        let end = out.len();
         if index > 0 {
             out.push(b',');
         }
-        match row {
-            Some(row) => write_row(row, metadata_only, out)?,
+        match row.as_ref().map(|row| write_row(row, metadata_only, out)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                // What was written is whole rows.
+                out.truncate(end);
+                return Err(error);
+            }
             None => out.extend_from_slice(b"null"),
         }
         if !sink.take(out).await {

@@ -280,9 +280,11 @@ pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
     let tx = call.read()?;
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         out.extend_from_slice(b"{\"Results\":[");
-        let is_whole = stream_entries(&tx, &id, &wanted, sender, out).await?;
+        if !stream_entries(&tx, &id, &wanted, sender, out).await? {
+            return Ok(false);
+        }
         out.extend_from_slice(b"]}");
-        Ok(is_whole)
+        Ok(true)
     };
     let long = LongAnswer::new(database, "a time series", tell_behind_results, write);
     Ok(Answer::long(long))

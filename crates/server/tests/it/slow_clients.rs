@@ -81,7 +81,7 @@ fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
         drop(stream.read_to_end(&mut answer));
         answer.ends_with(b"0\r\n\r\n")
     };
-    // Whoever was asked to leave does not take what there is for all.
+    // One that had to end its answer does not pass for one that got all of it.
     assert!(clients.iter_mut().any(|client| !whole(client)));
 }
 
