@@ -9,7 +9,7 @@ use std::{
     any::Any,
     io,
     ops::{Deref, DerefMut},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -35,6 +35,9 @@ pub struct DiskSpace {
     /// Bytes that there are, taken or not.
     pub total_bytes: u64,
 }
+
+/// Stands in a directory for its lock where the file system cannot lock the directory itself.
+pub const LOCK_FILE: &str = "LOCK";
 
 /// Who, beside the user of this process, can reach a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +90,19 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Takes the exclusive lock of a directory that exists (`NotFound`), held until the value is
     /// dropped or the process ends. `WouldBlock` when another holder, in this process or another, has
-    /// it. The lock belongs to the directory itself: no file in it can be removed to get around it.
+    /// it. The lock belongs to the directory itself: no file in it can be removed to get around it, unless
+    /// the file system cannot do that; there it is one of [`LOCK_FILE`].
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>>;
     /// The room of the file system that `dir` lies on.
     fn space(&self, dir: &Path) -> io::Result<DiskSpace>;
+
+    /// Where a path leads when the links in the part of it that exists are followed. On disks of no
+    /// machine there are none.
+    ///
+    /// `NotFound` when a link leads nowhere.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
 
     /// Who else can reach a directory. On disks of no machine: nobody.
     fn exposure(&self, _dir: &Path) -> io::Result<Exposure> {

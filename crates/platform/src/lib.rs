@@ -14,7 +14,7 @@
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
-//! | [`own_signals`] | which signals this process was told to ignore |
+//! | [`own_signals`] | which signals this process was started to ignore |
 //! | [`sockets`] | connections whose other side has vanished, or does not read |
 //! | [`descriptors`] | how many files may be open at once |
 //! | [`thread_priority`] | threads that let others go first |
@@ -42,7 +42,7 @@ use std::sync::Arc;
 pub use crate::{
     clock::{Clock, Timestamp},
     disk::{
-        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, Exposure, File, Mapping,
+        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, Exposure, File, LOCK_FILE, Mapping,
         SECTOR_BYTES,
     },
     entropy::Entropy,

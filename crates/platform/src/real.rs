@@ -25,7 +25,7 @@ use crate::{
     Platform,
     clock::{Clock, Timestamp},
     disk::{
-        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, Exposure, File, Mapping,
+        Access, AlignedBuffer, DirectoryLock, Disk, DiskSpace, Exposure, File, LOCK_FILE, Mapping,
         SECTOR_BYTES, check_direct,
     },
     entropy::Entropy,
@@ -43,9 +43,6 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 const OPEN_TO_OTHERS: u32 = 0o077;
 /// The administrator, who may do everything anyway.
 const ROOT: u32 = 0;
-
-/// Stands for the directory where the file system cannot lock that.
-const LOCK_FILE: &str = "LOCK";
 
 /// Zeroes written at once where the file system cannot reserve space.
 const ZERO_FILL_BYTES: usize = 1 << 20;
@@ -159,6 +156,27 @@ impl Disk for RealDisk {
         let status = statvfs(or_current(dir))?;
         let bytes = |blocks: u64| blocks.saturating_mul(status.f_frsize);
         Ok(DiskSpace { free_bytes: bytes(status.f_bavail), total_bytes: bytes(status.f_blocks) })
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        let (mut ancestor, mut missing) = (path, Vec::new());
+        loop {
+            match fs::canonicalize(or_current(ancestor)) {
+                Ok(found) => {
+                    return Ok(missing.iter().rev().fold(found, |path, name| path.join(name)));
+                }
+                Err(error) => {
+                    let is_missing = fs::symlink_metadata(or_current(ancestor))
+                        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+                    let parts = ancestor.parent().zip(ancestor.file_name());
+                    let Some((parent, name)) = parts.filter(|_| is_missing) else {
+                        return Err(error);
+                    };
+                    missing.push(name);
+                    ancestor = parent;
+                }
+            }
+        }
     }
 
     fn exposure(&self, dir: &Path) -> io::Result<Exposure> {
@@ -414,7 +432,30 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_tells_who_can_reach_it() {
+    fn links_are_followed_as_far_as_there_is_something() {
+        let directory = TemporaryDirectory::new();
+        let place = fs::canonicalize(&directory.0).unwrap();
+        fs::create_dir_all(place.join("far/away")).unwrap();
+        std::os::unix::fs::symlink(place.join("far"), place.join("link")).unwrap();
+        std::os::unix::fs::symlink(place.join("nowhere"), place.join("broken")).unwrap();
+        let resolved = |path: &str| RealDisk.resolve(&place.join(path));
+        for (path, expected) in [
+            ("", ""),
+            ("far/away", "far/away"),
+            ("link", "far"),
+            ("link/away", "far/away"),
+            ("link/new/deeper", "far/new/deeper"),
+            ("new/deeper", "new/deeper"),
+        ] {
+            assert_eq!(resolved(path).unwrap(), place.join(expected), "{path}");
+        }
+        for path in ["broken", "broken/deeper"] {
+            assert_eq!(resolved(path).unwrap_err().kind(), io::ErrorKind::NotFound, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_directory_shows_who_can_reach_it() {
         let table = [
             (0o40700, 7, 7, Exposure::Private),
             (0o40700, 0, 7, Exposure::Private),

@@ -102,8 +102,9 @@ pub(crate) fn check_new(
 
 fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolError> {
     let settings = &state.settings;
-    let place = absolute(directory)?;
-    let data = absolute(&settings.data_dir)?;
+    let disk = &*state.platform.disk;
+    let place = resolved(disk, directory)?;
+    let data = resolved(disk, &settings.data_dir)?;
     let is_own = place == data
         || data.starts_with(&place)
         || place.starts_with(data.join(SYSTEM_DIRECTORY))
@@ -114,7 +115,7 @@ fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolErro
     }
     let roots = [Some(&settings.data_dir), settings.journals_path.as_ref()];
     for root in roots.into_iter().flatten().chain(&settings.databases.allowed_directories) {
-        if place.starts_with(absolute(root)?) {
+        if place.starts_with(resolved(disk, root)?) {
             return Ok(());
         }
     }
@@ -125,21 +126,28 @@ fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolErro
     )))
 }
 
-/// The path from the root, which must not climb.
-fn absolute(path: &Path) -> Result<PathBuf, ProtocolError> {
+/// The path from the root, which must not climb, with its links followed: a directory is where its files are.
+fn resolved(disk: &dyn Disk, path: &Path) -> Result<PathBuf, ProtocolError> {
     let climbs = path.components().any(|component| component == Component::ParentDir);
     let absolute = std::path::absolute(path).ok().filter(|_| !climbs);
-    absolute.ok_or_else(|| {
+    let absolute = absolute.ok_or_else(|| {
         refused(format!("The directory {} must be named without '..'.", path.display()))
+    })?;
+    disk.resolve(&absolute).map_err(|error| {
+        refused(format!(
+            "Where the directory {} leads cannot be found out: {error}.",
+            path.display()
+        ))
     })
 }
 
 fn directories(options: &DatabaseOptions) -> Vec<PathBuf> {
     let environment = &options.environment;
     let all = [Some(&environment.directory), environment.journals_directory.as_ref()];
-    // What cannot be made absolute is compared as it is written.
-    let absolute = |path: &PathBuf| absolute(path).unwrap_or_else(|_| path.clone());
-    all.into_iter().flatten().map(absolute).collect()
+    // What cannot be resolved is compared as it is written.
+    let disk = &*options.platform.disk;
+    let resolved = |path: &PathBuf| resolved(disk, path).unwrap_or_else(|_| path.clone());
+    all.into_iter().flatten().map(resolved).collect()
 }
 
 /// Whether nothing is in a directory; one that is missing is empty.

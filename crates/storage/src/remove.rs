@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform::{Disk, Platform};
+use platform::{Disk, LOCK_FILE, Platform};
 
 use crate::{
     environment::EnvironmentOptions,
@@ -23,8 +23,6 @@ use crate::{
     unfinished::BUILDING,
 };
 
-/// Stands for the lock of a directory where the file system cannot lock that.
-const LOCK_FILE: &str = "LOCK";
 /// So many files that stay are named.
 const NAMED_MAX: usize = 20;
 /// Directories of indexes lie one below the other so deep at most.

@@ -153,6 +153,41 @@ fn a_record_names_directories_only_where_the_operator_allows() {
     }
 }
 
+/// A link that lies where directories may be, and leads to where they may not.
+#[test]
+fn a_link_is_the_directory_that_it_leads_to() {
+    let root = std::env::temp_dir().join(format!("corvus-links-{}", std::process::id()));
+    let [data, allowed, other] = ["data", "allowed", "other"].map(|name| root.join(name));
+    let platform = Platform::real();
+    for directory in [&data, &allowed, &other] {
+        platform.disk.create_dir_all(directory).unwrap();
+    }
+    for (from, to) in [("data/out", &other), ("data/in", &allowed), ("beside", &allowed)] {
+        std::os::unix::fs::symlink(to, root.join(from)).unwrap();
+    }
+    let settings = [
+        format!("--DataDir={}", data.display()),
+        format!("--Databases.AllowedDirectories={}", root.join("beside").display()),
+    ];
+    let server = TestServer::start(platform.clone(), &settings.each_ref().map(String::as_str));
+    let place = |path: &str| json!({"DataDir": root.join(path)});
+    for (name, path, status) in [
+        ("a", "data/out", 400),
+        ("a", "data/out/deeper", 400),
+        ("a", "other", 400),
+        ("a", "data/in/a", 201),
+        ("b", "allowed/a", 400),
+        ("b", "allowed/b", 201),
+    ] {
+        let reply = create(&server, name, place(path));
+        assert_eq!(reply.status, status, "{path}: {}", reply.text());
+    }
+    assert_eq!(put(&server, "a", "x").status, 201);
+    assert!(platform.disk.exists(&allowed.join("a/corvus.data")).unwrap());
+    server.stop();
+    platform.disk.remove_dir_all(&root).unwrap();
+}
+
 #[test]
 fn no_two_databases_share_a_directory() {
     let platform = Platform::memory();

@@ -19,9 +19,11 @@ pub(crate) struct TestServer {
 
 /// Settings as a command line would make them, on a free port.
 fn settings(arguments: &[&str]) -> Settings {
-    let base = ["--ServerUrl=http://127.0.0.1:0", "--DataDir=/data"];
+    let has_place = arguments.iter().any(|argument| argument.starts_with("--DataDir="));
+    let place = if has_place { None } else { Some("--DataDir=/data") };
+    let base = ["--ServerUrl=http://127.0.0.1:0"].into_iter().chain(place);
     let inputs = Inputs {
-        arguments: base.iter().chain(arguments).map(Into::into).collect(),
+        arguments: base.chain(arguments.iter().copied()).map(Into::into).collect(),
         environment: Vec::new(),
         read_file: &|_| Err(std::io::ErrorKind::NotFound.into()),
     };

@@ -122,8 +122,9 @@ pub(super) fn remove(disk: &dyn Disk, directory: &Path, number: u64) -> Result<(
 /// Whether a file of this name is one of a journal, or the next one of it.
 pub(crate) fn is_name(name: &str) -> bool {
     let digits = name.strip_suffix(EXTENSION);
-    name == name_of(SPARE)
-        || digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    let is_number =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    name == name_of(SPARE) || digits.is_some_and(is_number)
 }
 
 /// The environment that a journal file belongs to; `None` when it is no journal file.
