@@ -1,19 +1,23 @@
-//! Looks at memory, and once a second at disks and slow I/O, does something about them and tells
-//! somebody.
+//! Looks at memory, and once a second at disks, slow I/O and open files, does something about them and
+//! reports it.
 //!
-//! One thread for the server. What it does: a database on a full disk refuses writes; snapshots that
-//! are held for too long, or keep too much, end; when memory is low, every database is flushed at once and those that nobody uses are closed early. Nothing here
-//! has to be undone by anybody: each state ends at the look that finds its cause gone.
+//! One thread for the server. What it does: a database on a full disk refuses writes; snapshots that are
+//! held for too long, or keep too much, end; when memory is low, every database is flushed at once; when
+//! memory or file descriptors are, databases that nobody uses are closed early. Nothing here has to be
+//! undone by anybody: each state ends at the look that finds its cause gone.
 
 use std::{
     io,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::JoinHandle,
     time::Duration,
 };
 
-use platform::Platform;
+use platform::{Platform, descriptors::OpenFiles};
 use storage::{IoKind, IoOperation};
 
 use crate::{
@@ -28,7 +32,7 @@ use crate::{
 const MEMORY_INTERVAL: Duration = Duration::from_millis(250);
 /// After so many looks at memory it looks at everything.
 const LOOKS_PER_ROUND: u32 = 4;
-/// How long a database may go unused while memory is low, at least; at most twice as long.
+/// How long a database may go unused while memory or descriptors are low, at least; at most twice as long.
 const IDLE_TIME_WHEN_LOW: Duration = Duration::from_secs(10);
 
 /// What an operator wants to know.
@@ -43,6 +47,8 @@ pub enum ResourceEvent {
     },
     /// The memory that is left means something else than before.
     Memory(MemoryReading),
+    /// File descriptors are short, or not any more.
+    OpenFiles(OpenFiles),
     /// I/O was slow.
     SlowIo {
         /// The database.
@@ -55,6 +61,7 @@ pub enum ResourceEvent {
 }
 
 type OnEvent = dyn Fn(&ResourceEvent) + Send + Sync;
+type CountFiles = dyn Fn() -> Option<OpenFiles> + Send + Sync;
 
 struct Shared {
     registry: DatabaseRegistry,
@@ -62,7 +69,9 @@ struct Shared {
     platform: Platform,
     memory: Arc<MemoryPressure>,
     on_event: Box<OnEvent>,
-    /// When unused databases were last looked for because memory was low.
+    count_files: Box<CountFiles>,
+    are_files_short: AtomicBool,
+    /// When unused databases were last looked for because something was low.
     last_idle_check: Mutex<Duration>,
     closing: Mutex<bool>,
     wakes: Condvar,
@@ -75,12 +84,13 @@ pub struct ResourceWatch {
 }
 
 impl ResourceWatch {
-    /// A watch that looks when it is told to, until [`ResourceWatch::start`].
+    /// A watch that looks when it is asked to, until [`ResourceWatch::start`].
     pub fn new(
         registry: DatabaseRegistry,
         flusher: Arc<Flusher>,
         platform: Platform,
         memory: Arc<MemoryPressure>,
+        count_files: impl Fn() -> Option<OpenFiles> + Send + Sync + 'static,
         on_event: impl Fn(&ResourceEvent) + Send + Sync + 'static,
     ) -> ResourceWatch {
         let shared = Shared {
@@ -89,6 +99,8 @@ impl ResourceWatch {
             platform,
             memory,
             on_event: Box::new(on_event),
+            count_files: Box::new(count_files),
+            are_files_short: AtomicBool::new(false),
             last_idle_check: Mutex::default(),
             closing: Mutex::default(),
             wakes: Condvar::new(),
@@ -161,6 +173,18 @@ impl Shared {
             self.look_at(&database);
         }
         self.look_at_memory();
+        self.look_at_open_files();
+    }
+
+    fn look_at_open_files(&self) {
+        // What cannot be counted is not short.
+        let Some(files) = (self.count_files)() else { return };
+        if self.are_files_short.swap(files.is_short(), Ordering::Relaxed) != files.is_short() {
+            (self.on_event)(&ResourceEvent::OpenFiles(files));
+        }
+        if files.is_short() {
+            self.close_unused();
+        }
     }
 
     fn look_at(&self, database: &Database) {

@@ -30,6 +30,30 @@ pub fn raise_limit() -> Raised {
     Raised { before: None, now: None }
 }
 
+/// How many of the files that may be open are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// Files, sockets among them, that are open.
+    pub open: u64,
+    /// How many there may be.
+    pub limit: u64,
+}
+
+impl OpenFiles {
+    /// Whether less than an eighth is left.
+    pub fn is_short(self) -> bool {
+        self.limit.saturating_sub(self.open) < self.limit / 8
+    }
+}
+
+/// What is open now; `None` where there is no limit, or the system does not say it.
+pub fn open_files() -> Option<OpenFiles> {
+    let limit = limit()?;
+    // The one that is read to count the others is among them.
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1);
+    Some(OpenFiles { open: open as u64, limit })
+}
+
 /// The limit that counts now; `None` for no limit.
 pub fn limit() -> Option<u64> {
     #[cfg(unix)]
@@ -38,8 +62,10 @@ pub fn limit() -> Option<u64> {
     None
 }
 
-#[cfg(all(test, unix))]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     #[test]
@@ -48,5 +74,22 @@ mod tests {
         assert_eq!(raised.now, getrlimit(Resource::Nofile).maximum);
         assert_eq!(raised.now, limit());
         assert_eq!(raise_limit(), Raised { before: raised.now, now: raised.now });
+    }
+
+    #[test]
+    fn files_are_short_when_less_than_an_eighth_is_left() {
+        for (open, limit, expected) in
+            [(56, 64, false), (57, 64, true), (64, 64, true), (99, 64, true), (0, 0, false)]
+        {
+            assert_eq!(OpenFiles { open, limit }.is_short(), expected, "{open} of {limit}");
+        }
+    }
+
+    #[test]
+    fn an_open_file_is_counted() {
+        // Other tests of the process open and close files meanwhile.
+        let pairs: Vec<_> = (0..50).map(|_| UnixStream::pair().unwrap()).collect();
+        let open = open_files().unwrap().open;
+        assert!(2 * pairs.len() as u64 <= open, "{open}");
     }
 }

@@ -3,7 +3,7 @@
 /// The signal that says that the terminal has gone.
 pub const HANGUP: u32 = 1;
 
-/// Whether the signal of this number is ignored. Where the system does not tell: no.
+/// Whether the signal of this number is ignored. Where the system does not say: no.
 pub fn is_ignored(signal: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignores(&status, signal)

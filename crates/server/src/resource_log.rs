@@ -48,6 +48,23 @@ pub(crate) fn log(event: &ResourceEvent) {
                 ),
             }
         }
+        ResourceEvent::OpenFiles(files) => {
+            let (open_files, open_files_max) = (files.open, files.limit);
+            if files.is_short() {
+                tracing::warn!(
+                    open_files,
+                    open_files_max,
+                    "file descriptors are running out: closing unused databases early. Raise the limit of \
+                     open files of the process"
+                );
+            } else {
+                tracing::info!(
+                    open_files,
+                    open_files_max,
+                    "there are enough file descriptors again"
+                );
+            }
+        }
         ResourceEvent::SlowIo { database, directory, operation } => tracing::warn!(
             database,
             path = %directory.join(&*operation.file).display(),

@@ -181,6 +181,7 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
         Arc::clone(&flusher),
         platform.clone(),
         Arc::clone(&memory.pressure),
+        platform::descriptors::open_files,
         resource_log::log,
     );
     watch.start().map_err(|source| StartError::Thread { source })?;

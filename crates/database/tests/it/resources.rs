@@ -2,7 +2,11 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -16,6 +20,7 @@ use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::IdSeparator;
 use platform::{
     Platform,
+    descriptors::OpenFiles,
     simulated::{Random, Simulation},
 };
 use script::ScriptPool;
@@ -25,13 +30,15 @@ use crate::{indexing_on, record};
 
 const MB: u64 = 1 << 20;
 
-/// A server's databases on a simulated machine, and what the watch told.
+/// A server's databases on a simulated machine, and what the watch reported.
 struct Machine {
     simulation: Simulation,
     registry: DatabaseRegistry,
     memory: Arc<MemoryPressure>,
     watch: ResourceWatch,
-    told: Arc<Mutex<Vec<ResourceEvent>>>,
+    reported: Arc<Mutex<Vec<ResourceEvent>>>,
+    /// How many of 1,000 files are open.
+    open_files: Arc<AtomicU64>,
     _flusher: Arc<Flusher>,
 }
 
@@ -73,18 +80,23 @@ impl Machine {
         let registry = DatabaseRegistry::new(catalog, Arc::clone(&flusher), options, options_of);
         let limit = platform.memory.limit().unwrap();
         let memory = Arc::new(MemoryPressure::new(limit, 200 * MB));
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let open_files = Arc::new(AtomicU64::new(0));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let watch = {
-            let told = Arc::clone(&told);
+            let reported = Arc::clone(&reported);
             ResourceWatch::new(
                 registry.clone(),
                 Arc::clone(&flusher),
                 platform,
                 Arc::clone(&memory),
-                move |event| told.lock().unwrap().push(event.clone()),
+                {
+                    let open = Arc::clone(&open_files);
+                    move || Some(OpenFiles { open: open.load(Ordering::SeqCst), limit: 1000 })
+                },
+                move |event| reported.lock().unwrap().push(event.clone()),
             )
         };
-        Machine { simulation, registry, memory, watch, told, _flusher: flusher }
+        Machine { simulation, registry, memory, watch, reported, open_files, _flusher: flusher }
     }
 
     fn open(&self, name: &str) -> DatabaseLease {
@@ -111,17 +123,17 @@ impl Machine {
         self.simulation.disk.space_limit(Some(taken + bytes));
     }
 
-    fn told(&self) -> Vec<ResourceEvent> {
-        std::mem::take(&mut self.told.lock().unwrap())
+    fn reported(&self) -> Vec<ResourceEvent> {
+        std::mem::take(&mut self.reported.lock().unwrap())
     }
 
-    /// The levels of the disks that were told.
-    fn told_of_disks(&self) -> Vec<DiskSpaceLevel> {
+    /// The levels of the disks that were reported.
+    fn reported_levels(&self) -> Vec<DiskSpaceLevel> {
         let level = |event: &ResourceEvent| match event {
             ResourceEvent::DiskSpace { reading, .. } => Some(reading.level),
             _ => None,
         };
-        self.told().iter().filter_map(level).collect()
+        self.reported().iter().filter_map(level).collect()
     }
 }
 
@@ -151,17 +163,17 @@ fn a_low_disk_warns_then_refuses_writes_reads_go_on_and_it_ends_by_itself() {
     let database = machine.open("a");
     try_put(&database, "before").unwrap();
     machine.watch.look();
-    assert!(machine.told_of_disks().is_empty());
+    assert!(machine.reported_levels().is_empty());
 
     machine.leave_free(400 * MB);
     machine.watch.look();
     machine.watch.look();
-    assert_eq!(machine.told_of_disks(), [DiskSpaceLevel::Low], "told once");
+    assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Low], "once");
     try_put(&database, "warned").unwrap();
 
     machine.leave_free(50 * MB);
     machine.watch.look();
-    assert_eq!(machine.told_of_disks(), [DiskSpaceLevel::Refusing]);
+    assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Refusing]);
     let refused = try_put(&database, "refused").unwrap_err();
     let SubmitError::LowDiskSpace(low) = &refused else { panic!("{refused:?}") };
     assert_eq!((low.free_bytes, low.was_full), (machine.free_bytes(), false));
@@ -173,12 +185,12 @@ fn a_low_disk_warns_then_refuses_writes_reads_go_on_and_it_ends_by_itself() {
     // A little more than the limit is not enough, or the state would flicker.
     machine.leave_free(105 * MB);
     machine.watch.look();
-    assert!(machine.told_of_disks().is_empty());
+    assert!(machine.reported_levels().is_empty());
     try_put(&database, "refused").unwrap_err();
 
     machine.leave_free(2000 * MB);
     machine.watch.look();
-    assert_eq!(machine.told_of_disks(), [DiskSpaceLevel::Enough]);
+    assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Enough]);
     try_put(&database, "after").unwrap();
     assert_eq!(count(&database), 3);
 }
@@ -191,7 +203,7 @@ fn a_database_that_opens_on_a_low_disk_refuses_from_its_first_write() {
     assert!(matches!(try_put(&database, "x"), Err(SubmitError::LowDiskSpace(_))));
     assert_eq!(database.disk_space().level, DiskSpaceLevel::Refusing);
     machine.watch.look();
-    assert_eq!(machine.told_of_disks(), [DiskSpaceLevel::Refusing]);
+    assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Refusing]);
 }
 
 #[test]
@@ -229,7 +241,7 @@ fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
     };
     assert!(failed.to_string().contains("no space left"), "{failed}");
     machine.watch.look();
-    assert_eq!(machine.told_of_disks(), [DiskSpaceLevel::Refusing]);
+    assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Refusing]);
     let refused = try_put(&database, "refused").unwrap_err();
     assert!(matches!(&refused, SubmitError::LowDiskSpace(low) if low.was_full), "{refused:?}");
     assert_eq!(count(&database), written);
@@ -237,7 +249,7 @@ fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
     machine.simulation.disk.space_limit(None);
     machine.simulation.clock.advance(Duration::from_secs(6));
     machine.watch.look();
-    assert_eq!(machine.told_of_disks(), [DiskSpaceLevel::Enough]);
+    assert_eq!(machine.reported_levels(), [DiskSpaceLevel::Enough]);
     try_put(&database, "after").unwrap();
     assert_eq!(count(&database), written + 1);
 }
@@ -275,7 +287,7 @@ fn low_memory_flushes_at_once_closes_the_unused_and_ends_by_itself() {
     machine.simulation.memory.set_taken(100 * MB);
     look();
     let levels: Vec<MemoryLevel> = machine
-        .told()
+        .reported()
         .iter()
         .filter_map(|event| match event {
             ResourceEvent::Memory(reading) => Some(reading.level),
@@ -284,6 +296,32 @@ fn low_memory_flushes_at_once_closes_the_unused_and_ends_by_itself() {
         .collect();
     assert_eq!(levels, [MemoryLevel::Low, MemoryLevel::Critical, MemoryLevel::Enough]);
     assert_eq!(machine.memory.changes().len(), 3);
+}
+
+#[test]
+fn few_descriptors_close_the_unused_and_are_reported_once() {
+    let machine = Machine::new(&["used", "idle"], DiskSpaceLimits::NONE);
+    drop(machine.open("idle"));
+    let _used = machine.open("used");
+    let look = || {
+        machine.simulation.clock.advance(Duration::from_secs(11));
+        machine.watch.look();
+    };
+    machine.open_files.store(800, Ordering::SeqCst);
+    (0..3).for_each(|_| look());
+    assert!(machine.registry.if_open("idle").is_some(), "there are enough");
+    machine.open_files.store(900, Ordering::SeqCst);
+    (0..3).for_each(|_| look());
+    assert!(machine.registry.if_open("idle").is_none(), "nobody used it");
+    assert!(machine.registry.if_open("used").is_some());
+    machine.open_files.store(100, Ordering::SeqCst);
+    (0..3).for_each(|_| look());
+    let reported = machine.reported();
+    let open = reported.iter().filter_map(|event| match event {
+        ResourceEvent::OpenFiles(files) => Some((files.open, files.is_short())),
+        _ => None,
+    });
+    assert_eq!(open.collect::<Vec<_>>(), [(900, true), (100, false)]);
 }
 
 #[test]
@@ -309,7 +347,7 @@ impl platform::Clock for LeapingClock {
 }
 
 #[test]
-fn slow_io_is_told_once_with_its_file_and_kept() {
+fn slow_io_is_reported_once_with_its_file_and_kept() {
     let simulation = Platform::simulated(2);
     let clock = Arc::new(LeapingClock(Arc::clone(&simulation.clock)));
     let platform = Platform { clock, ..simulation.platform.clone() };
@@ -342,11 +380,11 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
     let options = RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::ZERO };
     let registry = DatabaseRegistry::new(catalog, Arc::clone(&flusher), options, options_of);
     let memory = Arc::new(MemoryPressure::new(platform.memory.limit().unwrap(), 1));
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reported = Arc::new(Mutex::new(Vec::new()));
     let watch = {
-        let told = Arc::clone(&told);
-        let tell = move |event: &ResourceEvent| told.lock().unwrap().push(event.clone());
-        ResourceWatch::new(registry.clone(), flusher, platform, memory, tell)
+        let reported = Arc::clone(&reported);
+        let tell = move |event: &ResourceEvent| reported.lock().unwrap().push(event.clone());
+        ResourceWatch::new(registry.clone(), flusher, platform, memory, || None, tell)
     };
     let Ok(Access::Wait(ticket)) = registry.access("a") else { panic!("it is not open yet") };
     let (sender, receiver) = mpsc::channel();
@@ -354,11 +392,11 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
     receiver.recv().unwrap().unwrap();
     let database = registry.if_open("a").unwrap();
     watch.look();
-    told.lock().unwrap().clear();
+    reported.lock().unwrap().clear();
 
     try_put(&database, "x").unwrap();
     watch.look();
-    let first = std::mem::take(&mut *told.lock().unwrap());
+    let first = std::mem::take(&mut *reported.lock().unwrap());
     let writes = first.iter().filter(|event| {
         matches!(event, ResourceEvent::SlowIo { database, directory, operation }
             if database == "a" && directory.ends_with("journals")
@@ -367,6 +405,6 @@ fn slow_io_is_told_once_with_its_file_and_kept() {
     });
     assert!(writes.count() > 0, "{first:?}");
     watch.look();
-    assert!(told.lock().unwrap().is_empty(), "told once");
+    assert!(reported.lock().unwrap().is_empty(), "once");
     assert!(!database.environment().slow_io(storage::IoPosition::default()).0.is_empty());
 }
