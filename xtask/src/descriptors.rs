@@ -95,7 +95,7 @@ fn put(url: &str, database: &str, number: u64) -> Result<(), Failure> {
     let answer = HttpClient::connect(url)?.send("PUT", &path, b"{}")?;
     match answer.status {
         201 => Ok(()),
-        _ => Err(answer.told().into()),
+        _ => Err(answer.described().into()),
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn create_database(url: &str, name: &str) -> Result<(), Failure> {
     )?;
     match answer.status {
         200..=299 => Ok(()),
-        _ => Err(format!("the database {name} was not created: {}", answer.told()).into()),
+        _ => Err(format!("the database {name} was not created: {}", answer.described()).into()),
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn get_while_loading(client: &mut HttpClient, path: &str) -> Result<A
         match answer.status {
             200 => return Ok(answer),
             503 if began.elapsed() < LOADING_TIMEOUT => std::thread::sleep(RETRY_PAUSE),
-            _ => return Err(format!("GET {path}: {}", answer.told()).into()),
+            _ => return Err(format!("GET {path}: {}", answer.described()).into()),
         }
     }
 }

@@ -25,8 +25,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// As an error tells it.
-    pub(crate) fn told(&self) -> String {
+    /// Its status and text, for an error.
+    pub(crate) fn described(&self) -> String {
         format!("{} {}", self.status, String::from_utf8_lossy(&self.body))
     }
 }

@@ -289,7 +289,7 @@ fn write(url: &str, oracle: &mut WriterOracle, written: &Written) -> Option<Stri
                 oracle.acknowledge();
                 written.batches.fetch_add(1, Ordering::SeqCst);
             }
-            Ok(answer) => return written.unless_killed(answer.told()),
+            Ok(answer) => return written.unless_killed(answer.described()),
             Err(error) => return written.unless_killed(format!("the connection broke: {error}")),
         }
     }
@@ -308,7 +308,7 @@ fn insert(url: &str, oracle: &mut InsertOracle, written: &Written) -> Option<Str
                 oracle.acknowledge();
                 written.inserts.fetch_add(1, Ordering::SeqCst);
             }
-            Ok(answer) => return written.unless_killed(answer.told()),
+            Ok(answer) => return written.unless_killed(answer.described()),
             Err(error) => return written.unless_killed(format!("the insert broke: {error}")),
         }
     }

@@ -1,7 +1,7 @@
 //! How long the JSON text of a value is, without printing it.
 //!
 //! Stored documents may be far smaller than their texts: long strings are packed, and names are stored
-//! once. Whoever bounds documents bounds their texts.
+//! once. So a bound of documents is one of their texts.
 
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, UNPACK_FACTOR_MAX};
@@ -16,8 +16,8 @@ const WORD_BYTES: u64 = 6;
 /// Quotes around a name or text, and the colon or comma behind it.
 const QUOTES_BYTES: u64 = 3;
 
-/// Whether the compact JSON text of `value` surely has no more than `bytes_max` bytes. Escapes in strings
-/// count as one byte, numbers as their longest.
+/// Whether the compact JSON text of `value` has no more than `bytes_max` bytes, when an escape in a string
+/// counts as one byte and an integer as the longest.
 ///
 /// # Errors
 ///

@@ -48,7 +48,7 @@ pub struct CommitQueueOptions {
     pub transaction_batches_max: usize,
     /// Bytes of batches after which a transaction takes no more, roughly.
     pub transaction_bytes_max: usize,
-    /// How long the JSON text of a document may be, whoever makes it.
+    /// How long the JSON text of a document may be, wherever it comes from.
     pub document_bytes_max: u64,
     /// The bounds of the scripts of patches.
     pub patches: PatchLimits,

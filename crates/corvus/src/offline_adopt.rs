@@ -20,8 +20,8 @@ const DATABASES: &str = "Databases";
 
 /// Why nothing was adopted.
 enum Refusal {
-    /// What to tell.
-    Told(String),
+    /// For a reason of its own, which is a sentence.
+    Because(String),
     Storage(StorageError),
     Catalog(CatalogError),
     Files(LoadError),
@@ -48,7 +48,7 @@ impl From<CatalogError> for Refusal {
 impl Refusal {
     fn text(&self) -> String {
         match self {
-            Refusal::Told(text) => text.clone(),
+            Refusal::Because(text) => text.clone(),
             Refusal::Storage(StorageError::Locked { .. })
             | Refusal::Catalog(CatalogError::Storage(StorageError::Locked { .. })) => {
                 "A server has it open. Stop the server first.".to_owned()
@@ -81,7 +81,7 @@ pub(crate) fn run(
         Ok(text) => (text, true),
         Err(refusal) => (format!("Nothing was done: {}", refusal.text()), false),
     };
-    // Nobody reads any more when writing fails; the exit code still tells.
+    // Nobody reads any more when writing fails; the exit code still says it.
     drop(writeln!(out, "{}", text.trim_end()));
     is_done
 }
@@ -91,7 +91,7 @@ fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refus
     // Without a server's environment a new one is made, for databases that are there all the same.
     if environment_id_in(platform, &system)?.is_none() && !server::has_databases(platform, data) {
         let text = format!("{} is no data directory of a server.", data.display());
-        return Err(Refusal::Told(text));
+        return Err(Refusal::Because(text));
     }
     Ok(ServerCatalog::open(platform, system)?)
 }
@@ -130,21 +130,23 @@ fn adopt(
     journals: Option<&Path>,
     name: &str,
 ) -> Result<String, Refusal> {
-    let told = |text: String| Err(Refusal::Told(text));
+    let refused = |text: String| Err(Refusal::Because(text));
     let name = match DatabaseName::new(name) {
         Ok(name) => name,
-        Err(error) => return told(error.to_string()),
+        Err(error) => return refused(error.to_string()),
     };
     let directory = data.join(DATABASES).join(name.lower_cased());
     let named = directory.display();
     if let Some(foreign) = foreign_product(&*platform.disk, &directory) {
-        return told(format!("{named}: {foreign}."));
+        return refused(format!("{named}: {foreign}."));
     }
     let Some(id) = environment_id_in(platform, &directory)? else {
-        return told(format!("there is no database in {named}."));
+        return refused(format!("there is no database in {named}."));
     };
     if let Some(other) = catalog.owner_of(id, &name)? {
-        return told(format!("{named} holds a copy of the database '{other}', or its own files."));
+        return refused(format!(
+            "{named} holds a copy of the database '{other}', or its own files."
+        ));
     }
     let mut options = EnvironmentOptions::new(&directory);
     options.journals_directory = journals.map(|path| path.join(name.lower_cased()));
@@ -185,7 +187,7 @@ fn check_database(platform: &Platform, options: EnvironmentOptions) -> Result<()
     if is_database {
         return Ok(());
     }
-    Err(Refusal::Told(format!("{} holds no documents.", directory.display())))
+    Err(Refusal::Because(format!("{} holds no documents.", directory.display())))
 }
 
 #[cfg(test)]

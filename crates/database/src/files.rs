@@ -31,7 +31,7 @@ const FOREIGN: [(&str, &str); 7] = [
 pub struct ForeignProduct {
     /// Its name.
     pub product: &'static str,
-    /// The file that tells.
+    /// The file by which it was known.
     pub file: &'static str,
 }
 

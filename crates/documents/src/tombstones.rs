@@ -143,7 +143,7 @@ fn removed() -> TreeName {
 }
 
 /// The etag of the last tombstone of a kind that was removed, in a collection or anywhere; zero when all
-/// are there. Whoever knows the log up to there finds every deletion behind.
+/// are there. A reader that knows the log up to there finds every deletion behind.
 ///
 /// # Errors
 /// Those of the storage; a damaged record.

@@ -30,7 +30,7 @@ const GROWTH_MAX: u64 = 4;
 const CHANGES_FIRST: usize = 1024;
 /// How long a batch waits for room before it begins with what there is.
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// The allocator gives back whenever transactions have taken this part of the memory.
+/// Unused memory is released whenever transactions have taken this part of what there is.
 const RELEASE_PART: u64 = 2;
 /// The share grows by steps, so that not every change asks.
 const STEP_BYTES: u64 = 64 << 10;
@@ -70,7 +70,7 @@ pub(crate) struct BatchMemory {
     share: MemoryShare,
     gathered_bytes_max: usize,
     changes_max: usize,
-    /// Bytes that transactions held since the allocator gave back last.
+    /// Bytes that transactions held since unused memory was last released.
     written_bytes: u64,
 }
 
@@ -136,7 +136,7 @@ impl BatchMemory {
         let (changes, held) = (changes as u64, held_bytes.max(1));
         let wanted = u128::from(changes) * u128::from(self.transaction_bytes(held_bytes));
         let fitting = u64::try_from(wanted / u128::from(held)).unwrap_or(u64::MAX);
-        // A small batch tells little of a large one.
+        // A small batch says little about a large one.
         let at_most = changes.saturating_mul(GROWTH_MAX).max(CHANGES_FIRST as u64);
         let next = usize::try_from(fitting.min(at_most)).unwrap_or(usize::MAX);
         self.changes_max = next.clamp(1, CHANGES_MAX);

@@ -55,7 +55,7 @@ struct Owner {
 
 struct Shared {
     clock: Arc<dyn Clock>,
-    /// Told to give memory back, where the pool is of a platform.
+    /// Asked to release unused memory, where the pool is of a platform.
     memory: Option<Arc<dyn ProcessMemory>>,
     threads_max: usize,
     line: Mutex<Line>,
@@ -78,7 +78,7 @@ struct Line {
     is_closed: bool,
 }
 
-/// A thread without work gives back after each of so many pauses what it has allocated and others have
+/// A thread without work releases after each of so many pauses what it has allocated and others have
 /// freed since: the allocator would keep that for as long as the thread sleeps. Page versions of its last
 /// transactions are freed by later flushes.
 const REST_PAUSE: Duration = Duration::from_secs(2);
@@ -227,7 +227,7 @@ impl Shared {
     }
 
     /// The first in line, and how many threads are spare; waits for one. `None` when the pool is closed.
-    /// A thread that waits gives memory back after each of its `pauses`.
+    /// A thread that waits releases unused memory after each of its `pauses`.
     fn next(&self, pauses: &mut u32) -> Option<(Arc<dyn Worker>, usize)> {
         let mut line = self.lock();
         loop {
@@ -258,7 +258,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Waits for a change, no longer than the shorter of these times; tells whether a pause is over.
+    /// Waits for a change, no longer than the shorter of these times. Returns whether a pause is over.
     fn wait<'l>(
         &'l self,
         line: MutexGuard<'l, Line>,

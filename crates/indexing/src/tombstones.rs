@@ -2,7 +2,7 @@
 //!
 //! An index knows every deletion up to where it is in its logs, and every one up to where the database was
 //! when the index began: it has read nothing older. Invariant: what lies behind that in its logs is
-//! complete. Whoever removes tombstones asks [`IndexSet::tombstone_needs`] first; an index that finds in
+//! complete. The cleaner of tombstones asks [`IndexSet::tombstone_needs`] first; an index that finds in
 //! the documents that some of those that it needed are gone is of no use, and begins anew.
 
 use documents::{DocumentError, TombstoneKind, last_removed_tombstone};

@@ -345,7 +345,7 @@ impl Edited {
     }
 }
 
-/// Gives the file the sector that would name the next one, and a header that has its length. A header
+/// Writes into the file the sector that would name the next one, and a header that has its length. A header
 /// that was edited stays as it is.
 fn end_with_an_empty_sector(file: &mut Vec<u8>) {
     let Some(head) = file.get(..HEAD_CHECKED) else { return };

@@ -198,7 +198,7 @@ impl BatchCommand {
     }
 }
 
-/// Reads the whole body, whose commands are told to `room` as they come.
+/// Reads the whole body, whose commands are counted by `room` as they come.
 ///
 /// # Errors
 ///
@@ -228,7 +228,7 @@ pub fn read_bulk_docs(
     Ok(BatchBody { commands, is_cluster_wide })
 }
 
-/// Told how many commands a body has so far; refuses more of them.
+/// Called with how many commands a body has so far; refuses more of them.
 pub type RoomForCommands<'r> = dyn FnMut(usize) -> Result<(), ProtocolError> + 'r;
 
 fn read_commands(

@@ -66,7 +66,7 @@ impl Client {
             409 => Err(Trouble::Conflict),
             412 => Err(Trouble::SnapshotEnded),
             503 => Err(Trouble::Unknown),
-            _ => Err(Trouble::Broken(format!("{method} {path}: {}", answer.told()))),
+            _ => Err(Trouble::Broken(format!("{method} {path}: {}", answer.described()))),
         }
     }
 }

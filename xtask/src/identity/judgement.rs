@@ -159,7 +159,7 @@ impl Judge<'_> {
             return Ok(Err(self.wrong(&format!("it does not exist: {message}"))));
         }
         if answer.status < 500 || message.is_empty() {
-            return Ok(Err(self.wrong(&format!("{method} {path}: {}", answer.told()))));
+            return Ok(Err(self.wrong(&format!("{method} {path}: {}", answer.described()))));
         }
         Ok(Err(Verdict::Refused(message.lines().next().unwrap_or_default().to_owned())))
     }

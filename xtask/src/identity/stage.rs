@@ -154,7 +154,7 @@ impl Stage {
         let answer = self.ask(server, request, body)?;
         if !(200..300).contains(&answer.status) {
             let kind = if answer.status < 500 { "" } else { REFUSED };
-            return Err(format!("{kind}{request:?}: {}", answer.told()).into());
+            return Err(format!("{kind}{request:?}: {}", answer.described()).into());
         }
         Ok(serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }

@@ -43,7 +43,7 @@ impl Bystander {
             match answer.status {
                 200..=299 => {}
                 _ if stage.is_refusal(&answer) => found.refused += 1,
-                _ => return Err(format!("{database}: {}", answer.told()).into()),
+                _ => return Err(format!("{database}: {}", answer.described()).into()),
             }
             std::thread::sleep(PAUSE);
         }

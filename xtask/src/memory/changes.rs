@@ -54,12 +54,12 @@ fn patch(stage: &Stage, _: u64) -> Result<(), Failure> {
         let answer = send_patch(stage, script)?;
         let is_too_large = matches!(answer.status, 400..=500) && !answer.body.is_empty();
         if !is_too_large && !stage.is_refusal(&answer) {
-            return Err(format!("a patch that grows: {}", answer.told()).into());
+            return Err(format!("a patch that grows: {}", answer.described()).into());
         }
     }
     let fitting = send_patch(stage, FITTING)?;
     if !matches!(fitting.status, 200..=299) && !stage.is_refusal(&fitting) {
-        return Err(format!("a patch that fits: {}", fitting.told()).into());
+        return Err(format!("a patch that fits: {}", fitting.described()).into());
     }
     let answer = HttpClient::connect(&stage.url)?.send(
         "GET",
@@ -121,7 +121,7 @@ fn delete(stage: &Stage, _: u64) -> Result<(), Failure> {
                 }
                 at_once = (at_once / 2).max(1);
             }
-            _ => return Err(format!("deleting: {}", answer.told()).into()),
+            _ => return Err(format!("deleting: {}", answer.described()).into()),
         }
     }
     let left = count(stage)?;

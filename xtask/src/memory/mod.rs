@@ -152,7 +152,7 @@ impl Drill {
     }
 }
 
-/// Repeats the rounds of a step, at least one, until that moment; gives how many there were.
+/// Repeats the rounds of a step, at least one, until that moment. Returns how many there were.
 fn repeat(step: &Step, stage: &Stage, end: Instant) -> Result<u64, Failure> {
     for round in 0.. {
         (step.round)(stage, round)?;

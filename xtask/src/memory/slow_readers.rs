@@ -79,7 +79,7 @@ fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
             let answer = Answer { status, body: body.as_bytes().to_vec() };
             match stage.is_refusal(&answer) {
                 true => Ok(()),
-                false => Err(format!("a slow reader was answered {}", answer.told()).into()),
+                false => Err(format!("a slow reader was answered {}", answer.described()).into()),
             }
         }
     }

@@ -53,7 +53,7 @@ impl Stage {
             match answer.status {
                 200..=299 => return Ok(answer),
                 _ if self.is_refusal(&answer) => std::thread::sleep(RETRY_PAUSE),
-                _ => return Err(answer.told().into()),
+                _ => return Err(answer.described().into()),
             }
         }
         Err(format!("refused {TRIES} times").into())
@@ -64,7 +64,7 @@ impl Stage {
         let answer = HttpClient::connect(&self.url)?.send("GET", path, b"")?;
         match answer.status {
             200 => Ok(serde_json::from_slice(&answer.body)?),
-            _ => Err(format!("{path}: {}", answer.told()).into()),
+            _ => Err(format!("{path}: {}", answer.described()).into()),
         }
     }
 }
@@ -75,7 +75,7 @@ fn is_short_of_memory(body: &[u8]) -> bool {
     of_kind("LowMemoryException") || of_kind("ServerLoadFailureException")
 }
 
-/// Runs `work` in that many threads; gives the first failure.
+/// Runs `work` in that many threads. Returns the first failure.
 pub(super) fn at_once(
     threads: u64,
     work: impl Fn(u64) -> Result<(), Failure> + Sync,

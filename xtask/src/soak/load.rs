@@ -152,14 +152,14 @@ impl Load {
             let path = format!("/databases/{name}/docs?id=users/{number}");
             let answer = client.send("PUT", &path, document(random).to_string().as_bytes())?;
             if !matches!(answer.status, 201 | 503) {
-                return Err(format!("{name}: {}", answer.told()).into());
+                return Err(format!("{name}: {}", answer.described()).into());
             }
         }
         let body = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
         let answer = client.send("DELETE", "/admin/databases", body.as_bytes())?;
         match answer.status {
             200..=299 => Ok(()),
-            _ => Err(format!("{name} was not deleted: {}", answer.told()).into()),
+            _ => Err(format!("{name} was not deleted: {}", answer.described()).into()),
         }
     }
 }

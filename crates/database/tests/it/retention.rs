@@ -29,7 +29,7 @@ pub(crate) struct Machine {
     catalog: Arc<ServerCatalog>,
     registry: DatabaseRegistry,
     retention: Retention,
-    told: Arc<Mutex<Vec<RetentionEvent>>>,
+    reported: Arc<Mutex<Vec<RetentionEvent>>>,
     _flusher: Arc<Flusher>,
 }
 
@@ -71,14 +71,14 @@ impl Machine {
             RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::from_secs(60) };
         let registry =
             DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of);
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let retention = {
-            let told = Arc::clone(&told);
+            let reported = Arc::clone(&reported);
             Retention::new(registry.clone(), platform, move |event| {
-                told.lock().unwrap().push(event.clone());
+                reported.lock().unwrap().push(event.clone());
             })
         };
-        Machine { simulation, catalog, registry, retention, told, _flusher: flusher }
+        Machine { simulation, catalog, registry, retention, reported, _flusher: flusher }
     }
 
     pub(crate) fn open(&self) -> DatabaseLease {
@@ -100,10 +100,10 @@ impl Machine {
         self.registry.record_changed(&record);
     }
 
-    /// Looks after so many seconds; gives what was told.
+    /// Looks after so many seconds; gives what was reported.
     fn look_after(&self, seconds: u64) -> Vec<(bool, u64)> {
-        let told = self.told_after(seconds);
-        let shown = told.iter().map(|event| match event {
+        let reported = self.reported_after(seconds);
+        let shown = reported.iter().map(|event| match event {
             RetentionEvent::Done { kind, documents, .. } => {
                 (*kind == RetentionKind::Expiration, *documents)
             }
@@ -114,11 +114,11 @@ impl Machine {
         shown.collect()
     }
 
-    /// The same, as it was told.
-    pub(crate) fn told_after(&self, seconds: u64) -> Vec<RetentionEvent> {
+    /// The same, as it was reported.
+    pub(crate) fn reported_after(&self, seconds: u64) -> Vec<RetentionEvent> {
         self.simulation.clock.advance(Duration::from_secs(seconds));
         self.retention.look();
-        std::mem::take(&mut *self.told.lock().unwrap())
+        std::mem::take(&mut *self.reported.lock().unwrap())
     }
 
     fn put(&self, database: &DatabaseLease, id: &str, property: &str, seconds: i64) {
@@ -194,11 +194,11 @@ fn tombstones_are_removed_as_often_as_is_configured_but_those_that_somebody_need
     let machine = Machine::with_tombstones_for(Duration::from_secs(300));
     let database = machine.open();
     let removed = |seconds| {
-        let told = machine.told_after(seconds).into_iter().map(|event| match event {
+        let reported = machine.reported_after(seconds).into_iter().map(|event| match event {
             RetentionEvent::TombstonesRemoved { tombstones, .. } => tombstones,
             other => panic!("{other:?}"),
         });
-        told.sum::<u64>()
+        reported.sum::<u64>()
     };
     assert_eq!(removed(0), 0);
     for number in 0..3 {

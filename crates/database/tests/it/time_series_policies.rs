@@ -40,7 +40,7 @@ fn names(database: &DatabaseLease, id: &str) -> Vec<String> {
 
 /// Looks after so many seconds; gives how many series were looked at and how many entries made.
 fn look_after(machine: &Machine, seconds: u64) -> Option<(u64, u64)> {
-    match machine.told_after(seconds).as_slice() {
+    match machine.reported_after(seconds).as_slice() {
         [] => None,
         [RetentionEvent::PoliciesApplied { series, entries, .. }] => Some((*series, *entries)),
         other => panic!("{other:?}"),

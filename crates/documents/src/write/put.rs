@@ -134,7 +134,7 @@ impl DocumentWriter<'_> {
         self.put_marked(&id, &ExpectedVersion::Any, &accepted, marks).map(Some)
     }
 
-    /// Refuses a document that is larger than one may be, whoever made it.
+    /// Refuses a document that is larger than one may be, wherever it comes from.
     fn check_size(&self, body: &BlittableBuf) -> Result<(), DocumentError> {
         let bytes_max = self.context.document_bytes_max;
         match blittable::prints_within(&Value::Object(body.as_view().root()), bytes_max)? {

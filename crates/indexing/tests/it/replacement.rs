@@ -268,9 +268,9 @@ fn indexes_that_a_setting_disables_follow_nothing_and_cannot_be_started() {
     let stage = Stage::new();
     let (set, _) = stage.open(&Platform::memory());
     let index = set.all().into_iter().next().unwrap();
-    let (told, followed) = mpsc::channel();
+    let (reached_to, followed) = mpsc::channel();
     let last = index.last_position_in(&stage.documents.read()).unwrap();
-    index.when_indexed(last, Box::new(move |reached| told.send(reached).unwrap_or(())));
+    index.when_indexed(last, Box::new(move |reached| reached_to.send(reached).unwrap_or(())));
     assert!(followed.recv().unwrap());
     set.disable();
     let before = index.progress();

@@ -1,5 +1,5 @@
 //! Files of an index that were made of other documents or values than those that it finds: what it
-//! answers is what a computation from scratch gives, although by etags it would not be stale.
+//! answers is what a computation from scratch comes to, although by etags it would not be stale.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::{

@@ -10,7 +10,7 @@ fn ask(server: &TestServer, target: &str, host: &str) -> Reply {
 }
 
 /// Every address of the node in the answers that tell one.
-fn told(server: &TestServer, host: &str) -> Vec<Value> {
+fn named(server: &TestServer, host: &str) -> Vec<Value> {
     let topology = ask(server, "/topology?name=db", host).json();
     let cluster = ask(server, "/cluster/topology", host).json();
     let listed = ask(server, "/databases", host).json();
@@ -37,7 +37,7 @@ fn a_client_is_told_the_address_that_it_used() {
     for (host, expected) in
         [("foo:1234", "http://foo:1234"), ("DB.example:80", "http://db.example")]
     {
-        assert_eq!(told(&server, host), [expected; 6], "{host}");
+        assert_eq!(named(&server, host), [expected; 6], "{host}");
     }
 }
 
@@ -46,8 +46,8 @@ fn the_public_address_is_told_to_everybody() {
     let settings = ["--PublicServerUrl=http://db.example:9000", "--Security.AllowedHosts=foo"];
     let server = TestServer::start(Platform::memory(), &settings);
     server.create("db");
-    assert_eq!(told(&server, "foo:1234"), ["http://db.example:9000"; 6]);
-    assert_eq!(told(&server, "db.example:1"), ["http://db.example:9000"; 6]);
+    assert_eq!(named(&server, "foo:1234"), ["http://db.example:9000"; 6]);
+    assert_eq!(named(&server, "db.example:1"), ["http://db.example:9000"; 6]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::test_server::TestServer;
 /// The last moment of the calendar.
 const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
 
-/// Always tells the same wall-clock time.
+/// Always shows the same wall-clock time.
 struct StoppedClock {
     wall: Timestamp,
     true_one: Arc<dyn Clock>,

@@ -78,15 +78,15 @@ fn a_paused_index_keeps_the_tombstones_of_its_collections_and_is_named() {
     wait_for(&server, "All");
     assert_eq!(clean(&server), 2);
     assert_eq!(tombstones(&server), 1);
-    let told = state(&server);
-    let users = row(&told, "users");
+    let shown = state(&server);
+    let users = row(&shown, "users");
     assert_eq!(users["Documents"], json!({"Component": "Index 'Users/ByN'", "Etag": 5}));
     let nobody = json!({"Component": null, "Etag": i64::MAX});
-    assert_eq!(row(&told, "dogs")["Documents"], nobody);
-    assert_eq!(row(&told, "Attachments.Tombstones")["Documents"], nobody);
-    assert_eq!(told["MinAllDocsEtag"], 9);
-    assert_eq!(told["MinAllCountersEtag"], i64::MAX);
-    let holders = told["PerSubscriptionInfoExtended"].as_array().unwrap();
+    assert_eq!(row(&shown, "dogs")["Documents"], nobody);
+    assert_eq!(row(&shown, "Attachments.Tombstones")["Documents"], nobody);
+    assert_eq!(shown["MinAllDocsEtag"], 9);
+    assert_eq!(shown["MinAllCountersEtag"], i64::MAX);
+    let holders = shown["PerSubscriptionInfoExtended"].as_array().unwrap();
     let holder = holders.iter().find(|one| one["Identifier"] == "Users/ByN").unwrap();
     assert_eq!(
         *holder,
@@ -151,7 +151,7 @@ fn a_tail_that_goes_on_from_before_forgotten_deletions_is_told_so() {
     assert_eq!(ask("etag=1&collection=Users").status, 410);
     assert_eq!(ask("etag=2&collection=Dogs").status, 200, "nothing of it is forgotten");
     assert_eq!(ask("etag=3").status, 200);
-    // From the beginning, everything is told that is there; the position says where that began.
+    // From the beginning, everything is sent that is there; the position says where that began.
     let reply = ask("etag=0");
     assert_eq!(reply.status, 200);
     let text = reply.text();
