@@ -165,6 +165,7 @@ impl Index {
                 has_news: true,
                 news_since: None,
                 stage: Stage::Out,
+                has_caught_up: false,
                 is_paused,
                 is_disabled,
                 is_disabled_by_setting: false,
@@ -181,6 +182,7 @@ impl Index {
             batches: Mutex::default(),
             outputs_noted,
             fan_out: Mutex::default(),
+            is_silent: Mutex::new(false),
             on_event,
         });
         let fields = FieldSet::load(&core.environment.read())?;
@@ -286,7 +288,7 @@ impl Index {
         let (before, after) = (self.kind(), Arc::new(kind));
         *self.core.kind.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
         let changes = before.changes_to(&after);
-        changes.iter().for_each(|change| self.core.tell(IndexEvent::Changed(*change)));
+        changes.iter().for_each(|change| self.core.report(*change));
         let is_disabled = after.is_disabled();
         self.change(|progress| {
             let is_configured = !changes.is_empty() || progress.is_disabled != is_disabled;
@@ -498,7 +500,7 @@ impl Index {
         let mut was_paused = false;
         self.change(|progress| was_paused = std::mem::replace(&mut progress.is_paused, true));
         if !was_paused {
-            self.core.tell(IndexEvent::Changed(IndexChange::Paused));
+            self.core.report(IndexChange::Paused);
         }
     }
 
@@ -544,6 +546,11 @@ impl Index {
         self.core.lock().is_broken
     }
 
+    /// Whether a batch since it was opened ended with everything in it that was there at its beginning.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        self.core.lock().has_caught_up
+    }
+
     /// Whether it is closed, or being closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.core.is_closing()
@@ -568,7 +575,7 @@ impl Index {
     pub(crate) fn set_idle(&self, is_idle: bool) {
         if self.core.is_idle.swap(is_idle, Ordering::Relaxed) != is_idle {
             let change = if is_idle { IndexChange::BecameIdle } else { IndexChange::IsAskedAgain };
-            self.core.tell(IndexEvent::Changed(change));
+            self.core.report(change);
         }
     }
 
@@ -585,7 +592,8 @@ impl Index {
         self.change(|progress| self.core.notice(progress));
     }
 
-    /// Waits for the batch that it is at, and closes the files. Who waits is told.
+    /// Waits for the batch that it is at, and closes the files. Those that wait are notified; no changes of
+    /// it are reported any more.
     pub fn close(&self) {
         if !self.core.end_indexing() {
             return;

@@ -61,6 +61,9 @@ pub(crate) struct IndexCore {
     /// From how many outputs on a document is noted.
     pub(crate) outputs_noted: u64,
     pub(crate) fan_out: Mutex<FanOut>,
+    /// Whether it is closed, so that its changes are of no interest any more. Held while one is reported:
+    /// none is reported after [`IndexCore::end_indexing`].
+    pub(crate) is_silent: Mutex<bool>,
     pub(crate) on_event: OnEvent,
 }
 
@@ -90,6 +93,8 @@ pub(crate) struct Progress {
     pub(crate) stage: Stage,
     /// Until the server stops.
     pub(crate) is_paused: bool,
+    /// Whether a batch ended with everything in it that was there at its beginning.
+    pub(crate) has_caught_up: bool,
     /// By its definition.
     pub(crate) is_disabled: bool,
     /// By a setting of the database, or of all.
@@ -229,6 +234,7 @@ impl IndexCore {
         let mut progress = self.lock();
         progress.has_news |= has_more;
         let has_caught_up = !has_more && !progress.record.has_failed;
+        progress.has_caught_up |= has_caught_up;
         let tells = has_caught_up && std::mem::take(&mut progress.tells_when_done);
         let again = progress.wants_a_turn();
         progress.stage = if again { Stage::InLine } else { Stage::Out };
@@ -238,7 +244,7 @@ impl IndexCore {
             self.tell(IndexEvent::CaughtUp);
         }
         if tells {
-            self.tell(IndexEvent::Changed(IndexChange::BatchCompleted));
+            self.report(IndexChange::BatchCompleted);
         }
         if again { NextTurn::InLine } else { NextTurn::None }
     }
@@ -248,14 +254,16 @@ impl IndexCore {
         self.lock().is_closing
     }
 
-    /// Lets no turn begin any more, and waits for the end of the one that is under way. `false` when
-    /// somebody did so before.
+    /// Lets no turn begin any more, waits for the end of the one that is under way, and reports no changes
+    /// from then on. `false` when somebody did so before.
     pub(crate) fn end_indexing(&self) -> bool {
         let mut progress = self.lock();
         let is_first = !std::mem::replace(&mut progress.is_closing, true);
         while progress.stage == Stage::Indexing {
             progress = self.changed.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
+        drop(progress);
+        *self.is_silent.lock().unwrap_or_else(PoisonError::into_inner) = true;
         is_first
     }
 
@@ -320,22 +328,30 @@ impl IndexCore {
         drop(progress);
         self.changed.notify_all();
         self.tell_waiters();
-        self.tell(IndexEvent::Changed(IndexChange::MarkedAsErrored));
+        self.report(IndexChange::MarkedAsErrored);
         self.tell(IndexEvent::Failed);
         NextTurn::None
     }
 
-    /// Tells whoever looks after it.
-    pub(crate) fn tell(&self, event: IndexEvent) {
+    /// Notifies what looks after it.
+    fn tell(&self, event: IndexEvent) {
         (self.on_event)(self.names.current(), event);
+    }
+
+    /// Reports a change, unless the index is closed. Nothing that is reported may close it.
+    pub(crate) fn report(&self, change: IndexChange) {
+        let is_silent = self.is_silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_silent {
+            self.tell(IndexEvent::Changed(change));
+        }
     }
 
     /// A batch is done, after which it may have failed too often.
     pub(crate) fn tell_of_batch(&self, before: &IndexRecord, after: &IndexRecord) {
         if after.has_failed && !before.has_failed {
-            self.tell(IndexEvent::Changed(IndexChange::MarkedAsErrored));
+            self.report(IndexChange::MarkedAsErrored);
         }
-        self.tell(IndexEvent::Changed(IndexChange::BatchCompleted));
+        self.report(IndexChange::BatchCompleted);
     }
 
     pub(crate) fn tell_waiters(&self) {

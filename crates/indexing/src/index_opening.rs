@@ -288,10 +288,7 @@ impl IndexSet {
         let _changing = self.change();
         let key = lower_case(name).into_owned();
         match self.unlist(&key) {
-            (Some(index), _) => {
-                self.report_change(index.name(), IndexChange::Removed);
-                Some(self.reset_open(&key, &index))
-            }
+            (Some(index), _) => Some(self.reset_open(&key, &index)),
             (None, Some(faulty)) => {
                 for place in self.places_of(&key) {
                     if let Err(error) = index_files::delete(self.disk(), &place) {
@@ -311,6 +308,7 @@ impl IndexSet {
         // Files that cannot be read are emptied none the less.
         let sweeps = index.sweeps_before_reset().unwrap_or_default();
         index.close();
+        self.report_change(index.name(), IndexChange::Removed);
         let files = self.begin_again(&place, &kind, is_replacement, &sweeps);
         let opened = files.and_then(|files| self.start(name, kind.clone(), files));
         self.list(key.to_owned(), name, kind, opened)

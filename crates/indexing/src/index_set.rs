@@ -322,9 +322,10 @@ impl IndexSet {
                 if listed.is_paused {
                     index.pause();
                 }
+                // Before anything finds it and has it index.
+                self.report_change(index.name(), IndexChange::Added);
                 listed.indexes.insert(key, Arc::clone(index));
                 drop(listed);
-                self.report_change(index.name(), IndexChange::Added);
                 index.notice_changes();
             }
             Err(error) => {

@@ -167,10 +167,13 @@ impl IndexSet {
         self.swap(&model::lower_case(name), |_| true)
     }
 
-    /// As [`IndexSet::replace_now`], if the index is still one that may.
+    /// As [`IndexSet::replace_now`], if the index is still one that may: another one may be in the place of
+    /// the one that has caught up.
     pub(crate) fn replace_when_caught_up(&self, key: &str) -> Result<bool, IndexError> {
         let _changing = self.change();
-        self.swap(key, |index| !index.record().has_failed && !index.is_broken())
+        self.swap(key, |index| {
+            index.has_caught_up() && !index.record().has_failed && !index.is_broken()
+        })
     }
 
     fn swap(&self, key: &str, may: impl FnOnce(&Index) -> bool) -> Result<bool, IndexError> {

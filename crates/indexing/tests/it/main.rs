@@ -13,6 +13,7 @@ mod output_histories;
 mod outputs;
 mod power_cuts;
 mod replacement;
+mod reported_changes;
 mod results;
 mod strangers;
 mod time_series_histories;

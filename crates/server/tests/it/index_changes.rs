@@ -1,4 +1,4 @@
-//! The Changes API: indexes and operations, and what aggressive caching is told.
+//! The Changes API: indexes and operations, and what is reported for aggressive caching.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -14,25 +14,25 @@ fn put_index(server: &TestServer, name: &str, map: &str) {
 }
 
 /// What happens to indexes up to the last one expected, as `name type`.
-fn told_until(listener: &mut ChangeListener, last: &str) -> Vec<String> {
-    let mut told = Vec::new();
-    while told.last().is_none_or(|one| one != last) {
+fn reported_until(listener: &mut ChangeListener, last: &str) -> Vec<String> {
+    let mut reported = Vec::new();
+    while reported.last().is_none_or(|one| one != last) {
         let value = listener.values("IndexChange", 1).remove(0);
         let text = |name: &str| value[name].as_str().unwrap().to_owned();
-        told.push(format!("{} {}", text("Name"), text("Type")));
+        reported.push(format!("{} {}", text("Name"), text("Type")));
     }
-    told
+    reported
 }
 
-fn is_there(told: &[String], wanted: &[&str]) -> bool {
-    wanted.iter().all(|one| told.iter().any(|told| told == one))
+fn is_there(reported: &[String], wanted: &[&str]) -> bool {
+    wanted.iter().all(|one| reported.iter().any(|other| other == one))
 }
 
 #[test]
-fn what_happens_to_an_index_is_told() {
+fn what_happens_to_an_index_is_reported() {
     let server = TestServer::with_database();
     let mut listener = ChangeListener::watching(&server, &[("watch-indexes", "")]);
-    let mut until = |last: &str| told_until(&mut listener, last);
+    let mut until = |last: &str| reported_until(&mut listener, last);
     let post = |target: &str, body: &str| {
         let target = format!("/databases/db/{target}");
         let reply = server.send("POST", &target, body.as_bytes());
@@ -63,28 +63,28 @@ fn what_happens_to_an_index_is_told() {
     assert_eq!(until("I BatchCompleted"), ["I BatchCompleted"]);
 
     put_index(&server, "I", "from u in docs.Users select new { u.b }");
-    let told = until("I SideBySideReplace");
+    let reported = until("I SideBySideReplace");
     let building = ["ReplacementOf/I IndexAdded", "ReplacementOf/I BatchCompleted"];
-    assert!(is_there(&told, &building), "{told:?}");
+    assert!(is_there(&reported, &building), "{reported:?}");
 
     assert_eq!(server.send("RESET", "/databases/db/indexes?name=I", b"").status, 200);
-    let told = until("I IndexAdded");
-    assert!(is_there(&told, &["I IndexRemoved"]), "{told:?}");
+    let reported = until("I IndexAdded");
+    assert!(is_there(&reported, &["I IndexRemoved"]), "{reported:?}");
     assert_eq!(server.send("DELETE", "/databases/db/indexes?name=I", b"").status, 204);
     until("I IndexRemoved");
 
     // An automatic one, which is made by a query.
     assert_eq!(server.get("/databases/db/queries?query=from%20Users%20where%20q=1").status, 200);
-    let told = until("Auto/Users/Byq BatchCompleted");
-    assert_eq!(told[0], "Auto/Users/Byq IndexAdded");
+    let reported = until("Auto/Users/Byq BatchCompleted");
+    assert_eq!(reported[0], "Auto/Users/Byq IndexAdded");
     until("Auto/Users/Byq BatchCompleted");
 
     for number in 2..10 {
         server.put(&format!("users/{number}"), USER);
     }
     put_index(&server, "Bad", "from u in docs.Users select new { X = 1 / (u.a - 1) }");
-    let told = until("Bad IndexMarkedAsErrored");
-    assert!(is_there(&told, &["Bad IndexAdded"]), "{told:?}");
+    let reported = until("Bad IndexMarkedAsErrored");
+    assert!(is_there(&reported, &["Bad IndexAdded"]), "{reported:?}");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn one_index_is_watched_by_its_name() {
     let mut listener = ChangeListener::watching(&server, &[("watch-index", "second")]);
     put_index(&server, "First", "from u in docs.Users select new { u.a }");
     put_index(&server, "Second", "from u in docs.Users select new { u.a }");
-    assert_eq!(told_until(&mut listener, "Second IndexAdded"), ["Second IndexAdded"]);
+    assert_eq!(reported_until(&mut listener, "Second IndexAdded"), ["Second IndexAdded"]);
 }
 
 #[test]
@@ -118,14 +118,14 @@ fn an_operation_is_followed_to_its_end() {
         states
     };
     let id = patch("this.b = 1");
-    let told = states(id);
-    let progress = &told[told.len() - 2]["Progress"];
+    let reported = states(id);
+    let progress = &reported[reported.len() - 2]["Progress"];
     assert_eq!((&progress["Processed"], &progress["Total"]), (&json!(3), &json!(3)));
-    let last = told.last().unwrap();
+    let last = reported.last().unwrap();
     assert_eq!((&last["Status"], &last["Result"]["Total"]), (&json!("Completed"), &json!(3)));
     let id = patch("throw 'no'");
-    let told = states(id);
-    assert_eq!(told.last().unwrap()["Status"], "Faulted");
+    let reported = states(id);
+    assert_eq!(reported.last().unwrap()["Status"], "Faulted");
 
     // One that the client numbered, and watches before it begins.
     let next = server.get("/databases/db/operations/next-operation-id").json();
@@ -144,7 +144,7 @@ fn an_operation_is_followed_to_its_end() {
 }
 
 #[test]
-fn whoever_caches_is_told_when_answers_may_be_out_of_date() {
+fn a_client_that_caches_is_notified_when_answers_may_be_out_of_date() {
     let server = TestServer::with_database();
     let watches = [("watch-aggressive-caching", ""), ("watch-doc", "users/1")];
     let mut listener = ChangeListener::watching(&server, &watches);
@@ -165,7 +165,7 @@ fn whoever_caches_is_told_when_answers_may_be_out_of_date() {
 }
 
 #[test]
-fn a_restarted_server_tells_nothing_old() {
+fn a_restarted_server_reports_nothing_old() {
     let platform = Platform::memory();
     let server = TestServer::start(platform.clone(), &[]);
     server.create("db");
