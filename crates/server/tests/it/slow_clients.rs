@@ -35,11 +35,13 @@ fn with_documents(settings: &[&str]) -> TestServer {
     server
 }
 
-/// Clients that ask and do not read. The beginning of the answer is there when it is said so.
+/// Clients that ask and do not read. Their connections end with the answer, so that reading it to its end
+/// does not wait for another request.
 fn slow(server: &TestServer, target: &str, count: usize) -> Vec<TcpStream> {
     let ask = |_| {
         let mut stream = TcpStream::connect(server.address).unwrap();
-        let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         stream
     };
