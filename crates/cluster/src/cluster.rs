@@ -183,7 +183,8 @@ fn ended() -> ClusterError {
     ClusterError::Unfinished { reason: "the machine has stopped".to_owned(), source: None }
 }
 
-/// Demands a version that this build knows, and notes it where there is none yet.
+/// Demands a version that this build knows, and notes its own where there is none or an older one: from then
+/// on older builds refuse what they could not read.
 fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
     let found = {
         let tx = environment.read();
@@ -192,9 +193,11 @@ fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
     };
     match found {
         Some(Ok(schema::FORMAT_VERSION)) => Ok(()),
-        Some(Ok(found)) => Err(ClusterError::UnknownVersion { found }),
         Some(Err(_)) => Err(ClusterError::Corrupt { detail: "the version is no number" }),
-        None => {
+        Some(Ok(found)) if found != schema::VERSION_WITHOUT_POINTS => {
+            Err(ClusterError::UnknownVersion { found })
+        }
+        Some(Ok(_)) | None => {
             let mut tx = environment.write()?;
             let version = schema::FORMAT_VERSION.to_le_bytes();
             tx.tree_mut(&schema::raft())?.put(schema::VERSION, &version)?;

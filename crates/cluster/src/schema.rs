@@ -27,7 +27,10 @@ use model::DatabaseId;
 use storage::TreeName;
 
 /// The version of everything here. A newer one is refused.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 2;
+/// The version in which positions of subscriptions had no point in the history of their database. What it
+/// wrote is read as it is.
+pub(crate) const VERSION_WITHOUT_POINTS: u32 = 1;
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 

@@ -8,7 +8,7 @@ mod encoding;
 mod rows;
 
 use model::{DatabaseId, Etag, lower_case};
-use storage::{KEY_BYTES_MAX, StorageError, WriteTransaction};
+use storage::{HistoryPoint, KEY_BYTES_MAX, StorageError, WriteTransaction};
 
 pub(crate) use self::rows::{all, by_id, by_name};
 use self::rows::{put_progress, put_record};
@@ -27,6 +27,9 @@ pub struct SubscriptionPosition {
     pub change_vector: String,
     /// Changes at or before the cursor that nobody has acknowledged, in ascending order.
     pub unsettled: Vec<Etag>,
+    /// The moment in the history of the database at which that was read; `None` when it keeps none, or when
+    /// the position was stored by a version that did not know it.
+    pub read_at: Option<HistoryPoint>,
 }
 
 /// What is set of a subscription.

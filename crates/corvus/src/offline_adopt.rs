@@ -156,7 +156,8 @@ fn adopt(
         return Ok(format!(
             "{named}: these are the files of '{}' from now on, and {SYSTEM} is as new as they are. \
              Look at its identities and its compare exchange before clients write: the server may have \
-             older ones than the documents.",
+             older ones than the documents. Subscriptions that had come further than these files are refused \
+             until a client updates them with the place where they go on.",
             name.as_str()
         ));
     }

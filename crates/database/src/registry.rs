@@ -339,6 +339,8 @@ impl Shared {
             files::check(&record, &options, known.as_ref(), &self.catalog)?;
             let witness = self.catalog.witness(key);
             options.environment.history = History::Witnessed(Arc::new(witness));
+        } else {
+            options.environment.history = History::Kept;
         }
         let database = Database::open(record, options, known.as_ref(), cluster, &self.flusher)?;
         let database = Arc::new(database);

@@ -11,7 +11,7 @@ use query::{
     BoundScripts, CountersOfDocument, GivenAlong, LogQuery, QueryError, SourceDocuments, Tried,
 };
 use script::ScriptPool;
-use storage::Transaction;
+use storage::{HistoryPoint, Transaction};
 use wire::ErrorKind;
 
 use crate::{
@@ -190,7 +190,7 @@ pub(crate) fn last_etag(tx: &impl Transaction, query: &LogQuery) -> Result<Etag,
 /// See [`Worker::read`].
 pub(crate) fn read_piece(
     worker: &mut Worker,
-    tx: &impl Transaction,
+    (tx, at): (&impl Transaction, Option<HistoryPoint>),
     values: Option<&DatabaseValues>,
     pool: &ScriptPool,
     out: &mut Vec<u8>,
@@ -204,6 +204,7 @@ pub(crate) fn read_piece(
     if worker.standing() != Standing::Works {
         return Ok(Piece { documents: 0, is_last: true });
     }
+    work.note_read(at);
     let before = worker.batch.documents;
     let start = out.len();
     let mut reading =

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::Etag;
+use storage::HistoryPoint;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How far a subscription has come, as it is stored.
@@ -21,6 +22,8 @@ pub struct Position {
     pub change_vector: String,
     /// Changes at or before the cursor that nobody has acknowledged.
     pub unsettled: Vec<Etag>,
+    /// The newest moment in the history of the database at which that was read; `None` when it keeps none.
+    pub read_at: Option<HistoryPoint>,
 }
 
 /// Tells the workers of one subscription apart.
@@ -185,9 +188,11 @@ impl Progress {
         }
     }
 
-    /// The log was looked at up to here.
+    /// The log was looked at up to here. It is read from the cursor on, while the subscription is locked, so
+    /// this is always ahead of it.
     pub(crate) fn advance(&mut self, cursor: Etag) {
-        self.cursor = self.cursor.max(cursor);
+        assert!(self.cursor < cursor, "{cursor:?} comes behind {:?}", self.cursor);
+        self.cursor = cursor;
     }
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use model::Etag;
 use query::LogQuery;
+use storage::HistoryPoint;
 
 use crate::{
     activity::PastConnections,
@@ -70,6 +71,8 @@ pub(crate) struct Work {
     pub(crate) progress: Progress,
     /// The change vector that stands for the cursor.
     pub(crate) change_vector: String,
+    /// The newest moment of the database at which the log was read.
+    pub(crate) read_at: Option<HistoryPoint>,
     /// Nothing that the query looks at lies between the cursor and here.
     pub(crate) looked_until: Etag,
     pub(crate) holders: Holders,
@@ -98,6 +101,7 @@ impl Subscription {
             work: Mutex::new(Work {
                 progress: Progress::new(position.cursor, &position.unsettled),
                 change_vector: position.change_vector.clone(),
+                read_at: position.read_at,
                 looked_until: position.cursor,
                 holders: Holders::default(),
                 workers: HashMap::new(),
@@ -191,7 +195,15 @@ impl Work {
         self.stored = self.progress.cursor();
         self.stored_unsettled = !unsettled.is_empty();
         let change_vector = self.change_vector.clone();
-        Position { cursor: self.stored, change_vector, unsettled }
+        Position { cursor: self.stored, change_vector, unsettled, read_at: self.read_at }
+    }
+
+    /// The log is read at this moment. Workers come with their snapshots in any order.
+    pub(crate) fn note_read(&mut self, at: Option<HistoryPoint>) {
+        let transaction = |point: &HistoryPoint| point.transaction;
+        if self.read_at.as_ref().map(transaction) < at.as_ref().map(transaction) {
+            self.read_at = at;
+        }
     }
 
     /// A worker comes.

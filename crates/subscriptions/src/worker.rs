@@ -9,7 +9,7 @@ use cluster::DatabaseValues;
 use model::Etag;
 use query::{GivenAlong, IncludedSeries, SourceDocuments};
 use script::ScriptPool;
-use storage::Transaction;
+use storage::{HistoryPoint, Transaction};
 
 use crate::{
     activity::{ConnectionActivity, ConnectionFacts, GivenAlongFacts},
@@ -190,17 +190,18 @@ impl Worker {
 
     /// Reads the next piece of a batch and appends it as messages of the protocol. A batch may turn out
     /// to have no documents; it needs no acknowledgement then. Scripts read compare exchange in `values`.
+    /// `at` is the moment of `tx` in the history of the database, if it keeps one.
     ///
     /// # Errors
     /// When the documents cannot be read, or the query cannot be run.
     pub fn read(
         &mut self,
-        tx: &impl Transaction,
+        (tx, at): (&impl Transaction, Option<HistoryPoint>),
         values: Option<&DatabaseValues>,
         scripts: &ScriptPool,
         out: &mut Vec<u8>,
     ) -> Result<Piece, ReadError> {
-        batch_reader::read_piece(self, tx, values, scripts, out)
+        batch_reader::read_piece(self, (tx, at), values, scripts, out)
     }
 
     /// Appends what the batch gives along, as messages of the protocol, and tells how much that is; call

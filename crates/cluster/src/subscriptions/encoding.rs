@@ -1,6 +1,7 @@
 //! Subscriptions and their changes as bytes: in the log, in rows and in answers.
 
 use model::{DatabaseId, Etag};
+use storage::HistoryPoint;
 
 use crate::{
     encoding::{Decoder, Encoder, Malformed},
@@ -23,18 +24,30 @@ const NAME_TAKEN: u8 = 3;
 const MISSING: u8 = 4;
 const OUTDATED: u8 = 5;
 
+/// In the number of unsettled changes: a point in the history of the database stands behind them.
+const HAS_POINT: u32 = 1 << 31;
+
 fn put_position(encoder: &mut Encoder, position: &SubscriptionPosition) {
     encoder.u64(position.cursor.0);
     encoder.text(&position.change_vector);
-    encoder.u32(u32::try_from(position.unsettled.len()).expect("workers hold few changes"));
+    let count = u32::try_from(position.unsettled.len()).expect("workers hold few changes");
+    encoder.u32(if position.read_at.is_some() { count | HAS_POINT } else { count });
     position.unsettled.iter().for_each(|etag| encoder.u64(etag.0));
+    if let Some(point) = position.read_at {
+        encoder.raw(&point.to_bytes());
+    }
 }
 
 fn take_position(decoder: &mut Decoder<'_>) -> Result<SubscriptionPosition, Malformed> {
     let (cursor, change_vector) = (Etag(decoder.u64()?), decoder.text()?.to_owned());
+    let count = decoder.u32()?;
     let unsettled =
-        (0..decoder.u32()?).map(|_| decoder.u64().map(Etag)).collect::<Result<_, _>>()?;
-    Ok(SubscriptionPosition { cursor, change_vector, unsettled })
+        (0..count & !HAS_POINT).map(|_| decoder.u64().map(Etag)).collect::<Result<_, _>>()?;
+    let read_at = match count & HAS_POINT {
+        0 => None,
+        _ => HistoryPoint::from_bytes(&decoder.fixed::<{ HistoryPoint::BYTES }>()?),
+    };
+    Ok(SubscriptionPosition { cursor, change_vector, unsettled, read_at })
 }
 
 fn put_settings(encoder: &mut Encoder, settings: &SubscriptionSettings) {
@@ -208,5 +221,40 @@ impl SubscriptionCommand {
             },
             _ => return Err(Malformed("a change of subscriptions is of an unknown kind")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> SubscriptionPosition {
+        let mut decoder = Decoder::new(bytes);
+        let position = take_position(&mut decoder).unwrap();
+        decoder.end().unwrap();
+        position
+    }
+
+    #[test]
+    fn a_position_is_read_as_it_was_written_with_a_point_and_without_one() {
+        let point = HistoryPoint { environment: 7, incarnation: 8, transaction: 9 };
+        for (unsettled, read_at) in
+            [(vec![], None), (vec![Etag(3), Etag(5)], None), (vec![Etag(3)], Some(point))]
+        {
+            let change_vector = "A:5-x".to_owned();
+            let position =
+                SubscriptionPosition { cursor: Etag(5), change_vector, unsettled, read_at };
+            let mut encoder = Encoder::default();
+            put_position(&mut encoder, &position);
+            assert_eq!(read(&encoder.finish()), position);
+        }
+    }
+
+    #[test]
+    fn a_position_of_version_1_has_no_point() {
+        let bytes = b"\x05\0\0\0\0\0\0\0\x05\0\0\0A:5-x\x01\0\0\0\x03\0\0\0\0\0\0\0";
+        let position = read(bytes);
+        assert_eq!((position.cursor, position.unsettled), (Etag(5), vec![Etag(3)]));
+        assert_eq!((position.change_vector.as_str(), position.read_at), ("A:5-x", None));
     }
 }

@@ -1,11 +1,13 @@
 //! The machine as a whole: restarts, its log, its limits, a full disk, damage.
 
+use std::sync::Arc;
+
 use cluster::{
     COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, Cluster, ClusterError, Command,
     CompareExchangeCommand,
 };
 use platform::Platform;
-use storage::{Transaction, TreeName};
+use storage::{Environment, Transaction, TreeName};
 
 use crate::{Home, environment, put};
 
@@ -113,11 +115,31 @@ fn hash(number: u64) -> u64 {
 fn a_newer_format_is_refused() {
     let platform = Platform::memory();
     let environment = environment(&platform).unwrap();
-    let mut tx = environment.write().unwrap();
-    tx.tree_mut(&TreeName::from("Cluster/Raft")).unwrap().put(b"Version", &[9, 0, 0, 0]).unwrap();
-    tx.commit().unwrap();
+    set_version(&environment, 9);
     let refused = Cluster::start(environment, platform.clock);
     assert!(matches!(refused, Err(ClusterError::UnknownVersion { found: 9 })));
+}
+
+#[test]
+fn an_older_format_is_read_and_raised() {
+    let platform = Platform::memory();
+    let home = Home::open(&platform);
+    home.put("a", 0, "{}");
+    home.cluster.close();
+    set_version(&home.environment, 1);
+    home.environment.close().unwrap();
+    let home = Home::open(&platform);
+    assert_eq!(home.listed("a").len(), 1);
+    let tx = home.environment.read();
+    let version = tx.tree(&TreeName::from("Cluster/Raft")).unwrap().get(b"Version").unwrap();
+    assert_eq!(version, Some(&[2, 0, 0, 0][..]));
+}
+
+fn set_version(environment: &Arc<Environment>, version: u8) {
+    let mut tx = environment.write().unwrap();
+    let mut tree = tx.tree_mut(&TreeName::from("Cluster/Raft")).unwrap();
+    tree.put(b"Version", &[version, 0, 0, 0]).unwrap();
+    tx.commit().unwrap();
 }
 
 #[test]

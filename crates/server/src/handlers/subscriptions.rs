@@ -17,7 +17,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
-    error_mapping::{cluster_error, document_error},
+    error_mapping::{cluster_error, document_error, storage_error},
     handlers::subscription_workers::{PastShown, connections_json},
     router::Answering,
     server_state::ServerState,
@@ -93,11 +93,12 @@ pub(crate) fn position_of(
     database: &Database,
     start: &SubscriptionStart,
 ) -> Result<Option<SubscriptionPosition>, ProtocolError> {
+    let tx = database.read();
+    let read_at = database.environment().point_of(&tx).map_err(|error| storage_error(&error))?;
     let change_vector = match start {
         SubscriptionStart::Unsaid => return Ok(None),
         SubscriptionStart::BeginningOfTime => return Ok(Some(SubscriptionPosition::default())),
         SubscriptionStart::LastDocument => {
-            let tx = database.read();
             let last = documents::newest_first(&tx).map_err(|error| document_error(&error))?.next();
             let Some(last) = last else { return Ok(Some(SubscriptionPosition::default())) };
             let last = last.map_err(|error| document_error(&error))?;
@@ -105,6 +106,7 @@ pub(crate) fn position_of(
                 cursor: last.etag(),
                 change_vector: last.change_vector().to_owned(),
                 unsettled: Vec::new(),
+                read_at,
             }));
         }
         SubscriptionStart::Behind(change_vector) => change_vector,
@@ -113,6 +115,7 @@ pub(crate) fn position_of(
         cursor: change_vector.etag_of(database.identity().database_id),
         change_vector: change_vector.as_str().to_owned(),
         unsettled: Vec::new(),
+        read_at,
     }))
 }
 

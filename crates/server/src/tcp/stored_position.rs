@@ -1,11 +1,13 @@
-//! What is stored of a subscription while a worker works: that it came, and how far it is.
+//! What is stored of a subscription while a worker works: that it came, and how far it is. And whether that
+//! is a position in the documents that there are.
 
-use cluster::{Command, SubscriptionCommand, SubscriptionPosition};
+use cluster::{Command, SubscriptionCommand, SubscriptionPosition, SubscriptionRecord};
+use database::Database;
 use subscriptions::Position;
 use wire::database_shapes::NODE_TAG;
 
 use crate::{
-    error_mapping::cluster_error,
+    error_mapping::{cluster_error, document_error, storage_error},
     tcp::{session_end::End, worker_session::OpenedDatabase, working::Working},
 };
 
@@ -56,6 +58,36 @@ impl Working<'_> {
     }
 }
 
+/// Refuses a position that was reached in a history of the database that is lost: in newer files than an
+/// operator has adopted, before they were salvaged, or before a database in memory was lost. Its etags were
+/// given to other documents since, or will be, and these would never be sent.
+pub(super) fn check_position(
+    database: &Database,
+    subscription: &SubscriptionRecord,
+) -> Result<(), End> {
+    let position = &subscription.position;
+    let mismatch = match &position.read_at {
+        Some(point) => {
+            let vouched = database.environment().vouches_for(point);
+            let vouched = vouched.map_err(|error| storage_error(&error))?;
+            vouched.err().map(|mismatch| mismatch.to_string())
+        }
+        // It is not known when; but not before there was such an etag.
+        None => {
+            let progress = documents::progress(&database.read());
+            let last = progress.map_err(|error| document_error(&error))?.last_etag;
+            (last < position.cursor).then(|| format!("it ends at etag {}", last.0))
+        }
+    };
+    let Some(mismatch) = mismatch else { return Ok(()) };
+    let (name, etag) = (&subscription.name, position.cursor.0);
+    Err(End::invalid(format!(
+        "The subscription '{name}' stands at etag {etag} of a history that this database does not have: \
+         {mismatch}. Documents would be left out. Say where it goes on: update the subscription with the \
+         change vector 'BeginningOfTime', 'LastDocument' or one of a document."
+    )))
+}
+
 fn advance(
     database: &OpenedDatabase,
     id: u64,
@@ -67,6 +99,7 @@ fn advance(
         cursor: position.cursor,
         change_vector: position.change_vector,
         unsettled: position.unsettled,
+        read_at: position.read_at,
     };
     SubscriptionCommand::Advance {
         database: database.id,

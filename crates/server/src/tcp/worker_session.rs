@@ -40,6 +40,7 @@ use crate::{
         messages::{MessageReader, ReadEnd, send},
         received::receive,
         session_end::{End, occupied_text},
+        stored_position::check_position,
         wake::{SessionWake, look_after},
         working::Working,
     },
@@ -141,6 +142,7 @@ impl Session {
         };
         look_after(&self.state, &lease);
         let record = self.stored(&database, &options)?;
+        check_position(&lease, &record)?;
         let worker = self.connect(&lease, &record, &options, writing)?;
         drop(lease);
         let mut working = Working {
@@ -228,6 +230,7 @@ impl Session {
             cursor: record.position.cursor,
             change_vector: record.position.change_vector.clone(),
             unsettled: record.position.unsettled.clone(),
+            read_at: record.position.read_at,
         };
         let stored = StoredSubscription {
             id: record.id,

@@ -49,7 +49,7 @@ fn write(disk: &dyn Disk, path: &str, bytes: &[u8]) {
 }
 
 /// Copies a directory and what is below it.
-fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
+pub(crate) fn copy(disk: &dyn Disk, from: &Path, to: &Path) {
     disk.create_dir_all(to).unwrap();
     for name in disk.list(from).unwrap() {
         let (from, to) = (from.join(&name), to.join(&name));

@@ -41,6 +41,7 @@ mod index_views;
 mod indexed_rows;
 mod indexes;
 mod lifecycle;
+mod lost_positions;
 mod lucene_queries;
 mod map_reduce;
 mod operations;

@@ -192,7 +192,7 @@ impl Stage {
         let mut out = Vec::new();
         loop {
             let tx = environment.read();
-            let piece = connected.worker.read(&tx, None, &self.scripts, &mut out).unwrap();
+            let piece = connected.worker.read((&tx, None), None, &self.scripts, &mut out).unwrap();
             drop(tx);
             if piece.is_last {
                 break;
