@@ -88,12 +88,13 @@ pub(crate) fn indexes() -> Value {
 }
 
 /// Judges every database of the first server.
-pub(crate) fn judge(stage: &Stage, tampering: &Tampering) -> Result<Verdict, Failure> {
+pub(crate) fn judge(stage: &Stage, tampering: Option<&Tampering>) -> Result<Verdict, Failure> {
     let mut verdict = Verdict::Right;
     for (at, name) in DATABASES.iter().enumerate() {
         let judge = |model: &Model| Judge { stage, name, model }.judge();
         let mut found = judge(&stage.models[0][at])?;
         if found.is_violation()
+            && let Some(tampering) = tampering
             && let Some((blind, model)) = stage.alternative(tampering, at)
             && !judge(&model)?.is_violation()
         {

@@ -1,11 +1,14 @@
 //! The task `identity`: files of a stopped server are swapped, removed, cut, or put back from an earlier
 //! moment, another database or another server. Started again, it refuses with a reason, or is right.
 //!
-//! A history is one seed: two servers with two databases each are written to by one client, stopped
-//! (cleanly, or with `kill -9`), tampered with, started and judged against what they acknowledged; then they
-//! are written to once more, stopped, started and judged again. Nothing may be wrong, and nothing missing in
-//! silence. What no server could notice is listed in [`tampering::Blind`], and is counted by its name.
+//! A history is one seed: two servers with two databases each, whose journals lie beside their data files or
+//! elsewhere, are written to by one client. In some of them a database is deleted with its files while its
+//! server is killed, and created again. Then the servers are stopped (cleanly, or with `kill -9`), tampered
+//! with, started and judged against what they acknowledged; then they are written to once more, stopped,
+//! started and judged again. Nothing may be wrong, and nothing missing in silence. What no server could
+//! notice is listed in [`tampering::Blind`], and is counted by its name.
 
+mod deletion;
 mod judgement;
 mod model;
 mod stage;
@@ -64,11 +67,18 @@ fn play(stage: &mut Stage, random: &mut Random) -> Result<Verdict, Failure> {
     stage.remember()?;
     stage.start()?;
     stage.write(random, WRITES_MAX)?;
+    if random.below(3) == 0 {
+        let verdict = stage.delete_and_create_again(random)?;
+        if verdict.is_violation() {
+            return Ok(verdict);
+        }
+        stage.write(random, WRITES_MAX / 3)?;
+    }
     stage.end(random)?;
     let tampering = Tampering::draw(stage, random)?;
     stage.note_tampering(&tampering);
     tampering.perform(stage)?;
-    let mut verdict = stage.judge(&tampering)?;
+    let mut verdict = stage.judge(Some(&tampering))?;
     // What is refused stays as it is, and what is right goes on to be, also with further writes.
     if verdict.is_right() {
         verdict = verdict.and(stage.write_on(random, WRITES_MAX / 3)?);
@@ -81,5 +91,5 @@ fn play(stage: &mut Stage, random: &mut Random) -> Result<Verdict, Failure> {
         stage.note("what was taken away is back".to_owned());
         tampering.undo(stage)?;
     }
-    Ok(verdict.and(stage.judge(&tampering)?))
+    Ok(verdict.and(stage.judge(Some(&tampering))?))
 }

@@ -41,8 +41,21 @@ pub(crate) struct Stage {
     /// Of the first server, when it was copied.
     pub(crate) earlier: Vec<Model>,
     steps: Vec<String>,
-    has_journals_beside: bool,
+    journals: Journals,
+    /// Which databases of the first server were deleted and created again since it was copied.
+    pub(crate) is_new_since_copy: Vec<bool>,
     tampering: String,
+}
+
+/// Where the journals of the databases are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Journals {
+    /// Beside the data file.
+    Inside,
+    /// Each record names a directory of its own.
+    Apart,
+    /// All records name the same directory.
+    Shared,
 }
 
 impl Stage {
@@ -56,7 +69,8 @@ impl Stage {
             models,
             earlier: Vec::new(),
             steps: Vec::new(),
-            has_journals_beside: false,
+            journals: Journals::Inside,
+            is_new_since_copy: vec![false; DATABASES.len()],
             tampering: String::new(),
         };
         stage.start()?;
@@ -101,7 +115,7 @@ impl Stage {
         Ok(())
     }
 
-    fn try_start(&mut self, server: usize) -> Result<(), Failure> {
+    pub(super) fn try_start(&mut self, server: usize) -> Result<(), Failure> {
         let (data, log) = (self.data(server), self.log(server));
         self.servers[server] = Some(ServerProcess::start(&self.executable, &data, &log)?);
         Ok(())
@@ -130,12 +144,23 @@ impl Stage {
             copy(&self.data(server), &remembered)?;
         }
         self.earlier = self.models[0].clone();
+        self.is_new_since_copy = vec![false; DATABASES.len()];
         Ok(())
     }
 
-    fn client(&self, server: usize) -> Result<HttpClient, Failure> {
+    /// Kills a server.
+    pub(super) fn kill(&mut self, server: usize) -> Result<(), Failure> {
+        self.servers[server].take().ok_or("the server does not run")?.kill()
+    }
+
+    /// Where a server listens.
+    pub(super) fn url(&self, server: usize) -> Result<String, Failure> {
         let process = self.servers[server].as_ref().ok_or("the server does not run")?;
-        Ok(HttpClient::connect(&process.url)?)
+        Ok(process.url.clone())
+    }
+
+    fn client(&self, server: usize) -> Result<HttpClient, Failure> {
+        Ok(HttpClient::connect(&self.url(server)?)?)
     }
 
     pub(crate) fn ask(
@@ -161,27 +186,44 @@ impl Stage {
 
     /// In some histories journals are in another directory than their data file.
     pub(crate) fn create_databases(&mut self, random: &mut Random) -> Result<(), Failure> {
-        self.has_journals_beside = random.below(4) == 0;
-        if self.has_journals_beside {
-            self.note(format!("journals are in '{JOURNALS}'"));
-        }
+        self.journals = match random.below(8) {
+            0..=1 => Journals::Apart,
+            2 => Journals::Shared,
+            _ => Journals::Inside,
+        };
+        self.note(format!("journals: {:?}", self.journals));
         for server in [0, 1] {
             for name in DATABASES {
-                let journals = self.data(server).join(JOURNALS).join(name);
-                let settings = match self.has_journals_beside {
-                    true => json!({"Storage.JournalsPath": journals}),
-                    false => json!({}),
-                };
-                let record = json!({"DatabaseName": name, "Settings": settings});
-                let path = format!("/admin/databases?name={name}&replicationFactor=1");
-                self.tell(server, ("PUT", &path), &record)?;
-                let indexes = json!({"Indexes": judgement::indexes()});
-                let path = format!("/databases/{name}/admin/indexes");
-                self.tell(server, ("PUT", &path), &indexes)?;
+                let created = self.create_database(server, name)?;
+                if created != 201 {
+                    return Err(format!("'{name}' was created with {created}").into());
+                }
             }
             self.write_to(server, random, 5)?;
         }
         Ok(())
+    }
+
+    /// Creates a database with its indexes. Returns the status of the answer, 409 when it is there.
+    pub(super) fn create_database(&mut self, server: usize, name: &str) -> Result<u16, Failure> {
+        let all = self.data(server).join(JOURNALS);
+        let settings = match self.journals {
+            Journals::Inside => json!({}),
+            Journals::Apart => json!({"Storage.JournalsPath": all.join(name)}),
+            Journals::Shared => json!({"Storage.JournalsPath": all}),
+        };
+        let record = json!({"DatabaseName": name, "Settings": settings});
+        let path = format!("/admin/databases?name={name}&replicationFactor=1");
+        let answer = self.ask(server, ("PUT", &path), &record)?;
+        match answer.status {
+            409 => return Ok(409),
+            201 => {}
+            _ => return Err(format!("'{name}' cannot be created: {}", answer.told()).into()),
+        }
+        let indexes = json!({"Indexes": judgement::indexes()});
+        let path = format!("/databases/{name}/admin/indexes");
+        self.tell(server, ("PUT", &path), &indexes)?;
+        Ok(201)
     }
 
     /// Writes to both servers.
@@ -302,8 +344,15 @@ impl Stage {
     ) -> Option<(Blind, Model)> {
         let is_referred = self.has_transactions_since(database);
         let blind = tampering.blind(DATABASES[database], is_referred)?;
-        if blind == Blind::Database && self.has_journals_beside {
-            // Its journals are of another moment.
+        let is_partial = match blind {
+            Blind::DataDirectory => false,
+            // Its journals are of another moment, or all of it is of another database.
+            Blind::Database => {
+                self.journals != Journals::Inside || self.is_new_since_copy[database]
+            }
+            Blind::System => self.is_new_since_copy[database],
+        };
+        if is_partial {
             return None;
         }
         let (now, then) = (self.models[0][database].clone(), self.earlier[database].clone());
@@ -316,7 +365,7 @@ impl Stage {
     }
 
     /// Starts the first server and judges it; the other one rests.
-    pub(crate) fn judge(&mut self, tampering: &Tampering) -> Result<Verdict, Failure> {
+    pub(crate) fn judge(&mut self, tampering: Option<&Tampering>) -> Result<Verdict, Failure> {
         if self.servers[0].is_none()
             && let Err(error) = self.try_start(0)
         {

@@ -1,0 +1,69 @@
+//! A database of the first server is deleted with its files, and the server is killed meanwhile.
+//!
+//! Started again, the server has all of the database or nothing of it, and nothing of it if the deletion was
+//! acknowledged. A database of the same name, created then, is empty, and stays so.
+
+use std::{thread, time::Duration};
+
+use serde_json::json;
+
+use super::{
+    judgement::Verdict,
+    model::Model,
+    stage::{DATABASES, Stage},
+};
+use crate::{Failure, http_client::HttpClient, random::Random};
+
+/// How long after the request the server is killed, at most. A deletion takes some of that.
+const KILLED_AFTER_MICROSECONDS_MAX: u64 = 40_000;
+/// What a request is answered that would make a database that is there.
+const CONFLICT: u16 = 409;
+
+impl Stage {
+    /// See the module. Nothing else is written meanwhile.
+    pub(crate) fn delete_and_create_again(
+        &mut self,
+        random: &mut Random,
+    ) -> Result<Verdict, Failure> {
+        let at = random.below(DATABASES.len() as u64) as usize;
+        let name = DATABASES[at];
+        let pause = Duration::from_micros(random.below(KILLED_AFTER_MICROSECONDS_MAX));
+        let url = self.url(0)?;
+        let deleting = thread::spawn(move || -> std::io::Result<u16> {
+            let body = json!({"DatabaseNames": [name], "HardDelete": true}).to_string();
+            let mut client = HttpClient::connect(&url)?;
+            Ok(client.send("DELETE", "/admin/databases", body.as_bytes())?.status)
+        });
+        thread::sleep(pause);
+        self.kill(0)?;
+        let answered = deleting.join().map_err(|_| "the client of a deletion panicked")?;
+        // Without an answer either may be.
+        let is_acknowledged = match answered {
+            Ok(200) => true,
+            Ok(other) => {
+                return Ok(Verdict::Violation(format!("a deletion was answered with {other}")));
+            }
+            Err(_) => false,
+        };
+        self.note(format!(
+            "server 0: killed {pause:?} after '{name}' was to be deleted, acknowledged: {is_acknowledged}"
+        ));
+        self.try_start(0)?;
+        let created = match self.create_database(0, name) {
+            Ok(created) => created,
+            Err(error) => return Ok(Verdict::Violation(error.to_string())),
+        };
+        match created {
+            CONFLICT if is_acknowledged => {
+                return Ok(Verdict::Violation(format!("'{name}' was deleted and is there")));
+            }
+            CONFLICT => self.note(format!("server 0: '{name}' is still there")),
+            _ => {
+                self.models[0][at] = Model::default();
+                self.is_new_since_copy[at] = true;
+                self.note(format!("server 0: '{name}' is created again"));
+            }
+        }
+        self.judge(None)
+    }
+}
