@@ -243,6 +243,31 @@ fn a_batch_waits_for_the_indexes_of_what_it_changed() {
 }
 
 #[test]
+fn a_cluster_wide_transaction_waits_for_the_indexes_of_what_it_changed() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"N":1}"#);
+    found(&server, "from Users where N = 1");
+    let transaction = |id: &str, options: &str, collection: &str| {
+        let document = json!({"N": 1, "@metadata": {"@collection": collection}});
+        let command = json!({"Type": "PUT", "Id": id, "ChangeVector": null, "Document": document});
+        let body = json!({"Commands": [command], "TransactionMode": "ClusterWide"});
+        let path = format!("/databases/db/bulk_docs?waitForIndexesTimeout={options}");
+        server.send("POST", &path, body.to_string().as_bytes())
+    };
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/stop", b"").status, 204);
+    let late = transaction("users/2", "00:00:00.01", "Users");
+    assert_eq!(late.status, 408, "{}", late.text());
+    assert!(late.json()["Message"].as_str().unwrap().contains("Auto/Users/ByN"), "{}", late.text());
+    assert_eq!(transaction("users/3", "00:00:00.01&waitForIndexThrow=false", "Users").status, 201);
+    assert_eq!(transaction("dogs/1", "01:00:00", "Dogs").status, 201);
+    assert_eq!(server.send("POST", "/databases/db/admin/indexes/start", b"").status, 204);
+    assert_eq!(transaction("users/4", "00:01:00", "Users").status, 201);
+    let body = json!({"Query": "from Users where N = 1"}).to_string();
+    let seen = server.send("POST", "/databases/db/queries", body.as_bytes()).json();
+    assert_eq!((&seen["IsStale"], &seen["TotalResults"]), (&json!(false), &json!(4)));
+}
+
+#[test]
 fn a_batch_does_not_wait_for_indexes_of_other_collections() {
     let server = TestServer::with_database();
     put(&server, "users/1", r#"{"N":1}"#);
