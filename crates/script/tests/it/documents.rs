@@ -74,7 +74,7 @@ fn any_json() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn walking_through_a_document_does_not_change_it(text in any_json()) {

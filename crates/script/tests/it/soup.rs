@@ -196,8 +196,6 @@ fn run(engine: &Engine, text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     #[test]
     fn whatever_the_text_it_ends_and_nothing_breaks(texts in prop::collection::vec(any_text(), 1..8)) {
         let engine = engine();
