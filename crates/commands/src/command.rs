@@ -185,11 +185,15 @@ impl Batch {
         Self { commands: vec![command] }
     }
 
-    /// Whether everything is undone when it has been executed: somebody wants to know what a patch would
-    /// do. Such a patch takes the commands around it along, so it comes alone.
+    /// Whether everything is undone when it has been executed: it is to be known what a patch would do, or
+    /// whether there is room for a cluster-wide transaction. Such a command takes those around it along, so
+    /// it comes alone.
     pub fn is_rehearsal(&self) -> bool {
-        let is_test = |command: &Command| matches!(command, Command::Patch(patch) if patch.is_test);
-        self.commands.iter().any(is_test)
+        self.commands.iter().any(|command| match command {
+            Command::Patch(patch) => patch.is_test,
+            Command::ClusterDocuments(documents) => documents.is_rehearsal,
+            _ => false,
+        })
     }
 
     /// About how many bytes the batch brings to a transaction.

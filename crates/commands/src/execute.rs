@@ -40,11 +40,18 @@ pub fn execute_batch(
         }
     };
     let savepoint = tx.savepoint();
+    tx.exceed_memory(is_agreed_on(batch));
     let outcome = execute(tx, batch, numbers, context, patcher);
     if outcome.is_err() {
         tx.roll_back_to(savepoint);
     }
+    tx.exceed_memory(false);
     outcome
+}
+
+/// Whether the cluster has agreed on the batch, so that it is done even if memory is short.
+fn is_agreed_on(batch: &Batch) -> bool {
+    batch.commands.iter().any(|command| matches!(command, Command::ClusterDocuments(_)))
 }
 
 /// Executes a batch and undoes it.

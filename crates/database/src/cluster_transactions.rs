@@ -2,7 +2,8 @@
 //!
 //! The machine stores what each transaction does to documents. Whoever made one asks for it to be
 //! executed; everything that is stored before it goes into the queue of changes first, in order. A
-//! database that is opened executes what a crash has left. Invariant: a transaction is executed exactly
+//! database that is opened executes what a crash has left. What is stored is executed whatever memory it
+//! takes, so one that may take much is rehearsed before the machine hears of it. Invariant: a transaction is executed exactly
 //! once, after all before it; see `documents::ClusterDocuments`.
 
 use std::sync::{
@@ -10,7 +11,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use cluster::{Cluster, ClusterError, NumberedChange, StoredTransaction};
+use cluster::{
+    Cluster, ClusterError, ClusterTransaction, DocumentChange, Guard, NumberedChange,
+    StoredTransaction,
+};
 use commands::{Batch, Command, CommandError, CommitQueue, SubmitError};
 use documents::{ClusterDocument, ClusterDocuments};
 use model::{ChangeVector, DatabaseId, DocumentId};
@@ -28,6 +32,14 @@ pub enum ExecutionError {
     /// Its changes failed.
     Failed(Arc<CommandError>),
 }
+
+/// Bytes of pages that a change of a document touches beside its body: the rows and the trees of the
+/// document, its revision and its tombstone.
+const PAGE_BYTES_OF_CHANGE: usize = 128 << 10;
+/// A body is stored once in the document and once in its revision, in pages that it may fill by half.
+const PAGES_OF_BYTES: usize = 4;
+/// A transaction that takes at most this part of what transactions may take is not rehearsed.
+const UNREHEARSED_PART: u64 = 4;
 
 type Done = Box<dyn FnOnce(Result<(), ExecutionError>) + Send>;
 
@@ -172,7 +184,44 @@ fn documents_of(
         read_at: None,
         ticks,
         changes: changes.collect::<Result<_, _>>()?,
+        is_rehearsal: false,
     })
+}
+
+/// What executing a transaction would do, to be undone; in the place of the last of all. `None` when it
+/// takes little of the `bytes_max` that transactions may take together.
+pub(crate) fn rehearsal_of(
+    transaction: &ClusterTransaction,
+    record: &DatabaseRecord,
+    bytes_max: u64,
+) -> Result<Option<Batch>, ExecutionError> {
+    if page_bytes_of(transaction) <= bytes_max / UNREHEARSED_PART {
+        return Ok(None);
+    }
+    let index = u64::MAX;
+    let changes = (1..).zip(&transaction.documents).map(|(number, change)| {
+        let DocumentChange { id, body, guard } = change;
+        let (id, body, is_guarded) = (id.clone(), body.clone(), *guard != Guard::Off);
+        document_of(NumberedChange { id, number, is_guarded, body }, index, record)
+    });
+    Ok(Some(Batch::one(Command::ClusterDocuments(ClusterDocuments {
+        group: record.topology_id,
+        index,
+        after: None,
+        read_at: None,
+        ticks: transaction.ticks,
+        changes: changes.collect::<Result<_, _>>()?,
+        is_rehearsal: true,
+    }))))
+}
+
+/// Bytes of the pages that a transaction changes, at most, nearly always.
+fn page_bytes_of(transaction: &ClusterTransaction) -> u64 {
+    let of_one = |change: &DocumentChange| {
+        let bytes = change.body.as_ref().map_or(0, |body| body.as_bytes().len());
+        bytes.saturating_mul(PAGES_OF_BYTES).saturating_add(PAGE_BYTES_OF_CHANGE) as u64
+    };
+    transaction.documents.iter().map(of_one).fold(0, u64::saturating_add)
 }
 
 fn document_of(

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Command as ClusterCommand, DatabaseValues, IdentityCommand, ValueSource};
+use cluster::{
+    Cluster, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
+    ValueSource,
+};
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
 use indexing::{AutoIndexLimits, IndexSet, IndexSetContext, IndexSetEvent, IndexingPool};
@@ -25,7 +28,7 @@ use wire::{RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, chang
 
 use crate::{
     changes::{ChangesHub, Event, Family, Listener, TooManyWatches, WatchBegins},
-    cluster_transactions::{ClusterTransactions, ExecutionError},
+    cluster_transactions::{self, ClusterTransactions, ExecutionError},
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
     error::LoadError,
     flusher::Flusher,
@@ -379,6 +382,20 @@ impl Database {
         done: impl FnOnce(Result<(), ExecutionError>) + Send + 'static,
     ) {
         self.transactions.execute(cluster, &self.record(), &self.queue, index, Box::new(done));
+    }
+
+    /// The batch that shows whether a cluster-wide transaction could be executed, and is undone: to be
+    /// submitted to the queue before the cluster agrees on one that is large. `None` for others, for
+    /// which there is always room.
+    ///
+    /// # Errors
+    /// An id that is too long.
+    pub fn rehearsal_of(
+        &self,
+        transaction: &ClusterTransaction,
+    ) -> Result<Option<Batch>, ExecutionError> {
+        let bytes_max = self.environment.options().transaction_budget.bytes_max();
+        cluster_transactions::rehearsal_of(transaction, &self.record(), bytes_max)
     }
 
     /// The last cluster-wide transaction that is durably executed.

@@ -18,12 +18,13 @@ use wire::{
 };
 
 use crate::{
+    body_share::BodyShare,
     call::Call,
     cluster_commands::{next_identities, submit_of},
     error_mapping::{cluster_error, document_error},
     json_text::JsonObject,
     server_state::ServerState,
-    submitting::{not_done, not_submitted},
+    submitting::{not_done, not_submitted, submit},
 };
 
 /// The first version of clients that know atomic guards.
@@ -39,6 +40,9 @@ pub(crate) async fn execute(
     let mut transaction = Reader { call, record: &record, has_guards: has_guards(call)? };
     let mut transaction = transaction.read(commands, database)?;
     finish_ids(&call.state, database, &mut transaction).await?;
+    let mut share = BodyShare::none_of(&call.state.memory);
+    share.grow_to(bytes_on_the_way(&transaction))?;
+    rehearse(&call.state, database, &transaction).await?;
     let command = Command::Transaction(transaction);
     let Applied { index, outcome } = submit_of(call, &command).await?;
     let Command::Transaction(transaction) = command else {
@@ -70,6 +74,10 @@ fn has_guards(call: &Call) -> Result<bool, ProtocolError> {
     };
     Ok(GUARDS_SINCE <= (major, minor.unwrap_or(0)))
 }
+
+/// Of the bodies of a transaction: the command, the entry of the log, the rows of both in the machine, and
+/// what the database executes.
+const COPIES_ON_THE_WAY: usize = 5;
 
 struct Reader<'c> {
     call: &'c Call,
@@ -257,6 +265,27 @@ async fn finish_ids(
     Ok(())
 }
 
+/// What the copies of a transaction's bodies take until it is executed.
+fn bytes_on_the_way(transaction: &ClusterTransaction) -> u64 {
+    let documents = transaction.documents.iter().filter_map(|change| change.body.as_ref());
+    let values = transaction.values.iter().filter_map(|change| change.value.as_ref());
+    let bytes: usize = documents.chain(values).map(|body| body.as_bytes().len()).sum();
+    bytes.saturating_mul(COPIES_ON_THE_WAY) as u64
+}
+
+/// Refuses a transaction that the database could not execute, before the cluster agrees on it.
+async fn rehearse(
+    state: &ServerState,
+    database: &DatabaseLease,
+    transaction: &ClusterTransaction,
+) -> Result<(), ProtocolError> {
+    let rehearsal = database.rehearsal_of(transaction);
+    match rehearsal.map_err(|error| execution_error(state, database, error))? {
+        Some(rehearsal) => submit(state, database, rehearsal).await.map(drop),
+        None => Ok(()),
+    }
+}
+
 async fn wait_for_execution(
     state: &ServerState,
     database: &DatabaseLease,
@@ -267,11 +296,20 @@ async fn wait_for_execution(
     let done = move |outcome| drop(sender.send(outcome));
     database.execute_transaction(&state.cluster, index, done);
     let closed = || ProtocolError::new(ErrorKind::StorageFailed, "the queue of changes has ended");
-    receiver.await.map_err(|_| closed())?.map_err(|error| match error {
+    let executed = receiver.await.map_err(|_| closed())?;
+    executed.map_err(|error| execution_error(state, database, error))
+}
+
+fn execution_error(
+    state: &ServerState,
+    database: &DatabaseLease,
+    error: ExecutionError,
+) -> ProtocolError {
+    match error {
         ExecutionError::Cluster(error) => cluster_error(&error),
         ExecutionError::NotSubmitted(error) => not_submitted(state, database, &error),
         ExecutionError::Failed(error) => not_done(state, database, &error),
-    })
+    }
 }
 
 fn violated(violations: &[Violation]) -> ProtocolError {

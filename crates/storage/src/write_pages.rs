@@ -90,8 +90,8 @@ pub(crate) struct WritePages {
     /// Bytes of dirty pages, and of those kept for undoing.
     held_bytes: u64,
     memory: MemoryShare,
-    /// Whether the transaction is closed, which takes a few pages and is never refused.
-    is_closing: bool,
+    /// Whether pages are made also when there is no room for them.
+    exceeds_memory: bool,
 }
 
 impl Pages for WritePages {
@@ -116,7 +116,7 @@ impl WritePages {
             savepoint: 0,
             held_bytes: 0,
             memory,
-            is_closing: false,
+            exceeds_memory: false,
             base,
         }
     }
@@ -136,9 +136,9 @@ impl WritePages {
         self.held_bytes
     }
 
-    /// From now on nothing is refused: the transaction is closed.
-    pub(crate) fn begin_closing(&mut self) {
-        self.is_closing = true;
+    /// Whether, from now on, nothing is refused for want of memory.
+    pub(crate) fn exceed_memory(&mut self, exceeds: bool) {
+        self.exceeds_memory = exceeds;
     }
 
     /// Counts bytes in, before they are allocated.
@@ -146,7 +146,7 @@ impl WritePages {
         let held_bytes = self.held_bytes + bytes as u64;
         if self.memory.bytes() < held_bytes {
             let wanted = held_bytes.next_multiple_of(SHARE_STEP_BYTES);
-            match self.is_closing {
+            match self.exceeds_memory {
                 true => self.memory.grow_to(wanted),
                 false => self.memory.try_grow_to(wanted)?,
             }

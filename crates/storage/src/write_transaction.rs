@@ -152,6 +152,12 @@ impl WriteTransaction {
         }
     }
 
+    /// Whether, from now on, changes are made also when the budget has no room for their pages. They are
+    /// counted all the same. For what was promised already, and was of a bounded size then.
+    pub fn exceed_memory(&mut self, exceeds: bool) {
+        self.parts().0.exceed_memory(exceeds);
+    }
+
     /// Makes the transaction durable: `Ok` means that it survives a power cut.
     pub fn commit(self) -> Result<(), StorageError> {
         self.seal()?.make_durable()
@@ -163,7 +169,8 @@ impl WriteTransaction {
         if self.parts().0.is_clean() {
             return Ok(SealedTransaction::unchanged(self.environment.clone()));
         }
-        self.parts().0.begin_closing();
+        // Closing takes a few pages.
+        self.exceed_memory(true);
         self.store_tree_states()?;
         let Some(pages) = self.pages.take() else { unreachable!("sealing consumes") };
         let environment = self.environment.clone();

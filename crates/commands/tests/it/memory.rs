@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use commands::{CommandError, CommitQueue, CommitQueueOptions, PatchCommand, PatchRequest};
-use documents::{DocumentError, ErrorKind};
-use model::DocumentId;
+use documents::{ClusterDocument, ClusterDocuments, DocumentError, ErrorKind};
+use model::{DatabaseId, DocumentId};
 use platform::{Platform, simulated::Random};
 use storage::{Environment, EnvironmentOptions, MemoryBudget, StorageError};
 use testkit::{
-    database::{batch, json, open_with, options, put},
+    database::{batch, json, open_with, options, parsed, put},
     histories::noise,
 };
 
@@ -133,6 +133,40 @@ fn what_a_script_makes_is_counted_while_it_is_made() {
     // Packed it is small, and the transaction has room for it.
     let fits = "const s = 'x'.repeat(100000); this.Many = new Array(20).fill(s);";
     queue.submit_and_wait(patch("a", fits)).unwrap().unwrap();
+    drop(queue);
+    assert_eq!(budget.held_bytes(), 0);
+}
+
+/// A cluster-wide transaction that changes about that many bytes of pages.
+fn of_the_cluster(bytes: u64, is_rehearsal: bool) -> commands::Batch {
+    let body = parsed(&json("Users", &noise(&mut Random::new(1), 6000)));
+    let change = |number: u64| ClusterDocument {
+        id: DocumentId::new(format!("users/{number}")).unwrap(),
+        change_vector: format!("RAFT:{number}-AAAAAAAAAAAAAAAAAAAAAA").parse().unwrap(),
+        body: Some(body.clone()),
+    };
+    commands::Batch::one(commands::Command::ClusterDocuments(ClusterDocuments {
+        group: DatabaseId([1; 16]),
+        index: if is_rehearsal { u64::MAX } else { 7 },
+        after: None,
+        read_at: None,
+        ticks: 1,
+        changes: (1..=bytes / 8192).map(change).collect(),
+        is_rehearsal,
+    }))
+}
+
+#[test]
+fn what_the_cluster_has_agreed_on_is_done_whatever_memory_it_takes() {
+    let platform = Platform::simulated(1).platform;
+    let (environment, budget, queue) = start(&platform, 4 * MB, CommitQueueOptions::default());
+    let rehearsed = queue.submit_and_wait(of_the_cluster(8 * MB, true)).unwrap();
+    assert!(is_short_of_memory(&rehearsed), "before it is agreed on it is refused");
+    queue.submit_and_wait(of_the_cluster(2 * MB, true)).unwrap().unwrap();
+    assert!(ids(&environment).is_empty(), "rehearsals leave nothing");
+    queue.submit_and_wait(of_the_cluster(8 * MB, false)).unwrap().unwrap();
+    assert_eq!(ids(&environment).len() as u64, 8 * MB / 8192);
+    assert!(is_short_of_memory(&queue.submit_and_wait(large("large", 8 * MB)).unwrap()));
     drop(queue);
     assert_eq!(budget.held_bytes(), 0);
 }

@@ -291,3 +291,34 @@ fn transactions_of_many_clients_are_each_executed_once() {
     numbers.reverse();
     assert_eq!(numbers, (1..=160).collect::<Vec<u64>>());
 }
+
+#[test]
+fn one_for_which_there_is_no_memory_is_refused_before_it_is_agreed_on() {
+    let server = TestServer::start(Platform::memory(), &["--Memory.LimitInMb=64"]);
+    server.create("db");
+    let text = "x".repeat(2500);
+    for first in (0..6000).step_by(500) {
+        let puts: Vec<Value> = (first..first + 500)
+            .map(|number| {
+                let document = json!({"Text": format!("{number}{text}")});
+                json!({"Type": "PUT", "Id": format!("c/{number}"), "Document": document})
+            })
+            .collect();
+        let stored = json!({"Commands": puts}).to_string();
+        let reply = server.send("POST", "/databases/db/bulk_docs", stored.as_bytes());
+        assert_eq!(reply.status, 201, "{}", reply.text());
+    }
+    // A document in each page: all pages change.
+    let puts: Vec<Value> =
+        (0..6000).step_by(2).map(|number| put(&format!("c/{number}"), None)).collect();
+    let reply = send(&server, &[], &json!(puts));
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert_eq!(reply.json()["Type"], "Raven.Client.Exceptions.LowMemoryException");
+    done(&server, &[], &json!([put("small/1", None), put_value("mine", 0, &json!(1))]));
+    assert_eq!(server.document("small/1")["N"], 1);
+    assert_eq!(server.document("c/0")["Text"], format!("0{text}"));
+    for some in puts.chunks(100) {
+        done(&server, &[], &json!(some));
+    }
+    assert_eq!(server.document("c/0")["N"], 1);
+}
