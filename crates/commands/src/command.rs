@@ -245,15 +245,15 @@ pub enum CommandResult {
     /// Of [`Command::RevertDocument`].
     Reverted(Reversion),
     /// Of [`Command::PutAttachment`].
-    AttachmentPut(StoredAttachment),
+    AttachmentPut(Box<StoredAttachment>),
     /// Of [`Command::DeleteAttachment`].
-    AttachmentDeleted(DeletedAttachment),
+    AttachmentDeleted(Box<DeletedAttachment>),
     /// Of [`Command::CopyAttachment`].
-    AttachmentCopied(CopiedAttachment),
+    AttachmentCopied(Box<CopiedAttachment>),
     /// Of [`Command::MoveAttachment`].
-    AttachmentMoved(MovedAttachment),
+    AttachmentMoved(Box<MovedAttachment>),
     /// Of [`Command::ChangeCounters`].
-    CountersChanged(CountersChanged),
+    CountersChanged(Box<CountersChanged>),
     /// Of [`Command::StageContent`]: which content it belongs to.
     ContentStaged(ContentNumber),
     /// Of the commands that remove contents.

@@ -143,12 +143,12 @@ fn tell_document_versions(
             }
             return Ok(());
         }
-        CommandResult::AttachmentPut(stored) => (Some(stored), None),
+        CommandResult::AttachmentPut(stored) => (Some(&mut **stored), None),
         CommandResult::AttachmentCopied(copied) => (Some(&mut copied.stored), None),
         CommandResult::AttachmentMoved(moved) => {
             (Some(&mut moved.stored), Some(&mut moved.deleted))
         }
-        CommandResult::AttachmentDeleted(deleted) => (None, Some(deleted)),
+        CommandResult::AttachmentDeleted(deleted) => (None, Some(&mut **deleted)),
         CommandResult::CountersChanged(changed) => {
             if changed.touches_document {
                 changed.document_change_vector = writer.version_of(&changed.id)?;
@@ -220,18 +220,20 @@ fn execute_command(
         Command::RevertDocument { id, ticks } => {
             CommandResult::Reverted(writer.revert_document(id, *ticks)?)
         }
-        Command::PutAttachment(put) => CommandResult::AttachmentPut(writer.put_attachment(put)?),
+        Command::PutAttachment(put) => {
+            CommandResult::AttachmentPut(Box::new(writer.put_attachment(put)?))
+        }
         Command::DeleteAttachment(delete) => {
-            CommandResult::AttachmentDeleted(writer.delete_attachment(delete)?)
+            CommandResult::AttachmentDeleted(Box::new(writer.delete_attachment(delete)?))
         }
         Command::CopyAttachment(transfer) => {
-            CommandResult::AttachmentCopied(writer.copy_attachment(transfer)?)
+            CommandResult::AttachmentCopied(Box::new(writer.copy_attachment(transfer)?))
         }
         Command::MoveAttachment(transfer) => {
-            CommandResult::AttachmentMoved(writer.move_attachment(transfer)?)
+            CommandResult::AttachmentMoved(Box::new(writer.move_attachment(transfer)?))
         }
         Command::ChangeCounters(request) => {
-            CommandResult::CountersChanged(writer.change_counters(request)?)
+            CommandResult::CountersChanged(Box::new(writer.change_counters(request)?))
         }
         Command::StageContent { number, index, bytes } => {
             CommandResult::ContentStaged(writer.stage_content(*number, *index, bytes)?)

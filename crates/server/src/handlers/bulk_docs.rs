@@ -38,13 +38,17 @@ use crate::{
     time_series_commands::{change_command, copy_command, write_time_series_result},
 };
 
-/// What a command takes beside its documents from when it is read until it is answered: as it was sent, for
-/// the engine, its result, and about what the answer says of it.
-const COMMAND_BYTES: usize = size_of::<BatchCommand>()
-    + size_of::<Command>()
+/// What a command takes beside its documents from when it is read until it is answered. For the engine it is
+/// there until the end; as it was sent, and its result, not at the same time. Then what these point to, and
+/// about what the answer says of it.
+const COMMAND_BYTES: usize = size_of::<Command>()
     + size_of::<Echo>()
-    + size_of::<CommandResult>()
+    + larger(size_of::<BatchCommand>(), size_of::<CommandResult>())
     + 256;
+
+const fn larger(one: usize, other: usize) -> usize {
+    if one < other { other } else { one }
+}
 
 /// `POST /bulk_docs`.
 pub(crate) fn bulk_docs(mut call: Call) -> Answering {

@@ -88,7 +88,8 @@ async fn change(call: &Call, changes: Vec<ChangeCounters>) -> Result<Outcomes, P
     let commands = changes.into_iter().map(Command::ChangeCounters).collect();
     let outcome = submit(&call.state, call.database()?, Batch { commands }).await?;
     let results = outcome.results.into_iter().filter_map(|result| match result {
-        CommandResult::CountersChanged(CountersChanged { id, counters, .. }) => {
+        CommandResult::CountersChanged(changed) => {
+            let CountersChanged { id, counters, .. } = *changed;
             Some((id, counters))
         }
         _ => None,
