@@ -39,6 +39,8 @@ struct DirtyPage {
     base: Option<Arc<PageVersion>>,
     /// The savepoint that has remembered this page's earlier content.
     saved_at: u32,
+    /// The savepoint after which it was touched or made.
+    touched_at: u32,
 }
 
 impl DirtyPage {
@@ -196,8 +198,8 @@ impl WritePages {
                 if self.savepoint > 0 {
                     self.undo.push(Undo::Touched { page });
                 }
-                let lines = Lines::NONE;
-                let dirty = DirtyPage { bytes, lines, base, saved_at: self.savepoint };
+                let (lines, saved_at) = (Lines::NONE, self.savepoint);
+                let dirty = DirtyPage { bytes, lines, base, saved_at, touched_at: saved_at };
                 Ok(entry.insert(dirty).page_mut())
             }
         }
@@ -234,7 +236,8 @@ impl WritePages {
         if self.savepoint > 0 {
             self.undo.push(Undo::Allocated { page, was_freed });
         }
-        let dirty = DirtyPage { bytes, lines: Lines::ALL, base: None, saved_at: self.savepoint };
+        let (lines, base, saved_at) = (Lines::ALL, None, self.savepoint);
+        let dirty = DirtyPage { bytes, lines, base, saved_at, touched_at: saved_at };
         self.dirty.insert(page, dirty);
     }
 
@@ -245,10 +248,16 @@ impl WritePages {
         self.mark_free(page, pages)?;
         let dirty = self.dirty.remove(&page);
         self.freed.insert(page);
+        // Undoing goes back to before it was touched and does not need it.
+        let (needed, dropped) = match dirty {
+            Some(dirty) if dirty.touched_at < self.savepoint => (Some(dirty), None),
+            dirty => (None, dirty),
+        };
+        if let Some(dropped) = dropped {
+            self.held_bytes = self.held_bytes.saturating_sub(dropped.bytes.len() as u64);
+        }
         if self.savepoint > 0 {
-            self.undo.push(Undo::Freed { page, dirty });
-        } else if let Some(dirty) = dirty {
-            self.held_bytes = self.held_bytes.saturating_sub(dirty.bytes.len() as u64);
+            self.undo.push(Undo::Freed { page, dirty: needed });
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{Bench, entries, name, put};
-use crate::{Environment, MemoryBudget, StorageError, Transaction};
+use crate::{Environment, MemoryBudget, StorageError, Transaction, WriteTransaction};
 
 #[test]
 fn a_reader_keeps_its_snapshot_through_commits_flushes_and_reuse_of_pages() {
@@ -234,4 +234,38 @@ fn before_a_writer_is_refused_whoever_holds_snapshots_for_others_is_asked_to_let
     let _kept = environment.read();
     let refused = (200..400).find_map(|round| write(round).err());
     assert!(matches!(refused, Some(StorageError::TooManyUnflushed { .. })), "{refused:?}");
+}
+
+#[test]
+fn pages_that_are_freed_take_no_memory_although_they_may_come_back() {
+    let mut bench = Bench::new(5);
+    bench.options.transaction_budget = MemoryBudget::new(4 << 20);
+    let environment = bench.open();
+    for first in (0..20_000_u32).step_by(500) {
+        let mut tx = environment.write().expect("writer");
+        (first..first + 500).for_each(|number| put(&mut tx, &number.to_be_bytes(), &[7; 1000]));
+        tx.commit().expect("commits");
+    }
+    let expected = entries(&environment.read());
+    let mut tx = environment.write().expect("writer");
+    put(&mut tx, &5_u32.to_be_bytes(), b"before");
+    let delete_all = |tx: &mut WriteTransaction| {
+        for (key, _) in &expected {
+            tx.tree_mut(&name("t")).expect("tree").delete(key).expect("there is memory");
+        }
+        assert!(entries(tx).is_empty());
+    };
+    let savepoint = tx.savepoint();
+    delete_all(&mut tx);
+    (0..1000_u32).for_each(|number| put(&mut tx, &number.to_be_bytes(), &[8; 1000]));
+    tx.roll_back_to(savepoint);
+    put(&mut tx, &5_u32.to_be_bytes(), &[7; 1000]);
+    assert_eq!(entries(&tx), expected);
+    tx.savepoint();
+    delete_all(&mut tx);
+    tx.commit().expect("commits");
+    assert!(entries(&environment.read()).is_empty());
+    environment.flush().expect("flushes");
+    drop(environment);
+    assert!(entries(&bench.open().read()).is_empty());
 }
