@@ -4,7 +4,8 @@
 //! A batch ends when it has gathered its part, or when there is no room for more. Its transaction draws
 //! from the same budget. How many pages a change leads to is known only when they are changed, so the
 //! number of changes of a batch follows what those before took; a transaction that still finds no room
-//! is given up, and the same changes come again in batches of half as many.
+//! is given up, and the same changes come again in batches of half as many. A reduce may take several
+//! transactions for a batch: a part ends when it has changed so much that the next key may be too much.
 //!
 //! Invariant: a batch of one change is always begun, and what it gathers up to [`ALLOWED_BYTES`] never
 //! refused; so an index goes on as long as one change at a time has room.
@@ -32,6 +33,12 @@ const CHANGES_FIRST: usize = 1024;
 const WAIT_MAX: Duration = Duration::from_millis(250);
 /// Unused memory is released whenever transactions have taken this part of what there is.
 const RELEASE_PART: u64 = 2;
+/// Entries take at most this part of what a transaction may change before they are written to it.
+const ENTRIES_PART: u64 = 4;
+/// After parts that found no room they are halved so often at most.
+const HALVINGS_MAX: u32 = 5;
+/// After so many batches that found room the parts are doubled again.
+const BATCHES_UNTIL_DOUBLED: u32 = 16;
 /// The share grows by steps, so that not every change asks.
 const STEP_BYTES: u64 = 64 << 10;
 
@@ -72,6 +79,9 @@ pub(crate) struct BatchMemory {
     changes_max: usize,
     /// Bytes that transactions held since unused memory was last released.
     written_bytes: u64,
+    /// How often parts of batches were halved, and how many batches were written since.
+    halvings: u32,
+    batches_since: u32,
 }
 
 impl BatchMemory {
@@ -80,6 +90,8 @@ impl BatchMemory {
             share: memory.budget.share(ALLOWED_BYTES),
             gathered_bytes_max: memory.gathered_bytes_max(),
             written_bytes: 0,
+            halvings: 0,
+            batches_since: 0,
             changes_max: if memory.is_bounded() { CHANGES_FIRST } else { CHANGES_MAX },
             memory: memory.clone(),
         }
@@ -107,11 +119,6 @@ impl BatchMemory {
         self.changes_max
     }
 
-    /// Bytes that a batch may gather before it is written.
-    pub(crate) fn gathered_bytes_max(&self) -> usize {
-        self.gathered_bytes_max
-    }
-
     /// Whether a batch that has gathered so many bytes may gather more.
     pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
         bytes < self.gathered_bytes_max && self.hold(bytes).is_ok()
@@ -126,12 +133,41 @@ impl BatchMemory {
         self.share.try_grow_to(bytes.next_multiple_of(STEP_BYTES))
     }
 
+    /// Whether what changes that many bytes of pages may be written in one transaction.
+    pub(crate) fn fits_one_part(&self, bytes: u64) -> bool {
+        !self.is_bounded() || bytes <= self.part_bytes(0)
+    }
+
+    /// Whether a transaction that holds so many bytes should take no more.
+    pub(crate) fn ends_part(&self, held_bytes: u64) -> bool {
+        self.is_bounded() && self.part_bytes(held_bytes) < held_bytes
+    }
+
+    /// Bytes of entries that may wait for being written to the transaction.
+    pub(crate) fn entries_bytes_max(&self) -> usize {
+        let bytes = usize::try_from(self.part_bytes(0) / ENTRIES_PART).unwrap_or(usize::MAX);
+        bytes.min(self.gathered_bytes_max)
+    }
+
+    /// A part of a batch was written.
+    pub(crate) fn part_was_written(&mut self, held_bytes: u64) {
+        self.written_bytes = self.written_bytes.saturating_add(held_bytes);
+    }
+
+    fn part_bytes(&self, own_bytes: u64) -> u64 {
+        self.transaction_bytes(own_bytes) >> self.halvings
+    }
+
     /// A batch was written. The next takes as many changes as fit into half of what others leave, if they
     /// are like these.
     pub(crate) fn was_written(&mut self, changes: usize, held_bytes: u64) {
-        self.written_bytes = self.written_bytes.saturating_add(held_bytes);
+        self.part_was_written(held_bytes);
         if !self.is_bounded() || changes == 0 {
             return;
+        }
+        self.batches_since += 1;
+        if BATCHES_UNTIL_DOUBLED <= self.batches_since {
+            (self.halvings, self.batches_since) = (self.halvings.saturating_sub(1), 0);
         }
         let (changes, held) = (changes as u64, held_bytes.max(1));
         let wanted = u128::from(changes) * u128::from(self.transaction_bytes(held_bytes));
@@ -161,10 +197,12 @@ impl BatchMemory {
         self.memory.bytes_of_thread().max(left) / 2
     }
 
-    /// There was no room for a batch of that many changes: they come again, half as many at once.
+    /// There was no room for a batch of that many changes: they come again, half as many at once, and in
+    /// smaller parts.
     /// `false` when that cannot be.
     pub(crate) fn halve(&mut self, changes: usize) -> bool {
         self.end();
+        (self.halvings, self.batches_since) = ((self.halvings + 1).min(HALVINGS_MAX), 0);
         self.changes_max = (changes / 2).clamp(1, CHANGES_MAX);
         1 < changes
     }
@@ -186,7 +224,7 @@ mod tests {
         let mut batch = BatchMemory::of(&unlimited);
         batch.was_written(10, 1 << 40);
         assert_eq!(batch.changes_max(), CHANGES_MAX);
-        assert_eq!(batch.gathered_bytes_max(), GATHERED_BYTES_MAX);
+        assert_eq!(batch.gathered_bytes_max, GATHERED_BYTES_MAX);
         assert!(batch.has_room(GATHERED_BYTES_MAX - 1));
         assert!(!batch.has_room(GATHERED_BYTES_MAX));
     }
@@ -213,6 +251,23 @@ mod tests {
         assert_eq!(batch.changes_max(), 2048);
         assert!(!batch.halve(1), "one change cannot be halved");
         assert_eq!(batch.changes_max(), 1);
+    }
+
+    #[test]
+    fn parts_are_as_large_as_there_is_room_and_smaller_after_one_that_found_none() {
+        let memory = memory(32 * MB);
+        let mut batch = BatchMemory::of(&memory);
+        assert!(batch.fits_one_part(16 * MB) && !batch.fits_one_part(16 * MB + 1));
+        let mut others = memory.budget.share(0);
+        others.try_grow_to(24 * MB).unwrap();
+        assert!(!batch.ends_part(8 * MB) && batch.ends_part(8 * MB + 1), "a thread's part");
+        drop(others);
+        batch.halve(1000);
+        assert!(batch.fits_one_part(8 * MB) && !batch.fits_one_part(8 * MB + 1));
+        (0..BATCHES_UNTIL_DOUBLED).for_each(|_| batch.was_written(1, 1));
+        assert!(batch.fits_one_part(16 * MB));
+        let unlimited = IndexingMemory { budget: MemoryBudget::unlimited(), threads: 2 };
+        assert!(!BatchMemory::of(&unlimited).ends_part(u64::MAX));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! One turn of an index: reads the document log where it stopped, maps, and commits entries, progress
-//! and errors in one transaction.
+//! and errors in one transaction. A reduce may commit some of its keys before that, see `reduce/stage.rs`.
 //!
 //! A change of a document, or of a value of compare exchange, that maps looked at leads to what was mapped
 //! then. Values come first in a batch: what is mapped behind them sees the newest.
@@ -478,18 +478,29 @@ impl Indexer {
         Ok(())
     }
 
-    /// Brings rows to results and entries.
+    /// Brings rows to results and entries, in several transactions when one would be too large; gives the
+    /// last one.
     fn reduce(
         &mut self,
-        tx: &mut WriteTransaction,
+        tx: WriteTransaction,
         outcome: &mut BatchOutcome,
-    ) -> Result<(), IndexError> {
-        let Some(reducer) = self.core.mapper.reducer() else { return Ok(()) };
+        seen: &SeenPoints,
+    ) -> Result<WriteTransaction, IndexError> {
+        let Some(reducer) = self.core.mapper.reducer() else { return Ok(tx) };
         let is_closing = || self.core.is_closing();
         let target = self.core.target.as_ref();
         let reducing = Reducing { reducer, target, is_closing: &is_closing };
-        let staged = Staged { tx, fields: &mut self.fields, batch: &mut self.batch };
-        let reduced = self.stage.apply(&reducing, staged, &mut self.memory)?;
+        let (core, pages) = (&self.core, &mut outcome.pages);
+        let end_part = &mut |mut part: WriteTransaction| {
+            // The index has something of them now, even if it does not come to the end of the batch.
+            seen.write(&mut part)?;
+            *pages += part.dirty_pages() as u64;
+            part.commit()?;
+            Ok(core.environment.write()?)
+        };
+        let (fields, batch) = (&mut self.fields, &mut self.batch);
+        let staged = Staged { tx, fields, batch, end_part };
+        let (tx, reduced) = self.stage.apply(&reducing, staged, &mut self.memory)?;
         outcome.record.reduce_attempts += reduced.attempts;
         outcome.record.reduce_errors += reduced.errors;
         outcome.owes_output = reduced.owes_output;
@@ -497,13 +508,13 @@ impl Indexer {
         for (key, message) in reduced.failures {
             outcome.note_failure(IndexingAction::Reduce, ticks, &key, message);
         }
-        Ok(())
+        Ok(tx)
     }
 
     fn write(&mut self, outcome: &mut BatchOutcome, seen: &SeenPoints) -> Result<(), IndexError> {
-        let mut tx = self.core.environment.write()?;
+        let tx = self.core.environment.write()?;
         let began = self.now();
-        self.reduce(&mut tx, outcome)?;
+        let mut tx = self.reduce(tx, outcome, seen)?;
         let reduced = self.now();
         outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.end.has_more());
         self.batch.apply(&mut tx, &mut self.fields)?;
@@ -520,7 +531,7 @@ impl Indexer {
         if self.marks_batches {
             begun_batch::end_in(&mut tx)?;
         }
-        outcome.pages = tx.dirty_pages() as u64;
+        outcome.pages += tx.dirty_pages() as u64;
         self.memory.was_written(outcome.changes, tx.held_bytes());
         tx.commit()?;
         let times = &mut outcome.times;

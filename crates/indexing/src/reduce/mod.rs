@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `key`, `format` | what names a key, and the bytes of everything |
 //! | `stage` | a batch: from rows of documents to entries of keys |
+//! | `row_changes` | the rows of a batch by key |
+//! | `touched_key`, `key_output` | one key of it: its rows, its result |
 //! | `key_tree` | the nodes of one key |
 //! | `tree` | what is kept of a key, to be looked at |
 //! | `entry` | a result as an entry |
@@ -21,9 +23,12 @@ mod entry;
 mod format;
 mod js_reduce;
 mod key;
+mod key_output;
 mod key_tree;
 mod linq_reduce;
+mod row_changes;
 mod stage;
+mod touched_key;
 mod tree;
 
 use blittable::{BlittableBuf, Document};
