@@ -3,7 +3,11 @@
 use platform::Platform;
 use serde_json::{Value, json};
 
-use crate::{http_client::Reply, test_server::TestServer};
+use crate::{
+    http_client::Reply,
+    resources::{pseudo_random, server_with},
+    test_server::TestServer,
+};
 
 const WITH_GUARDS: [(&str, &str); 1] = [("Raven-Client-Version", "5.4.0")];
 
@@ -294,9 +298,9 @@ fn transactions_of_many_clients_are_each_executed_once() {
 
 #[test]
 fn one_for_which_there_is_no_memory_is_refused_before_it_is_agreed_on() {
-    let server = TestServer::start(Platform::memory(), &["--Memory.LimitInMb=64"]);
-    server.create("db");
-    let text = "x".repeat(2500);
+    let (server, simulation) = server_with(&["--Memory.LimitInMb=64"]);
+    simulation.memory.set_taken(0);
+    let text = pseudo_random(2500);
     for first in (0..6000).step_by(500) {
         let puts: Vec<Value> = (first..first + 500)
             .map(|number| {

@@ -8,7 +8,7 @@ use crate::test_server::TestServer;
 const MB: u64 = 1 << 20;
 
 /// A server whose disk and memory the test decides about; time is real.
-fn server_with(arguments: &[&str]) -> (TestServer, Simulation) {
+pub(crate) fn server_with(arguments: &[&str]) -> (TestServer, Simulation) {
     let simulation = Platform::simulated(1);
     simulation.memory.set_limit(1024 * MB);
     let platform = Platform {
@@ -164,7 +164,7 @@ fn io_that_is_too_slow_is_listed() {
 }
 
 /// Letters that hardly compress.
-fn pseudo_random(length: usize) -> String {
+pub(crate) fn pseudo_random(length: usize) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
