@@ -218,7 +218,7 @@ impl Stage {
         match answer.status {
             409 => return Ok(409),
             201 => {}
-            _ => return Err(format!("'{name}' cannot be created: {}", answer.told()).into()),
+            _ => return Err(format!("'{name}' cannot be created: {}", answer.described()).into()),
         }
         let indexes = json!({"Indexes": judgement::indexes()});
         let path = format!("/databases/{name}/admin/indexes");

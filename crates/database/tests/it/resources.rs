@@ -245,7 +245,7 @@ fn a_database_whose_data_file_has_no_room_for_its_journal_is_opened_and_read() {
         assert!(refused.contains("no space left") || refused.contains("are free"), "{refused}");
         machine.watch.look();
         assert!(matches!(try_put(&database, "refused"), Err(SubmitError::LowDiskSpace(_))));
-        assert_eq!(machine.().last(), Some(&DiskSpaceLevel::Refusing));
+        assert_eq!(machine.reported_levels().last(), Some(&DiskSpaceLevel::Refusing));
         drop(database);
         machine.registry.with_closed("a", || ());
     }
