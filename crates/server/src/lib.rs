@@ -11,6 +11,7 @@
 
 mod admission;
 mod answer;
+mod answer_coding;
 mod answer_places;
 mod answer_share;
 mod answer_threads;

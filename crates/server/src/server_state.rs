@@ -13,11 +13,10 @@ use std::{
 use blittable::{Builder, ParseLimits};
 use cluster::Cluster;
 use database::{DatabaseRegistry, MemoryLevel, Operations, QueueBudget, ServerCatalog};
-use flate2::Compression;
 use http::{HeaderMap, HeaderValue};
 use platform::Platform;
 use script::ScriptPool;
-use settings::{GzipLevel, Settings};
+use settings::Settings;
 use tokio::sync::watch;
 use wire::{
     ProtocolError,
@@ -26,9 +25,10 @@ use wire::{
 };
 
 use crate::{
-    admission::Admission, answer_threads::AnswerThreads, database_files::DatabaseFiles,
-    logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
-    router::Router, routes::ROUTES, running_queries::RunningQueries,
+    admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
+    database_files::DatabaseFiles, logs_configuration::LogsConfiguration, machine::Machine,
+    memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
+    running_queries::RunningQueries,
 };
 
 /// The commit of this build, when the build knew it.
@@ -52,7 +52,7 @@ pub(crate) struct ServerState {
     pub(crate) router: Router,
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
-    pub(crate) compression: Option<Compression>,
+    pub(crate) compression: AnswerCompression,
     /// When the server started, on the clock that never goes back.
     pub(crate) started: Duration,
     /// The newest index of any client configuration, the server's or a database's. A client that
@@ -90,7 +90,7 @@ impl ServerState {
         let version = settings.protocol_version.as_str();
         let version_header = HeaderValue::from_str(version)
             .unwrap_or_else(|_| HeaderValue::from_static("5.4.207.54178"));
-        let compression = compression_of(&settings);
+        let compression = AnswerCompression::new(&settings.http);
         let public = settings.public_server_url.as_ref().map(ToString::to_string);
         let public_address = public.map(|url| url.trim_end_matches('/').to_owned());
         let logs = LogsConfiguration::starting(&settings);
@@ -241,17 +241,5 @@ impl ServerState {
     /// Remembers that a client configuration was written with this index.
     pub(crate) fn client_configuration_changed(&self, index: u64) {
         self.newest_client_configuration.fetch_max(index, Ordering::AcqRel);
-    }
-}
-
-fn compression_of(settings: &Settings) -> Option<Compression> {
-    if !settings.http.use_response_compression {
-        return None;
-    }
-    match settings.http.gzip_level {
-        GzipLevel::NoCompression => None,
-        GzipLevel::Fastest => Some(Compression::fast()),
-        GzipLevel::Optimal => Some(Compression::default()),
-        GzipLevel::SmallestSize => Some(Compression::best()),
     }
 }

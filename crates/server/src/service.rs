@@ -21,12 +21,13 @@ use wire::{ErrorKind, ProtocolError, header_names};
 use crate::{
     admission::Head,
     answer::{Answer, AnswerBody, Piece, Pieces},
+    answer_coding::AnswerCoder,
     answer_share::count,
     body_share::{BodyShare, refuse_announced},
     call::Call,
     client_configuration,
     connection_watch::ConnectionWatch,
-    content_coding::{Coding, GzipStream, accepts_gzip, body_too_large, gzip_whole},
+    content_coding::{Coding, body_too_large},
     data_rate::BodyPace,
     database_access::open_database,
     long_answer::begun,
@@ -53,7 +54,7 @@ pub(crate) async fn serve(
     let admitted = state.admission.admit(head);
     let incoming = RequestBody::new(incoming, &headers, watch);
     let is_head = method == Method::HEAD;
-    let gzip = state.compression.filter(|_| accepts_gzip(&headers));
+    let coder = state.compression.for_client(&headers);
     let closes = closes_connection(&headers);
     let mut exchange = Exchange::default();
     let answered = match admitted {
@@ -68,8 +69,8 @@ pub(crate) async fn serve(
     };
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
-    if let Some(level) = gzip.filter(|_| !answer.is_incompressible()) {
-        compress(&mut answer, level);
+    if let Some(coder) = coder.filter(|_| !answer.is_incompressible()) {
+        compress(&mut answer, coder);
     }
     if let Err(error) = count(&mut answer, &state.memory.answers, exchange.is_repeatable) {
         answer = error_answer(&error, &target);
@@ -387,10 +388,10 @@ pub(crate) fn error_answer(error: &ProtocolError, target: &str) -> Answer {
     }
 }
 
-fn compress(answer: &mut Answer, level: flate2::Compression) {
+fn compress(answer: &mut Answer, coder: AnswerCoder) {
     answer.body = match std::mem::replace(&mut answer.body, AnswerBody::Empty) {
         AnswerBody::Empty => return,
-        AnswerBody::Whole(bytes) => match gzip_whole(&bytes, level) {
+        AnswerBody::Whole(bytes) => match coder.whole(&bytes) {
             Some(compressed) => AnswerBody::Whole(compressed),
             None => {
                 answer.body = AnswerBody::Whole(bytes);
@@ -401,24 +402,23 @@ fn compress(answer: &mut Answer, level: flate2::Compression) {
             answer.body = uncompressed;
             return;
         }
-        AnswerBody::Stream(pieces) => AnswerBody::Stream(compress_stream(pieces, level)),
+        AnswerBody::Stream(pieces) => AnswerBody::Stream(compress_stream(pieces, coder)),
     };
-    let gzip = HeaderValue::from_static("gzip");
-    answer.headers.push((header::CONTENT_ENCODING, gzip));
+    answer.headers.push((header::CONTENT_ENCODING, coder.header()));
     answer.headers.push((header::VARY, HeaderValue::from_static("Accept-Encoding")));
 }
 
-fn compress_stream(mut pieces: Pieces, level: flate2::Compression) -> Pieces {
+fn compress_stream(mut pieces: Pieces, coder: AnswerCoder) -> Pieces {
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(async move {
-        let mut gzip = GzipStream::new(level);
+        // What could not be compressed breaks the answer off, as does the end without a last piece.
+        let Ok(mut stream) = coder.stream() else { return };
         while let Some(piece) = pieces.next().await {
             let compressed = match piece {
-                Piece::Part(piece) => gzip.push(&piece).map(Piece::Part),
-                Piece::Last(piece) => gzip.finish(&piece).map(Piece::Last),
+                Piece::Part(piece) => stream.push(&piece).map(Piece::Part),
+                Piece::Last(piece) => stream.finish(&piece).map(Piece::Last),
                 Piece::Failed(_) => return,
             };
-            // What could not be compressed breaks the answer off, as does the end without a last piece.
             let Ok(compressed) = compressed else { return };
             let is_last = matches!(compressed, Piece::Last(_));
             if sender.send(compressed).await.is_err() || is_last {

@@ -18,7 +18,7 @@ const SETUP_MODES: &[Choice] = &[
     Choice { name: "Unsecured", unavailable: Some(NO_WIZARD) },
 ];
 
-const GZIP_LEVELS: &[Choice] =
+const COMPRESSION_LEVELS: &[Choice] =
     &[works("Fastest"), works("Optimal"), works("SmallestSize"), works("NoCompression")];
 
 /// The keys that Corvus reads, in the order in which a reader of the documentation needs them.
@@ -310,10 +310,29 @@ pub(crate) static ACTIVE: &[Key] = &[
     ),
     Key::active(
         "Http.GzipResponseCompressionLevel",
-        ValueType::Choice(GZIP_LEVELS),
+        ValueType::Choice(COMPRESSION_LEVELS),
         Some("Fastest"),
         "How hard to compress responses with gzip.",
     ),
+    Key::active(
+        "Http.DeflateResponseCompressionLevel",
+        ValueType::Choice(COMPRESSION_LEVELS),
+        Some("Fastest"),
+        "How hard to compress responses with deflate.",
+    ),
+    Key::active(
+        "Http.ZstdResponseCompressionLevel",
+        ValueType::Choice(COMPRESSION_LEVELS),
+        Some("Fastest"),
+        "How hard to compress responses with zstd.",
+    ),
+    Key::active(
+        "Http.CompressedResponseSizeMinInBytes",
+        ValueType::Integer { min: 0, max: 1_048_576 },
+        Some("128"),
+        "Smaller responses are sent as they are: compressing them costs more time than their bytes.",
+    )
+    .added_by_corvus(),
     Key::active(
         "Changes.MaxQueuedSizePerConnectionInKb",
         ValueType::Size { unit: SizeUnit::Kilobytes, min: 16, max: 1_048_576 },

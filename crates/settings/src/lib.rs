@@ -49,4 +49,4 @@ pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;
 pub use crate::table::{FAMILIES, Family, find_key, keys, nearest_name};
 pub use crate::url::{Host, Scheme, ServerUrl};
-pub use crate::value::{GzipLevel, ProtocolVersion, UnsecuredAccess};
+pub use crate::value::{CompressionLevel, ProtocolVersion, UnsecuredAccess};

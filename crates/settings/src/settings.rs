@@ -12,7 +12,7 @@ use crate::key::Scope;
 use crate::merge::{Merged, Values, merge_database};
 use crate::problem::{SettingsError, Warning};
 use crate::url::{Scheme, ServerUrl};
-use crate::value::{GzipLevel, ProtocolVersion, TcpAddress, UnsecuredAccess, Value};
+use crate::value::{CompressionLevel, ProtocolVersion, TcpAddress, UnsecuredAccess, Value};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -91,7 +91,13 @@ pub struct HttpSettings {
     /// Whether responses are compressed for clients that ask for it.
     pub use_response_compression: bool,
     /// How hard to compress with gzip.
-    pub gzip_level: GzipLevel,
+    pub gzip_level: CompressionLevel,
+    /// How hard to compress with deflate.
+    pub deflate_level: CompressionLevel,
+    /// How hard to compress with zstd.
+    pub zstd_level: CompressionLevel,
+    /// Smaller responses are not compressed.
+    pub compressed_response_bytes_min: usize,
 }
 
 /// Limits of the clients that watch databases.
@@ -255,8 +261,10 @@ impl HttpSettings {
             data_rate_min: values.count("Http.MinDataRateBytesPerSec") as u64,
             data_rate_grace_period: values.duration("Http.MinDataRateGracePeriodInSec"),
             use_response_compression: values.bool("Http.UseResponseCompression"),
-            gzip_level: GzipLevel::from_name(values.choice("Http.GzipResponseCompressionLevel"))
-                .expect("the row lists exactly the levels: every_gzip_level_in_the_table_exists"),
+            gzip_level: values.compression_level("Http.GzipResponseCompressionLevel"),
+            deflate_level: values.compression_level("Http.DeflateResponseCompressionLevel"),
+            zstd_level: values.compression_level("Http.ZstdResponseCompressionLevel"),
+            compressed_response_bytes_min: values.count("Http.CompressedResponseSizeMinInBytes"),
         }
     }
 }
@@ -479,6 +487,11 @@ impl Picker {
             Value::Choice(value) => value,
             other => panic!("{name} is {other:?} by the table"),
         }
+    }
+
+    fn compression_level(&mut self, name: &'static str) -> CompressionLevel {
+        CompressionLevel::from_name(self.choice(name))
+            .expect("the rows list exactly the levels: every_compression_level_in_the_table_exists")
     }
 
     fn access(&mut self, name: &'static str) -> UnsecuredAccess {

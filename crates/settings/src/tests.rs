@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::active_keys::ACTIVE;
 use crate::key::ValueType;
 use crate::{
-    DatabaseSettings, GzipLevel, Inputs, Loaded, SettingsError, Source, Start, UnsecuredAccess,
-    effective_text, load,
+    CompressionLevel, DatabaseSettings, Inputs, Loaded, SettingsError, Source, Start,
+    UnsecuredAccess, effective_text, load,
 };
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ fn nothing_given_means_the_defaults() {
     assert_eq!(settings.server.database_load_wait_max, Duration::from_secs(30));
     assert_eq!(settings.http.request_body_bytes_max, 256 << 20);
     assert_eq!(settings.http.request_head_bytes_max, 64 << 10);
-    assert_eq!(settings.http.gzip_level, GzipLevel::Fastest);
+    assert_eq!(settings.http.gzip_level, CompressionLevel::Fastest);
     assert!(settings.http.use_response_compression);
     assert_eq!(settings.databases.concurrent_loads_max, 8);
     assert_eq!(settings.databases.concurrent_load_timeout, Duration::from_secs(60));
@@ -410,11 +410,13 @@ fn faulty_overrides_are_refused_when_set_and_left_out_when_stored() {
 }
 
 #[test]
-fn every_gzip_level_in_the_table_exists() {
-    let key = crate::find_key("Http.GzipResponseCompressionLevel").unwrap();
-    let ValueType::Choice(choices) = key.value_type else { panic!("{key:?}") };
-    for choice in choices {
-        assert!(GzipLevel::from_name(choice.name).is_some(), "{}", choice.name);
+fn every_compression_level_in_the_table_exists() {
+    for coding in ["Gzip", "Deflate", "Zstd"] {
+        let key = crate::find_key(&format!("Http.{coding}ResponseCompressionLevel")).unwrap();
+        let ValueType::Choice(choices) = key.value_type else { panic!("{key:?}") };
+        for choice in choices {
+            assert!(CompressionLevel::from_name(choice.name).is_some(), "{}", choice.name);
+        }
     }
 }
 

@@ -134,9 +134,9 @@ impl fmt::Display for ProtocolVersion {
     }
 }
 
-/// How hard to compress with gzip.
+/// How hard to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GzipLevel {
+pub enum CompressionLevel {
     /// Least time.
     Fastest,
     /// A balance.
@@ -147,13 +147,13 @@ pub enum GzipLevel {
     NoCompression,
 }
 
-impl GzipLevel {
-    pub(crate) fn from_name(name: &str) -> Option<GzipLevel> {
+impl CompressionLevel {
+    pub(crate) fn from_name(name: &str) -> Option<CompressionLevel> {
         match name {
-            "Fastest" => Some(GzipLevel::Fastest),
-            "Optimal" => Some(GzipLevel::Optimal),
-            "SmallestSize" => Some(GzipLevel::SmallestSize),
-            "NoCompression" => Some(GzipLevel::NoCompression),
+            "Fastest" => Some(CompressionLevel::Fastest),
+            "Optimal" => Some(CompressionLevel::Optimal),
+            "SmallestSize" => Some(CompressionLevel::SmallestSize),
+            "NoCompression" => Some(CompressionLevel::NoCompression),
             _ => None,
         }
     }
