@@ -4,6 +4,7 @@
 //! first; of an index that is gone none is.
 
 use serde_json::{Map, Value, json};
+use wire::database_shapes::NODE_TAG;
 
 use crate::stored_record::section_of;
 
@@ -22,7 +23,7 @@ pub(crate) fn add(body: &mut Map<String, Value>, name: &str, definition: Value, 
     }
     let revisions = entry.as_array_mut().expect("it was made an array");
     let revision = json!({
-        "Definition": definition, "CreatedAt": created, "Source": null, "RollingDeployment": {}
+        "Definition": definition, "CreatedAt": created, "Source": NODE_TAG, "RollingDeployment": {}
     });
     revisions.insert(0, revision);
     revisions.truncate(REVISIONS_MAX);

@@ -89,6 +89,7 @@ pub fn database_record(
             record.insert(key.clone(), value.clone());
         }
     }
+    order_definitions(&mut record);
     record.insert("Settings".into(), settings_texts(stored));
     record.insert("DatabaseName".into(), name.into());
     record.insert("Disabled".into(), disabled.into());
@@ -96,6 +97,47 @@ pub fn database_record(
     record.remove("Etag");
     record.insert("Etag".into(), etag.into());
     Value::Object(record)
+}
+
+/// What the definition of an index in a record begins with. The .NET client works out the type and the
+/// source of an index as it reads them, and needs these before.
+const DEFINITION_HEAD: [&str; 7] = [
+    "LockMode",
+    "AdditionalSources",
+    "AdditionalAssemblies",
+    "Maps",
+    "Reduce",
+    "Fields",
+    "Configuration",
+];
+
+/// Puts the properties of the definitions of indexes, past ones too, in the order of the protocol.
+fn order_definitions(record: &mut Map<String, Value>) {
+    let indexes = record.get_mut("Indexes").and_then(Value::as_object_mut);
+    indexes.into_iter().flat_map(Map::values_mut).for_each(order_definition);
+    let history = record.get_mut("IndexesHistory").and_then(Value::as_object_mut);
+    let revisions = history.into_iter().flat_map(Map::values_mut).filter_map(Value::as_array_mut);
+    for revision in revisions.flatten() {
+        if let Some(definition) = revision.get_mut("Definition") {
+            order_definition(definition);
+        }
+    }
+}
+
+fn order_definition(definition: &mut Value) {
+    let Value::Object(definition) = definition else { return };
+    let mut rest = std::mem::take(definition);
+    definition.insert(
+        "ClusterState".to_owned(),
+        rest.shift_remove("ClusterState")
+            .unwrap_or_else(|| json!({"LastStateIndex": 0, "LastRollingDeploymentIndex": 0})),
+    );
+    for name in DEFINITION_HEAD {
+        if let Some(value) = rest.shift_remove(name) {
+            definition.insert(name.to_owned(), value);
+        }
+    }
+    definition.extend(rest);
 }
 
 /// The settings of a record: every value is a text or null.
@@ -326,6 +368,36 @@ mod tests {
         assert_eq!(record["Topology"]["Stamp"]["Index"], 7);
         assert_eq!(record.as_object().unwrap().keys().next_back().unwrap(), "Etag");
         assert_eq!(record["Etag"], 12);
+    }
+
+    #[test]
+    fn the_source_and_type_of_an_index_follow_its_maps() {
+        let definition = json!({
+            "Name": "I", "SourceType": "Documents", "Type": "Map", "Fields": {}, "Maps": ["m"],
+            "Reduce": null, "Configuration": {}
+        });
+        let stored = json!({
+            "Indexes": {"I": definition},
+            "IndexesHistory": {"I": [{"Definition": definition, "Source": "A"}], "J": null}
+        });
+        let record = database_record(stored.as_object().unwrap(), "d", false, &topology(), 1);
+        let revision = &record["IndexesHistory"]["I"][0]["Definition"];
+        for shown in [&record["Indexes"]["I"], revision] {
+            let names: Vec<&String> = shown.as_object().unwrap().keys().collect();
+            assert_eq!(
+                names,
+                [
+                    "ClusterState",
+                    "Maps",
+                    "Reduce",
+                    "Fields",
+                    "Configuration",
+                    "Name",
+                    "SourceType",
+                    "Type"
+                ]
+            );
+        }
     }
 
     #[test]
