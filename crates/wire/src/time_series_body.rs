@@ -9,9 +9,8 @@ use crate::error_kind::ErrorKind;
 use crate::json_body::{BODY_ENDED, json_error, token_name};
 
 const TICKS_PER_MILLISECOND: i64 = 10_000;
-const TICKS_PER_SECOND: i64 = 10_000_000;
-/// The first of January 1970, in ticks.
-const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
+/// The first of January 1970, in milliseconds since the year 1.
+const UNIX_EPOCH_MS: i64 = 62_135_596_800_000;
 /// More deletions than this in one request are refused.
 const DELETES_MAX: usize = 1 << 16;
 /// Values behind this one are counted but not kept: there are too many anyway.
@@ -67,14 +66,21 @@ pub(crate) fn read_time_series_value(
     }
     reader.begin_object().map_err(broken)?;
     let (mut name, mut body) = (None, TimeSeriesBody::default());
-    let mut unit = UnixUnit::Milliseconds;
+    let mut unit = MomentUnit::DotNetTicks;
     while let Some(property) = reader.next_name().map_err(broken)? {
         match property.as_ref() {
             "Name" => name = read_text(reader)?,
-            "Appends" => read_entries(reader, &unit, &mut body.appends)?,
-            "Increments" => read_entries(reader, &unit, &mut body.increments)?,
+            "Appends" => read_entries(reader, unit, &mut body.appends)?,
+            "Increments" => read_entries(reader, unit, &mut body.increments)?,
             "Deletes" => body.deletes = read_deletes(reader)?,
-            "TimeFormat" => unit = UnixUnit::of(read_text(reader)?.as_deref())?,
+            "TimeFormat" => {
+                let read_so_far =
+                    std::mem::replace(&mut unit, MomentUnit::of(read_text(reader)?.as_deref())?);
+                if read_so_far != unit && !body.appends.is_empty() {
+                    let message = "'TimeFormat' must come before 'Appends'";
+                    return Err(invalid_data(message.to_owned()));
+                }
+            }
             _ => reader.skip_value().map_err(broken)?,
         }
     }
@@ -85,19 +91,19 @@ pub(crate) fn read_time_series_value(
     Ok(body)
 }
 
-/// What the numbers of a bulk insert's moments count.
-enum UnixUnit {
-    Milliseconds,
-    Seconds,
-    Ticks,
+/// What the numbers of a bulk insert's moments count: .NET's ticks unless the body says otherwise, as
+/// the .NET client, which says nothing, writes them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MomentUnit {
+    DotNetTicks,
+    UnixMilliseconds,
 }
 
-impl UnixUnit {
+impl MomentUnit {
     fn of(name: Option<&str>) -> Result<Self, ProtocolError> {
         match name {
-            None | Some("UnixTimeInMs") => Ok(Self::Milliseconds),
-            Some("UnixTimeInSeconds") => Ok(Self::Seconds),
-            Some("DotNetTicks" | "Ticks") => Ok(Self::Ticks),
+            None | Some("DotNetTicks") => Ok(Self::DotNetTicks),
+            Some("UnixTimeInMs") => Ok(Self::UnixMilliseconds),
             Some(other) => {
                 let message = format!("Requested value '{other}' was not found.");
                 Err(ProtocolError::argument(message))
@@ -105,20 +111,20 @@ impl UnixUnit {
         }
     }
 
-    /// Milliseconds since the year 1.
-    fn moment(&self, number: i64) -> Option<i64> {
-        let ticks = match self {
-            Self::Milliseconds => number.checked_mul(TICKS_PER_MILLISECOND)?,
-            Self::Seconds => number.checked_mul(TICKS_PER_SECOND)?,
-            Self::Ticks => return Some(number.div_euclid(TICKS_PER_MILLISECOND)),
+    /// Milliseconds since the year 1, if the moment is one of the years 1 to 9999.
+    fn moment(self, number: i64) -> Option<i64> {
+        let milliseconds = match self {
+            Self::DotNetTicks => number.div_euclid(TICKS_PER_MILLISECOND),
+            Self::UnixMilliseconds => number.checked_add(UNIX_EPOCH_MS)?,
         };
-        Some(ticks.checked_add(UNIX_EPOCH_TICKS)?.div_euclid(TICKS_PER_MILLISECOND))
+        let last = date::TICKS_MAX / TICKS_PER_MILLISECOND;
+        (0..=last).contains(&milliseconds).then_some(milliseconds)
     }
 }
 
 fn read_entries(
     reader: &mut JsonReader<'_>,
-    unit: &UnixUnit,
+    unit: MomentUnit,
     entries: &mut Entries,
 ) -> Result<(), ProtocolError> {
     if reader.read_null_if_next().map_err(broken)? {
@@ -169,7 +175,7 @@ fn read_entry(
 /// `[moment, number of values, values.., tag]`, the tag if there is one: the form of a bulk insert.
 fn read_packed_entry(
     reader: &mut JsonReader<'_>,
-    unit: &UnixUnit,
+    unit: MomentUnit,
     values: &mut Vec<f64>,
     entries: &mut Entries,
 ) -> Result<(), ProtocolError> {
@@ -372,6 +378,18 @@ mod tests {
     }
 
     #[test]
+    fn moments_of_a_bulk_insert_are_ticks_unless_it_says_otherwise() {
+        for format in ["", r#""TimeFormat":"DotNetTicks","#, r#""TimeFormat":null,"#] {
+            let entries = "[[637134336000079999,1,5.5],[637134336000080000,1,1,null]]";
+            let body = read(&format!(r#"{{"Name":"HR",{format}"Appends":{entries}}}"#)).unwrap();
+            let expected = [(7, vec![5.5], None), (8, vec![1.0], None)];
+            assert_eq!(shown(&body.appends), expected, "{format}");
+        }
+        let late = r#"{"Name":"A","Appends":[[5,1,1]],"TimeFormat":"UnixTimeInMs"}"#;
+        assert_eq!(read(late).unwrap_err().message, "'TimeFormat' must come before 'Appends'");
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused_in_the_protocols_words() {
         let entry = |entry: &str| format!(r#"{{"Name":"A","Appends":[{entry}]}}"#);
         let cases = [
@@ -406,6 +424,11 @@ mod tests {
             (
                 entry("[9223372036854775807,1,1]"),
                 "9223372036854775807 is not a moment of the years 1 to 9999",
+            ),
+            (entry("[-5,1,1]"), "-5 is not a moment of the years 1 to 9999"),
+            (
+                r#"{"Name":"A","TimeFormat":"Ticks","Appends":[]}"#.to_owned(),
+                "Requested value 'Ticks' was not found.",
             ),
         ];
         for (body, message) in cases {
