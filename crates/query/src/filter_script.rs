@@ -229,9 +229,11 @@ impl<'a> FilterText<'_, 'a> {
     }
 
     fn call(&mut self, call: &'a MethodCall) -> Result<(), QueryError> {
+        // The .NET client writes a lambda as a function that sees the row as `this`.
+        let function = call.name.strip_suffix(".call").unwrap_or(&call.name);
         let declared =
             self.asked.query.declarations.iter().any(|declaration| {
-                declaration.function().is_some() && declaration.name == call.name
+                declaration.function().is_some() && declaration.name == function
             });
         if declared {
             self.out.push_str(&call.name);

@@ -48,6 +48,21 @@ fn running(server: &TestServer) -> Value {
 }
 
 #[test]
+fn a_function_may_see_the_document_as_this() {
+    let server = TestServer::with_database();
+    (1..=3).for_each(|number| user(&server, number));
+    let query = "declare function predicate(least) { return this.Number>=least&&id(this)!='users/3' }\n\
+                 from 'Users' as doc\nwhere predicate.call(doc, 2)";
+    let body = json!({ "Query": query }).to_string();
+    let reply = server.send("POST", "/databases/db/subscriptions/try", body.as_bytes());
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let results = reply.json()["Results"].clone();
+    assert_eq!(results.as_array().unwrap().len(), 1, "{results}");
+    assert_eq!(results[0]["@metadata"]["@id"], "users/2");
+    server.stop();
+}
+
+#[test]
 fn connections_and_batches_are_told_live() {
     let server = with_subscription("from Users");
     let mut feed = connect(&server, LIVE);
