@@ -16,7 +16,7 @@
 //! | `compile` | syntax tree to plan: names, types as far as they are known, queries to stages |
 //! | `definition` | maps and reduces |
 //! | `merging` | maps so plain that two may become one |
-//! | `value` | values, numbers and dates as .NET has them, and their texts |
+//! | `value` | values of documents and of C# |
 //! | `run` | plan to outputs |
 //! | `document` | what an evaluation reads |
 //! | `limits` | the named maximums |

@@ -18,6 +18,8 @@ const SECONDS_TEXT_BYTES: usize = 19;
 pub const TEXT_BYTES: usize = 28;
 /// The end of the year 9999.
 pub const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
+/// The first of January 1970.
+pub const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
 
 /// What stood behind the digits of a parsed date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

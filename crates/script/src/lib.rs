@@ -23,6 +23,7 @@
 mod budget;
 mod convert;
 mod date;
+mod dotnet_texts;
 mod engine;
 mod error;
 mod fault;

@@ -6,6 +6,7 @@ use rquickjs::prelude::Opt;
 use rquickjs::{Array, Class, Ctx, Function, Object, Result, Value};
 
 use crate::convert::{Converter, well_formed};
+use crate::dotnet_texts;
 use crate::error::{HostError, ScriptError};
 use crate::fault;
 use crate::host::{CURRENT, Host, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
@@ -20,6 +21,7 @@ pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     add_documents(ctx, &host)?;
     add_counters(ctx, &host)?;
     add_time_series(ctx, &host)?;
+    dotnet_texts::add(ctx, &host)?;
     Ok(host)
 }
 

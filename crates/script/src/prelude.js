@@ -227,6 +227,91 @@ define('tryConvertToNumber', value => {
     const number = isText(value) && value.trim() !== '' ? Number(value) : NaN;
     return Number.isNaN(number) ? null : number;
 });
+// The LINQ provider of the .NET client writes calls of the next three into its queries. A moment is a
+// Date or a text of a document.
+const momentOf = value => value instanceof Date ? value.getTime() : value;
+const isMoment = value => (value instanceof Date || isText(value)) && host.isMoment(momentOf(value));
+// The name of a culture; yy-MM and dd-MM are formats of moments.
+const CULTURE_NAME = /^(?!dd|hh|mm|yy)[a-z]{2,3}-[A-Z]{2}$/;
+define('toStringWithFormat', function toStringWithFormat(value, ...options) {
+    if (arguments.length < 1 || 3 < arguments.length)
+        throw wrongCall(`No overload for method 'toStringWithFormat' takes ${arguments.length} arguments. `
+            + 'Supported overloads are : toStringWithFormat(object), toStringWithFormat(object, format), '
+            + 'toStringWithFormat(object, culture), toStringWithFormat(object, format, culture).');
+    if (!options.every(isText))
+        throw wrongCall("toStringWithFormat : 'format' and 'culture' must be string arguments");
+    let [format, culture] = ['', ''];
+    for (const option of options.filter(option => option !== ''))
+        if (host.isCulture(option)) culture = option;
+        else if (CULTURE_NAME.test(option))
+            throw notHere(`The culture '${option}' is not supported yet; use 'en-US' or none`);
+        else format = option;
+    if (isProbe(value)) return value;
+    if (typeof value === 'boolean') return value ? 'True' : 'False';
+    if (typeof value === 'number') {
+        const text = host.numberText(value, format, culture);
+        if (text === undefined) throw wrongValue('Format specifier was invalid.');
+        return text;
+    }
+    if (isText(value) && !isMoment(value))
+        throw wrongCall("toStringWithFormat(dateString) : 'dateString' is not a valid DateTime string");
+    if (!isMoment(value)) {
+        const kind = value === null ? 'Null' : value === undefined ? 'Undefined' : 'Object';
+        throw wrongCall(`toStringWithFormat() is not supported for objects of type ${kind} `);
+    }
+    const text = host.momentText(momentOf(value), format, culture);
+    if (text === undefined) throw wrongValue('Input string was not in a correct format.');
+    return text;
+});
+// By the names that .NET has for the operators.
+const comparisons = Object.freeze({
+    __proto__: null,
+    Equal: sign => sign === 0,
+    NotEqual: sign => sign !== 0,
+    LessThan: sign => sign < 0,
+    LessThanOrEqual: sign => sign <= 0,
+    GreaterThan: sign => sign > 0,
+    GreaterThanOrEqual: sign => sign >= 0,
+});
+define('compareDates', function compareDates(one, other, operation = 'Subtract') {
+    if (arguments.length !== 2 && arguments.length !== 3)
+        throw wrongCall('compareDates(date1, date2, binaryOp) must be called with two or three arguments');
+    if (isProbe(one) || isProbe(other)) return isProbe(one) ? one : other;
+    for (const [name, value] of [['date1', one], ['date2', other]])
+        if (!isMoment(value))
+            throw wrongValue(`compareDates(date1, date2, binaryOp) : ${name} must be of type `
+                + "'DateInstance' or a DateTime string.");
+    if (operation === 'Subtract') return host.momentDifference(momentOf(one), momentOf(other));
+    if (!isText(operation) || !(operation in comparisons))
+        throw wrongCall(`compareDates(date1, date2, binaryOp) : unsupported binary operation '${operation}'`);
+    return comparisons[operation](host.comparedMoments(momentOf(one), momentOf(other)));
+});
+// Halves are rounded to the even neighbour, as .NET does.
+const rounded = number => {
+    const whole = Math.floor(number);
+    const rest = number - whole;
+    return rest < 0.5 || (rest === 0.5 && whole % 2 === 0) ? whole : whole + 1;
+};
+define('convertToTimeSpanString', function convertToTimeSpanString(...parts) {
+    const overloads = { 1: '(ticks)', 3: '(hours, minutes, seconds)', 4: '(days, hours, minutes, seconds)',
+        5: '(days, hours, minutes, seconds, milliseconds)' };
+    const name = 'convertToTimeSpanString';
+    if (!(parts.length in overloads))
+        throw wrongCall('supported overloads are: '
+            + Object.values(overloads).map(overload => name + overload).join(', '));
+    if (parts.some(isProbe)) return parts.find(isProbe);
+    if (!parts.every(Number.isFinite))
+        throw wrongCall(`${name}${overloads[parts.length]} must be called with numbers`);
+    let ticks = rounded(parts[0]);
+    if (parts.length > 1) {
+        const [days, hours, minutes, seconds, millis = 0] = parts.length === 3 ? [0, ...parts] : parts;
+        const units = [[days, 86400000], [hours, 3600000], [minutes, 60000], [seconds, 1000], [millis, 1]];
+        ticks = units.reduce((sum, [count, unit]) => sum + rounded(count) * unit, 0) * 10000;
+    }
+    const text = host.spanText(ticks);
+    if (text === undefined) throw wrongValue(`${name}: the duration is too long`);
+    return text;
+});
 define('convertJsTimeToTimeSpanString', millis => {
     if (typeof millis !== 'number' || !Number.isFinite(millis))
         throw new Error('convertJsTimeToTimeSpanString(ticks) must be called with a single long argument');

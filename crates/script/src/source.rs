@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use blittable::{BlittableBuf, BuildError, Document, Item, ObjectBuilder};
 
+use model::date::UNIX_EPOCH_TICKS;
+
 use crate::date::date_text;
 
 const METADATA: &str = "@metadata";
 /// Names that the server adds to a document's metadata when it shows them.
 pub(crate) const ADDED_NAMES: [&str; 3] = ["@id", "@change-vector", "@last-modified"];
 
-/// 100 ns units between 0001-01-01 and 1970-01-01.
-const TICKS_AT_1970: i64 = 621_355_968_000_000_000;
 const TICKS_PER_MILLISECOND: i64 = 10_000;
 
 /// What the server knows of a stored document beside its text.
@@ -31,11 +31,11 @@ impl DocumentInfo {
     /// The last change in milliseconds since 1970, with fractions.
     pub(crate) fn last_modified_millis(&self) -> Option<f64> {
         let ticks = self.last_modified_ticks;
-        (ticks != 0).then(|| (ticks - TICKS_AT_1970) as f64 / TICKS_PER_MILLISECOND as f64)
+        (ticks != 0).then(|| (ticks - UNIX_EPOCH_TICKS) as f64 / TICKS_PER_MILLISECOND as f64)
     }
 
     fn last_modified_text(&self) -> String {
-        let since = self.last_modified_ticks - TICKS_AT_1970;
+        let since = self.last_modified_ticks - UNIX_EPOCH_TICKS;
         let mut text = date_text(since.div_euclid(TICKS_PER_MILLISECOND) as f64);
         let rest = since.rem_euclid(TICKS_PER_MILLISECOND);
         text.truncate(text.len() - "0000Z".len());

@@ -1,11 +1,11 @@
 //! Constants of .NET's classes: `Math.PI`, `string.Empty`, `DayOfWeek.Friday`.
 
+use dotnet::date_format::day_number;
 use rust_decimal::Decimal;
 
 use crate::compile::names::NetType;
 use crate::compile::plan::{Constant, Known};
 use crate::value::Date;
-use crate::value::date_format::day_number;
 
 const EMPTY_GUID: &str = "00000000-0000-0000-0000-000000000000";
 

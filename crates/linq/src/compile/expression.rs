@@ -70,7 +70,7 @@ impl Compiler<'_> {
             ExprKind::Integer(value) => Constant::Integer(*value),
             ExprKind::Unsigned(value) => Constant::Decimal((*value).into()),
             ExprKind::Double(value) => Constant::Double(*value),
-            ExprKind::Decimal(digits) => match crate::value::number::decimal_of_digits(digits) {
+            ExprKind::Decimal(digits) => match dotnet::number::decimal_of_digits(digits) {
                 Some(value) => Constant::Decimal(value),
                 None => {
                     let message = "a decimal has at most 28 digits";

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use dotnet::number::{decimal_of_digits, double_of_decimal, double_of_digits};
 use rust_decimal::Decimal;
 
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::value::Value;
-use crate::value::number::{decimal_of_digits, double_of_decimal, double_of_digits};
 
 /// How strictly texts are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,16 @@
 //! Casts, `is`, and `TryConvert`.
 
+use dotnet::date::{Recognised, parse_date};
+use dotnet::number::{
+    decimal_of_double, double_of_decimal, double_of_digits, integer_of_digits, integer_of_double,
+};
+
 use crate::compile::constant::range;
 use crate::compile::names::NetType;
 use crate::compile::plan::CastType;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::operators::{decimal, overflow};
 use crate::run::{Evaluated, elements};
-use crate::value::date::{Recognised, parse_date};
-use crate::value::number::{
-    decimal_of_double, double_of_decimal, double_of_digits, integer_of_digits, integer_of_double,
-};
 use crate::value::{Date, DateKind, OffsetDate, Value};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;

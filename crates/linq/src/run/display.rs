@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 
 use blittable::{Corrupt, write_json};
+use dotnet::culture::Culture;
+use dotnet::date_format;
+use dotnet::number::{double_of_digits, double_text};
+use dotnet::number_format::{Formatted, format_number};
+use dotnet::span_format::format_span;
 
 use crate::run::elements::from_document;
 use crate::run::fault::{EvaluationErrorKind, Fault};
-use crate::value::number::{double_of_digits, double_text};
-use crate::value::number_format::{Formatted, format_number};
-use crate::value::span_format::format_span;
-use crate::value::{Record, Value, date_format};
+use crate::value::{Record, Value};
 
 /// What .NET writes for a document's array, which has no text of its own.
 const ARRAY_TEXT: &str = "Raven.Server.Documents.Indexes.Static.DynamicArray";
@@ -26,7 +28,9 @@ pub(crate) fn display<'v>(value: &'v Value<'_>) -> Result<Cow<'v, str>, Corrupt>
         Value::Decimal(value) => Cow::Owned(value.to_string()),
         Value::Char(value) => Cow::Owned(value.to_string()),
         Value::Text(text) => Cow::Borrowed(text),
-        Value::Date(date) => Cow::Owned(date_format::format_date(*date, "").unwrap_or_default()),
+        Value::Date(date) => {
+            Cow::Owned(date_format::format_date(*date, "", Culture::Invariant).unwrap_or_default())
+        }
         Value::OffsetDate(date) => {
             Cow::Owned(date_format::format_offset_date(*date, "").unwrap_or_default())
         }
@@ -69,13 +73,19 @@ pub(crate) fn format<'v>(
     is_method: bool,
 ) -> Result<Cow<'v, str>, Fault> {
     let formatted = match value {
-        Value::Integer(value) => format_number(Formatted::Integer(*value), format),
-        Value::Double(value) => format_number(Formatted::Double(*value), format),
-        Value::Decimal(value) => format_number(Formatted::Decimal(value), format),
-        Value::Number(digits) if is_method => {
-            format_number(Formatted::Double(double_of_digits(digits)), format)
+        Value::Integer(value) => {
+            format_number(Formatted::Integer(*value), format, Culture::Invariant)
         }
-        Value::Date(date) => date_format::format_date(*date, format),
+        Value::Double(value) => {
+            format_number(Formatted::Double(*value), format, Culture::Invariant)
+        }
+        Value::Decimal(value) => {
+            format_number(Formatted::Decimal(value), format, Culture::Invariant)
+        }
+        Value::Number(digits) if is_method => {
+            format_number(Formatted::Double(double_of_digits(digits)), format, Culture::Invariant)
+        }
+        Value::Date(date) => date_format::format_date(*date, format, Culture::Invariant),
         Value::OffsetDate(date) => date_format::format_offset_date(*date, format),
         Value::Span(ticks) => format_span(*ticks, format),
         _ => return Ok(display(value)?),

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use blittable::{Array, Corrupt, Object};
+use dotnet::date::{Recognised, recognise};
 
 use crate::run::fault::{EvaluationErrorKind, Fault};
-use crate::value::date::{Recognised, recognise};
 use crate::value::{Dictionary, Group, List, Names, Text, Value};
 
 const PAIR: &[&str] = &["Key", "Value"];

@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 
+use dotnet::number::{decimal_of_digits, double_of_digits, integer_of_digits};
 use rust_decimal::Decimal;
 
 use crate::run::Evaluated;
@@ -15,7 +16,6 @@ use crate::run::display::display;
 use crate::run::elements;
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::syntax::ast::{BinaryOperator, UnaryOperator};
-use crate::value::number::{decimal_of_digits, double_of_digits, integer_of_digits};
 use crate::value::{Date, Value};
 
 /// Applies an operator that evaluates both of its operands.

@@ -3,6 +3,9 @@
 use std::rc::Rc;
 
 use blittable::Object;
+use dotnet::date::{
+    TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
+};
 
 use crate::compile::names::Property;
 use crate::document::DocumentInput;
@@ -11,9 +14,6 @@ use crate::run::display::display;
 use crate::run::elements::{Elements, from_document};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::{Evaluated, overflow_index};
-use crate::value::date::{
-    TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
-};
 use crate::value::{Date, DateKind, Names, OffsetDate, Text, Value};
 
 /// `value.name`

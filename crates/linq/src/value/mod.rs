@@ -3,11 +3,6 @@
 //! What comes from a document borrows from it; what the definition makes is shared by counting, so
 //! that cloning a value never copies a text or a sequence. Values stay on the thread that made them.
 
-pub(crate) mod date;
-pub(crate) mod date_format;
-pub(crate) mod number;
-pub(crate) mod number_format;
-pub(crate) mod span_format;
 mod text;
 mod write;
 
@@ -16,7 +11,7 @@ use std::rc::Rc;
 use blittable::{Array, Object};
 use rust_decimal::Decimal;
 
-pub use date::{Date, DateKind, OffsetDate};
+pub use dotnet::date::{Date, DateKind, OffsetDate};
 pub use text::Text;
 pub use write::{ValueBuildError, put_value};
 

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use blittable::{Corrupt, Item, ObjectBuilder};
+use dotnet::{date_format, number::double_text};
 
 use crate::limits::VALUE_DEPTH_MAX;
-use crate::value::{Value, date_format, number::double_text};
+use crate::value::Value;
 
 /// A value could not be written.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,10 @@
 //! Constructors and static methods of `DateTime`, `DateTimeOffset` and `TimeSpan`.
 
+use dotnet::date::{
+    Recognised, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
+    TICKS_PER_SECOND, days_in_month, is_leap_year, parse_date, parse_exact,
+};
+
 use crate::compile::call::options_of;
 use crate::compile::names::{Function, StaticOption};
 use crate::compile::plan::{Argument, FunctionCall};
@@ -7,10 +12,6 @@ use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::functions::text_to_parse;
 use crate::run::operators::overflow;
 use crate::run::{Evaluated, Machine, wrong_arguments};
-use crate::value::date::{
-    Recognised, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
-    TICKS_PER_SECOND, days_in_month, is_leap_year, parse_date, parse_exact,
-};
 use crate::value::{Date, DateKind, OffsetDate, Value};
 
 impl<'a> Machine<'a, '_> {

@@ -1,5 +1,6 @@
 //! `Convert`, and `Parse` of numbers, booleans and identifiers.
 
+use dotnet::date::{Recognised, parse_date};
 use rust_decimal::Decimal;
 use rust_decimal::RoundingStrategy;
 use rust_decimal::prelude::ToPrimitive;
@@ -14,7 +15,6 @@ use crate::run::functions::text_to_parse;
 use crate::run::methods::as_double;
 use crate::run::operators::overflow;
 use crate::run::{Evaluated, Machine, wrong_arguments};
-use crate::value::date::{Recognised, parse_date};
 use crate::value::{Date, DateKind, Value};
 
 impl<'a> Machine<'a, '_> {
@@ -81,7 +81,7 @@ fn rounded<'a>(value: &Value<'_>, bits: u8) -> Evaluated<'a> {
         Value::Char(value) => Some(i64::from(u32::from(*value))),
         Value::Null => Some(0),
         Value::Text(text) => Some(text.trim().parse().map_err(|_| not_a_number(text))?),
-        Value::Double(value) => crate::value::number::integer_of_double(value.round_ties_even()),
+        Value::Double(value) => dotnet::number::integer_of_double(value.round_ties_even()),
         Value::Decimal(value) => {
             value.round_dp_with_strategy(0, RoundingStrategy::MidpointNearestEven).to_i64()
         }

@@ -7,12 +7,13 @@ pub(crate) mod text;
 
 pub(crate) use sequence::empty_sequence;
 
+use dotnet::number::{double_of_decimal, double_of_digits};
+
 use crate::compile::names::Method;
 use crate::compile::plan::{Argument, Known, Lambda, MethodCall, Node, Op, Style};
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::property::no_such;
 use crate::run::{Evaluated, Machine, compare, display, wrong_arguments};
-use crate::value::number::{double_of_decimal, double_of_digits};
 use crate::value::{ListKind, Text, Value};
 
 impl<'a> Machine<'a, '_> {

@@ -1,5 +1,11 @@
 //! Methods of moments and durations.
 
+use dotnet::culture::Culture;
+use dotnet::date::{
+    TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
+};
+use dotnet::date_format;
+
 use crate::compile::names::Method;
 use crate::compile::plan::MethodCall;
 use crate::run::fault::Fault;
@@ -7,10 +13,7 @@ use crate::run::operators::{self, overflow};
 use crate::run::property::no_such;
 use crate::run::{Evaluated, Machine};
 use crate::syntax::ast::BinaryOperator;
-use crate::value::date::{
-    TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE, TICKS_PER_SECOND,
-};
-use crate::value::{Date, DateKind, OffsetDate, Value, date_format};
+use crate::value::{Date, DateKind, OffsetDate, Value};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -62,7 +65,9 @@ impl<'a> Machine<'a, '_> {
         clock: Date,
     ) -> Evaluated<'a> {
         let formatted = |format: &str| {
-            Ok(Value::text(date_format::format_date(clock, format).unwrap_or_default()))
+            Ok(Value::text(
+                date_format::format_date(clock, format, Culture::Invariant).unwrap_or_default(),
+            ))
         };
         match method {
             Method::Add | Method::Subtract => {

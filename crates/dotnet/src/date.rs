@@ -4,11 +4,16 @@
 
 use model::date::{self, TICKS_MAX, Zone};
 
-pub(crate) const TICKS_PER_MILLISECOND: i64 = 10_000;
-pub(crate) const TICKS_PER_SECOND: i64 = 10_000_000;
-pub(crate) const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
-pub(crate) const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
-pub(crate) const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
+/// In a millisecond.
+pub const TICKS_PER_MILLISECOND: i64 = 10_000;
+/// In a second.
+pub const TICKS_PER_SECOND: i64 = 10_000_000;
+/// In a minute.
+pub const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
+/// In an hour.
+pub const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
+/// In a day of 24 hours.
+pub const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
 const DAYS_PER_400_YEARS: i64 = 146_097;
 /// `hh:mm:ss`, the shortest duration that is recognised.
 const SPAN_BYTES_MIN: usize = 8;
@@ -56,50 +61,55 @@ impl OffsetDate {
 
 /// Year, month and day, each from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Calendar {
-    pub(crate) year: i64,
-    pub(crate) month: i64,
-    pub(crate) day: i64,
+pub struct Calendar {
+    /// 1 to 9999.
+    pub year: i64,
+    /// 1 to 12.
+    pub month: i64,
+    /// 1 to 31.
+    pub day: i64,
 }
 
 impl Date {
-    /// The first moment of the calendar, which C# gives for a date that is not there.
-    pub(crate) const MIN: Date = Date { ticks: 0, kind: DateKind::Unspecified };
-    pub(crate) const MAX: Date = Date { ticks: TICKS_MAX, kind: DateKind::Unspecified };
+    /// The first moment of the calendar, the default of .NET for a date that is not there.
+    pub const MIN: Date = Date { ticks: 0, kind: DateKind::Unspecified };
+    /// The last moment of the calendar.
+    pub const MAX: Date = Date { ticks: TICKS_MAX, kind: DateKind::Unspecified };
 
     /// The moment as indexes write it: `2020-03-05T10:20:30.1230000`, with `Z` for UTC.
     pub fn index_text(self) -> String {
-        crate::value::date_format::index_text(self)
+        crate::date_format::index_text(self)
     }
 
-    pub(crate) fn calendar(self) -> Calendar {
+    /// The day on which the moment is.
+    pub fn calendar(self) -> Calendar {
         calendar_of_days(self.ticks / TICKS_PER_DAY)
     }
 
     /// Day of the year, from 1.
-    pub(crate) fn day_of_year(self) -> i64 {
+    pub fn day_of_year(self) -> i64 {
         let start = days_before(self.calendar().year, 1, 1).unwrap_or_default();
         self.ticks / TICKS_PER_DAY - start + 1
     }
 
     /// 0 is Sunday.
-    pub(crate) fn day_of_week(self) -> i64 {
+    pub fn day_of_week(self) -> i64 {
         (self.ticks / TICKS_PER_DAY + 1) % 7
     }
 
     /// Ticks since midnight.
-    pub(crate) fn time_of_day(self) -> i64 {
+    pub fn time_of_day(self) -> i64 {
         self.ticks % TICKS_PER_DAY
     }
 
     /// The moment `ticks` later; `None` outside the calendar.
-    pub(crate) fn plus(self, ticks: i64) -> Option<Date> {
+    pub fn plus(self, ticks: i64) -> Option<Date> {
         let ticks = self.ticks.checked_add(ticks)?;
         (0..=TICKS_MAX).contains(&ticks).then_some(Date { ticks, ..self })
     }
 
     /// The same day and time `months` later, or the last day of that month.
-    pub(crate) fn plus_months(self, months: i64) -> Option<Date> {
+    pub fn plus_months(self, months: i64) -> Option<Date> {
         let from = self.calendar();
         let total = (from.year * 12 + from.month - 1).checked_add(months)?;
         let (year, month) = (total.div_euclid(12), total.rem_euclid(12) + 1);
@@ -112,7 +122,7 @@ impl Date {
     }
 
     /// A date and time of the calendar; `None` when there is no such.
-    pub(crate) fn from_parts(date: [i64; 3], time: [i64; 3], kind: DateKind) -> Option<Date> {
+    pub fn from_parts(date: [i64; 3], time: [i64; 3], kind: DateKind) -> Option<Date> {
         let [year, month, day] = date;
         let [hour, minute, second] = time;
         let inside = (1..=9999).contains(&year)
@@ -139,11 +149,13 @@ fn days_before(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(march_year * 365 + leap_days + days_of_months + day - 1 - DAYS_FROM_MARCH_OF_YEAR_ZERO)
 }
 
-pub(crate) fn is_leap_year(year: i64) -> bool {
+/// Whether the year has 366 days.
+pub fn is_leap_year(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
+/// 28 to 31.
+pub fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 => 28 + i64::from(is_leap_year(year)),
         4 | 6 | 9 | 11 => 30,
@@ -167,16 +179,19 @@ fn calendar_of_days(days: i64) -> Calendar {
 
 /// A moment or duration that a document's text is taken for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Recognised {
+pub enum Recognised {
+    /// `2020-03-05T10:20:30`, with or without `Z`.
     Date(Date),
+    /// `2020-03-05T10:20:30+02:00`.
     OffsetDate(OffsetDate),
+    /// `1.02:03:04.5`, in ticks.
     Span(i64),
 }
 
 /// What RavenDB takes a document's text for; `None` for nearly all texts, after a look at a few
 /// bytes.
 #[inline]
-pub(crate) fn recognise(text: &str) -> Option<Recognised> {
+pub fn recognise(text: &str) -> Option<Recognised> {
     let bytes = text.as_bytes();
     let first = *bytes.first()?;
     if bytes.len() < SPAN_BYTES_MIN || !(first.is_ascii_digit() || first == b'-') {
@@ -244,7 +259,7 @@ fn digits(bytes: &[u8], lengths: std::ops::RangeInclusive<usize>) -> Option<i64>
 
 /// What `DateTime.Parse` reads in the invariant culture: the forms of ISO 8601, and
 /// `MM/dd/yyyy[ HH:mm[:ss]]`.
-pub(crate) fn parse_date(text: &str) -> Option<Recognised> {
+pub fn parse_date(text: &str) -> Option<Recognised> {
     let text = text.trim();
     if let Some(date) = recognise_any_offset(text) {
         return Some(date);
@@ -281,7 +296,7 @@ fn recognise_any_offset(text: &str) -> Option<Recognised> {
 
 /// Reads a text in exactly that custom format, which may hold `y M d H h m s f t` and other
 /// characters that stand for themselves.
-pub(crate) fn parse_exact(text: &str, format: &str) -> Option<Date> {
+pub fn parse_exact(text: &str, format: &str) -> Option<Date> {
     let mut parts = ExactParts { date: [1, 1, 1], time: [0; 3], fraction: 0, is_afternoon: None };
     let mut rest = text;
     let mut letters = format.chars().peekable();

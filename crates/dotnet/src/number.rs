@@ -3,22 +3,58 @@
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive;
 
-/// The decimal that a document's digits name, scale kept; `None` when there is none that large.
-pub(crate) fn decimal_of_digits(digits: &str) -> Option<Decimal> {
-    if digits.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
-        return Decimal::from_scientific(digits).ok();
+/// A decimal has at most this many digits before or behind its point, give or take one.
+const DECIMAL_DIGITS_MAX: i32 = 29;
+
+/// The decimal nearest to what a document's digits name, scale kept: what does not fit behind the point
+/// is rounded. `None` when no decimal is that large.
+pub fn decimal_of_digits(digits: &str) -> Option<Decimal> {
+    match digits.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => plain_digits(mantissa, exponent)?.parse().ok(),
+        None => digits.parse().ok(),
     }
-    digits.parse().ok()
+}
+
+/// The digits without an exponent; `None` when no decimal is that large.
+fn plain_digits(mantissa: &str, exponent: &str) -> Option<String> {
+    let (sign, magnitude) = match mantissa.strip_prefix('-') {
+        Some(magnitude) => ("-", magnitude),
+        None => ("", mantissa),
+    };
+    let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
+    if whole.bytes().chain(fraction.bytes()).all(|digit| digit == b'0') {
+        return Some(mantissa.to_owned());
+    }
+    // What does not fit the exponent's type is no decimal, or rounds to zero.
+    let is_small = exponent.starts_with('-');
+    let exponent = exponent.parse().unwrap_or(if is_small { i32::MIN } else { i32::MAX });
+    let point = i32::try_from(whole.len()).ok()?.saturating_add(exponent);
+    let digits = format!("{whole}{fraction}");
+    match usize::try_from(point) {
+        _ if point < -DECIMAL_DIGITS_MAX => Some("0.0000000000000000000000000000".to_owned()),
+        Err(_) | Ok(0) => {
+            let zeros = "0".repeat(usize::try_from(point.unsigned_abs()).ok()?);
+            Some(format!("{sign}0.{zeros}{digits}"))
+        }
+        Ok(point) if point < digits.len() => {
+            Some(format!("{sign}{}.{}", &digits[..point], &digits[point..]))
+        }
+        Ok(point) => {
+            let leading_zeros = digits.bytes().take_while(|digit| *digit == b'0').count();
+            let is_too_large = DECIMAL_DIGITS_MAX as usize + leading_zeros < point;
+            (!is_too_large).then(|| format!("{sign}{digits:0<point$}"))
+        }
+    }
 }
 
 /// The double that a document's digits name.
-pub(crate) fn double_of_digits(digits: &str) -> f64 {
+pub fn double_of_digits(digits: &str) -> f64 {
     digits.parse().unwrap_or(f64::NAN)
 }
 
 /// The integer that remains of a document's digits without their fraction; `None` when 64 bits do
 /// not hold it.
-pub(crate) fn integer_of_digits(digits: &str) -> Option<i64> {
+pub fn integer_of_digits(digits: &str) -> Option<i64> {
     match decimal_of_digits(digits) {
         Some(decimal) => decimal.trunc().to_i64(),
         None => integer_of_double(double_of_digits(digits)),
@@ -26,14 +62,14 @@ pub(crate) fn integer_of_digits(digits: &str) -> Option<i64> {
 }
 
 /// The integer that remains of a double without its fraction.
-pub(crate) fn integer_of_double(double: f64) -> Option<i64> {
+pub fn integer_of_double(double: f64) -> Option<i64> {
     let whole = double.trunc();
     // Both bounds are exact doubles; the upper one is the first that does not fit.
     (whole >= i64::MIN as f64 && whole < i64::MAX as f64).then_some(whole as i64)
 }
 
 /// The decimal nearest to a double, of 15 significant digits as .NET converts.
-pub(crate) fn decimal_of_double(double: f64) -> Option<Decimal> {
+pub fn decimal_of_double(double: f64) -> Option<Decimal> {
     if !double.is_finite() {
         return None;
     }
@@ -43,12 +79,12 @@ pub(crate) fn decimal_of_double(double: f64) -> Option<Decimal> {
 }
 
 /// The nearest double of a decimal.
-pub(crate) fn double_of_decimal(decimal: &Decimal) -> f64 {
+pub fn double_of_decimal(decimal: &Decimal) -> f64 {
     decimal.to_string().parse().unwrap_or(f64::NAN)
 }
 
 /// A double as .NET writes it: the shortest digits that read back, `1E+16`, `1E-05`, `NaN`, `∞`.
-pub(crate) fn double_text(double: f64) -> String {
+pub fn double_text(double: f64) -> String {
     if double.is_nan() {
         return "NaN".to_owned();
     }
@@ -93,7 +129,25 @@ mod tests {
     #[test]
     fn digits_become_numbers_of_other_kinds() {
         assert_eq!(decimal_of_digits("10.10").unwrap().to_string(), "10.10");
-        assert_eq!(decimal_of_digits("1e3").unwrap().to_string(), "1000");
+        let with_exponents = [
+            ("1e3", "1000"),
+            ("-1.50E+2", "-150"),
+            ("1.2345e2", "123.45"),
+            ("1.20e-2", "0.0120"),
+            ("0.001e2", "0.1"),
+            ("5.551115123125783e-17", "0.0000000000000000555111512313"),
+            ("-2.77e-17", "-0.0000000000000000277"),
+            ("1e-29", "0.0000000000000000000000000000"),
+            ("1e-99999999999", "0.0000000000000000000000000000"),
+            ("7e28", "70000000000000000000000000000"),
+            ("0e99999999999", "0"),
+        ];
+        for (digits, expected) in with_exponents {
+            let decimal = decimal_of_digits(digits).unwrap();
+            assert_eq!(decimal.to_string(), expected, "{digits}");
+        }
+        assert_eq!(decimal_of_digits("1e29"), None);
+        assert_eq!(decimal_of_digits("1e99999999999"), None);
         assert_eq!(integer_of_digits("-7.25"), Some(-7));
         assert_eq!(integer_of_digits("123456789012345678901234567890"), None);
         assert_eq!(integer_of_digits("1e300"), None);

@@ -1,9 +1,9 @@
 //! Durations as text: `c`, `g`, `G` and custom formats.
 
-use crate::value::date::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+use crate::date::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
 
 /// The duration in `format`; `None` when the format is none.
-pub(crate) fn format_span(ticks: i64, format: &str) -> Option<String> {
+pub fn format_span(ticks: i64, format: &str) -> Option<String> {
     let constant = || model::TimeSpan { ticks }.to_string();
     match format {
         "" | "c" | "t" | "T" => Some(constant()),

@@ -1,10 +1,9 @@
-//! Moments as text, in the invariant culture: standard formats and custom ones.
+//! Moments as text: standard formats and custom ones.
 
 use model::date;
 
-use crate::value::date::{
-    Date, DateKind, OffsetDate, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND,
-};
+use crate::culture::Culture;
+use crate::date::{Date, DateKind, OffsetDate, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
 
 const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
@@ -32,17 +31,17 @@ enum Zone {
 }
 
 /// The name of a day of the week, 0 being Sunday.
-pub(crate) fn day_name(day: i64) -> &'static str {
+pub fn day_name(day: i64) -> &'static str {
     usize::try_from(day).ok().and_then(|day| DAYS.get(day)).copied().unwrap_or_default()
 }
 
 /// The number of a day of the week by its name.
-pub(crate) fn day_number(name: &str) -> Option<i64> {
+pub fn day_number(name: &str) -> Option<i64> {
     DAYS.iter().position(|day| *day == name).map(|day| day as i64)
 }
 
 /// `2020-03-05T10:20:30.1230000`, with `Z` for UTC: how indexes write moments.
-pub(crate) fn index_text(date: Date) -> String {
+pub fn index_text(date: Date) -> String {
     let text = date::format(date.ticks);
     match date.kind {
         DateKind::Utc => text,
@@ -51,46 +50,34 @@ pub(crate) fn index_text(date: Date) -> String {
 }
 
 /// The moment in `format`; `None` when the format is none.
-pub(crate) fn format_date(date: Date, format: &str) -> Option<String> {
+pub fn format_date(date: Date, format: &str, culture: Culture) -> Option<String> {
     let zone = if date.kind == DateKind::Utc { Zone::Utc } else { Zone::Nothing };
-    let default = "MM/dd/yyyy HH:mm:ss";
-    write(date, zone, standard(format, default, zone)?)
+    let format = if format.is_empty() { "G" } else { format };
+    write(date, zone, standard(format, zone, culture)?)
 }
 
-/// The moment in `format`; `None` when the format is none.
-pub(crate) fn format_offset_date(date: OffsetDate, format: &str) -> Option<String> {
+/// The moment in `format` of the invariant culture; `None` when the format is none.
+pub fn format_offset_date(date: OffsetDate, format: &str) -> Option<String> {
     let clock = Date { ticks: date.clock_ticks, kind: DateKind::Unspecified };
     let utc = Date { ticks: date.utc_ticks(), kind: DateKind::Utc };
     let zone = Zone::Offset(date.offset_minutes);
-    let default = "MM/dd/yyyy HH:mm:ss zzz";
+    let format = if format.is_empty() { "MM/dd/yyyy HH:mm:ss zzz" } else { format };
     let moment = if matches!(format, "r" | "R" | "u" | "U") { utc } else { clock };
-    write(moment, zone, standard(format, default, zone)?)
+    write(moment, zone, standard(format, zone, Culture::Invariant)?)
 }
 
-/// The custom format that a standard one stands for.
-fn standard<'f>(format: &'f str, default: &'f str, zone: Zone) -> Option<&'f str> {
-    Some(match format {
-        "" => default,
-        "d" => "MM/dd/yyyy",
-        "D" => "dddd, dd MMMM yyyy",
-        "f" => "dddd, dd MMMM yyyy HH:mm",
-        "F" | "U" => "dddd, dd MMMM yyyy HH:mm:ss",
-        "g" => "MM/dd/yyyy HH:mm",
-        "G" => "MM/dd/yyyy HH:mm:ss",
-        "m" | "M" => "MMMM dd",
-        "o" | "O" => match zone {
-            Zone::Nothing => "yyyy-MM-ddTHH:mm:ss.fffffff",
-            Zone::Utc | Zone::Offset(_) => "yyyy-MM-ddTHH:mm:ss.fffffffK",
-        },
-        "r" | "R" => "ddd, dd MMM yyyy HH:mm:ss 'GMT'",
-        "s" => "yyyy-MM-ddTHH:mm:ss",
-        "t" => "HH:mm",
-        "T" => "HH:mm:ss",
-        "u" => "yyyy-MM-dd HH:mm:ss'Z'",
-        "y" | "Y" => "yyyy MMMM",
-        custom if custom.chars().count() == 1 => return None,
-        custom => custom,
-    })
+/// The custom format that a standard one, a single letter, stands for.
+fn standard(format: &str, zone: Zone, culture: Culture) -> Option<&str> {
+    let mut letters = format.chars();
+    let (Some(letter), None) = (letters.next(), letters.next()) else { return Some(format) };
+    match (letter, zone) {
+        ('o' | 'O', Zone::Nothing) => Some("yyyy-MM-ddTHH:mm:ss.fffffff"),
+        ('o' | 'O', Zone::Utc | Zone::Offset(_)) => Some("yyyy-MM-ddTHH:mm:ss.fffffffK"),
+        ('r' | 'R', _) => Some("ddd, dd MMM yyyy HH:mm:ss 'GMT'"),
+        ('s', _) => Some("yyyy-MM-ddTHH:mm:ss"),
+        ('u', _) => Some("yyyy-MM-dd HH:mm:ss'Z'"),
+        _ => culture.moment_format(letter),
+    }
 }
 
 fn write(date: Date, zone: Zone, format: &str) -> Option<String> {
@@ -184,12 +171,29 @@ mod tests {
             ("HH:mm:ss.fffffffK", "10:20:30.1230000Z"),
         ];
         for (format, expected) in cases {
-            assert_eq!(format_date(moment, format).as_deref(), Some(expected), "{format}");
+            assert_eq!(
+                format_date(moment, format, Culture::Invariant).as_deref(),
+                Some(expected),
+                "{format}"
+            );
+        }
+        let american = [
+            ("", "3/5/2020 10:20:30\u{202f}AM"),
+            ("d", "3/5/2020"),
+            ("D", "Thursday, March 5, 2020"),
+            ("g", "3/5/2020 10:20\u{202f}AM"),
+            ("y", "March 2020"),
+            ("s", "2020-03-05T10:20:30"),
+            ("MMM ddd", "Mar Thu"),
+        ];
+        for (format, expected) in american {
+            let text = format_date(moment, format, Culture::EnglishUs);
+            assert_eq!(text.as_deref(), Some(expected), "{format}");
         }
         let offset = OffsetDate { clock_ticks: ticks, offset_minutes: -150 };
         assert_eq!(format_offset_date(offset, "").unwrap(), "03/05/2020 10:20:30 -02:30");
         assert_eq!(format_offset_date(offset, "u").unwrap(), "2020-03-05 12:50:30Z");
-        assert_eq!(format_date(moment, "x"), None);
+        assert_eq!(format_date(moment, "x", Culture::Invariant), None);
         assert_eq!(
             index_text(Date { kind: DateKind::Unspecified, ..moment }),
             "2020-03-05T10:20:30.1230000"

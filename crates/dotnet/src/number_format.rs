@@ -1,35 +1,38 @@
-//! `ToString("F2")`, `"#,##0.00"` and their kind, in the invariant culture.
+//! `ToString("F2")`, `"#,##0.00"` and their kind.
 
 use rust_decimal::Decimal;
 
-use crate::value::number::double_text;
+use crate::{culture::Culture, number::double_text};
 
 /// Digits that one format may ask for.
 const PRECISION_MAX: usize = 999;
 
 /// A number to format.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Formatted<'a> {
+pub enum Formatted<'a> {
+    /// A whole number, which alone has the formats `D` and `X`.
     Integer(i64),
+    /// A double.
     Double(f64),
+    /// A decimal.
     Decimal(&'a Decimal),
 }
 
 /// The number in `format`; `None` when the format cannot be used with this kind of number.
-pub(crate) fn format_number(number: Formatted<'_>, format: &str) -> Option<String> {
+pub fn format_number(number: Formatted<'_>, format: &str, culture: Culture) -> Option<String> {
     if let Formatted::Double(double) = number
         && !double.is_finite()
     {
         return Some(double_text(double));
     }
     match standard_parts(format) {
-        Some((letter, precision)) => standard(number, letter, precision),
+        Some((letter, precision)) => standard(number, letter, precision, culture),
         None => Some(custom(number, format)),
     }
 }
 
 /// The shortest text of the number.
-pub(crate) fn plain(number: Formatted<'_>) -> String {
+pub fn plain(number: Formatted<'_>) -> String {
     match number {
         Formatted::Integer(value) => value.to_string(),
         Formatted::Double(value) => double_text(value),
@@ -51,15 +54,21 @@ fn standard_parts(format: &str) -> Option<(char, Option<usize>)> {
     Some((letter, Some(std::cmp::min(precision, PRECISION_MAX))))
 }
 
-fn standard(number: Formatted<'_>, letter: char, precision: Option<usize>) -> Option<String> {
+fn standard(
+    number: Formatted<'_>,
+    letter: char,
+    precision: Option<usize>,
+    culture: Culture,
+) -> Option<String> {
+    let decimals = precision.unwrap_or(culture.decimals());
     let fixed = |decimals: usize| fixed_point(number, decimals);
     Some(match letter.to_ascii_uppercase() {
         'D' => whole_digits(number, precision.unwrap_or(1))?,
         'X' => hexadecimal(number, letter, precision.unwrap_or(1))?,
-        'F' => fixed(precision.unwrap_or(2)),
-        'N' => group(&fixed(precision.unwrap_or(2))),
-        'C' => currency(&group(&fixed(precision.unwrap_or(2)))),
-        'P' => format!("{} %", group(&percent(number, precision.unwrap_or(2)))),
+        'F' => fixed(decimals),
+        'N' => group(&fixed(decimals)),
+        'C' => culture.currency(&group(&fixed(precision.unwrap_or(2)))),
+        'P' => culture.percent(&group(&percent(number, decimals))),
         'E' => scientific(number, letter, precision.unwrap_or(6), 3),
         'G' => general(number, letter, precision.unwrap_or(0)),
         'R' => plain(number),
@@ -77,13 +86,6 @@ fn whole_digits(number: Formatted<'_>, width: usize) -> Option<String> {
 fn hexadecimal(number: Formatted<'_>, letter: char, width: usize) -> Option<String> {
     let Formatted::Integer(value) = number else { return None };
     Some(if letter == 'X' { format!("{value:0width$X}") } else { format!("{value:0width$x}") })
-}
-
-fn currency(grouped: &str) -> String {
-    match grouped.strip_prefix('-') {
-        Some(magnitude) => format!("(¤{magnitude})"),
-        None => format!("¤{grouped}"),
-    }
 }
 
 fn percent(number: Formatted<'_>, decimals: usize) -> String {
@@ -457,10 +459,14 @@ mod tests {
             (number, "", "1234.565"),
         ];
         for (number, format, expected) in cases {
-            assert_eq!(format_number(number, format).as_deref(), Some(expected), "{format}");
+            assert_eq!(
+                format_number(number, format, Culture::Invariant).as_deref(),
+                Some(expected),
+                "{format}"
+            );
         }
-        assert_eq!(format_number(Formatted::Double(1.0), "D2"), None);
-        assert_eq!(format_number(Formatted::Integer(1), "Q"), None);
+        assert_eq!(format_number(Formatted::Double(1.0), "D2", Culture::Invariant), None);
+        assert_eq!(format_number(Formatted::Integer(1), "Q", Culture::Invariant), None);
     }
 
     #[test]
@@ -482,7 +488,7 @@ mod tests {
             (1234.0, "00-00", "12-34"),
         ];
         for (number, format, expected) in cases {
-            let formatted = format_number(Formatted::Double(number), format);
+            let formatted = format_number(Formatted::Double(number), format, Culture::Invariant);
             assert_eq!(formatted.as_deref(), Some(expected), "{number} {format}");
         }
     }
