@@ -1,7 +1,11 @@
 //! Which index answers a query: the one that it names, an automatic one that fits, or one that is made
 //! for it. And waiting, without holding a thread, until an index has caught up.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
 use blittable::BlittableBuf;
 use database::DatabaseLease;
@@ -12,7 +16,7 @@ use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value};
 use tokio::{
-    sync::oneshot,
+    sync::{Mutex as AsyncMutex, OwnedMutexGuard, oneshot},
     time::{sleep, timeout},
 };
 use wire::{ErrorKind, ProtocolError, header_names::SNAPSHOT};
@@ -167,7 +171,12 @@ async fn make_in_place_of(
     definition: AutoIndexDefinition,
     supersedes: Option<Arc<Index>>,
 ) -> Result<Target, ProtocolError> {
-    let index = make(state, database, definition).await?;
+    let _turn = state.indexes_in_making.turn_of(database).await;
+    // Many queries may want the same index at once: the first one makes it.
+    let index = match database.indexes().get(&definition.name()) {
+        Some(index) => index,
+        None => make(state, database, definition).await?,
+    };
     if let Some(superseded) = supersedes {
         tokio::spawn(delete_when_caught_up(
             Arc::clone(state),
@@ -177,6 +186,29 @@ async fn make_in_place_of(
         ));
     }
     Ok(Target::Index { index, is_new: true })
+}
+
+/// Lets the queries of a database make indexes one after the other.
+#[derive(Default)]
+pub(crate) struct IndexesInMaking {
+    turns: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
+}
+
+impl IndexesInMaking {
+    async fn turn_of(&self, database: &DatabaseLease) -> OwnedMutexGuard<()> {
+        self.of(database.record().name.lower_cased()).lock_owned().await
+    }
+
+    fn of(&self, database: &str) -> Arc<AsyncMutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(database).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        turns.insert(database.to_owned(), Arc::downgrade(&turn));
+        turn
+    }
 }
 
 /// Writes the definition into the record of the database, which makes the index.

@@ -26,9 +26,9 @@ use wire::{
 
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
-    database_files::DatabaseFiles, logs_configuration::LogsConfiguration, machine::Machine,
-    memory_plan::MemoryPlan, node_address, router::Router, routes::ROUTES,
-    running_queries::RunningQueries,
+    database_files::DatabaseFiles, index_choice::IndexesInMaking,
+    logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
+    router::Router, routes::ROUTES, running_queries::RunningQueries,
 };
 
 /// The commit of this build, when the build knew it.
@@ -61,6 +61,7 @@ pub(crate) struct ServerState {
     /// Long operations that belong to no open database.
     pub(crate) operations: Operations,
     pub(crate) running_queries: RunningQueries,
+    pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
     pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
@@ -115,6 +116,7 @@ impl ServerState {
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
             operations: Operations::default(),
             running_queries: RunningQueries::default(),
+            indexes_in_making: IndexesInMaking::default(),
             change_budget,
             logs: Mutex::new(logs),
             public_address,

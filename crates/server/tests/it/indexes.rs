@@ -99,6 +99,23 @@ fn a_query_makes_the_index_that_it_needs_and_others_use_it() {
     assert_eq!(record["AutoIndexes"]["Auto/Users/ByName"]["Collection"], "Users");
 }
 
+/// Each change of the record is a write that all requests of the database wait for.
+#[test]
+fn queries_that_want_the_same_index_at_once_change_the_record_once() {
+    let server = TestServer::with_database();
+    put(&server, "users/1", r#"{"Name":"Ann"}"#);
+    let etag = || server.get("/databases/db/admin/record").json()["Etag"].as_u64().unwrap();
+    let before = etag();
+    std::thread::scope(|scope| {
+        for _ in 0..30 {
+            scope.spawn(|| {
+                assert_eq!(found(&server, "from Users where Name = 'ann'").0, ["users/1"])
+            });
+        }
+    });
+    assert_eq!(etag(), before + 1);
+}
+
 #[test]
 fn an_answer_says_that_an_index_was_made_for_it() {
     let server = TestServer::with_database();
