@@ -1,8 +1,8 @@
-//! Who may have a long answer made: so many at once, and of one database half of them.
+//! Who may have a long answer made, or a query counted: so many at once, and of one database half of them.
 //!
-//! Each takes memory for the pieces that wait for its client. Invariant: the clients of one database,
-//! however many and however slow, leave half of the places to the others; and an answer that its client
-//! does not read leaves its place to one that waits.
+//! A long answer takes memory for the pieces that wait for its client, a query for what it counts. Invariant: the
+//! clients of one database, however many and however slow, leave half of the places to the others; and an answer
+//! that its client does not read leaves its place to one that waits.
 
 use std::{
     collections::HashMap,
@@ -29,6 +29,12 @@ const PLACES_MAX: usize = 4096;
 /// What a long answer takes at most while its client does not read: pieces on their way, buffers of the
 /// connection and the system, the state of compression.
 const PLACE_BYTES: u64 = 512 << 10;
+/// What a query that counts all that it finds is thought to take; more of them at once than processors are no
+/// faster.
+const COUNTING_BYTES: u64 = 8 << 20;
+/// So many such queries there may be at once, between these bounds.
+const COUNTING_MIN: usize = 4;
+const COUNTING_MAX: usize = 64;
 
 /// Places of one kind.
 struct Room {
@@ -92,6 +98,10 @@ pub(crate) struct AnswerPlaces {
     of_databases: Mutex<HashMap<String, Weak<Room>>>,
     of_one_database: usize,
     budget: Arc<MemoryBudget>,
+    /// What a place is counted as.
+    place_bytes: u64,
+    /// What those who have places do, in the words of a refusal.
+    what: &'static str,
 }
 
 /// A place, until it is dropped.
@@ -113,12 +123,27 @@ impl AnswerPlaces {
     pub(crate) fn within(budget: &Arc<MemoryBudget>) -> AnswerPlaces {
         let places = usize::try_from(budget.bytes_max() / PLACE_BYTES).unwrap_or(PLACES_MAX);
         let places = places.clamp(2, PLACES_MAX);
-        AnswerPlaces {
-            all: Room::new(places),
-            of_databases: Mutex::default(),
-            of_one_database: places / 2,
-            budget: Arc::clone(budget),
-        }
+        let what = "long answers are being read";
+        AnswerPlaces::new(places, Arc::clone(budget), PLACE_BYTES, what)
+    }
+
+    /// For queries that keep what they count until their answers are made, and what looks at all documents,
+    /// beside so much memory for work.
+    pub(crate) fn for_counting(work: &MemoryBudget) -> AnswerPlaces {
+        let places = usize::try_from(work.bytes_max() / COUNTING_BYTES).unwrap_or(COUNTING_MAX);
+        let places = places.clamp(COUNTING_MIN, COUNTING_MAX);
+        let what = "queries are counting facets, suggesting or filtering";
+        AnswerPlaces::new(places, MemoryBudget::unlimited(), 0, what)
+    }
+
+    fn new(
+        places: usize,
+        budget: Arc<MemoryBudget>,
+        place_bytes: u64,
+        what: &'static str,
+    ) -> AnswerPlaces {
+        let (all, of_databases) = (Room::new(places), Mutex::default());
+        AnswerPlaces { all, of_databases, of_one_database: places / 2, budget, place_bytes, what }
     }
 
     fn room_of(&self, database: &str) -> Arc<Room> {
@@ -143,7 +168,7 @@ impl AnswerPlaces {
             let first = of_database.enter().await?;
             let second = self.all.enter().await?;
             let mut share = self.budget.share(0);
-            while share.try_grow_to(PLACE_BYTES).is_err() {
+            while share.try_grow_to(self.place_bytes).is_err() {
                 sleep(ASK_INTERVAL).await;
             }
             Some(([first, second], share))
@@ -156,9 +181,9 @@ impl AnswerPlaces {
             Ok(None) | Err(_) => Err(ProtocolError::new(
                 ErrorKind::Overloaded,
                 format!(
-                    "As many long answers are being read as the server has memory for: {} of one \
-                     database, and twice as many of all. Try again later, or read in smaller pages.",
-                    self.of_one_database
+                    "As many {} as the server has memory for: {} of one database, and twice as many of \
+                     all. Try again later, or ask for less at once.",
+                    self.what, self.of_one_database
                 ),
             )),
         }
@@ -198,6 +223,22 @@ mod tests {
             assert!(places.take("c").await.is_ok());
             drop(taken);
             assert_eq!(places.budget.held_bytes(), 0);
+        });
+    }
+
+    #[test]
+    fn queries_that_count_have_a_few_places_whatever_the_memory() {
+        block_on(async {
+            for (megabytes, of_one) in [(1, 2), (64, 4), (1 << 20, 32)] {
+                let places = AnswerPlaces::for_counting(&MemoryBudget::new(megabytes << 20));
+                let mut taken = Vec::new();
+                for _ in 0..of_one {
+                    taken.push(places.take("a").await.ok().unwrap());
+                }
+                let waits = std::pin::pin!(places.take("a"));
+                assert!(timeout(Duration::ZERO, waits).await.is_err());
+                assert!(places.take("b").await.is_ok());
+            }
         });
     }
 

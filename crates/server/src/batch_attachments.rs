@@ -12,6 +12,7 @@ use wire::{BatchBody, BatchCommand, ErrorKind, ProtocolError};
 
 use crate::{
     body_reader::{BodyReader, decoder_of},
+    body_share::BodyShare,
     call::Call,
     content_coding::{StreamDecoder, body_too_large},
     content_upload::{ContentUpload, StagedContents},
@@ -45,28 +46,31 @@ pub(crate) async fn read_parts(
     let mut parts = Parts { body: BodyReader::of(call)?, reader, decoder: None, is_over: false };
     let json = parts.commands(call).await?;
     let body = read_commands(&call.state, &mut call.body_share, &json)?;
+    let json_bytes = json.len();
     drop(json);
     let is_put = |command: &&BatchCommand| matches!(command, BatchCommand::AttachmentPut { .. });
     let wanted = body.commands.iter().filter(is_put).count();
     let database = call.database()?.clone();
     let (mut contents, mut staged) = (Vec::new(), StagedContents::default());
     let mut carried = 0;
-    while contents.len() < wanted && parts.begin().await? {
+    while contents.len() < wanted && parts.begin(&call.body_share).await? {
         let small_bytes_max = CARRIED_BYTES_MAX.saturating_sub(carried);
         let mut upload = ContentUpload::new(&call.state, &database, small_bytes_max);
-        while let Some(piece) = parts.content().await? {
+        while let Some(piece) = parts.content(upload.share()).await? {
             upload.push(&piece).await?;
         }
         let (content, more) = upload.finish().await?;
         if let NewContent::Bytes { bytes, .. } = &content {
             carried += bytes.len();
+            let bytes = (json_bytes + carried) as u64;
+            call.body_share.grow_when_there_is_room(bytes).await?;
         }
         contents.push(content);
         staged.append(more);
     }
     // A body that was cut must not count, whatever part is missing.
-    while parts.begin().await? {
-        while parts.content().await?.is_some() {}
+    while parts.begin(&call.body_share).await? {
+        while parts.content(&call.body_share).await?.is_some() {}
     }
     Ok(BatchParts { body, contents, staged })
 }
@@ -80,10 +84,10 @@ struct Parts {
 }
 
 impl Parts {
-    async fn next(&mut self) -> Result<PartEvent, ProtocolError> {
+    async fn next(&mut self, share: &BodyShare) -> Result<PartEvent, ProtocolError> {
         loop {
             match self.reader.next()? {
-                PartEvent::NeedMore => match self.body.next().await? {
+                PartEvent::NeedMore => match self.body.next(share).await? {
                     Some(piece) => self.reader.push(&piece),
                     None => return Err(MultipartReader::cut()),
                 },
@@ -93,9 +97,9 @@ impl Parts {
     }
 
     /// Whether another part begins.
-    async fn begin(&mut self) -> Result<bool, ProtocolError> {
+    async fn begin(&mut self, share: &BodyShare) -> Result<bool, ProtocolError> {
         while !self.is_over {
-            match self.next().await? {
+            match self.next(share).await? {
                 PartEvent::Begin(headers) => {
                     self.decoder = decoder_of(&headers)?;
                     return Ok(true);
@@ -108,8 +112,8 @@ impl Parts {
     }
 
     /// The next piece of the part, decoded; `None` at its end.
-    async fn content(&mut self) -> Result<Option<bytes::Bytes>, ProtocolError> {
-        match self.next().await? {
+    async fn content(&mut self, share: &BodyShare) -> Result<Option<bytes::Bytes>, ProtocolError> {
+        match self.next(share).await? {
             PartEvent::Content(piece) => match &mut self.decoder {
                 Some(decoder) => decoder.push(&piece).map(|decoded| Some(decoded.into())),
                 None => Ok(Some(piece)),
@@ -122,13 +126,13 @@ impl Parts {
     async fn commands(&mut self, call: &mut Call) -> Result<Vec<u8>, ProtocolError> {
         let bytes_max = call.state.settings.http.request_body_bytes_max;
         let mut json = Vec::new();
-        if self.begin().await? {
-            while let Some(piece) = self.content().await? {
+        if self.begin(&call.body_share).await? {
+            while let Some(piece) = self.content(&call.body_share).await? {
                 json.extend_from_slice(&piece);
                 if json.len() as u64 > bytes_max {
                     return Err(body_too_large(bytes_max));
                 }
-                call.body_share.grow_to(json.len() as u64)?;
+                call.body_share.grow_when_there_is_room(json.len() as u64).await?;
             }
         }
         Ok(json)

@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
+    body_share::BodyShare,
     call::Call,
     content_coding::{Coding, StreamDecoder},
     data_rate::BodyPace,
@@ -35,9 +36,10 @@ impl BodyReader {
     }
 
     /// The next piece, which may be empty; `None` at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ProtocolError> {
+    /// `share` is what the request takes of the memory.
+    pub(crate) async fn next(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ProtocolError> {
         if self.undecoded.is_empty() {
-            match self.receive().await? {
+            match self.receive(share).await? {
                 Some(piece) => self.undecoded = piece,
                 None => return Ok(None),
             }
@@ -49,8 +51,8 @@ impl BodyReader {
         decoder.push(&coded).map(|decoded| Some(Bytes::from(decoded)))
     }
 
-    async fn receive(&mut self) -> Result<Option<Bytes>, ProtocolError> {
-        match self.pace.next(self.body.frame()).await? {
+    async fn receive(&mut self, share: &BodyShare) -> Result<Option<Bytes>, ProtocolError> {
+        match self.pace.next(self.body.frame(), share).await? {
             None => Ok(None),
             Some(Ok(frame)) => {
                 let piece = frame.into_data().unwrap_or_default();

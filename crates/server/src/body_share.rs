@@ -1,33 +1,135 @@
-//! What large bodies of requests take of the memory for work.
+//! What bodies of requests take of memory, from their arrival until their requests are answered.
 //!
-//! Small bodies are not counted: their number is bounded by that of the connections. Invariant: what
-//! a body was counted for is given back when its request has been answered.
+//! The first [`UNCOUNTED_BYTES`] of each are counted as the connection's. What is longer draws from a budget:
+//! small bodies from one of their own, so that large ones keep nothing from them. What finds no room waits
+//! for it, or is refused. Invariants: what was counted is given back when the request has been answered;
+//! while a body waits for room, a client that sends next to nothing loses what it has
+//! ([`BodyRoom::is_wanted`], asked where bodies are read).
 
-use storage::MemoryShare;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use storage::{MemoryBudget, MemoryExhausted, MemoryShare};
+use tokio::time::{Instant, sleep};
 use wire::ProtocolError;
 
 use crate::memory_plan::{MemoryPlan, no_room};
 
-/// Larger bodies are counted.
+/// Larger bodies are large.
 pub(crate) const SMALL_BODY_BYTES: u64 = 256 << 10;
+/// Smaller ones are not counted: their number is bounded by that of the connections.
+pub(crate) const UNCOUNTED_BYTES: u64 = 16 << 10;
+/// How long a body waits for room.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often it looks meanwhile.
+const ASK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Where bodies have their memory.
+pub(crate) struct BodyRoom {
+    small: Arc<MemoryBudget>,
+    large: Arc<MemoryBudget>,
+    is_asked_for: AtomicBool,
+}
+
+impl BodyRoom {
+    pub(crate) fn new(small: Arc<MemoryBudget>, large: Arc<MemoryBudget>) -> Arc<BodyRoom> {
+        Arc::new(BodyRoom { small, large, is_asked_for: AtomicBool::new(false) })
+    }
+
+    /// What small bodies take.
+    pub(crate) fn small(&self) -> &MemoryBudget {
+        &self.small
+    }
+
+    /// Whether a body waits for room. The one that learns so gives up its own.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_asked_for.swap(false, Ordering::Relaxed)
+    }
+}
 
 /// What one body takes. Dropping it gives that back.
-pub(crate) struct BodyShare(MemoryShare);
+pub(crate) struct BodyShare {
+    room: Arc<BodyRoom>,
+    small: MemoryShare,
+    large: MemoryShare,
+}
 
 impl BodyShare {
     pub(crate) fn none_of(plan: &MemoryPlan) -> BodyShare {
-        BodyShare(plan.bodies.share(0))
+        BodyShare::none_in(Arc::clone(&plan.body_room))
     }
 
-    /// Counts the body as one of that many bytes.
+    pub(crate) fn none_in(room: Arc<BodyRoom>) -> BodyShare {
+        let (small, large) = (room.small.share(0), room.large.share(0));
+        BodyShare { room, small, large }
+    }
+
+    /// Counts the body as one of that many bytes. A small one has waited for its room before it came.
     ///
     /// # Errors
     /// 503 when large bodies take all that they may.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> Result<(), ProtocolError> {
-        if bytes <= SMALL_BODY_BYTES {
+        match self.try_grow_to(bytes) {
+            Err(exhausted) if SMALL_BODY_BYTES < bytes => Err(no_room("Large requests", exhausted)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The same, as soon as there is room.
+    ///
+    /// # Errors
+    /// 503 when there is none within some seconds.
+    pub(crate) async fn grow_when_there_is_room(
+        &mut self,
+        bytes: u64,
+    ) -> Result<(), ProtocolError> {
+        let ends = Instant::now() + WAIT_MAX;
+        loop {
+            match self.try_grow_to(bytes) {
+                Ok(()) => return Ok(()),
+                Err(exhausted) if ends < Instant::now() => {
+                    return Err(no_room("Bodies of requests", exhausted));
+                }
+                Err(_) => {
+                    self.room.is_asked_for.store(true, Ordering::Relaxed);
+                    sleep(ASK_INTERVAL).await;
+                }
+            }
+        }
+    }
+
+    /// Counts it as one of that many bytes, if there is room.
+    ///
+    /// # Errors
+    /// [`MemoryExhausted`] when there is none; then it is counted as before.
+    pub(crate) fn try_grow_to(&mut self, bytes: u64) -> Result<(), MemoryExhausted> {
+        if bytes <= UNCOUNTED_BYTES || bytes <= self.large.bytes() {
             return Ok(());
         }
-        self.0.try_grow_to(bytes).map_err(|exhausted| no_room("Large requests", exhausted))
+        if bytes <= SMALL_BODY_BYTES {
+            return self.small.try_grow_to(bytes);
+        }
+        self.large.try_grow_to(bytes)?;
+        self.small.shrink_to(0);
+        Ok(())
+    }
+
+    /// Gives back what it was counted for beyond that many bytes.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) {
+        let of_large = if SMALL_BODY_BYTES < bytes { bytes } else { 0 };
+        self.large.shrink_to(of_large);
+        let of_small = if UNCOUNTED_BYTES < bytes { bytes } else { 0 };
+        self.small.shrink_to(of_small);
+    }
+
+    /// Whether it holds what a body waits for. The one that learns so gives up its own.
+    pub(crate) fn is_wanted(&self) -> bool {
+        0 < self.small.bytes().max(self.large.bytes()) && self.room.is_wanted()
     }
 }
 
@@ -38,4 +140,63 @@ pub(crate) fn refuse_announced(bytes: u64, plan: &MemoryPlan) -> Result<(), Prot
     }
     plan.refuse_when_critical()?;
     BodyShare::none_of(plan).grow_to(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const KB: u64 = 1 << 10;
+
+    /// Room for one small body and for one large one.
+    fn room() -> Arc<BodyRoom> {
+        BodyRoom::new(MemoryBudget::new(256 * KB), MemoryBudget::new(512 * KB))
+    }
+
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(future)
+    }
+
+    #[test]
+    fn small_and_large_bodies_keep_nothing_from_each_other() {
+        let room = room();
+        let [mut small, mut large, mut little, mut other] =
+            [(), (), (), ()].map(|()| BodyShare::none_in(Arc::clone(&room)));
+        small.try_grow_to(200 * KB).unwrap();
+        large.grow_to(512 * KB).unwrap();
+        little.try_grow_to(UNCOUNTED_BYTES).unwrap();
+        assert!(other.try_grow_to(100 * KB).is_err());
+        assert!(other.grow_to(300 * KB).unwrap_err().message.starts_with("Large requests"));
+        assert!(other.grow_to(100 * KB).is_ok(), "it is there already");
+        drop(large);
+        // What becomes large leaves the small ones.
+        small.try_grow_to(400 * KB).unwrap();
+        assert_eq!((room.small.held_bytes(), room.large.held_bytes()), (0, 400 * KB));
+        small.shrink_to(20 * KB);
+        assert_eq!((room.small.held_bytes(), room.large.held_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn what_waits_asks_for_room_and_gets_what_is_given_back() {
+        block_on(async {
+            let room = room();
+            let mut taken = BodyShare::none_in(Arc::clone(&room));
+            taken.grow_when_there_is_room(256 * KB).await.unwrap();
+            assert!(!taken.is_wanted());
+            let mut waits = BodyShare::none_in(Arc::clone(&room));
+            {
+                let mut waiting = std::pin::pin!(waits.grow_when_there_is_room(100 * KB));
+                assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
+                let idle = BodyShare::none_in(Arc::clone(&room));
+                assert!(!idle.is_wanted(), "it has nothing to give");
+                assert!(taken.is_wanted() && !taken.is_wanted(), "one is asked");
+                drop(taken);
+                waiting.await.unwrap();
+            }
+            assert_eq!(room.small.held_bytes(), 100 * KB);
+        });
+    }
 }

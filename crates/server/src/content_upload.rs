@@ -2,7 +2,7 @@
 //!
 //! What is small goes with the command that puts it. What is large is staged chunk by chunk while it
 //! comes in, a few chunks ahead of the disk, so that one write to the journal takes several; meanwhile a
-//! thread of the blocking pool computes its hash. Invariants: a content that is not put after all, for
+//! thread of the blocking pool computes its hash. Invariants: the chunk that comes in is counted as a body; a content that is not put after all, for
 //! whatever reason, is given up; memory holds those chunks of each upload, and what the database has not
 //! flushed.
 
@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
+    body_share::{BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
     error_mapping::submit_error,
     server_state::ServerState,
     submitting::{Submitted, begin, settle},
@@ -37,6 +38,8 @@ pub(crate) struct ContentUpload {
     /// Contents up to this length are not staged.
     small_bytes_max: usize,
     chunk: Vec<u8>,
+    /// What `chunk` takes of the memory for bodies.
+    share: BodyShare,
     next_index: u32,
     staged: Option<StagedContent>,
     /// Oldest first.
@@ -141,6 +144,7 @@ impl ContentUpload {
             bytes: 0,
             small_bytes_max: small_bytes_max.min(CONTENT_CHUNK_BYTES),
             chunk: Vec::new(),
+            share: BodyShare::none_of(&state.memory),
             next_index: 0,
             staged: None,
             in_flight: VecDeque::new(),
@@ -158,10 +162,16 @@ impl ContentUpload {
             }
             let room = CONTENT_CHUNK_BYTES - self.chunk.len();
             let (taken, behind) = rest.split_at(room.min(rest.len()));
+            self.share.grow_when_there_is_room(counted(self.chunk.len() + taken.len())).await?;
             self.chunk.extend_from_slice(taken);
             rest = behind;
         }
         Ok(())
+    }
+
+    /// What its content takes of the memory for bodies.
+    pub(crate) fn share(&self) -> &BodyShare {
+        &self.share
     }
 
     /// Ends the content. What is staged need not be durable yet: the command that puts it comes behind,
@@ -242,5 +252,15 @@ impl ContentUpload {
             tokio::time::sleep(FULL_QUEUE_PAUSE).await;
         }
         Err(submit_error(&SubmitError::Full))
+    }
+}
+
+/// What a chunk of that length is counted for: few steps, so that those which have begun do not wait for
+/// each other.
+fn counted(bytes: usize) -> u64 {
+    match bytes as u64 {
+        bytes if bytes <= UNCOUNTED_BYTES => bytes,
+        bytes if bytes <= SMALL_BODY_BYTES => SMALL_BODY_BYTES,
+        _ => CONTENT_CHUNK_BYTES as u64,
     }
 }

@@ -1,13 +1,21 @@
-//! The least rate at which clients take answers and send bodies.
+//! The least rate at which clients take answers and send bodies, and the one below which the body of a
+//! request leaves its memory to others that wait for it.
 //!
 //! Only the time counts in which the server waits for the client. So a server that is busy, or an answer
 //! that takes long to be made, is nobody's fault here.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use settings::HttpSettings;
 use tokio::time::{Instant, timeout};
 use wire::{ErrorKind, ProtocolError};
+
+use crate::body_share::BodyShare;
+
+/// How long a part of the time is at least of which it is said how much came in it.
+const PART_MIN: Duration = Duration::from_secs(1);
+/// A body of which less came in one leaves its memory to others.
+const LEAVING_BYTES: u64 = 16 << 10;
 
 /// Bytes in a second, on the whole, after a time of grace.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +49,15 @@ pub(crate) struct BodyPace {
     silence_max: Duration,
     bytes: u64,
     waited: Duration,
+    /// What has come within the newest part of that time.
+    newest: Newest,
+}
+
+/// A part of the time in which a body was waited for.
+#[derive(Default)]
+struct Newest {
+    bytes: u64,
+    waited: Duration,
 }
 
 impl BodyPace {
@@ -50,30 +67,51 @@ impl BodyPace {
             silence_max: settings.idle_connection_timeout,
             bytes: 0,
             waited: Duration::ZERO,
+            newest: Newest::default(),
         }
     }
 
     /// So many bytes more have come.
     pub(crate) fn received(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
+        self.newest.bytes = self.newest.bytes.saturating_add(bytes as u64);
     }
 
-    /// Waits for what comes next.
+    /// Waits for what comes next of a body that has this share of the memory.
     ///
     /// # Errors
-    /// 408 when the client is silent for too long, or too slow on the whole.
+    /// 408 when the client is silent for too long, or too slow on the whole, or sends next to nothing while
+    /// others wait for memory.
     pub(crate) async fn next<T>(
         &mut self,
         coming: impl Future<Output = T>,
+        share: &BodyShare,
     ) -> Result<T, ProtocolError> {
-        let left = self.rate.time_for(self.bytes).saturating_sub(self.waited);
-        let began = Instant::now();
-        let come = timeout(left.min(self.silence_max), coming).await;
-        self.waited += began.elapsed();
-        come.map_err(|_| match left < self.silence_max {
-            true => self.too_slow(),
-            false => silent(self.silence_max),
-        })
+        let mut coming = pin!(coming);
+        let mut silence = Duration::ZERO;
+        let part_max = self.rate.grace.max(PART_MIN);
+        loop {
+            let left = self.rate.time_for(self.bytes).saturating_sub(self.waited);
+            let silence_left = self.silence_max.saturating_sub(silence);
+            let part_left = part_max.saturating_sub(self.newest.waited);
+            let began = Instant::now();
+            let come = timeout(left.min(silence_left).min(part_left), coming.as_mut()).await;
+            let waited = began.elapsed();
+            self.waited += waited;
+            self.newest.waited += waited;
+            silence += waited;
+            match come {
+                Ok(come) => return Ok(come),
+                Err(_) if left <= waited => return Err(self.too_slow()),
+                Err(_) if silence_left <= waited => return Err(silent(self.silence_max)),
+                Err(_) => {
+                    let newest = std::mem::take(&mut self.newest);
+                    if newest.bytes < LEAVING_BYTES && share.is_wanted() {
+                        return Err(leaves(&newest));
+                    }
+                }
+            }
+        }
     }
 
     fn too_slow(&self) -> ProtocolError {
@@ -88,6 +126,17 @@ impl BodyPace {
     }
 }
 
+/// The error for a body that others cannot wait for.
+fn leaves(newest: &Newest) -> ProtocolError {
+    let message = format!(
+        "Other requests wait for memory, and only {} bytes of this one's body arrived within {} seconds. \
+         Nothing of it was done; try again later.",
+        newest.bytes,
+        newest.waited.as_secs()
+    );
+    ProtocolError::new(ErrorKind::RequestTimeout, message)
+}
+
 /// The error for a client that sends nothing of its request's body.
 pub(crate) fn silent(silence_max: Duration) -> ProtocolError {
     let seconds = silence_max.as_secs();
@@ -97,7 +146,12 @@ pub(crate) fn silent(silence_max: Duration) -> ProtocolError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use storage::MemoryBudget;
+
     use super::*;
+    use crate::body_share::BodyRoom;
 
     #[test]
     fn the_time_for_bytes_grows_with_them_and_has_no_end_without_a_rate() {
@@ -116,11 +170,52 @@ mod tests {
         runtime.block_on(async {
             let rate = MinDataRate { bytes_per_second: 1, grace: Duration::ZERO };
             let silence_max = Duration::from_millis(1);
-            let mut pace = BodyPace { rate, silence_max, bytes: 0, waited: Duration::ZERO };
-            assert!(pace.next(never()).await.unwrap_err().message.contains("MinDataRate"));
+            let mut pace = pace_of(rate, silence_max);
+            let share = BodyShare::none_in(room());
+            assert!(pace.next(never(), &share).await.unwrap_err().message.contains("MinDataRate"));
             pace.received(1000);
-            pace.next(async {}).await.unwrap();
-            assert!(pace.next(never()).await.unwrap_err().message.starts_with("Nothing"));
+            pace.next(async {}, &share).await.unwrap();
+            let error = pace.next(never(), &share).await.unwrap_err();
+            assert!(error.message.starts_with("Nothing"));
         });
+    }
+
+    #[test]
+    fn a_body_of_which_next_to_nothing_comes_leaves_when_another_waits_for_its_memory() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let never = std::future::pending::<()>;
+        let wanted = async |received: usize, asks: bool| {
+            let room = room();
+            let mut share = BodyShare::none_in(Arc::clone(&room));
+            share.grow_when_there_is_room(ROOM_BYTES).await.unwrap();
+            let rate = MinDataRate { bytes_per_second: 0, grace: Duration::ZERO };
+            let mut pace = pace_of(rate, 4 * PART_MIN);
+            pace.received(received);
+            // The part is over at once, without a test that waits.
+            pace.newest.waited = PART_MIN;
+            let mut other = BodyShare::none_in(room);
+            let asking = other.grow_when_there_is_room(ROOM_BYTES);
+            let mut asking = pin!(asking);
+            if asks {
+                assert!(timeout(Duration::ZERO, asking.as_mut()).await.is_err());
+            }
+            timeout(Duration::from_millis(50), pace.next(never(), &share)).await.err().is_none()
+        };
+        runtime.block_on(async {
+            assert!(wanted(0, true).await);
+            assert!(!wanted(0, false).await, "nobody waits");
+            assert!(!wanted(1 << 20, true).await, "it comes along");
+        });
+    }
+
+    const ROOM_BYTES: u64 = 200 << 10;
+
+    fn room() -> Arc<BodyRoom> {
+        BodyRoom::new(MemoryBudget::new(ROOM_BYTES), MemoryBudget::new(0))
+    }
+
+    fn pace_of(rate: MinDataRate, silence_max: Duration) -> BodyPace {
+        let (bytes, waited, newest) = Default::default();
+        BodyPace { rate, silence_max, bytes, waited, newest }
     }
 }

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: what is there for a moment and grows with data or clients |
-//! | half | the rest: code, connections and their small bodies, queues, open databases, caches, the allocator's own |
+//! | a sixteenth | `body_room`: small bodies of requests |
+//! | the rest | code, connections, queues, open databases, caches, the allocator's own |
 //!
 //! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
 //! that no kind of work alone starves the others: bodies of requests, answers, open transactions, and
@@ -23,7 +24,7 @@ use settings::{MemorySettings, Settings};
 use storage::{MemoryBudget, MemoryExhausted};
 use wire::{ErrorKind, ProtocolError};
 
-use crate::answer_places::AnswerPlaces;
+use crate::{answer_places::AnswerPlaces, body_share::BodyRoom};
 
 /// Of one database's unflushed changes, unless a setting says otherwise.
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
@@ -31,6 +32,8 @@ const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 const UNFLUSHED_PART: u64 = 4;
 /// Work may take this part of the limit.
 const WORK_PART: u64 = 4;
+/// Small bodies of requests may take this part of the limit.
+const SMALL_BODIES_PART: u64 = 16;
 /// One kind of work may take this part of what work may take.
 const KIND_PART: u64 = 2;
 /// The scripts of one thread may use this part of the limit.
@@ -67,10 +70,14 @@ pub(crate) struct MemoryPlan {
     pub(crate) work: Arc<MemoryBudget>,
     /// What large bodies of requests may take of `work`.
     pub(crate) bodies: Arc<MemoryBudget>,
+    /// Where all bodies have their memory, also the small ones, which are not of `work`.
+    pub(crate) body_room: Arc<BodyRoom>,
     /// What answers may take of `work` until their clients have read them.
     pub(crate) answers: Arc<MemoryBudget>,
     /// Who may have a long answer made.
     pub(crate) answer_places: Arc<AnswerPlaces>,
+    /// Who may have a query counted.
+    pub(crate) counting_places: Arc<AnswerPlaces>,
     /// How many connections there is memory for.
     pub(crate) connections_max: usize,
     /// What may be sent on one connection before its client acknowledges it.
@@ -115,6 +122,7 @@ impl MemoryPlan {
         let work = MemoryBudget::new(bytes / WORK_PART);
         let kind = || work.part(work.bytes_max() / KIND_PART);
         let (bodies, answers, transactions, indexing) = (kind(), kind(), kind(), kind());
+        let small_bodies = MemoryBudget::new(bytes / SMALL_BODIES_PART);
         MemoryPlan {
             pressure: Arc::new(MemoryPressure::new(limit, low)),
             limited_by,
@@ -125,9 +133,11 @@ impl MemoryPlan {
                 transaction_bytes_max: standard.transaction_bytes_max.min(part(32)),
                 ..standard
             },
-            work,
+            body_room: BodyRoom::new(small_bodies, Arc::clone(&bodies)),
             bodies,
             answer_places: Arc::new(AnswerPlaces::within(&answers)),
+            counting_places: Arc::new(AnswerPlaces::for_counting(&work)),
+            work,
             answers,
             connections_max: part(CONNECTIONS_PART * CONNECTION_BYTES).max(CONNECTIONS_MIN),
             send_buffer_bytes: part(SEND_BUFFER_PART)
@@ -195,6 +205,7 @@ mod tests {
         assert_eq!(little.pressure.low_bytes(), 256 * MB / 5);
         assert_eq!(little.work.bytes_max(), 64 * MB);
         assert_eq!(little.bodies.bytes_max(), 32 * MB);
+        assert_eq!(little.body_room.small().bytes_max(), 16 * MB);
         assert_eq!(little.answers.bytes_max(), 32 * MB);
         assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
         assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));

@@ -23,7 +23,7 @@ use crate::{
     answer::{Answer, AnswerBody, Piece, Pieces},
     answer_coding::AnswerCoder,
     answer_share::count,
-    body_share::{BodyShare, refuse_announced},
+    body_share::{BodyShare, SMALL_BODY_BYTES, refuse_announced},
     call::Call,
     client_configuration,
     connection_watch::ConnectionWatch,
@@ -317,19 +317,28 @@ async fn read_body(
         return Err(body_too_large(bytes_max));
     }
     refuse_announced(announced, &state.memory)?;
+    if announced <= SMALL_BODY_BYTES {
+        // All of it at once: nothing that has begun to come waits for those that have begun, too.
+        share.grow_when_there_is_room(announced).await?;
+    }
     let coding = Coding::of_request(headers)?;
     let body_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut limited = Limited::new(incoming, body_max);
     let mut pace = BodyPace::of(&state.settings.http);
     let mut pieces = BodyPieces::default();
     loop {
-        match pace.next(limited.frame()).await? {
+        match pace.next(limited.frame(), share).await? {
             None => break,
             Some(Ok(frame)) => {
                 let piece = frame.into_data().unwrap_or_default();
                 pace.received(piece.len());
                 pieces.add(piece);
-                share.grow_to(pieces.bytes())?;
+                match pieces.bytes() {
+                    bytes if bytes <= SMALL_BODY_BYTES => {
+                        share.grow_when_there_is_room(bytes).await?;
+                    }
+                    bytes => share.grow_to(bytes)?,
+                }
             }
             Some(Err(error)) if error.is::<LengthLimitError>() => {
                 return Err(body_too_large(bytes_max));

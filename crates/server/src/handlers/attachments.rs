@@ -32,7 +32,7 @@ pub(crate) fn put(mut call: Call) -> Answering {
         let database = call.database()?.clone();
         let mut body = BodyReader::of(&mut call)?;
         let mut upload = ContentUpload::new(&call.state, &database, usize::MAX);
-        while let Some(piece) = body.next().await? {
+        while let Some(piece) = body.next(upload.share()).await? {
             upload.push(&piece).await?;
         }
         let (content, mut staged) = upload.finish().await?;

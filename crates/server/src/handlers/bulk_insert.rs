@@ -27,6 +27,7 @@ use wire::{
 use crate::{
     answer::Answer,
     batch_attachments::{attachment_name, document_id},
+    body_share::{BodyShare, SMALL_BODY_BYTES, UNCOUNTED_BYTES},
     call::Call,
     content_coding::{Coding, StreamDecoder},
     content_upload::{ContentUpload, StagedContents},
@@ -83,6 +84,15 @@ pub(crate) fn bulk_insert(mut call: Call) -> Answering {
     })
 }
 
+/// What so many bytes are counted for: small numbers in one step, so that inserts which have begun do not
+/// wait for each other.
+fn counted(bytes: usize) -> u64 {
+    match bytes as u64 {
+        bytes if UNCOUNTED_BYTES < bytes => bytes.max(SMALL_BODY_BYTES),
+        bytes => bytes,
+    }
+}
+
 struct Insert {
     state: Arc<ServerState>,
     database: DatabaseLease,
@@ -94,6 +104,8 @@ struct Insert {
     partial: Vec<u8>,
     batch: Batch,
     batch_bytes: usize,
+    /// What `partial` and `batch` take of the memory for bodies.
+    share: BodyShare,
     in_flight: Option<Submitted>,
     /// The array has been closed. A client may keep its body open until it has read the answer, so
     /// nothing more is waited for.
@@ -151,6 +163,7 @@ impl Insert {
         let document_bytes_max = state.parse_limits().document_bytes_max;
         let element_bytes_max = document_bytes_max.saturating_add(ELEMENT_OVERHEAD_BYTES);
         Insert {
+            share: BodyShare::none_of(&state.memory),
             state,
             id_separator: database.queue().id_separator(),
             database,
@@ -235,14 +248,19 @@ impl Insert {
         while !self.is_closed {
             self.check_wanted()?;
             let Ok(event) = timeout(LOOK_INTERVAL, self.next_event(body)).await else {
-                if last_piece.elapsed() > stall_max {
+                let silence = last_piece.elapsed();
+                if silence > stall_max {
                     return Err(silent(stall_max));
+                }
+                if silence > self.state.settings.http.data_rate_grace_period {
+                    self.leave_if_wanted()?;
                 }
                 continue;
             };
             match event {
                 Event::Piece(piece) => {
                     self.take_piece(&decoder.push(&piece)?).await?;
+                    self.make_room().await?;
                     last_piece = Instant::now();
                 }
                 Event::Committed(outcome) => self.note_committed(outcome)?,
@@ -275,6 +293,25 @@ impl Insert {
             return Err(ProtocolError::new(ErrorKind::DatabaseDisabled, message));
         }
         Ok(())
+    }
+
+    /// Counts what it holds. When there is no room, what it has gathered makes some.
+    async fn make_room(&mut self) -> Result<(), ProtocolError> {
+        let held = self.partial.len() + self.batch_bytes;
+        if self.share.try_grow_to(counted(held)).is_ok() {
+            return Ok(());
+        }
+        self.submit_batch().await?;
+        self.share.grow_when_there_is_room(counted(self.partial.len())).await
+    }
+
+    /// Others wait for memory that a silent client has.
+    fn leave_if_wanted(&self) -> Result<(), ProtocolError> {
+        if !self.share.is_wanted() {
+            return Ok(());
+        }
+        let message = "Other requests wait for memory, and nothing of this insert arrives.";
+        Err(ProtocolError::new(ErrorKind::RequestTimeout, message))
     }
 
     /// Prefers what arrives over what was written, and both over being idle.
@@ -448,6 +485,7 @@ impl Insert {
         self.beside_documents.swap(0, 1);
         self.wait_for_room().await?;
         self.in_flight = Some(begin(&self.state, &self.database, batch)?);
+        self.share.shrink_to(counted(self.partial.len()));
         Ok(())
     }
 

@@ -42,6 +42,8 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
             "UnflushedBytesMaxPerDatabase": plan.unflushed_bytes_max,
             "WorkBytes": plan.work.held_bytes(),
             "WorkBytesMax": plan.work.bytes_max(),
+            "SmallBodiesBytes": plan.body_room.small().held_bytes(),
+            "SmallBodiesBytesMax": plan.body_room.small().bytes_max(),
             "LargeBodiesBytes": plan.bodies.held_bytes(),
             "LargeBodiesBytesMax": plan.bodies.bytes_max(),
             "AnswersBytes": plan.answers.held_bytes(),

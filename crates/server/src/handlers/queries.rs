@@ -228,7 +228,13 @@ async fn run(call: Call, shape: Shape) -> Result<Answer, ProtocolError> {
         ResultKind::Rows
             if prepared.query.filter.is_some() || query::names_time_series(&prepared.query) =>
         {
-            blocking(move || answer(&call, prepared, database, index)).await?
+            let places = &call.state.memory.counting_places;
+            let place = places.take(database.record().name.lower_cased()).await?;
+            blocking(move || {
+                let _place = place;
+                answer(&call, prepared, database, index)
+            })
+            .await?
         }
         ResultKind::Rows => answer(&call, prepared, database, index)?,
         kind => aggregated_queries::answer(&call, prepared, database, index, kind).await?,

@@ -1,5 +1,7 @@
 //! A disk that fills up, memory that runs out and I/O that is slow, as clients and operators see it.
 
+use std::{io::Write, net::TcpStream};
+
 use platform::{Platform, simulated::Simulation};
 use serde_json::{Value, json};
 
@@ -143,6 +145,40 @@ fn large_bodies_share_what_they_may_take_and_give_it_back() {
     assert_eq!(stats["Usage"]["LargeBodiesBytes"], 0);
     assert_eq!(stats["Usage"]["LargeBodiesBytesMax"], 8 * MB);
     assert_eq!(stats["Limit"]["LimitedBy"], "Memory.LimitInMb");
+}
+
+/// The beginning of requests whose clients send no more: less than a large body, and all of it has to be
+/// kept.
+#[test]
+fn bodies_that_do_not_end_take_what_they_may_and_leave_it_to_those_that_come() {
+    let settings = ["--Memory.LimitInMb=64", "--Http.MinDataRateGracePeriodInSec=1"];
+    let beginnings = [
+        "PUT /databases/db/docs?id=a HTTP/1.1\r\nContent-Length: 250000\r\n",
+        "PUT /databases/db/attachments?id=a&name=n HTTP/1.1\r\nContent-Length: 900000\r\n",
+        "POST /databases/db/bulk_insert?id=1 HTTP/1.1\r\nContent-Length: 900000\r\n",
+    ];
+    for beginning in beginnings {
+        let (server, simulation) = server_with(&settings);
+        simulation.memory.set_taken(0);
+        let body = format!(r#"[{{"Id":"a","Type":"PUT","Document":{{"a":"{}"#, "x".repeat(200_000));
+        let mut clients = Vec::new();
+        for client in 1..=40 {
+            let begun = beginning.replace("id=1 ", &format!("id={client} "));
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            let request = format!("{begun}Host: localhost\r\n\r\n{body}");
+            // What finds no room is not read.
+            drop(stream.write_all(request.as_bytes()));
+            clients.push(stream);
+        }
+        let usage = || server.get("/admin/debug/memory/stats").json()["Usage"].clone();
+        let small = || usage()["SmallBodiesBytes"].as_u64().unwrap();
+        wait_until(|| small() > 3 * MB);
+        assert!(small() <= 4 * MB && usage()["SmallBodiesBytesMax"] == 4 * MB, "{}", usage());
+        server.put("small", &format!("{{\"Text\":\"{}\"}}", "x".repeat(100_000)));
+        assert!(small() <= 4 * MB, "{beginning}: {}", usage());
+        drop(clients);
+        wait_until(|| small() == 0);
+    }
 }
 
 #[test]
