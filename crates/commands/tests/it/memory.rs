@@ -1,6 +1,6 @@
 //! Batches whose changes find no room in the memory of transactions.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use commands::{CommandError, CommitQueue, CommitQueueOptions, PatchCommand, PatchRequest};
 use documents::{ClusterDocument, ClusterDocuments, DocumentError, ErrorKind};
@@ -15,6 +15,8 @@ use testkit::{
 use crate::queue::{Answer, ids, one, submit};
 
 const MB: u64 = 1 << 20;
+/// How long threads that rest may take to give memory back.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start(
     platform: &Platform,
@@ -169,4 +171,15 @@ fn what_the_cluster_has_agreed_on_is_done_whatever_memory_it_takes() {
     assert!(is_short_of_memory(&queue.submit_and_wait(large("large", 8 * MB)).unwrap()));
     drop(queue);
     assert_eq!(budget.held_bytes(), 0);
+}
+
+#[test]
+fn threads_that_rest_after_a_burst_give_memory_back() {
+    let simulation = Platform::simulated(1);
+    let (_environment, _, queue) =
+        start(&simulation.platform, 16 * MB, CommitQueueOptions::default());
+    queue.submit_and_wait(large("burst", 2 * MB)).unwrap().unwrap();
+    // The writer, and the thread of the journal.
+    assert!(simulation.memory.was_released(2, PATIENCE));
+    drop(queue);
 }

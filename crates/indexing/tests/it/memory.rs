@@ -1,10 +1,10 @@
 //! Indexes that have little memory give the same, in smaller batches.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use indexing::{BatchEnd, Index, IndexContext, IndexKind, IndexingPool};
-use platform::Platform;
+use platform::{Platform, simulated::SimulatedMemory};
 use storage::{EnvironmentOptions, MemoryBudget};
 
 use crate::fixture::Documents;
@@ -14,6 +14,8 @@ const DOCUMENTS: u64 = 1_500;
 const TAGS: u64 = 20;
 const DISTINCT: u64 = 700;
 const MB: u64 = 1 << 20;
+/// How long a thread that rests may take to give memory back.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn fan_out() -> IndexKind {
     definition(
@@ -82,4 +84,25 @@ fn an_index_goes_on_while_others_hold_all_the_memory() {
     }
     assert!(documents.follow(&index), "{:?}", index.failure());
     assert_eq!(sorted_results_of(&index).len(), 2);
+}
+
+#[test]
+fn memory_is_given_back_after_much_was_written_and_by_threads_that_rest() {
+    let documents = Documents::new();
+    put_posts(&documents, 7);
+    let (of_index, of_pool) = (Platform::simulated(1).memory, Platform::simulated(2).memory);
+    let with_memory = |memory: &Arc<SimulatedMemory>| Platform {
+        memory: Arc::clone(memory) as _,
+        ..Platform::memory()
+    };
+    let budget = MemoryBudget::new(4 * MB);
+    let plain = documents.context(&with_memory(&of_index));
+    let environment =
+        EnvironmentOptions { transaction_budget: Arc::clone(&budget), ..plain.environment.clone() };
+    let pool = IndexingPool::within(Arc::clone(&budget), &with_memory(&of_pool), 2);
+    let context = IndexContext { environment, pool, ..plain };
+    let index = Index::open("I", fan_out(), context).unwrap();
+    assert!(documents.follow(&index), "{:?}", index.failure());
+    assert!(of_index.was_released(1, PATIENCE), "after batches that took half of the memory");
+    assert!(of_pool.was_released(1, PATIENCE), "by a thread without work");
 }

@@ -2,7 +2,8 @@
 
 use std::{
     io,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use crate::process_memory::{MemoryLimit, MemoryLimitSource, MemoryUsage, ProcessMemory};
@@ -13,6 +14,9 @@ const UNLIMITED_BYTES: u64 = 1 << 40;
 /// The memory of a simulated process. Starts empty, and as good as unlimited.
 pub struct SimulatedMemory {
     state: Mutex<(MemoryLimit, MemoryUsage)>,
+    /// How often it was asked to give back what is unused.
+    releases: Mutex<u64>,
+    released: Condvar,
 }
 
 impl SimulatedMemory {
@@ -20,7 +24,16 @@ impl SimulatedMemory {
         let limit = MemoryLimit { bytes: UNLIMITED_BYTES, source: MemoryLimitSource::Physical };
         let usage =
             MemoryUsage { taken_bytes: 0, resident_bytes: 0, machine_free_bytes: UNLIMITED_BYTES };
-        Self { state: Mutex::new((limit, usage)) }
+        let (releases, released) = Default::default();
+        Self { state: Mutex::new((limit, usage)), releases, released }
+    }
+
+    /// Whether it was asked to give back what is unused at least so often; waits for that, at most so long.
+    pub fn was_released(&self, times: u64, patience: Duration) -> bool {
+        let releases = self.releases.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.released.wait_timeout_while(releases, patience, |count| *count < times);
+        let (releases, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        times <= *releases
     }
 
     /// Sets the limit, in bytes, as a control group would.
@@ -53,5 +66,8 @@ impl ProcessMemory for SimulatedMemory {
         Ok(self.state().1)
     }
 
-    fn release_unused(&self) {}
+    fn release_unused(&self) {
+        *self.releases.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.released.notify_all();
+    }
 }
