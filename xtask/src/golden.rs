@@ -129,6 +129,10 @@ impl Author {
         let untold = json!({"NoCollection": true});
         self.note("plain", "@empty", &untold);
         send(client, "PUT", &database_path("/docs?id=plain"), &untold)?;
+        // Its position names a point in the history of the database.
+        let subscription =
+            json!({"Name": "followers", "Query": "from Users", "ChangeVector": "LastDocument"});
+        send(client, "PUT", &database_path("/subscriptions"), &subscription)?;
         let hilo =
             "/hilo/next?tag=users&lastBatchSize=0&lastRangeAt=&identityPartsSeparator=/&lastMax=0";
         let hilo_document = json!({"Max": 32, "@metadata": {"@collection": "@hilo"}});

@@ -6,7 +6,7 @@ use platform::Platform;
 use serde_json::{Value, json};
 use testkit::golden::{GOLDENS, Golden};
 
-use crate::test_server::TestServer;
+use crate::{tcp_client::TcpClient, test_server::TestServer};
 
 #[test]
 fn everything_is_there_after_a_restart() {
@@ -60,6 +60,11 @@ fn data_directories_of_all_versions_are_served_and_written_to() {
             identities.map(|(name, value)| (name.clone(), json!(value))).collect();
         let found = server.get("/databases/golden/debug/identities").json();
         assert_eq!(found, Value::Object(identities), "{name}");
+        if "format-3" <= name {
+            let mut worker = TcpClient::agreed(server.address, "golden");
+            worker.send(&json!({"SubscriptionName": "followers"}));
+            assert_eq!(worker.receive().unwrap()["Status"], "Accepted", "{name}");
+        }
         let stored = server.send("PUT", "/databases/golden/docs?id=later", b"{\"later\":1}");
         assert_eq!(stored.status, 201, "{name}: {}", stored.text());
         server.create("another");
