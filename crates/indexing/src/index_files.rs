@@ -24,7 +24,7 @@ use std::{
     sync::Arc,
 };
 
-use model::Etag;
+use model::{Etag, lower_case};
 use platform::{Disk, Platform};
 use storage::{Environment, EnvironmentOptions, Transaction};
 use wire::IndexDefinition;
@@ -114,6 +114,16 @@ impl Owner {
         match self {
             Self::Auto(name) => format!("{AUTO}{name}"),
             Self::Static(definition) => definition.to_json(),
+        }
+    }
+
+    /// Whether these are files of that index, with another definition than it has now.
+    pub(crate) fn is_older_than(&self, kind: &IndexKind) -> bool {
+        match (self, kind) {
+            (Self::Static(own), IndexKind::Static(definition)) => {
+                lower_case(&own.name) == lower_case(&definition.name)
+            }
+            (Self::Static(_) | Self::Auto(_), IndexKind::Static(_) | IndexKind::Auto(_)) => false,
         }
     }
 

@@ -44,11 +44,14 @@ impl Arrangement {
         let at = |is_it: &dyn Fn(&IndexFiles) -> bool| {
             found.iter().position(|files| files.as_ref().is_some_and(is_it))
         };
-        let has_owner = |files: &IndexFiles| matches!(files.owner, Some(Owner::Static(_)));
+        // Those of another index, whose directory was put here, answer nothing of this one.
+        let is_older = |files: &IndexFiles| {
+            files.owner.as_ref().is_some_and(|owner| owner.is_older_than(kind))
+        };
         if let Some(place) = at(&|files| !files.is_replacement && files.serves(kind)) {
             return Self::Answers(place);
         }
-        if let Some(place) = at(&|files| !files.is_replacement && has_owner(files)) {
+        if let Some(place) = at(&|files| !files.is_replacement && is_older(files)) {
             return Self::Outdated(place);
         }
         // The one that it was to replace was deleted or cannot be read.

@@ -111,6 +111,15 @@ impl World {
     }
 
     fn open(&self, files: &Platform, strangers: &Arc<Mutex<Vec<String>>>) -> Arc<IndexSet> {
+        self.open_with(files, strangers, vec![written()])
+    }
+
+    fn open_with(
+        &self,
+        files: &Platform,
+        strangers: &Arc<Mutex<Vec<String>>>,
+        definitions: Vec<IndexDefinition>,
+    ) -> Arc<IndexSet> {
         let context = self.documents.context(files);
         let strangers = Arc::clone(strangers);
         let set = IndexSet::new(IndexSetContext {
@@ -129,8 +138,8 @@ impl World {
                 }
             }),
         });
-        let definition = written();
-        let indexes = BTreeMap::from([(definition.name.clone(), definition)]);
+        let named = |definition: IndexDefinition| (definition.name.clone(), definition);
+        let indexes: BTreeMap<_, _> = definitions.into_iter().map(named).collect();
         set.follow_record(&RecordedIndexes { indexes, ..RecordedIndexes::default() });
         set
     }
@@ -269,4 +278,32 @@ fn what_reads_compare_exchange_maps_nothing_while_that_is_refused() {
     set.close();
     world.cluster.refuse(DATABASE, None);
     world.check(&files, None);
+}
+
+/// A changed definition is built beside the files of the older one, which go on answering. Those of another
+/// index are not an older one.
+#[test]
+fn exchanged_directories_of_two_indexes_answer_nothing_of_each_other() {
+    let files = Platform::memory();
+    let mut world = World::new();
+    world.put("d/1", 1);
+    let mut tens = IndexDefinition { name: "Tens".to_owned(), ..written() };
+    tens.maps = tens.maps.iter().map(|map| map.replace("N = d.N", "N = d.N * 10")).collect();
+    let results = || {
+        let set = world.open_with(&files, &Arc::default(), vec![written(), tens.clone()]);
+        let results = ["I", "Tens"].map(|name| {
+            let index = set.get(name).unwrap();
+            assert!(world.documents.follow(&index), "{:?}", index.failure());
+            sorted_results_of(&index)
+        });
+        set.close();
+        results
+    };
+    let before = results();
+    assert_ne!(before[0], before[1]);
+    let [one, other, aside] = ["i", "tens", "aside"].map(|name| Path::new("/indexes").join(name));
+    for (from, to) in [(&one, &aside), (&other, &one), (&aside, &other)] {
+        files.disk.rename(from, to).unwrap();
+    }
+    assert_eq!(results(), before);
 }
