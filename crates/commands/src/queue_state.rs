@@ -30,6 +30,9 @@ const OWN_BATCH_BYTES: usize = 4 << 20;
 /// has allocated is freed by others, at the latest with the second flush after its last work.
 const REST_PAUSE: Duration = Duration::from_secs(2);
 const REST_PAUSES: u32 = 6;
+/// The first of them is shorter: many databases may be written one after the other, each for a moment, and
+/// what their threads keep is in no budget.
+const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
 /// What a thread does while it has no work.
 pub(crate) struct Rest {
@@ -200,7 +203,8 @@ impl Shared {
             awake(&mut state);
             return state;
         }
-        let waited = wakes.wait_timeout(state, REST_PAUSE);
+        let pause = if rest.pauses == REST_PAUSES { REST_PAUSE_FIRST } else { REST_PAUSE };
+        let waited = wakes.wait_timeout(state, pause);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         awake(&mut state);
         if !timeout.timed_out() {

@@ -83,6 +83,8 @@ struct Line {
 /// transactions are freed by later flushes.
 const REST_PAUSE: Duration = Duration::from_secs(2);
 const REST_PAUSES: u32 = 6;
+/// The first of them is shorter: until then what the thread keeps is in no budget.
+const REST_PAUSE_FIRST: Duration = Duration::from_millis(100);
 
 /// How many who come later go before one of this priority.
 fn places_given_away(priority: IndexPriority) -> u64 {
@@ -245,7 +247,8 @@ impl Shared {
             let pause = self.memory.as_ref().filter(|_| 0 < *pauses);
             line.free += 1;
             let is_over;
-            (line, is_over) = self.wait(line, rest, pause.map(|_| REST_PAUSE));
+            let length = if *pauses == REST_PAUSES { REST_PAUSE_FIRST } else { REST_PAUSE };
+            (line, is_over) = self.wait(line, rest, pause.map(|_| length));
             line.free -= 1;
             if let Some(memory) = pause.filter(|_| is_over) {
                 *pauses -= 1;
