@@ -15,7 +15,7 @@
 //! | `parser` | tokens to a document |
 //! | `writer`, `name_interner` | the bytes of a document under construction |
 //! | `view`, `name_table`, `text` | reading the bytes in place |
-//! | `walk`, `print` | bytes to JSON |
+//! | `walk`, `print`, `print_pieces` | bytes to JSON |
 //! | `object_builder`, `modify`, `copy` | documents made by program |
 //! | `compare` | deep equality |
 //! | `object_scanner` | where the elements of a streamed array end |
@@ -34,6 +34,7 @@ mod object_builder;
 mod object_scanner;
 mod parser;
 mod print;
+mod print_pieces;
 mod printed_size;
 mod string_scan;
 mod text;
@@ -49,6 +50,7 @@ pub use object_builder::{Item, ObjectBuilder};
 pub use object_scanner::{ObjectScanner, ScanError, Scanned};
 pub use parser::{Builder, ParseLimits, parse_document};
 pub use print::{Handled, write_json, write_json_string, write_members_with, write_object_with};
+pub use print_pieces::MemberPrinter;
 pub use printed_size::prints_within;
 pub use text::Text;
 pub use view::{Array, BlittableBuf, Document, Object, ObjectHandle, Value};

@@ -164,7 +164,11 @@ fn print_block(
 
 /// Prints the comma and the name that come before a value.
 #[inline]
-fn print_place(place: Place, names: &NameTable<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+pub(crate) fn print_place(
+    place: Place,
+    names: &NameTable<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Corrupt> {
     let Some(id) = place.name else {
         if !place.is_first {
             out.push(b',');
@@ -184,7 +188,7 @@ fn print_place(place: Place, names: &NameTable<'_>, out: &mut Vec<u8>) -> Result
 }
 
 #[inline]
-fn print_scalar(value: &Scalar<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
+pub(crate) fn print_scalar(value: &Scalar<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     match value {
         Scalar::Null => out.extend_from_slice(b"null"),
         Scalar::Bool(true) => out.extend_from_slice(b"true"),
@@ -230,7 +234,7 @@ fn print_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-fn print_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn print_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     let mut printed = 0;
     while let Some(special) = find_byte_to_escape(bytes, printed) {
         out.extend_from_slice(&bytes[printed..special]);
@@ -260,7 +264,7 @@ fn print_escape(byte: u8, out: &mut Vec<u8>) {
 }
 
 #[inline]
-fn opening(container: Container) -> u8 {
+pub(crate) fn opening(container: Container) -> u8 {
     match container {
         Container::Object => b'{',
         Container::Array => b'[',
@@ -268,7 +272,7 @@ fn opening(container: Container) -> u8 {
 }
 
 #[inline]
-fn closing(container: Container) -> u8 {
+pub(crate) fn closing(container: Container) -> u8 {
     match container {
         Container::Object => b'}',
         Container::Array => b']',

@@ -5,7 +5,7 @@
 //! `@last-modified`. This is the path of
 //! every read, so nothing is allocated beside the output.
 
-use blittable::{Document, Handled, write_json_string, write_members_with};
+use blittable::{Document, Handled, MemberPrinter, write_json_string, write_members_with};
 use model::{DocumentFlags, date};
 
 use crate::{error::DocumentError, metadata::METADATA, revisions::RevisionRow, row::DocumentRow};
@@ -27,6 +27,46 @@ struct Shown<'a> {
 /// When the stored document is damaged; `out` then ends in the middle of it.
 pub fn write_document_json(row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), DocumentError> {
     write_found_document_json(row, &[], out)
+}
+
+/// Prints a large document a piece at a time.
+pub struct DocumentPrinter<'a> {
+    shown: Shown<'a>,
+    members: MemberPrinter<'a>,
+    has_begun: bool,
+}
+
+impl<'a> DocumentPrinter<'a> {
+    /// For the text that [`write_document_json`] appends.
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn new(row: &'a DocumentRow<'_>) -> Result<Self, DocumentError> {
+        let shown = Shown::of_document(row, &[])?;
+        let members = MemberPrinter::new(&shown.body.root())?;
+        Ok(Self { shown, members, has_begun: false })
+    }
+
+    /// Appends to `out` until it has `length` bytes, or some more, see [`MemberPrinter::print_to`]; `true`
+    /// when all is printed. The metadata come at once.
+    ///
+    /// # Errors
+    /// When the stored document is damaged; `out` then ends in the middle of it.
+    pub fn print_to(&mut self, out: &mut Vec<u8>, length: usize) -> Result<bool, DocumentError> {
+        if !self.has_begun {
+            self.has_begun = true;
+            out.push(b'{');
+        }
+        if !self.members.print_to(out, length, |name| name == METADATA)? {
+            return Ok(false);
+        }
+        if self.members.has_printed() {
+            out.push(b',');
+        }
+        write_metadata_property(&self.shown, out)?;
+        out.push(b'}');
+        Ok(true)
+    }
 }
 
 /// Appends the whole document as the result of a query. `beside_id` are further properties of its
@@ -169,6 +209,15 @@ mod tests {
         write_document(&mut row, &fields, StoredBody::Plain(body.as_bytes())).unwrap();
         let row = read_document(&row, &|_| None).unwrap();
         write_document_json(&row, &mut whole).unwrap();
+        let (mut printer, mut pieces) = (DocumentPrinter::new(&row).unwrap(), Vec::new());
+        while !printer.print_to(&mut pieces, whole.len() / 2).unwrap() {
+            pieces.reserve(1);
+            let length = pieces.len() + 1;
+            if printer.print_to(&mut pieces, length).unwrap() {
+                break;
+            }
+        }
+        assert_eq!(pieces, whole);
         write_metadata_json(&row, &mut metadata).unwrap();
         (String::from_utf8(whole).unwrap(), String::from_utf8(metadata).unwrap())
     }

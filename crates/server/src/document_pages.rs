@@ -10,6 +10,7 @@
 
 use std::time::Duration;
 
+use blittable::{Value, prints_within};
 use bytes::Bytes;
 use database::DatabaseLease;
 use documents::{DocumentError, DocumentRow};
@@ -21,8 +22,8 @@ use crate::{
     answer::Answer,
     error_mapping::document_error,
     id_pattern::IdPatterns,
-    json_text::write_row,
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, tell_behind_results, tell_in_a_line},
+    json_text::{is_large, write_row, write_row_to},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, tell_behind_results, tell_in_a_line},
     piece_sender::{PIECE_BYTES, PieceSender, Sent, TellFailure},
 };
 
@@ -191,7 +192,12 @@ fn write_at_once(tx: &ReadTransaction, listing: &Listing) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut writer = ListWriter::new(listing, &mut out);
     for row in listing.rows(tx).ok()? {
-        writer.add(&row.ok()?, &mut out).ok()?;
+        let row = row.ok()?;
+        let root = Value::Object(row.body().ok()?.root());
+        if is_large(&row) && !prints_within(&root, INLINE_BYTES_MAX as u64).ok()? {
+            return None;
+        }
+        writer.add(&row, &mut out).ok()?;
         if out.len() > INLINE_BYTES_MAX {
             return None;
         }
@@ -253,7 +259,11 @@ async fn write_from(
     let (next, etag, id) = 'rows: {
         for row in listing.rows(tx)? {
             let row = row.map_err(|error| document_error(&error))?;
-            writer.add(&row, out)?;
+            if listing.metadata_only || !is_large(&row) {
+                writer.add(&row, out)?;
+            } else if !writer.add_large(&row, sender, out).await? {
+                return Ok(Next::Cut);
+            }
             taken += 1;
             if out.len() < PIECE_BYTES {
                 continue;
@@ -309,6 +319,26 @@ impl ListWriter {
             out.extend_from_slice(b"\r\n");
         }
         Ok(())
+    }
+
+    /// Writes a large row, and sends of it what has gathered; `false` when the answer must not go on.
+    async fn add_large(
+        &mut self,
+        row: &DocumentRow<'_>,
+        sender: &PieceSender,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ProtocolError> {
+        if self.form == Form::Envelope && !self.is_empty {
+            out.push(b',');
+        }
+        self.is_empty = false;
+        if !write_row_to(Sink::Pieces(sender), row, false, out).await? {
+            return Ok(false);
+        }
+        if self.form == Form::Lines {
+            out.extend_from_slice(b"\r\n");
+        }
+        Ok(true)
     }
 
     fn finish(&self, out: &mut Vec<u8>) {

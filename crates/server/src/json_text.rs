@@ -1,10 +1,10 @@
 //! JSON written by hand, for answers that are made often or hold documents.
 
 use blittable::write_json_string;
-use documents::DocumentRow;
+use documents::{DocumentPrinter, DocumentRow};
 use wire::ProtocolError;
 
-use crate::error_mapping::document_error;
+use crate::{error_mapping::document_error, long_answer::Sink, piece_sender::PIECE_BYTES};
 
 /// An object under construction. [`JsonObject::end`] closes it.
 pub(crate) struct JsonObject<'o> {
@@ -66,6 +66,39 @@ pub(crate) fn write_row(
         false => documents::write_document_json(row, out),
     };
     written.map_err(|error| document_error(&error))
+}
+
+/// Stored in fewer bytes, no document has a text that is worth printing in pieces.
+const SMALL_ROW_BYTES: usize = 4 << 10;
+
+/// Whether the text of a document may be so long that it should not be in memory as a whole.
+pub(crate) fn is_large(row: &DocumentRow<'_>) -> bool {
+    SMALL_ROW_BYTES < row.body_bytes()
+}
+
+/// Appends a document as the protocol shows it, and gives the sink what has gathered, also in the middle
+/// of a large one. `false` when the sink said that the answer must not go on.
+pub(crate) async fn write_row_to(
+    sink: Sink<'_>,
+    row: &DocumentRow<'_>,
+    metadata_only: bool,
+    out: &mut Vec<u8>,
+) -> Result<bool, ProtocolError> {
+    if metadata_only || !is_large(row) {
+        write_row(row, metadata_only, out)?;
+        return Ok(sink.take(out).await);
+    }
+    let damaged = |error| document_error(&error);
+    let mut printer = DocumentPrinter::new(row).map_err(damaged)?;
+    loop {
+        let is_done = printer.print_to(out, out.len() + PIECE_BYTES).map_err(damaged)?;
+        if !sink.take(out).await {
+            return Ok(false);
+        }
+        if is_done {
+            return Ok(true);
+        }
+    }
 }
 
 #[cfg(test)]

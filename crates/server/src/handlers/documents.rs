@@ -19,7 +19,7 @@ use crate::{
     document_pages::{Listing, list_documents},
     error_mapping::document_error,
     handlers::{documents_compression::RowSizes, queries::query_error},
-    json_text::{JsonObject, write_row},
+    json_text::{JsonObject, write_row_to},
     long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
     piece_sender::PieceSender,
     revision_includes,
@@ -368,17 +368,18 @@ async fn load_body(
         if index > 0 {
             out.push(b',');
         }
-        match row.as_ref().map(|row| write_row(row, metadata_only, out)) {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
-                // What was written is whole rows.
+        let Some(row) = row else {
+            out.extend_from_slice(b"null");
+            continue;
+        };
+        match write_row_to(sink, row, metadata_only, out).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => {
+                // What was written is whole rows, unless a part of this one is on its way already.
                 out.truncate(end);
                 return Err(error);
             }
-            None => out.extend_from_slice(b"null"),
-        }
-        if !sink.take(out).await {
-            return Ok(false);
         }
     }
     out.extend_from_slice(b"],\"Includes\":{");
@@ -388,8 +389,7 @@ async fn load_body(
         }
         blittable::write_json_string(row.id(), out);
         out.push(b':');
-        write_row(row, false, out)?;
-        if !sink.take(out).await {
+        if !write_row_to(sink, row, false, out).await? {
             return Ok(false);
         }
     }

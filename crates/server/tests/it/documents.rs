@@ -347,3 +347,30 @@ fn large_documents_are_noted_when_they_are_used() {
     server.get("/databases/db/docs?id=LARGE&id=small");
     assert_eq!(noted(), ["larger", "large"]);
 }
+
+#[test]
+fn a_document_whose_text_is_far_longer_than_what_is_stored_comes_in_pieces() {
+    let server = TestServer::with_database();
+    let text = "a \"quoted\" word, ü; ".repeat(20_000);
+    let many: Vec<_> = (0..20).map(|_| text.clone()).collect();
+    let document = serde_json::json!({"Many": many, "Nested": {"Text": text, "N": [1, null]}});
+    let put = server.send("PUT", "/databases/db/docs?id=large/1", document.to_string().as_bytes());
+    assert_eq!(put.status, 201, "{}", put.text());
+    let targets = [
+        "/databases/db/docs?id=large/1",
+        "/databases/db/docs?startsWith=large",
+        "/databases/db/docs?id=small/1&include=To",
+        "/databases/db/streams/docs?startsWith=large",
+    ];
+    server.put("small/1", r#"{"To":"large/1"}"#);
+    for target in targets {
+        let answer = server.get(target).json();
+        let found = match &answer["Includes"]["large/1"] {
+            Value::Null => &answer["Results"][0],
+            included => included,
+        };
+        assert_eq!(found["Many"], document["Many"], "{target}");
+        assert_eq!(found["Nested"], document["Nested"], "{target}");
+        assert_eq!(found["@metadata"]["@id"], "large/1", "{target}");
+    }
+}
