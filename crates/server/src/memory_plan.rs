@@ -44,6 +44,8 @@ const LOW_BYTES_MAX: u64 = 2 << 30;
 const CONNECTIONS_PART: u64 = 8;
 /// What that is of each.
 const CONNECTION_BYTES: u64 = 32 << 10;
+/// What waits for slow clients of the Changes API may take this part of the limit.
+const CHANGES_PART: u64 = 16;
 /// With fewer nobody could work.
 const CONNECTIONS_MIN: usize = 64;
 /// What a connection's send buffer is at least and at most; the system doubles it for its own needs.
@@ -80,6 +82,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) counting_places: Arc<AnswerPlaces>,
     /// How many connections there is memory for.
     pub(crate) connections_max: usize,
+    /// What may wait for all clients of the Changes API, unless a setting says less.
+    pub(crate) changes_bytes_max: usize,
     /// What may be sent on one connection before its client acknowledges it.
     pub(crate) send_buffer_bytes: usize,
     /// What the open transactions of documents may take of `work`.
@@ -140,6 +144,7 @@ impl MemoryPlan {
             work,
             answers,
             connections_max: part(CONNECTIONS_PART * CONNECTION_BYTES).max(CONNECTIONS_MIN),
+            changes_bytes_max: part(CHANGES_PART),
             send_buffer_bytes: part(SEND_BUFFER_PART)
                 .clamp(SEND_BUFFER_BYTES_MIN, SEND_BUFFER_BYTES_MAX),
             transactions,
@@ -207,6 +212,7 @@ mod tests {
         assert_eq!(little.bodies.bytes_max(), 32 * MB);
         assert_eq!(little.body_room.small().bytes_max(), 16 * MB);
         assert_eq!(little.answers.bytes_max(), 32 * MB);
+        assert_eq!(little.changes_bytes_max as u64, 16 * MB);
         assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
         assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));
     }
