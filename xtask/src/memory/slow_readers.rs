@@ -76,6 +76,9 @@ fn begun(stage: &Stage, reader: TcpStream) -> Result<(), Failure> {
         Some(200) | None => Ok(()),
         Some(status) => {
             let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            // It may come in chunks, the lengths of which stand around the object.
+            let object = body.find('{').zip(body.rfind('}'));
+            let body = object.map_or(body, |(first, last)| &body[first..=last]);
             let answer = Answer { status, body: body.as_bytes().to_vec() };
             match stage.is_refusal(&answer) {
                 true => Ok(()),
