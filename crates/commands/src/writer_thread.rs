@@ -104,6 +104,7 @@ impl Writer {
         let mut submission = first;
         loop {
             bytes += submission.size_bytes;
+            let was_alone = executed.is_empty() && self.is_alone();
             match self.execute(&mut tx, &submission.batch, patcher) {
                 Execution::Succeeded(outcome) => {
                     if outcome.has_leftover_contents {
@@ -113,8 +114,12 @@ impl Writer {
                 }
                 Execution::Failed(error)
                     if error.is_short_of_memory()
-                        && self.may_pass_later(&submission, &executed) =>
+                        && submission.put_backs < PUT_BACKS_MAX
+                        && !(was_alone && self.is_alone()) =>
                 {
+                    if executed.is_empty() {
+                        self.wait_for_others();
+                    }
                     submission.put_backs += 1;
                     self.shared.lock().put_back(submission);
                     is_full = true;
@@ -139,20 +144,17 @@ impl Writer {
         }
     }
 
-    /// Whether a batch for which there was no memory should be tried again as the first of the next
-    /// transaction: what others changed before it in this one, in the one on its way to the disk, or in
-    /// other databases, may have taken the room. For those it waits a little.
-    fn may_pass_later(&self, submission: &Submission, executed: &[Executed]) -> bool {
-        if PUT_BACKS_MAX <= submission.put_backs {
-            return false;
-        }
-        if !executed.is_empty() || !self.shared.lock().journal_is_idle() {
-            return true;
-        }
-        let budget = &self.environment.options().transaction_budget;
-        let is_for_others = budget.is_half_taken();
-        budget.wait_for_half(OTHERS_WAIT_MAX);
-        is_for_others
+    /// Whether no transaction on its way to the disk and no other database has much of the memory. A batch
+    /// that finds no room, although it was alone from beginning to end in a transaction of its own, is too
+    /// large; any other one is tried again as the first of the next transaction.
+    fn is_alone(&self) -> bool {
+        let is_half_taken = self.environment.options().transaction_budget.is_half_taken();
+        !is_half_taken && self.shared.lock().journal_is_idle()
+    }
+
+    /// Waits a little until others have returned what they hold.
+    fn wait_for_others(&self) {
+        self.environment.options().transaction_budget.wait_for_half(OTHERS_WAIT_MAX);
     }
 
     /// Waits until there is something to do with the open transaction, which takes no more batches when

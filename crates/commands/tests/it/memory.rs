@@ -100,7 +100,7 @@ fn a_small_batch_passes_while_others_take_everything() {
 }
 
 #[test]
-fn no_document_is_larger_than_one_may_be_whoever_makes_it() {
+fn no_document_is_larger_than_one_may_be_wherever_it_is_made() {
     let platform = Platform::simulated(1).platform;
     let limited =
         CommitQueueOptions { document_bytes_max: 100_000, ..CommitQueueOptions::default() };
