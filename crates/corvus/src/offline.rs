@@ -15,13 +15,15 @@ use std::{
     sync::Arc,
 };
 
-use crate::offline_adopt;
 use documents::{DatabaseIdentity, DocumentError, NamedIds, RowKind, SalvageReport};
 use model::{DatabaseId, NodeTag};
 use platform::{DirectoryLock, Disk, Platform};
+use server::SYSTEM_DIRECTORY;
 use storage::{
     CompactProgress, Environment, EnvironmentOptions, Salvage, SalvageFindings, StorageError,
 };
+
+use crate::offline_adopt;
 
 const HELP: &str = "\
 Usage: corvus offline check <directory> [--journals=<directory>]
@@ -40,8 +42,6 @@ the directory of Storage.JournalsPath, if the server has one. Stop the server fi
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;
 const NOTHING_DONE: u8 = 2;
-/// The server's own environment, below the data directory.
-const SYSTEM: &str = "System";
 const DATA_FILE: &str = "corvus.data";
 const JOURNALS: &str = "journals";
 const JOURNALS_OPTION: &str = "--journals=";
@@ -66,6 +66,9 @@ impl fmt::Display for Ward {
     }
 }
 
+/// A server has the data directory.
+struct InUse;
+
 struct Offline<'o> {
     platform: Platform,
     out: &'o mut dyn Write,
@@ -83,9 +86,8 @@ impl Offline<'_> {
             },
             _ => return self.help(),
         };
-        let Some(_lock) = words.get(1).map_or(Some(None), |word| self.lock(Path::new(word))) else {
-            return NOTHING_DONE;
-        };
+        let locked = words.get(1).map(|word| self.lock(Path::new(word))).transpose();
+        let Ok(_lock) = locked else { return NOTHING_DONE };
         match words.as_slice() {
             [command, directory] if *command == "check" => {
                 self.each(Path::new(directory), journals, Self::check)
@@ -104,22 +106,27 @@ impl Offline<'_> {
     }
 
     /// Takes the lock of the data directory that a directory is, or lies in: a server that has it may
-    /// open any database of it at any moment. `None` when it is taken.
-    fn lock(&mut self, directory: &Path) -> Option<Option<Box<dyn DirectoryLock>>> {
+    /// open any database of it at any moment. `None` when there is no such directory.
+    ///
+    /// # Errors
+    /// When it is taken, which was printed.
+    fn lock(&mut self, directory: &Path) -> Result<Option<Box<dyn DirectoryLock>>, InUse> {
         let disk = Arc::clone(&self.platform.disk);
-        let is_data = |path: &&Path| disk.exists(&path.join(SYSTEM)).unwrap_or(false);
+        let is_data = |path: &&Path| disk.exists(&path.join(SYSTEM_DIRECTORY)).unwrap_or(false);
         let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_path_buf());
+        // What leads nowhere has no files.
+        let directory = disk.resolve(&directory).unwrap_or(directory);
         let Some(data) = directory.ancestors().take(DEPTH_MAX + 1).find(is_data) else {
-            return Some(None);
+            return Ok(None);
         };
         match disk.lock_dir(data) {
-            Ok(lock) => Some(Some(lock)),
+            Ok(lock) => Ok(Some(lock)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.say(format_args!("A server has {} open. Stop it first.", data.display()));
-                None
+                Err(InUse)
             }
             // What cannot be locked cannot be opened, either, and that says why.
-            Err(_) => Some(None),
+            Err(_) => Ok(None),
         }
     }
 

@@ -11,12 +11,8 @@ use std::{io::Write, path::Path};
 use database::{CatalogError, LoadError, NewRecord, ServerCatalog, foreign_product};
 use model::DatabaseName;
 use platform::Platform;
+use server::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY};
 use storage::{Environment, EnvironmentOptions, StorageError, environment_id_in};
-
-/// The server's own environment, below the data directory.
-const SYSTEM: &str = "System";
-/// The directories of databases, below the data directory.
-const DATABASES: &str = "Databases";
 
 /// Why nothing was adopted.
 enum Refusal {
@@ -87,7 +83,7 @@ pub(crate) fn run(
 }
 
 fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refusal> {
-    let system = data.join(SYSTEM);
+    let system = data.join(SYSTEM_DIRECTORY);
     // Without a server's environment a new one is made, for databases that are there all the same.
     if environment_id_in(platform, &system)?.is_none() && !server::has_databases(platform, data) {
         let text = format!("{} is no data directory of a server.", data.display());
@@ -97,7 +93,7 @@ fn open_catalog(platform: &Platform, data: &Path) -> Result<ServerCatalog, Refus
 }
 
 fn list(platform: &Platform, catalog: &ServerCatalog, data: &Path) -> Result<String, Refusal> {
-    let root = data.join(DATABASES);
+    let root = data.join(DATABASES_DIRECTORY);
     let mut text = String::new();
     for name in platform.disk.list(&root).unwrap_or_default() {
         let directory = root.join(&name);
@@ -135,7 +131,7 @@ fn adopt(
         Ok(name) => name,
         Err(error) => return refused(error.to_string()),
     };
-    let directory = data.join(DATABASES).join(name.lower_cased());
+    let directory = data.join(DATABASES_DIRECTORY).join(name.lower_cased());
     let named = directory.display();
     if let Some(foreign) = foreign_product(&*platform.disk, &directory) {
         return refused(format!("{named}: {foreign}."));
@@ -154,7 +150,7 @@ fn adopt(
     if let Some(record) = catalog.record(name.as_str()) {
         catalog.adopt(&record.name, options)?;
         return Ok(format!(
-            "{named}: these are the files of '{}' from now on, and {SYSTEM} is as new as they are. \
+            "{named}: these are the files of '{}' from now on, and {SYSTEM_DIRECTORY} is as new as they are. \
              Look at its identities and its compare exchange before clients write: the server may have \
              older ones than the documents. Subscriptions that had come further than these files are refused \
              until a client updates them with the place where they go on.",
@@ -202,7 +198,7 @@ mod tests {
     const DATA: &str = "/data";
 
     fn make_database(platform: &Platform, name: &str) -> u128 {
-        let directory = Path::new(DATA).join(DATABASES).join(name);
+        let directory = Path::new(DATA).join(DATABASES_DIRECTORY).join(name);
         let environment =
             Environment::open(platform, EnvironmentOptions::new(&directory)).expect("opens");
         let mut tx = environment.write().expect("writer");
@@ -216,8 +212,8 @@ mod tests {
     /// A data directory with the server's own environment, and directories that it does not know.
     fn bench() -> Platform {
         let platform = Platform::memory();
-        let catalog =
-            ServerCatalog::open(&platform, Path::new(DATA).join(SYSTEM)).expect("is made");
+        let catalog = ServerCatalog::open(&platform, Path::new(DATA).join(SYSTEM_DIRECTORY))
+            .expect("is made");
         catalog.cluster().close();
         catalog.environment().close().expect("closes");
         platform
@@ -258,7 +254,7 @@ mod tests {
         let platform = bench();
         make_database(&platform, "db");
         assert!(done(&platform, Some("db")).0);
-        let place = Path::new(DATA).join(DATABASES).join("db");
+        let place = Path::new(DATA).join(DATABASES_DIRECTORY).join("db");
         platform.disk.rename(&place, Path::new("/old")).expect("moves");
         assert!(done(&platform, None).1.contains("holds nothing"));
         let id = make_database(&platform, "db");
@@ -270,7 +266,7 @@ mod tests {
     #[test]
     fn what_is_no_database_of_its_own_is_refused() {
         let platform = bench();
-        let foreign = Path::new(DATA).join(DATABASES).join("raven");
+        let foreign = Path::new(DATA).join(DATABASES_DIRECTORY).join("raven");
         platform.disk.create_dir_all(&foreign).expect("is made");
         platform.disk.create(&foreign.join("Raven.voron"), Access::Buffered).expect("is made");
         make_database(&platform, "db");
@@ -282,7 +278,7 @@ mod tests {
             assert_eq!(recorded(&platform, name), None);
         }
         // Without a server's environment one is made, but only where there is a database to take in.
-        platform.disk.remove_dir_all(&Path::new(DATA).join(SYSTEM)).expect("removes");
+        platform.disk.remove_dir_all(&Path::new(DATA).join(SYSTEM_DIRECTORY)).expect("removes");
         assert!(done(&platform, Some("db")).0);
         assert!(recorded(&platform, "db").is_some());
         let nowhere = run(&platform, &mut Vec::new(), Path::new("/nowhere"), None, None);

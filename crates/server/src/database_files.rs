@@ -18,9 +18,9 @@ use wire::{ErrorKind, ProtocolError};
 use crate::{index_log, memory_plan::MemoryPlan};
 
 /// The directory of the server's own environment, below the data directory.
-pub(crate) const SYSTEM_DIRECTORY: &str = "System";
+pub const SYSTEM_DIRECTORY: &str = "System";
 /// The directory of all databases, below the data directory.
-pub(crate) const DATABASES_DIRECTORY: &str = "Databases";
+pub const DATABASES_DIRECTORY: &str = "Databases";
 
 /// Turns a record into the options of its database.
 pub(crate) struct DatabaseFiles {

@@ -88,6 +88,7 @@ mod value_includes;
 mod web_socket;
 
 pub use crate::{
+    database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
     error::StartError,
     routes::route_clearances,
     running_server::{RunningServer, start},
