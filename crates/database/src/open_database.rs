@@ -44,7 +44,6 @@ use crate::{
     usage_gate::UsageGate,
 };
 
-/// Below the directory of a database.
 /// The directory of the indexes, inside that of the database.
 pub const INDEXES_DIRECTORY: &str = "Indexes";
 /// The journal files of an index are no larger.
@@ -84,11 +83,11 @@ pub struct IndexingOptions {
     pub auto_limits: AutoIndexLimits,
     /// Whether no index follows the documents.
     pub is_disabled: bool,
-    /// Told of the database's name and what happens to an index of it.
+    /// Notified of the database's name and what happens to an index of it.
     pub on_event: OnDatabaseIndexEvent,
 }
 
-/// Told of what happens to an index of a database.
+/// Notified of what happens to an index of a database.
 pub type OnDatabaseIndexEvent = Arc<dyn Fn(&str, &IndexSetEvent<'_>) + Send + Sync>;
 
 /// An open database. Requests hold it through a [`DatabaseLease`].
@@ -119,8 +118,8 @@ pub struct Database {
     disk: DiskSpaceGauge,
     auto_index_limits: AutoIndexLimits,
     huge_documents: HugeDocuments,
-    /// Up to where slow I/O was told of.
-    slow_io_told: Mutex<IoPosition>,
+    /// Up to where slow I/O was reported.
+    slow_io_reported: Mutex<IoPosition>,
     pub(crate) gate: UsageGate,
 }
 
@@ -145,28 +144,15 @@ impl Database {
             (options.on_refused)(record.name.as_str(), &reason);
         }
         let identity = identity_of(platform, &environment)?;
-        let queue = CommitQueue::start(Arc::clone(&environment), platform, options.queue)
-            .map_err(|error| LoadError::Thread { message: error.to_string() })?;
-        recorded_settings::set_queue(&queue, &record)?;
-        let (changes, followers) =
-            (Arc::new(ChangesHub::default()), Arc::<LogFollowers>::default());
-        queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
         let values = cluster.values_of(record.topology_id);
-        queue.read_values_by({
-            let values = values.clone();
-            Arc::new(move |key| {
-                let values = values.read();
-                let found = values.get(key).map_err(|error| error.to_string())?;
-                Ok(found.map(|entry| entry.value.to_buf()))
-            })
-        });
-        let queue = Arc::new(queue);
-        let woken = Arc::clone(&followers);
-        environment.on_published(move || woken.wake());
-        flusher.add(&environment);
+        let changes = Arc::new(ChangesHub::default());
+        let queue = queue_of(platform, &environment, options.queue, &values)?;
+        recorded_settings::set_queue(&queue, &record)?;
+        queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
         let held_snapshots = Arc::<HeldSnapshots>::default();
-        let held = Arc::clone(&held_snapshots);
-        environment.on_memory_short(move || held.make_room());
+        look_after(&environment, flusher, &held_snapshots);
+        let (followers, subscriptions) = (Arc::<LogFollowers>::default(), Arc::default());
+        notify_readers(&environment, &followers, &subscriptions);
         let indexes = IndexSet::new(IndexSetContext {
             platform: platform.clone(),
             documents: Arc::clone(&environment),
@@ -177,31 +163,22 @@ impl Database {
             pool: options.indexing.pool.clone(),
             outputs: Arc::new(IndexOutputs { queue: Arc::clone(&queue) }),
             on_event: {
-                let (name, told) = (record.name.clone(), Arc::clone(&options.indexing.on_event));
+                let (name, notified) = (record.name.clone(), options.indexing.on_event);
                 let watched = Arc::clone(&changes);
                 Arc::new(move |event| {
-                    told(name.as_str(), event);
+                    notified(name.as_str(), event);
                     announce_index(&watched, event);
                 })
             },
             on_open: {
                 let (flusher, held) = (Arc::clone(flusher), Arc::clone(&held_snapshots));
-                Arc::new(move |environment| {
-                    let held = Arc::clone(&held);
-                    environment.on_memory_short(move || held.make_room());
-                    flusher.add(environment);
-                })
+                Arc::new(move |environment| look_after(environment, &flusher, &held))
             },
         });
         if options.indexing.is_disabled {
             indexes.disable();
         }
         indexes.follow_record(&recorded_indexes(&record)?);
-        let subscriptions = Arc::new(SubscriptionSet::default());
-        environment.on_published({
-            let subscriptions = Arc::clone(&subscriptions);
-            move || subscriptions.published()
-        });
         let executed = documents::executed_transactions(&environment.read(), record.topology_id)
             .map_err(LoadError::Documents)?
             .index;
@@ -230,7 +207,7 @@ impl Database {
             disk,
             auto_index_limits: options.indexing.auto_limits,
             huge_documents: HugeDocuments::new(options.huge_documents),
-            slow_io_told: Mutex::default(),
+            slow_io_reported: Mutex::default(),
             gate: UsageGate::default(),
         };
         database.look_at_disk(database.opened_after);
@@ -253,9 +230,9 @@ impl Database {
 
     /// The slow I/O since this was last called.
     pub(crate) fn take_slow_io(&self) -> Vec<IoOperation> {
-        let mut told = self.slow_io_told.lock().unwrap_or_else(PoisonError::into_inner);
-        let (operations, position) = self.environment.slow_io(*told);
-        *told = position;
+        let mut reported = self.slow_io_reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let (operations, position) = self.environment.slow_io(*reported);
+        *reported = position;
         operations
     }
 
@@ -492,7 +469,45 @@ impl Database {
     }
 }
 
-/// Tells those who watch indexes.
+/// The queue of changes, whose scripts read these values.
+fn queue_of(
+    platform: &Platform,
+    environment: &Arc<Environment>,
+    options: CommitQueueOptions,
+    values: &ValueSource,
+) -> Result<Arc<CommitQueue>, LoadError> {
+    let queue = CommitQueue::start(Arc::clone(environment), platform, options)
+        .map_err(|error| LoadError::Thread { message: error.to_string() })?;
+    let values = values.clone();
+    queue.read_values_by(Arc::new(move |key| {
+        let values = values.read();
+        let found = values.get(key).map_err(|error| error.to_string())?;
+        Ok(found.map(|entry| entry.value.to_buf()))
+    }));
+    Ok(Arc::new(queue))
+}
+
+/// Has the environment flushed, and snapshots that are held ended when they keep too much of it.
+fn look_after(environment: &Arc<Environment>, flusher: &Flusher, held: &Arc<HeldSnapshots>) {
+    let held = Arc::clone(held);
+    environment.on_memory_short(move || held.make_room());
+    flusher.add(environment);
+}
+
+/// Has those who read the log notified of everything that becomes visible.
+fn notify_readers(
+    environment: &Environment,
+    followers: &Arc<LogFollowers>,
+    subscriptions: &Arc<SubscriptionSet>,
+) {
+    let (followers, subscriptions) = (Arc::clone(followers), Arc::clone(subscriptions));
+    environment.on_published(move || {
+        followers.wake();
+        subscriptions.published();
+    });
+}
+
+/// Notifies those who watch indexes.
 fn announce_index(hub: &ChangesHub, event: &IndexSetEvent<'_>) {
     if let IndexSetEvent::Changed { index, change } = event {
         hub.announce(Family::Index, || Event::Index { name: (*index).to_owned(), change: *change });
@@ -511,7 +526,7 @@ fn index_options(documents: &EnvironmentOptions, pool: &IndexingPool) -> Environ
     }
 }
 
-/// Who the database is; one that is new becomes somebody. Begins to write where there is room for that:
+/// The identity of the database, made when it is new. Begins to write where there is room for that:
 /// so the server's environment and the database take note of each other, also when nothing else is written.
 fn identity_of(
     platform: &Platform,

@@ -133,7 +133,7 @@ impl Answer {
     }
 
     /// JSON that is made while it is sent, and where its pieces go. For what happens now and then;
-    /// whatever reads at length is a [`LongAnswer`].
+    /// an answer that reads at length is a [`LongAnswer`].
     pub(crate) fn stream() -> (Answer, mpsc::Sender<Piece>) {
         let (sender, receiver) = piece_channel();
         let body = AnswerBody::Stream(Pieces::begun(None, receiver));

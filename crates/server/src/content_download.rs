@@ -14,7 +14,7 @@ use wire::ProtocolError;
 use crate::{
     answer::{Answer, AnswerBody},
     error_mapping::document_error,
-    long_answer::{LongAnswer, tell_nothing},
+    long_answer::{LongAnswer, no_reason},
     piece_sender::{PieceSender, Sent},
 };
 
@@ -53,7 +53,7 @@ pub(crate) fn answer_with(
         let mut sending = Sending { database: reader, tx: Some(tx), sender };
         sending.run(before, &parts).await
     };
-    Ok(Answer::long(LongAnswer::new(database, "an attachment", tell_nothing, write)))
+    Ok(Answer::long(LongAnswer::new(database, "an attachment", no_reason, write)))
 }
 
 fn append(

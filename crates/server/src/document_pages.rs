@@ -23,8 +23,8 @@ use crate::{
     error_mapping::document_error,
     id_pattern::IdPatterns,
     json_text::{is_large, write_row, write_row_to},
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, tell_behind_results, tell_in_a_line},
-    piece_sender::{PIECE_BYTES, PieceSender, Sent, TellFailure},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, reason_behind_results, reason_in_a_line},
+    piece_sender::{PIECE_BYTES, PieceSender, Sent, WriteReason},
 };
 
 /// Pages of at most so many documents are tried at once, on the thread that reads the connection.
@@ -176,15 +176,15 @@ pub(crate) fn list_documents(
         return Answer::json(body);
     }
     let form = listing.form;
-    let tell: TellFailure = match form {
-        Form::Envelope => tell_behind_results,
-        Form::Lines => tell_in_a_line,
+    let write_reason: WriteReason = match form {
+        Form::Envelope => reason_behind_results,
+        Form::Lines => reason_in_a_line,
     };
     let reader = database.clone();
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         write_in_pieces(&reader, tx, listing, sender, out).await
     };
-    Answer::long(LongAnswer::new(&database, "a list of documents", tell, write))
+    Answer::long(LongAnswer::new(&database, "a list of documents", write_reason, write))
 }
 
 /// `None` when the list is too long for that, or fails: then the pieces show how far it goes.

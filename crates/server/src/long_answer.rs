@@ -15,7 +15,7 @@ use wire::{ErrorKind, ProtocolError};
 use crate::{
     answer::{Answer, AnswerBody, Piece, Pieces, piece_channel},
     answer_threads::Making,
-    piece_sender::{PieceSender, TellFailure},
+    piece_sender::{PieceSender, WriteReason},
     server_state::ServerState,
 };
 
@@ -58,11 +58,11 @@ pub(crate) struct LongAnswer {
 
 impl LongAnswer {
     /// An answer that `write` writes: `Ok(false)` when the sender said that it must not go on. `what`
-    /// it is in a log; `tell` writes the reason behind what was written when it fails.
+    /// it is in a log; `write_reason` writes the reason behind what was written when it fails.
     pub(crate) fn new<W>(
         database: &DatabaseLease,
         what: &'static str,
-        tell: TellFailure,
+        write_reason: WriteReason,
         write: W,
     ) -> LongAnswer
     where
@@ -72,7 +72,7 @@ impl LongAnswer {
             Box::pin(async move {
                 let mut out = Vec::new();
                 let written = write(&sender, &mut out).await;
-                sender.end(what, written, out, tell).await;
+                sender.end(what, written, out, write_reason).await;
             })
         };
         LongAnswer { database: database.clone(), make: Box::new(make) }
@@ -106,23 +106,23 @@ pub(crate) async fn begun(answer: Answer, state: &ServerState) -> Result<Answer,
 }
 
 /// As the protocol says it at the end of a stream, behind its results.
-pub(crate) fn tell_behind_results(error: &ProtocolError, out: &mut Vec<u8>) {
+pub(crate) fn reason_behind_results(error: &ProtocolError, out: &mut Vec<u8>) {
     out.extend_from_slice(b"],");
-    tell_property(error, out);
+    write_property(error, out);
     out.push(b'}');
 }
 
 /// As a line of its own.
-pub(crate) fn tell_in_a_line(error: &ProtocolError, out: &mut Vec<u8>) {
+pub(crate) fn reason_in_a_line(error: &ProtocolError, out: &mut Vec<u8>) {
     out.push(b'{');
-    tell_property(error, out);
+    write_property(error, out);
     out.extend_from_slice(b"}\r\n");
 }
 
 /// Contents and tables have no place for it: the log has it.
-pub(crate) fn tell_nothing(_: &ProtocolError, _: &mut Vec<u8>) {}
+pub(crate) fn no_reason(_: &ProtocolError, _: &mut Vec<u8>) {}
 
-fn tell_property(error: &ProtocolError, out: &mut Vec<u8>) {
+fn write_property(error: &ProtocolError, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\"Error\":");
     let text = format!("{}: {}", error.kind.type_name(), error.message);
     blittable::write_json_string(&text, out);

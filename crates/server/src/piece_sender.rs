@@ -99,10 +99,10 @@ pub(crate) struct PieceSender {
 
 /// How a failed answer says why inside of its body, behind whole rows; the body is then broken off, so
 /// that nobody takes it for a whole one.
-pub(crate) type TellFailure = fn(&ProtocolError, &mut Vec<u8>);
+pub(crate) type WriteReason = fn(&ProtocolError, &mut Vec<u8>);
 
 impl PieceSender {
-    /// For an answer from a snapshot that was taken just now.
+    /// For an answer from a snapshot that was taken just now, or before it waited for its place.
     pub(crate) fn new(
         pieces: Sender<Piece>,
         database: DatabaseLease,
@@ -171,7 +171,7 @@ impl PieceSender {
         what: &'static str,
         written: Result<bool, ProtocolError>,
         mut rest: Vec<u8>,
-        tell: TellFailure,
+        write_reason: WriteReason,
     ) {
         let error = match written {
             Ok(true) => {
@@ -191,7 +191,7 @@ impl PieceSender {
             drop(self.pieces.try_send(Piece::Failed(Box::new(error))));
             return;
         }
-        tell(&error, &mut rest);
+        write_reason(&error, &mut rest);
         // A client that does not read does not read this either; nobody waits for it for long.
         let patience = if self.cut.get().is_some() { Duration::ZERO } else { REASON_PATIENCE };
         drop(timeout(patience, self.pieces.send(Piece::Part(Bytes::from(rest)))).await);

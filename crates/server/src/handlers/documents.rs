@@ -20,7 +20,7 @@ use crate::{
     error_mapping::document_error,
     handlers::{documents_compression::RowSizes, queries::query_error},
     json_text::{JsonObject, write_row_to},
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
     piece_sender::PieceSender,
     revision_includes,
     router::Answering,
@@ -417,7 +417,7 @@ fn stream_load(database: &DatabaseLease, tx: ReadTransaction, load: Load) -> Ans
         let (loaded, sink) = ((rows.as_slice(), included.as_slice()), Sink::Pieces(sender));
         write_load(&tx, loaded, along, &load.time_series, load.metadata_only, out, sink).await
     };
-    Answer::long(LongAnswer::new(database, "a load", tell_behind_results, write))
+    Answer::long(LongAnswer::new(database, "a load", reason_behind_results, write))
 }
 
 fn list(call: &Call, query: &QueryString<'_>) -> Result<Answer, ProtocolError> {

@@ -46,10 +46,10 @@ use crate::{
     },
     json_text::JsonObject,
     long_answer::{
-        INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results, tell_in_a_line,
-        tell_nothing,
+        INLINE_BYTES_MAX, LongAnswer, Sink, at_once, no_reason, reason_behind_results,
+        reason_in_a_line,
     },
-    piece_sender::{PieceSender, TellFailure},
+    piece_sender::{PieceSender, WriteReason},
     query_notes,
     query_timings::{QueryTimings, milliseconds},
     recorded_series::RecordedSeries,
@@ -453,10 +453,10 @@ fn stream_result(
     prepared: Prepared,
 ) -> Answer {
     let state = Arc::clone(&call.state);
-    let tell: TellFailure = match prepared.shape {
-        Shape::Page | Shape::Stream => tell_behind_results,
-        Shape::Lines => tell_in_a_line,
-        Shape::Csv => tell_nothing,
+    let write_reason: WriteReason = match prepared.shape {
+        Shape::Page | Shape::Stream => reason_behind_results,
+        Shape::Lines => reason_in_a_line,
+        Shape::Csv => no_reason,
     };
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         if let Some((index, _)) = &snapshot.index {
@@ -471,7 +471,7 @@ fn stream_result(
         }
         prepared.write(&state, result, out, Sink::Pieces(sender)).await
     };
-    Answer::long(LongAnswer::new(database, "the result of a query", tell, write))
+    Answer::long(LongAnswer::new(database, "the result of a query", write_reason, write))
 }
 
 impl Prepared {
@@ -584,15 +584,35 @@ impl Prepared {
             }
             Shape::Csv => out.extend_from_slice(csv_rows::BYTE_ORDER_MARK),
         }
+        if !self.write_rows(&mut result, out, sink).await? {
+            return Ok(false);
+        }
+        match self.shape {
+            Shape::Page => self.write_behind_rows(state, found, &mut result, out, sink).await,
+            Shape::Stream => {
+                out.extend_from_slice(b"]}");
+                Ok(true)
+            }
+            Shape::Lines | Shape::Csv => Ok(true),
+        }
+    }
+
+    /// Writes the rows; `false` when `sink` said that it must not go on.
+    async fn write_rows(
+        &self,
+        result: &mut QueryResult<'_, ReadTransaction>,
+        out: &mut Vec<u8>,
+        sink: Sink<'_>,
+    ) -> Result<bool, ProtocolError> {
         let mut is_first = true;
-        let mut csv = CsvRows::new(&self.csv_columns(&result));
+        let mut csv = CsvRows::new(&self.csv_columns(result));
         while let Some(row) = result.next_row().map_err(query_error)? {
             if self.running.as_ref().is_some_and(RunningQuery::should_stop) {
                 return Err(canceled());
             }
             if self.shape == Shape::Csv {
                 let mut json = Vec::new();
-                self.write_row(&mut result, &row, &mut json)?;
+                self.write_row(result, &row, &mut json)?;
                 let rows = json.split(|byte| *byte == BETWEEN_CSV_ROWS[0]);
                 for row in rows.filter(|row| !row.is_empty()) {
                     csv.write(row, out)?;
@@ -609,7 +629,7 @@ impl Prepared {
                 Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
             }
             let begin = out.len();
-            if let Err(error) = self.write_row(&mut result, &row, out) {
+            if let Err(error) = self.write_row(result, &row, out) {
                 // What was written is whole rows.
                 out.truncate(end);
                 return Err(error);
@@ -627,33 +647,37 @@ impl Prepared {
                 return Ok(false);
             }
         }
-        match self.shape {
-            Shape::Page => {
-                write_page_tail(result.includes(), result.facts(), out)?;
-                revision_includes::write_behind(result.revisions(), out)?;
-                query_notes::write(result.notes(), out);
-                self.write_additions(state, found, out);
-                if let Some(counters) = result.counters() {
-                    counter_includes::write_behind(counters, out);
-                    counter_includes::write_names_behind(counters, out);
-                }
-                if self.tells_value_names
-                    && let Some(names) = result.series_fields()
-                {
-                    write_series_fields(&names, out);
-                }
-                if let Some((included, values)) = result.included_values() {
-                    value_includes::write_behind(&included, values, out)?;
-                }
-                if let Some(series) = result.included_series() {
-                    let tx = result.documents();
-                    return time_series_includes::write_of_query(tx, series, out, sink).await;
-                }
-            }
-            Shape::Stream => out.extend_from_slice(b"]}"),
-            Shape::Lines | Shape::Csv => {}
-        }
         Ok(true)
+    }
+
+    /// Writes what a page has behind its rows, which were found at `found`; `false` when `sink` said that
+    /// it must not go on.
+    async fn write_behind_rows(
+        &self,
+        state: &ServerState,
+        found: Duration,
+        result: &mut QueryResult<'_, ReadTransaction>,
+        out: &mut Vec<u8>,
+        sink: Sink<'_>,
+    ) -> Result<bool, ProtocolError> {
+        write_page_tail(result.includes(), result.facts(), out)?;
+        revision_includes::write_behind(result.revisions(), out)?;
+        query_notes::write(result.notes(), out);
+        self.write_additions(state, found, out);
+        if let Some(counters) = result.counters() {
+            counter_includes::write_behind(counters, out);
+            counter_includes::write_names_behind(counters, out);
+        }
+        if self.tells_value_names
+            && let Some(names) = result.series_fields()
+        {
+            write_series_fields(&names, out);
+        }
+        if let Some((included, values)) = result.included_values() {
+            value_includes::write_behind(&included, values, out)?;
+        }
+        let Some(series) = result.included_series() else { return Ok(true) };
+        time_series_includes::write_of_query(result.documents(), series, out, sink).await
     }
 
     /// Writes what the request asks for behind everything else. The rows were found at `found`.

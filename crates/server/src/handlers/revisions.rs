@@ -13,7 +13,7 @@ use crate::{
     error_mapping::document_error,
     handlers::documents_compression::RowSizes,
     json_text::JsonObject,
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
     piece_sender::PieceSender,
     router::Answering,
 };
@@ -57,7 +57,7 @@ fn answer(call: &Call, wanted: Wanted, metadata_only: bool) -> Result<Answer, Pr
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, metadata_only, out, Sink::Pieces(sender)).await
     };
-    let long = LongAnswer::new(call.database()?, "revisions", tell_behind_results, write);
+    let long = LongAnswer::new(call.database()?, "revisions", reason_behind_results, write);
     Ok(Answer::long(long).with_quoted_etag(&etag))
 }
 

@@ -13,7 +13,7 @@ use crate::{
     call::Call,
     error_mapping::document_error,
     json_text::JsonObject,
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, tell_behind_results},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, at_once, reason_behind_results},
     piece_sender::PieceSender,
     recorded_series::RecordedSeries,
     router::Answering,
@@ -234,7 +234,7 @@ fn respond(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, P
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, &mut Output { out, sink: Sink::Pieces(sender) }).await
     };
-    let long = LongAnswer::new(call.database()?, "a time series", tell_behind_results, write);
+    let long = LongAnswer::new(call.database()?, "a time series", reason_behind_results, write);
     Ok(Answer::long(long))
 }
 
@@ -286,7 +286,7 @@ pub(crate) fn stream(call: &Call) -> Result<Answer, ProtocolError> {
         out.extend_from_slice(b"]}");
         Ok(true)
     };
-    let long = LongAnswer::new(database, "a time series", tell_behind_results, write);
+    let long = LongAnswer::new(database, "a time series", reason_behind_results, write);
     Ok(Answer::long(long))
 }
 
