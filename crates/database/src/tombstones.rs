@@ -3,7 +3,7 @@
 //! A cleaner looks how far the database is, then asks everybody that follows deletions what they know, and
 //! has removed what all of them know: from snapshots, a bounded number with each command, through the one
 //! queue of changes. Who comes later starts from a newer state of the database and needs nothing older.
-//! So it is enough that nobody, once asked, ever knows less. That the others find out when somebody does
+//! So it is enough that no holder, once asked, ever knows less. That the others find out when one does
 //! is the business of `documents::last_removed_tombstone`.
 //!
 //! | holder | of what |
@@ -73,7 +73,7 @@ impl From<DocumentError> for TombstoneError {
     }
 }
 
-/// Tombstones of one kind that somebody still needs.
+/// Tombstones of one kind that are still needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TombstoneNeed {
     /// Who needs them: the name of an index, the number of a reader.
@@ -90,7 +90,7 @@ pub struct TombstoneNeed {
     pub known: Etag,
 }
 
-/// Somebody who follows deletions: replication, an ETL task, an incremental backup.
+/// A follower of deletions: replication, an ETL task, an incremental backup.
 pub trait TombstoneHolder: Send + Sync {
     /// What it needs now. It may never need more than it once said, unless it reads everything anew from
     /// a state of the database that is newer than that.
@@ -114,7 +114,7 @@ impl Default for TombstoneHolders {
 }
 
 impl TombstoneHolders {
-    /// Asks this one, too, for as long as somebody keeps it. It is registered before it reads anything.
+    /// Asks this one, too, for as long as it is kept. It is registered before it reads anything.
     pub fn register(&self, holder: Weak<dyn TombstoneHolder>) {
         self.others.lock().unwrap_or_else(PoisonError::into_inner).push(holder);
     }

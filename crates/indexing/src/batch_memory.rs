@@ -178,7 +178,7 @@ impl BatchMemory {
         self.changes_max = next.clamp(1, CHANGES_MAX);
     }
 
-    /// Whether so much was written that the allocator should give back what this thread has allocated and
+    /// Whether so much was written that the allocator should release what this thread has allocated and
     /// others have freed since: what the allocator keeps is in no budget.
     pub(crate) fn is_release_due(&mut self) -> bool {
         let is_due = self.memory.budget.bytes_max() / RELEASE_PART < self.written_bytes;

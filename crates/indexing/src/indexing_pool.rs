@@ -102,7 +102,7 @@ impl IndexingPool {
         Self::with(MemoryBudget::unlimited(), clock, None, threads_max)
     }
 
-    /// The same, whose batches draw from that budget, and whose threads give memory back when they have
+    /// The same, whose batches draw from that budget, and whose threads release memory when they have
     /// nothing to do.
     pub fn within(budget: Arc<MemoryBudget>, platform: &Platform, threads_max: usize) -> Self {
         let (clock, process) = (Arc::clone(&platform.clock), Arc::clone(&platform.memory));

@@ -37,7 +37,7 @@ pub struct IndexNeeds {
 pub enum IndexCondition {
     /// It follows its logs.
     Running,
-    /// Somebody paused it.
+    /// It was paused.
     Paused,
     /// Its definition says that it does nothing.
     Disabled,
@@ -75,7 +75,7 @@ pub(crate) fn known_up_to(record: &IndexRecord, began_at: Etag) -> Etag {
     began_at.max(Etag(record.last_etag))
 }
 
-/// Whether tombstones are gone that somebody needs who follows these logs and knows all deletions up to
+/// Whether tombstones are gone that a reader of these logs needs which knows all deletions up to
 /// `known`.
 pub(crate) fn are_missed(
     followed: &Followed,

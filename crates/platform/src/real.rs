@@ -39,7 +39,7 @@ const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 const DIRECTORY_MODE: u32 = 0o700;
 /// All may write to a directory.
 const WRITABLE_BY_ALL: u32 = 0o002;
-/// Somebody else than the owner may do something.
+/// Others than the owner may do something.
 const OPEN_TO_OTHERS: u32 = 0o077;
 /// The administrator, who may do everything anyway.
 const ROOT: u32 = 0;

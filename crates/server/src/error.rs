@@ -50,7 +50,7 @@ pub enum StartError {
         /// The data directory.
         directory: String,
     },
-    /// Somebody else could change or replace the data.
+    /// Other users could change or replace the data.
     Exposed {
         /// The directory.
         directory: String,

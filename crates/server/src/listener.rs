@@ -122,7 +122,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// Connections that the system could not give, one after the other: the first and the last are logged.
+/// Connections that the system refused, one after the other: the first and the last are logged.
 #[derive(Default)]
 struct Refusals(u64);
 

@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 20;
 /// Whether there is an environment among the directories of databases.
 pub fn has_databases(platform: &Platform, data_dir: &Path) -> bool {
     let root = data_dir.join(DATABASES_DIRECTORY);
-    // What is not there yet holds nothing, and what cannot be read is somebody's.
+    // What is not there yet holds nothing, and what cannot be read may be a database.
     let names = platform.disk.list(&root).unwrap_or_default();
     let is_there =
         |name: &String| !matches!(environment_id_in(platform, &root.join(name)), Ok(None));

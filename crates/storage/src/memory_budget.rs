@@ -161,7 +161,7 @@ impl Waiting {
     }
 }
 
-/// What one owner holds of a budget. Dropping it gives that back.
+/// What one owner holds of a budget. Dropping it returns that.
 #[derive(Debug)]
 pub struct MemoryShare {
     budget: Arc<MemoryBudget>,

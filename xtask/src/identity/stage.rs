@@ -174,8 +174,13 @@ impl Stage {
         Ok(client.send_with(method, path, &[WITH_GUARDS], &body)?)
     }
 
-    /// What is answered with success, or an error of the drill.
-    fn tell(&self, server: usize, request: (&str, &str), body: &Value) -> Result<Value, Failure> {
+    /// Sends a request that must succeed. Returns its answer.
+    fn do_request(
+        &self,
+        server: usize,
+        request: (&str, &str),
+        body: &Value,
+    ) -> Result<Value, Failure> {
         let answer = self.ask(server, request, body)?;
         if !(200..300).contains(&answer.status) {
             let kind = if answer.status < 500 { "" } else { REFUSED };
@@ -222,7 +227,7 @@ impl Stage {
         }
         let indexes = json!({"Indexes": judgement::indexes()});
         let path = format!("/databases/{name}/admin/indexes");
-        self.tell(server, ("PUT", &path), &indexes)?;
+        self.do_request(server, ("PUT", &path), &indexes)?;
         Ok(201)
     }
 
@@ -236,7 +241,11 @@ impl Stage {
                 for name in DATABASES {
                     let query =
                         json!({"Query": "from index 'ByN'", "WaitForNonStaleResults": true});
-                    self.tell(server, ("POST", &format!("/databases/{name}/queries")), &query)?;
+                    self.do_request(
+                        server,
+                        ("POST", &format!("/databases/{name}/queries")),
+                        &query,
+                    )?;
                 }
             }
         }
@@ -268,23 +277,23 @@ impl Stage {
         let document = json!({"N": number, "@metadata": {"@collection": "Docs"}});
         match random.below(12) {
             0..=5 => {
-                self.tell(server, ("PUT", &format!("{base}/docs?id={id}")), &document)?;
+                self.do_request(server, ("PUT", &format!("{base}/docs?id={id}")), &document)?;
                 model.documents.insert(id, number);
             }
             6..=7 => {
-                self.tell(server, ("DELETE", &format!("{base}/docs?id={id}")), &Value::Null)?;
+                self.do_request(server, ("DELETE", &format!("{base}/docs?id={id}")), &Value::Null)?;
                 model.documents.remove(&id);
             }
             8 => {
                 let index = model.values.get(&key).map_or(0, |(_, index)| *index);
                 let path = format!("{base}/cmpxchg?key={key}&index={index}");
-                let answer = self.tell(server, ("PUT", &path), &json!({"Object": number}))?;
+                let answer = self.do_request(server, ("PUT", &path), &json!({"Object": number}))?;
                 let index = answer["Index"].as_u64().ok_or("no index")?;
                 model.values.insert(key, (number, index));
             }
             9 => {
                 let path = format!("{base}/identity/next?name=numbers");
-                let answer = self.tell(server, ("POST", &path), &Value::Null)?;
+                let answer = self.do_request(server, ("POST", &path), &Value::Null)?;
                 let value = answer["NewIdentityValue"].as_u64().ok_or("no identity")?;
                 let last = model.identities.insert("numbers".to_owned(), value).unwrap_or(0);
                 if value <= last {
@@ -293,7 +302,7 @@ impl Stage {
             }
             10 => {
                 let path = format!("{base}/admin/tombstones/cleanup");
-                self.tell(server, ("POST", &path), &Value::Null)?;
+                self.do_request(server, ("POST", &path), &Value::Null)?;
             }
             _ => {
                 // Each has a document of its own: its atomic guard is not of interest here.
@@ -306,7 +315,8 @@ impl Stage {
                      "Document": {"Object": number}}
                 ]);
                 let body = json!({"Commands": commands, "TransactionMode": "ClusterWide"});
-                let answer = self.tell(server, ("POST", &format!("{base}/bulk_docs")), &body)?;
+                let answer =
+                    self.do_request(server, ("POST", &format!("{base}/bulk_docs")), &body)?;
                 let index = answer["TransactionIndex"].as_u64().ok_or("no transaction")?;
                 model.documents.insert(id, number);
                 model.values.insert(key, (number, index));

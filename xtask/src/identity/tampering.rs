@@ -8,7 +8,7 @@ use std::{
 use super::stage::{DATABASES, Stage};
 use crate::{Failure, random::Random};
 
-/// What no server could notice: everything that could tell is of one earlier moment.
+/// What no server could notice: everything that could show it is of one earlier moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blind {
     /// The whole data directory.

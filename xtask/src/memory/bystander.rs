@@ -1,4 +1,4 @@
-//! Somebody who has nothing to do with the steps: reads and writes small documents of the other
+//! A client that has nothing to do with the steps: reads and writes small documents of the other
 //! databases, one after the other, and measures how long each takes.
 
 use std::{

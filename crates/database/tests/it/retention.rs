@@ -100,7 +100,7 @@ impl Machine {
         self.registry.record_changed(&record);
     }
 
-    /// Looks after so many seconds; gives what was reported.
+    /// Looks after so many seconds. Returns what was reported.
     fn look_after(&self, seconds: u64) -> Vec<(bool, u64)> {
         let reported = self.reported_after(seconds);
         let shown = reported.iter().map(|event| match event {
@@ -173,7 +173,7 @@ fn one_look_deals_with_no_more_than_is_configured() {
     assert_eq!(count(&database), 1);
 }
 
-/// Somebody who follows deletions, as replication will.
+/// A follower of deletions, as replication will be.
 struct Follower(Mutex<Etag>);
 
 impl TombstoneHolder for Follower {

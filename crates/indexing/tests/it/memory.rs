@@ -1,4 +1,4 @@
-//! Indexes that have little memory give the same, in smaller batches.
+//! Indexes that have little memory come to the same results, in smaller batches.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::{sync::Arc, time::Duration};
@@ -46,7 +46,7 @@ fn open_within(documents: &Documents, budget: &Arc<MemoryBudget>) -> Index {
 }
 
 #[test]
-fn a_reduce_over_a_fan_out_keeps_within_its_memory_and_gives_the_same() {
+fn a_reduce_over_a_fan_out_keeps_within_its_memory_and_is_right() {
     let documents = Documents::new();
     let plain = documents.open(&Platform::memory(), &fan_out()).unwrap();
     let budget = MemoryBudget::new(4 * MB);

@@ -81,7 +81,7 @@ fn position_of(
     if position.known() < filter.last_removed(&tx).map_err(refused)? {
         let message = format!(
             "Deletions behind '{text}' are forgotten: their tombstones were removed. Read the log \
-             from its beginning, which is 0, and drop what it does not tell"
+             from its beginning, which is 0, and drop what it does not have"
         );
         return Err(ProtocolError::new(ErrorKind::PositionGone, message));
     }

@@ -213,7 +213,7 @@ struct History {
 
 impl History {
     fn ask(&self, method: &str, target: &str, body: &Value) {
-        // Whatever is answered: the power may be gone, or the index not there.
+        // Any answer will do: the power may be gone, or the index not there.
         drop(self.machine.ask(method, target, "", body));
     }
 
@@ -337,7 +337,7 @@ fn indexes_are_right_whenever_tombstones_are_removed_and_whenever_the_power_goes
         }
         history.check();
         clean(history.machine.server());
-        assert_eq!(tombstones(history.machine.server()), 0, "seed {seed}: somebody still holds");
+        assert_eq!(tombstones(history.machine.server()), 0, "seed {seed}: something still holds");
         history.machine.stop();
     }
 }
