@@ -14,6 +14,8 @@ use crate::test_server::TestServer;
 /// this many bytes.
 const LITTLE: &str = "--Memory.LimitInMb=256";
 const PLACES_BYTES: u64 = 16 << 20;
+/// The places of a database with so little memory.
+const PLACES: usize = 32;
 /// More clients than there are places, threads that make answers, and threads of other work.
 const CLIENTS: usize = 100;
 const LONG_ANSWERS: &[&str] = &[
@@ -74,7 +76,9 @@ fn clients_that_do_not_read_hold_up_nobody_of_another_database() {
 #[test]
 fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
     let server = with_documents(&[LITTLE, "--Http.MinDataRateGracePeriodInSec=1"]);
-    let mut clients = slow(&server, "/databases/db/streams/docs", CLIENTS);
+    let mut clients = slow(&server, "/databases/db/streams/docs", PLACES);
+    // Each has its place when its answer has begun.
+    clients.iter_mut().for_each(|client| client.read_exact(&mut [0]).unwrap());
     let reply = server.get("/databases/db/streams/docs");
     assert_eq!(reply.status, 200, "{}", reply.text());
     assert_eq!(reply.ids().len(), 300);
@@ -83,7 +87,7 @@ fn a_client_that_does_not_read_leaves_its_place_to_one_that_does() {
         drop(stream.read_to_end(&mut answer));
         answer.ends_with(b"0\r\n\r\n")
     };
-    // One that had to end its answer does not pass for one that got all of it.
+    // One whose answer had to end does not pass for one that got all of it.
     assert!(clients.iter_mut().any(|client| !whole(client)));
 }
 
