@@ -119,7 +119,7 @@ pub use revisions::{
     revision_log, revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
     revisions_of_collection_count, revisions_total, write_difference,
 };
-pub use row::{DocumentRow, TombstoneRow};
+pub use row::{DetachedDocument, DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};
 pub use schema::TABLES;
 pub use tombstones::{

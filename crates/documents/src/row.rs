@@ -69,6 +69,19 @@ pub struct DocumentRow<'a> {
     body: Body<'a>,
 }
 
+/// A copy of a stored document, which outlives the snapshot that it was read from.
+pub struct DetachedDocument(Vec<u8>);
+
+impl DetachedDocument {
+    /// The document, as it was.
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn row(&self) -> Result<DocumentRow<'_>, DocumentError> {
+        read_document(&self.0, &|_| None)
+    }
+}
+
 /// A stored tombstone, read in place.
 #[derive(Clone, Copy)]
 pub struct TombstoneRow<'a> {
@@ -342,6 +355,14 @@ impl<'a> DocumentRow<'a> {
     /// Bytes that the row would have if its body was not compressed.
     pub fn uncompressed_bytes(&self) -> usize {
         self.size_bytes() - self.body.stored_bytes() + self.body.document_bytes()
+    }
+
+    /// A copy of as many bytes as [`DocumentRow::uncompressed_bytes`].
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn detach(&self) -> Result<DetachedDocument, DocumentError> {
+        self.to_plain().map(DetachedDocument)
     }
 
     /// The row as it would be if its body was not compressed.

@@ -108,13 +108,20 @@ pub(crate) struct AnswerPlaces {
 pub(crate) struct Place {
     rooms: [Arc<Room>; 2],
     _permits: [OwnedSemaphorePermit; 2],
-    _share: MemoryShare,
+    share: MemoryShare,
 }
 
 impl Place {
     /// Whether another answer waits for it. An answer that learns so has to end.
     pub(crate) fn is_wanted(&self) -> bool {
         self.rooms.iter().any(|room| room.take_question())
+    }
+
+    /// Holds so many bytes beside what a place takes anyway, instead of those that it held; `false` when
+    /// there is no room.
+    pub(crate) fn hold(&mut self, bytes: u64) -> bool {
+        self.share.shrink_to(PLACE_BYTES);
+        self.share.try_grow_to(PLACE_BYTES.saturating_add(bytes)).is_ok()
     }
 }
 
@@ -176,7 +183,7 @@ impl AnswerPlaces {
         match timeout(WAIT_MAX, waiting).await {
             Ok(Some((permits, share))) => {
                 let rooms = [Arc::clone(&of_database), Arc::clone(&self.all)];
-                Ok(Place { rooms, _permits: permits, _share: share })
+                Ok(Place { rooms, _permits: permits, share })
             }
             Ok(None) | Err(_) => Err(ProtocolError::new(
                 ErrorKind::Overloaded,

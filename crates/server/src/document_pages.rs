@@ -13,7 +13,7 @@ use std::time::Duration;
 use blittable::{Value, prints_within};
 use bytes::Bytes;
 use database::DatabaseLease;
-use documents::{DocumentError, DocumentRow};
+use documents::{DetachedDocument, DocumentError, DocumentPrinter, DocumentRow};
 use model::{CollectionName, Etag};
 use storage::{ReadTransaction, pass_over};
 use wire::{ProtocolError, QueryString};
@@ -22,8 +22,8 @@ use crate::{
     answer::Answer,
     error_mapping::document_error,
     id_pattern::IdPatterns,
-    json_text::{is_large, write_row, write_row_to},
-    long_answer::{INLINE_BYTES_MAX, LongAnswer, Sink, reason_behind_results, reason_in_a_line},
+    json_text::{is_large, write_row},
+    long_answer::{INLINE_BYTES_MAX, LongAnswer, reason_behind_results, reason_in_a_line},
     piece_sender::{PIECE_BYTES, PieceSender, Sent, WriteReason},
 };
 
@@ -212,6 +212,8 @@ enum Next {
     End,
     /// From a new snapshot, once the client has taken this piece, if it is not empty.
     Later(Bytes),
+    /// The same, once the client has taken the rest of this row.
+    Inside(Box<BegunRow>),
     /// Not at all.
     Cut,
 }
@@ -238,10 +240,17 @@ async fn write_in_pieces(
                 if !piece.is_empty() && !sender.send_without_snapshot(piece).await {
                     return Ok(false);
                 }
-                tx = database.read();
-                sender.snapshot_renewed();
+            }
+            Next::Inside(begun) => {
+                drop(tx);
+                if !begun.send_rest(sender, out).await? {
+                    return Ok(false);
+                }
+                writer.end_row(out);
             }
         }
+        tx = database.read();
+        sender.snapshot_renewed();
     }
 }
 
@@ -259,12 +268,19 @@ async fn write_from(
     let (next, etag, id) = 'rows: {
         for row in listing.rows(tx)? {
             let row = row.map_err(|error| document_error(&error))?;
+            taken += 1;
             if listing.metadata_only || !is_large(&row) {
                 writer.add(&row, out)?;
-            } else if !writer.add_large(&row, sender, out).await? {
-                return Ok(Next::Cut);
+            } else {
+                match writer.add_large(&row, can_go_on_later, sender, out).await? {
+                    Large::Written => {}
+                    Large::Cut => return Ok(Next::Cut),
+                    Large::Begun(begun) => {
+                        let next = Next::Inside(Box::new(begun));
+                        break 'rows (next, row.etag(), row.id().to_owned());
+                    }
+                }
             }
-            taken += 1;
             if out.len() < PIECE_BYTES {
                 continue;
             }
@@ -287,6 +303,60 @@ async fn write_from(
     };
     listing.go_on_behind(etag, id, taken);
     Ok(next)
+}
+
+/// What became of a large row.
+enum Large {
+    /// All of it is written.
+    Written,
+    /// A part of it, and its snapshot has been held for long enough.
+    Begun(BegunRow),
+    /// The answer must not go on.
+    Cut,
+}
+
+/// A large row of which a part is on its way, without a snapshot.
+struct BegunRow {
+    document: DetachedDocument,
+    /// Bytes that were printed of it.
+    printed: usize,
+    /// Those of them that were not sent.
+    unsent: Bytes,
+}
+
+impl BegunRow {
+    /// Sends the rest, as slowly as the client takes it; `false` when the answer must not go on.
+    async fn send_rest(
+        self,
+        sender: &PieceSender,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ProtocolError> {
+        let damaged = |error: DocumentError| document_error(&error);
+        if !self.unsent.is_empty() && !sender.send_without_snapshot(self.unsent).await {
+            return Ok(false);
+        }
+        let row = self.document.row().map_err(damaged)?;
+        let mut printer = DocumentPrinter::new(&row).map_err(damaged)?;
+        // The copy is printed from its beginning.
+        let mut again = self.printed;
+        loop {
+            let before = out.len();
+            let is_done = printer.print_to(out, before + PIECE_BYTES).map_err(damaged)?;
+            let known = again.min(out.len() - before);
+            out.drain(before..before + known);
+            again -= known;
+            if is_done {
+                break;
+            }
+            let has_gathered = PIECE_BYTES <= out.len();
+            if has_gathered && !sender.send_without_snapshot(Bytes::from(std::mem::take(out))).await
+            {
+                return Ok(false);
+            }
+        }
+        sender.hold_copy(0);
+        Ok(true)
+    }
 }
 
 struct ListWriter {
@@ -315,30 +385,62 @@ impl ListWriter {
             return Err(error);
         }
         self.is_empty = false;
-        if self.form == Form::Lines {
-            out.extend_from_slice(b"\r\n");
-        }
+        self.end_row(out);
         Ok(())
     }
 
-    /// Writes a large row, and sends of it what has gathered; `false` when the answer must not go on.
+    /// Writes a large row, and sends of it what has gathered.
     async fn add_large(
         &mut self,
         row: &DocumentRow<'_>,
+        can_go_on_later: bool,
         sender: &PieceSender,
         out: &mut Vec<u8>,
-    ) -> Result<bool, ProtocolError> {
+    ) -> Result<Large, ProtocolError> {
+        let damaged = |error: DocumentError| document_error(&error);
         if self.form == Form::Envelope && !self.is_empty {
             out.push(b',');
         }
         self.is_empty = false;
-        if !write_row_to(Sink::Pieces(sender), row, false, out).await? {
-            return Ok(false);
+        let mut printer = DocumentPrinter::new(row).map_err(damaged)?;
+        let mut printed = 0;
+        loop {
+            let before = out.len();
+            let is_done = printer.print_to(out, before + PIECE_BYTES).map_err(damaged)?;
+            printed += out.len() - before;
+            if is_done {
+                self.end_row(out);
+                return Ok(Large::Written);
+            }
+            let piece = Bytes::from(std::mem::take(out));
+            if !can_go_on_later {
+                if !sender.send(piece).await {
+                    return Ok(Large::Cut);
+                }
+                continue;
+            }
+            let unsent = match sender.send_patiently(piece, SNAPSHOT_PATIENCE).await {
+                Sent::Taken if sender.snapshot_age() < SNAPSHOT_AGE_MAX => continue,
+                Sent::Taken => Bytes::new(),
+                Sent::Waiting(piece) => piece,
+                Sent::Cut => return Ok(Large::Cut),
+            };
+            if !sender.hold_copy(row.uncompressed_bytes()) {
+                // The snapshot is held for as long as that does no harm.
+                if !unsent.is_empty() && !sender.send(unsent).await {
+                    return Ok(Large::Cut);
+                }
+                continue;
+            }
+            let document = row.detach().map_err(damaged)?;
+            return Ok(Large::Begun(BegunRow { document, printed, unsent }));
         }
+    }
+
+    fn end_row(&self, out: &mut Vec<u8>) {
         if self.form == Form::Lines {
             out.extend_from_slice(b"\r\n");
         }
-        Ok(true)
     }
 
     fn finish(&self, out: &mut Vec<u8>) {

@@ -92,7 +92,7 @@ pub(crate) struct PieceSender {
     snapshot_taken: Cell<Instant>,
     has_sent: Cell<bool>,
     cut: Cell<Option<Cut>>,
-    place: Place,
+    place: RefCell<Place>,
     /// A client that has taken nothing for so long leaves when its place is wanted.
     unread_max: Duration,
 }
@@ -117,7 +117,7 @@ impl PieceSender {
             snapshot_taken: Cell::new(Instant::now()),
             has_sent: Cell::new(false),
             cut: Cell::new(None),
-            place,
+            place: RefCell::new(place),
             unread_max,
         }
     }
@@ -138,6 +138,11 @@ impl PieceSender {
         for held in self.held.borrow_mut().iter_mut() {
             *held = with_journal(&held.0);
         }
+    }
+
+    /// Counts a copy of so many bytes, instead of the one before; `false` when there is no room for it.
+    pub(crate) fn hold_copy(&self, bytes: usize) -> bool {
+        self.place.borrow_mut().hold(bytes as u64)
     }
 
     /// Sends what has gathered, if that is enough for a piece; `false` when the answer must not go
@@ -225,7 +230,7 @@ impl PieceSender {
             if let (true, Piece::Part(bytes)) = (waited >= patience, &mut piece) {
                 return Sent::Waiting(std::mem::take(bytes));
             }
-            if waited >= self.unread_max && self.place.is_wanted() {
+            if waited >= self.unread_max && self.place.borrow().is_wanted() {
                 return self.cut_off(Cut::Place);
             }
             let wait = LOOK_INTERVAL.min(patience.saturating_sub(waited));
