@@ -45,7 +45,7 @@ static class Linq
                 Pay = e.Salary.ToString("0.00"),
                 IsLater = e.HiredAt > day,
                 First = e.Skills.FirstOrDefault(),
-                Long = e.Skills.Where(s => s.Length > 4).Select(s => s.ToUpper()).ToList(),
+                Poems = e.Skills.Where(s => s.StartsWith("po")).Select(s => s.ToUpper()).ToList(),
                 e.Home.City,
             }).ToList();
             Equal("Ada Lovelace", rows[0].Name);
@@ -53,7 +53,7 @@ static class Linq
             Equal("1234.50", rows[0].Pay);
             SameItems(new[] { false, true, false }, rows.Select(row => row.IsLater));
             Equal("math", rows[0].First);
-            SameItems(new[] { "POETRY" }, rows[0].Long);
+            SameItems(new[] { "POETRY" }, rows[0].Poems);
             Equal("New York", rows[2].City);
         });
         Query("whole documents inside of a projection keep their id", session =>

@@ -8,6 +8,7 @@
 //! | `true` | `true` | |
 //! | a date with a time | seven digits after the point, in UTC where it has a zone | ticks, apart |
 //! | a date alone | as it is | ticks of its midnight, apart |
+//! | a duration, `hh:mm:ss` | as .NET writes it: `1.01:00:00` | ticks |
 //! | any other text | as it is | |
 //! | an object | its JSON | |
 //!
@@ -16,7 +17,8 @@
 use std::borrow::Cow;
 
 use blittable::{Array, Corrupt, Value, write_json};
-use model::date;
+use dotnet::date::{Recognised, recognise};
+use model::{TimeSpan, date};
 
 /// How deep arrays may lie in arrays; elements further down are not indexed.
 const NESTED_ARRAYS_MAX: u32 = 64;
@@ -56,10 +58,19 @@ impl<'a> IndexValue<'a> {
         if let Some(parsed) = date::parse(&text) {
             return Self::of_date(parsed);
         }
-        match midnight_of(&text) {
-            Some(ticks) => Self::Time { text, ticks },
-            None => Self::Text(text),
+        if let Some(ticks) = midnight_of(&text) {
+            return Self::Time { text, ticks };
         }
+        match recognise(&text) {
+            Some(Recognised::Span(ticks)) => Self::of_span(ticks),
+            _ => Self::Text(text),
+        }
+    }
+
+    /// The value of a duration: a number of ticks that is found by the duration's text.
+    pub fn of_span(ticks: i64) -> Self {
+        let text = TimeSpan { ticks }.to_string().into();
+        Self::Number { text, long: ticks, double: ticks as f64 }
     }
 
     fn of_date(parsed: date::ParsedDate) -> Self {
@@ -195,6 +206,10 @@ mod tests {
             ("null", "null"),
             (r#""Hello World""#, r#""Hello World""#),
             (r#""""#, r#""""#),
+            (r#""08:00:00""#, "08:00:00/288000000000/288000000000"),
+            (r#""25:00:00""#, "1.01:00:00/900000000000/900000000000"),
+            (r#""-01:00:00""#, "-01:00:00/-36000000000/-36000000000"),
+            (r#""12:30""#, r#""12:30""#),
             ("5", "5/5/5"),
             ("-5", "-5/-5/-5"),
             ("1.5", "1.5/1/1.5"),
@@ -223,7 +238,7 @@ mod tests {
                 r#""2020-01-02T03:04:05.0000000+02:00""#,
                 "2020-01-02T01:04:05.0000000Z@637135238450000000",
             ),
-            (r#""01:02:03""#, r#""01:02:03""#),
+            (r#""01:02:03""#, "01:02:03/37230000000/37230000000"),
             (r#"{"A":1}"#, r#"object {"A":1}"#),
         ] {
             assert_eq!(values_of(json), [expected], "{json}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blittable::ObjectBuilder;
 use documents::{DocumentError, DocumentRow};
 use linq::{Budget, CounterInput, DocumentInput, HostError, Output, SpatialValue, Value};
-use model::{CollectionName, DocumentId, TimeSpan};
+use model::{CollectionName, DocumentId};
 use search::{Field, FieldOptions};
 use wire::{ArchivedDataProcessingBehavior, FieldStorage, IndexDefinition};
 
@@ -351,10 +351,7 @@ fn add_terms(
         Value::Text(text) => add(&IndexValue::of_text(text.as_str().into())),
         Value::Date(date) => add(&IndexValue::of_text(date.index_text().into())),
         Value::OffsetDate(date) => add(&IndexValue::of_text(date.index_text().into())),
-        Value::Span(ticks) => {
-            let text = TimeSpan { ticks: *ticks }.to_string().into();
-            add(&IndexValue::Number { text, long: *ticks, double: *ticks as f64 })
-        }
+        Value::Span(ticks) => add(&IndexValue::of_span(*ticks)),
         Value::List(list) => {
             list.items.iter().try_for_each(|item| add_terms(field, item, false, entries))
         }

@@ -122,7 +122,8 @@ pub struct QueryResult<'t, T> {
     series: SeriesOptions<'t>,
     /// Set when the query is to end without an answer.
     stop: Arc<AtomicBool>,
-    /// What the filter did with the rows of the page, once it was counted.
+    /// What the filter did with the rows of the page, or `select distinct` without one, once it was
+    /// counted.
     filtered: Option<Filtered>,
     facts: ResultFacts,
     included: Included,
@@ -236,7 +237,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     ///
     /// As [`QueryResult::next_row`].
     pub fn count_filtered(&mut self) -> Result<(), QueryError> {
-        if self.shown.filter_limit.is_none() {
+        if self.shown.is_distinct && self.shown.window.page_size == 0 {
+            self.count_distinct()?;
+        }
+        if self.shown.filter_limit.is_none() || self.filtered.is_some() {
             return Ok(());
         }
         let counts = Rc::new(RowCounts::default());
@@ -265,6 +269,25 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             true => Some(Box::new(kept.into_iter().map(Ok))),
             false => None,
         };
+        Ok(())
+    }
+
+    /// Counts the different rows for a client that asks for none of them: it wants to know how many
+    /// there are.
+    fn count_distinct(&mut self) -> Result<(), QueryError> {
+        let counts = Rc::new(RowCounts::default());
+        let rows = match self.shown.filter_limit.is_some() {
+            true => self.filtered_rows(&counts)?,
+            false => self.source.rows(0, usize::MAX)?,
+        };
+        let mut found = 0;
+        for row in DistinctRows::new(rows, self.content_of()?, &counts) {
+            found += row?.made.map_or(1, |made| made.len() as u64);
+        }
+        self.facts.total_results = as_long(found);
+        let skipped = counts.repeated() + counts.scanned() - counts.passed();
+        self.filtered = Some(Filtered { scanned: counts.scanned(), skipped });
+        self.rows = Some(Box::new(std::iter::empty()));
         Ok(())
     }
 

@@ -383,12 +383,12 @@ pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
+/// The row as a script sees it, which may show it inside of something else.
 pub(crate) fn script_document(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
-    let body = row.to_buf()?;
-    Ok(match row.stored() {
-        Some(document) => ScriptDocument::new(body, info_of(document)),
-        None => ScriptDocument::unstored(body),
-    })
+    match row.stored() {
+        Some(document) => loaded_document(document),
+        None => Ok(ScriptDocument::unstored(row.to_buf()?)),
+    }
 }
 
 fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {

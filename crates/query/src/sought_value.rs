@@ -111,7 +111,11 @@ impl Sought {
             Self::Object(json) if !field.options.has_words() => json.clone(),
             Self::Object(json) => in_the_case_of(field, look, json),
             Self::Text(text) => match IndexValue::of_text(Cow::Borrowed(text)) {
-                IndexValue::Time { text, .. } if !field.options.has_words() => text.into_owned(),
+                IndexValue::Time { text, .. } | IndexValue::Number { text, .. }
+                    if !field.options.has_words() =>
+                {
+                    text.into_owned()
+                }
                 _ => in_the_case_of(field, look, text),
             },
         })

@@ -153,7 +153,7 @@ impl DocumentWriter<'_> {
 
 fn missing_to_delete(id: &DocumentId, expected: &str) -> DocumentError {
     DocumentError::Concurrency {
-        id: None,
+        id: Some(id.as_str().to_owned()),
         expected: None,
         actual: None,
         message: format!(
@@ -165,7 +165,7 @@ fn missing_to_delete(id: &DocumentId, expected: &str) -> DocumentError {
 
 fn changed_before_delete(id: &DocumentId, expected: &str, actual: &str) -> DocumentError {
     DocumentError::Concurrency {
-        id: None,
+        id: Some(id.as_str().to_owned()),
         expected: Some(expected.to_owned()),
         actual: Some(actual.to_owned()),
         message: format!(

@@ -85,11 +85,11 @@ fn expected_versions_hold_for_deletions() {
         let id = DocumentId::new(id).unwrap();
         let expected = ExpectedVersion::parse(Some(version));
         let error = database.write(|writer| writer.delete(&id, &expected)).unwrap_err();
-        let DocumentError::Concurrency { id, expected, actual, message } = error else {
+        let DocumentError::Concurrency { id: named, expected, actual, message } = error else {
             panic!("another error");
         };
         assert_eq!(message, expected_message);
-        assert_eq!(id, None);
+        assert_eq!(named.as_deref(), Some(id.as_str()));
         assert_eq!(expected.as_deref(), expected_version);
         assert_eq!(actual, expected_actual);
     }

@@ -225,7 +225,8 @@ fn distinct_rows_are_shown_once_and_the_others_are_counted() {
         ("from Users select distinct id()", all, "u/1 u/2 u/3 u/4 u/5 u/6", 0),
         ("from Users select distinct Age limit 1", all, "u/1", 0),
         ("from Users select distinct Age", page(1, 2), "u/4 u/5", 2),
-        ("from Users select distinct Age", page(0, 0), "", 0),
+        ("from Users select distinct Age", page(0, 0), "", 2),
+        ("from Users select distinct Age limit 0", all, "", 2),
         ("from Users where id() in ('u/3', 'u/1') select distinct Age", all, "u/1", 1),
     ] {
         let answer = database.ask_page(text, paging);
@@ -233,6 +234,16 @@ fn distinct_rows_are_shown_once_and_the_others_are_counted() {
         assert_eq!(answer.skipped, skipped, "{text}");
     }
     assert_eq!(database.ask("from Users select distinct Age").total, 6);
+    assert_eq!(database.ask("from Users select distinct Age limit 1").total, 6);
+    // A client that asks for no rows counts the different ones.
+    for (text, total, skipped) in [
+        ("from Users select distinct Age limit 0", 4, 2),
+        ("from Users as u select distinct { A: u.Age } limit 0", 4, 2),
+        ("from Users filter K = 'x' select distinct Age limit 0", 1, 5),
+    ] {
+        let answer = database.ask(text);
+        assert_eq!((answer.total, answer.skipped), (total, skipped), "{text}");
+    }
     let whole = database.ask("from Users select distinct *");
     assert_eq!((whole.ids.len(), whole.skipped), (6, 0));
 }
