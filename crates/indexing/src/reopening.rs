@@ -48,10 +48,13 @@ impl Reopenings {
 
 /// Whether the same files may be opened, or written, some time later.
 pub(crate) fn may_pass(error: &IndexError) -> bool {
+    if let Some(error) = error.storage() {
+        return storage_may_pass(error);
+    }
     match error {
         IndexError::Directory { .. } | IndexError::DeletionsMissed => true,
-        IndexError::Storage(error) => storage_may_pass(error),
-        IndexError::Definition { .. }
+        IndexError::Storage(_)
+        | IndexError::Definition { .. }
         | IndexError::Search(_)
         | IndexError::Documents(_)
         | IndexError::Values(_)
@@ -137,7 +140,25 @@ impl IndexSet {
 
 #[cfg(test)]
 mod tests {
+    use search::SearchError;
+
     use super::*;
+
+    #[test]
+    fn a_failure_of_the_disk_passes_wherever_it_was_seen() {
+        let full = StorageError::DiskFull { path: "x".into() };
+        for (error, expected) in [(full, true), (StorageError::Closed, false)] {
+            let wrapped = [
+                IndexError::Storage(error.clone()),
+                IndexError::Search(SearchError::Storage(error.clone())),
+                IndexError::Documents(error.into()),
+            ];
+            for error in wrapped {
+                assert_eq!(may_pass(&error), expected, "{error:?}");
+            }
+        }
+        assert!(may_pass(&IndexError::DeletionsMissed) && !may_pass(&IndexError::Panicked));
+    }
 
     #[test]
     fn pauses_grow_end_and_are_forgotten() {
