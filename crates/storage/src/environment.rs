@@ -161,7 +161,6 @@ pub(crate) struct Opened {
     pub(crate) journal: Journal,
     pub(crate) meter: IoMeter,
     pub(crate) snapshot: Snapshot,
-    pub(crate) versions: Arc<VersionBytes>,
     pub(crate) flush_state: FlushState,
     pub(crate) incarnation: u64,
     pub(crate) locks: Vec<Box<dyn DirectoryLock>>,
@@ -170,12 +169,13 @@ pub(crate) struct Opened {
 impl Environment {
     pub(crate) fn assemble(opened: Opened) -> Arc<Self> {
         let snapshot = Arc::new(opened.snapshot);
+        let versions = VersionBytes::within(opened.options.memory_budget.clone());
         Arc::new(Self {
             options: opened.options,
             data: opened.data,
             journal: opened.journal,
             meter: opened.meter,
-            versions: opened.versions,
+            versions,
             writer: Mutex::new(WriterState {
                 held: false,
                 latest: snapshot.clone(),

@@ -9,16 +9,13 @@
 //! Each flush makes the journal write whole pages again, so flushes are worth delaying: a page that
 //! many transactions change costs one whole image and one write to the data file for all of them.
 
-use std::{collections::VecDeque, path::PathBuf, sync::Arc};
-
-use platform::Disk;
+use std::{collections::VecDeque, sync::Arc};
 
 use crate::{
     environment::{Environment, lock},
     error::StorageError,
     format::PageNumber,
     header::{EnvironmentHeader, JournalPosition},
-    journal::Replayed,
     page_table::PageVersion,
 };
 
@@ -35,34 +32,13 @@ pub(crate) struct FlushState {
     floors: VecDeque<JournalPosition>,
     /// Versions of transactions up to this one are in the data file.
     flushed_through: u64,
-    /// Set while the disk has no room for what was recovered.
-    recovery: Option<UnfinishedRecovery>,
-}
-
-/// A recovery whose pages are in memory and in the journal, but not all in the data file.
-pub(crate) struct UnfinishedRecovery {
-    pub(crate) replayed: Replayed,
-    pub(crate) disk: Arc<dyn Disk>,
-    /// The directory of the journals.
-    pub(crate) journals: PathBuf,
 }
 
 impl FlushState {
     /// `header` is on disk, and so is everything up to its floor.
     pub(crate) fn new(header: EnvironmentHeader) -> Self {
         let flushed_through = header.replay_from.transaction;
-        Self { header, floors: VecDeque::new(), flushed_through, recovery: None }
-    }
-
-    /// `header` is on disk, and what was recovered from the journal after its floor is in memory.
-    pub(crate) fn unfinished(header: EnvironmentHeader, recovery: UnfinishedRecovery) -> Self {
-        Self { recovery: Some(recovery), ..Self::new(header) }
-    }
-
-    /// Where the journal goes on.
-    pub(crate) fn recovered_to(&self) -> JournalPosition {
-        let unfinished = self.recovery.as_ref();
-        unfinished.map_or(self.header.replay_from, |recovery| recovery.replayed.position)
+        Self { header, floors: VecDeque::new(), flushed_through }
     }
 }
 
@@ -83,11 +59,10 @@ impl Environment {
         if self.flush_is_due() {
             return self.flush_unless(|| !self.flush_is_due());
         }
-        let mut one_at_a_time = lock(&self.flush_state);
+        let _one_at_a_time = lock(&self.flush_state);
         self.check_failure()?;
         self.flush_begins();
-        let recovered = self.finish_recovery(&mut one_at_a_time);
-        let outcome = recovered.and_then(|()| self.journal.prepare_spare());
+        let outcome = self.journal.prepare_spare();
         self.note_full_disk(&outcome);
         outcome
     }
@@ -106,7 +81,6 @@ impl Environment {
             return Ok(());
         }
         self.flush_begins();
-        self.finish_recovery(&mut state)?;
         let floor = self.journal.begin_floor();
         if state.floors.back() != Some(&floor) {
             state.floors.push_back(floor);
@@ -125,24 +99,6 @@ impl Environment {
         state.flushed_through = reached;
         self.move_header(&mut state)?;
         self.journal.prepare_spare()
-    }
-
-    /// Does what opening had no room for: brings everything that was recovered to the data file, and moves
-    /// the header behind it. Nothing else is written before that.
-    fn finish_recovery(&self, state: &mut FlushState) -> Result<(), StorageError> {
-        let Some(recovery) = &state.recovery else { return Ok(()) };
-        let header = recovery.replayed.header_behind(state.header);
-        let snapshot = self.oldest_snapshot();
-        self.data.grow_to(snapshot.root.next_page.get())?;
-        let versions = snapshot.table.versions();
-        drop(snapshot);
-        self.write_versions(versions)?;
-        self.put_header(state, header).map_err(|error| self.fail(error))?;
-        state.flushed_through = header.replay_from.transaction;
-        let Some(UnfinishedRecovery { replayed, disk, journals }) = state.recovery.take() else {
-            return Ok(());
-        };
-        replayed.remove_finished(&*disk, &journals)
     }
 
     /// Brings versions to the data file and out of memory, in portions.
@@ -200,7 +156,6 @@ impl Environment {
     /// When there is no room for it; any other failure closes the write path.
     pub(crate) fn name_first_journal(&self) -> Result<(), StorageError> {
         let mut state = lock(&self.flush_state);
-        self.finish_recovery(&mut state)?;
         let replay_from = self.journal.begin()?;
         let revision = state.header.revision + 1;
         let header =

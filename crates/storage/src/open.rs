@@ -9,13 +9,13 @@ use crate::{
     data_file::DataFile,
     environment::{Environment, EnvironmentOptions, Opened},
     error::{Corruption, StorageError},
-    flush::{FlushState, UnfinishedRecovery},
+    flush::FlushState,
     format::{PAGE_BYTES, PageKind, PageNumber, init_page, stamp_checksum},
     free_space::{BITMAP_AT, FreeSpaceSummary, bitmap_page},
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
     journal::{FIRST_RECORD, Journal, any_journal, replay},
-    page_table::{PageTable, PageVersion, VersionBytes},
+    page_table::PageTable,
     snapshot::{EnvironmentRoot, ROOT_PAGE, Snapshot},
 };
 
@@ -28,9 +28,7 @@ const FIRST_PAGES: u64 = BITMAP_AT + 1;
 
 impl Environment {
     /// Opens the environment in `options.directory`, creating it when there is none, and recovering
-    /// it when its last process did not end well. Takes the directory's lock. On a full disk it is opened
-    /// all the same, to be read, when what was recovered has room in memory; writes are refused with
-    /// [`StorageError::DiskFull`] until there is room on the disk.
+    /// it when its last process did not end well. Takes the directory's lock.
     ///
     /// Fails with [`StorageError::Locked`] when somebody else has it, with
     /// [`StorageError::UnknownVersion`] when a newer Corvus wrote it, and with
@@ -83,21 +81,15 @@ impl Environment {
             return Err(Corruption::DataFileTooShort { path, bytes, expected }.into());
         }
         let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>, options.slow_io_min);
-        let versions = VersionBytes::within(options.memory_budget.clone());
-        let budget = &options.memory_budget;
-        let room = budget.bytes_max().saturating_sub(budget.held_bytes());
-        let kept_bytes_max = options.unflushed_bytes_max.min(room);
-        let (flush_state, kept) =
-            recover(platform, &journals, header, &data, &meter, kept_bytes_max)?;
-        let position = flush_state.recovered_to();
-        let snapshot = first_snapshot(&data, position.transaction, kept, &versions)?;
+        let header = recover(disk, &journals, header, &data, &meter)?;
+        let snapshot = first_snapshot(&data, header.replay_from.transaction)?;
         let journal = Journal::new(
             platform,
             journals,
             header.environment_id,
             options.journal_bytes_max,
             options.memory_budget.clone(),
-            position,
+            header.replay_from,
         );
         Ok(Environment::assemble(Opened {
             options,
@@ -105,8 +97,7 @@ impl Environment {
             journal,
             meter,
             snapshot,
-            versions,
-            flush_state,
+            flush_state: FlushState::new(header),
             incarnation: u64::from_le_bytes(random(platform)),
             locks,
         }))
@@ -219,57 +210,43 @@ fn first_pages() -> [(PageNumber, Box<[u8]>); 2] {
 }
 
 /// Replays the journal into the data file and moves the header behind it. A power cut in between only
-/// means that the same replay happens again. Gives the pages for which there is no room; then neither
-/// journal nor header change until there is.
+/// means that the same replay happens again.
 fn recover(
-    platform: &Platform,
+    disk: &dyn Disk,
     journals: &Path,
     header: EnvironmentHeader,
     data: &DataFile,
     meter: &IoMeter,
-    kept_bytes_max: u64,
-) -> Result<(FlushState, KeptPages), StorageError> {
-    let disk = &*platform.disk;
-    let mut replayed = replay(disk, journals, &header, data, meter, kept_bytes_max)?;
-    let kept = std::mem::take(&mut replayed.kept);
-    if !kept.is_empty() {
-        let unfinished =
-            UnfinishedRecovery { replayed, disk: platform.disk.clone(), journals: journals.into() };
-        return Ok((FlushState::unfinished(header, unfinished), kept));
-    }
+) -> Result<EnvironmentHeader, StorageError> {
+    let replayed = replay(disk, journals, &header, data, meter)?;
     if replayed.finished.is_empty() {
         // A spare may be there all the same: its removal was not synced, and came back with the power.
         replayed.remove_finished(disk, journals)?;
-        return Ok((FlushState::new(header), kept));
+        return Ok(header);
     }
     data.sync(meter)?;
-    let header = replayed.header_behind(header);
+    let header = EnvironmentHeader {
+        revision: header.revision + 1,
+        replay_from: replayed.position,
+        needs_journal: false,
+        ..header
+    };
     header.write(data.file(), data.path())?;
     data.sync(meter)?;
     replayed.remove_finished(disk, journals)?;
-    Ok((FlushState::new(header), kept))
+    Ok(header)
 }
 
-/// Pages and whole runs that the data file does not have yet.
-type KeptPages = Vec<(PageNumber, Box<[u8]>)>;
-
-fn first_snapshot(
-    data: &DataFile,
-    transaction: u64,
-    kept: KeptPages,
-    held: &Arc<VersionBytes>,
-) -> Result<Snapshot, StorageError> {
-    let mut table = PageTable::new();
-    for (page, bytes) in kept {
-        table.insert(page, Arc::new(PageVersion::new(transaction, bytes, held)));
-    }
+fn first_snapshot(data: &DataFile, transaction: u64) -> Result<Snapshot, StorageError> {
     let mapped = data.mapped();
-    let root = match table.get(ROOT_PAGE) {
-        Some(version) => EnvironmentRoot::read(version.bytes())?,
-        None => EnvironmentRoot::read(mapped.page(ROOT_PAGE)?)?,
+    let root = EnvironmentRoot::read(mapped.page(ROOT_PAGE)?)?;
+    let mut snapshot = Snapshot {
+        transaction,
+        table: PageTable::new(),
+        root,
+        data: mapped,
+        free_space: Arc::default(),
     };
-    let free_space = Arc::default();
-    let mut snapshot = Snapshot { transaction, table, root, data: mapped, free_space };
     let free_space = FreeSpaceSummary::read(&snapshot, root.next_page)?;
     snapshot.free_space = Arc::new(free_space);
     Ok(snapshot)

@@ -223,41 +223,6 @@ fn a_database_on_a_full_disk_is_opened_and_read() {
 }
 
 #[test]
-fn a_database_whose_data_file_has_no_room_for_its_journal_is_opened_and_read() {
-    let machine = Machine::new(&["a"], DiskSpaceLimits::NONE);
-    let database = machine.open("a");
-    let mut random = Random::new(2);
-    for number in 0..100 {
-        let text: String = (0..2_000).map(|_| format!("{:016x}", random.next_u64())).collect();
-        database.queue().submit_and_wait(put_text(&format!("u/{number}"), &text)).unwrap().unwrap();
-    }
-    drop(database);
-    machine.leave_free(0);
-    // There is no room to flush what is in the journal.
-    machine.registry.with_closed("a", || ());
-    for _ in 0..2 {
-        let database = machine.open("a");
-        assert_eq!(count(&database), 100);
-        let refused = match database.queue().submit_and_wait(put_text("refused", "x")) {
-            Ok(outcome) => outcome.unwrap_err().to_string(),
-            Err(refused) => refused.to_string(),
-        };
-        assert!(refused.contains("no space left") || refused.contains("are free"), "{refused}");
-        machine.watch.look();
-        assert!(matches!(try_put(&database, "refused"), Err(SubmitError::LowDiskSpace(_))));
-        assert_eq!(machine.reported_levels().last(), Some(&DiskSpaceLevel::Refusing));
-        drop(database);
-        machine.registry.with_closed("a", || ());
-    }
-    let database = machine.open("a");
-    machine.simulation.disk.space_limit(None);
-    machine.simulation.clock.advance(Duration::from_secs(6));
-    machine.watch.look();
-    try_put(&database, "after").unwrap();
-    assert_eq!(count(&database), 101);
-}
-
-#[test]
 fn a_write_that_finds_no_room_begins_the_state_even_without_limits() {
     let machine = Machine::new(&["a"], DiskSpaceLimits::NONE);
     let database = machine.open("a");

@@ -6,9 +6,6 @@
 //! transaction behind it, an acknowledged transaction would be lost, and opening refuses. So it does when a
 //! file that the header or another file names is missing, shorter than it was made, or not this
 //! environment's.
-//!
-//! When the disk has no room for pages that the data file does not have yet, all further ones are kept in
-//! memory, and the journal stays: the environment is read from both until there is room.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -21,14 +18,13 @@ use super::{
 use crate::{
     data_file::DataFile,
     error::{Corruption, StorageError},
-    format::{PAGE_BYTES, PageKind, PageNumber, page_kind, run_bytes, run_pages, stamp_checksum},
+    format::{PAGE_BYTES, PageKind, PageNumber, page_kind, stamp_checksum},
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
 };
 
-/// Replayed pages are written to the data file when they occupy this much, or what an environment may have
-/// unflushed.
-const HELD_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Replayed pages are written to the data file when they occupy this much.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 const SCAN_BYTES: usize = 1024 * 1024;
 
 /// What replaying found.
@@ -37,18 +33,9 @@ pub(crate) struct Replayed {
     pub(crate) position: JournalPosition,
     /// The journal files that are no longer needed once the data file is synced.
     pub(crate) finished: Vec<u64>,
-    /// Pages and whole runs for which there is no room in the data file, in their order, as the last
-    /// transaction left them. While there are any the journal files are needed.
-    pub(crate) kept: Vec<(PageNumber, Box<[u8]>)>,
 }
 
 impl Replayed {
-    /// The header of an environment whose data file has everything that was replayed.
-    pub(crate) fn header_behind(&self, header: EnvironmentHeader) -> EnvironmentHeader {
-        let (revision, replay_from) = (header.revision + 1, self.position);
-        EnvironmentHeader { revision, replay_from, needs_journal: false, ..header }
-    }
-
     /// Removes the files that were replayed, and what else a process that ended left behind.
     pub(crate) fn remove_finished(
         &self,
@@ -62,11 +49,10 @@ impl Replayed {
     }
 }
 
-/// Brings the data file up to the end of the journal. Not synced. At most `kept_bytes_max` bytes are kept in
-/// memory when the disk is full.
+/// Brings the data file up to the end of the journal. Not synced.
 ///
 /// # Errors
-/// [`StorageError::DiskFull`] when it is full and more would be kept; [`StorageError::JournalOfAnother`]; [`StorageError::JournalMissing`] when the header or another
+/// [`StorageError::JournalOfAnother`]; [`StorageError::JournalMissing`] when the header or another
 /// journal names a file that is not there; [`Corruption`] when an acknowledged transaction cannot be
 /// read back.
 pub(crate) fn replay(
@@ -75,13 +61,11 @@ pub(crate) fn replay(
     header: &EnvironmentHeader,
     data: &DataFile,
     meter: &IoMeter,
-    kept_bytes_max: u64,
 ) -> Result<Replayed, StorageError> {
     let EnvironmentHeader { environment_id, replay_from: from, .. } = *header;
     file::refuse_others(disk, directory, environment_id)?;
     let finished = file::numbers(disk, directory)?;
-    let (held, full) = Default::default();
-    let mut pages = ReplayedPages { data, meter, held, kept_bytes_max, full };
+    let mut pages = ReplayedPages { data, meter, held: BTreeMap::new() };
     let mut reader = Reader { disk, directory, environment_id, position: from };
     let mut number = from.journal;
     // Version 1 let go of the floor's file when the floor was its last record.
@@ -109,11 +93,10 @@ pub(crate) fn replay(
         number = next.number;
         open = Some(next);
     }
-    pages.write_or_keep()?;
-    let kept = pages.into_kept();
+    pages.write()?;
     let next = finished.last().copied().unwrap_or(0).max(from.journal) + 1;
     let position = JournalPosition { journal: next, offset: FIRST_RECORD, ..reader.position };
-    Ok(Replayed { position, finished, kept })
+    Ok(Replayed { position, finished })
 }
 
 struct Reader<'a> {
@@ -294,17 +277,14 @@ fn read(
 enum ReplayedPage {
     /// A page with a header of its own, to be stamped when written.
     Page(Box<[u8]>),
-    /// A page of a run, written as it is: the run was stamped as a whole. Whether it is the first.
-    RunPart(Box<[u8]>, bool),
+    /// A page of a run, written as it is: the run was stamped as a whole.
+    RunPart(Box<[u8]>),
 }
 
 struct ReplayedPages<'a> {
     data: &'a DataFile,
     meter: &'a IoMeter,
     held: BTreeMap<PageNumber, ReplayedPage>,
-    kept_bytes_max: u64,
-    /// Why nothing more is written.
-    full: Option<StorageError>,
 }
 
 impl ReplayedPages<'_> {
@@ -319,14 +299,10 @@ impl ReplayedPages<'_> {
                 },
             }
         }
-        if HELD_BYTES_MAX.min(self.kept_bytes_max) < self.held_bytes() {
-            return Some(self.write_or_keep());
+        if self.held.len() * PAGE_BYTES > HELD_BYTES_MAX {
+            return Some(self.write());
         }
         Some(Ok(()))
-    }
-
-    fn held_bytes(&self) -> u64 {
-        (self.held.len() * PAGE_BYTES) as u64
     }
 
     fn put(&mut self, number: PageNumber, bytes: &[u8]) {
@@ -337,8 +313,7 @@ impl ReplayedPages<'_> {
         let mut run = bytes.to_vec();
         stamp_checksum(&mut run);
         for (index, part) in run.chunks_exact(PAGE_BYTES).enumerate() {
-            self.held
-                .insert(number.plus(index as u64), ReplayedPage::RunPart(part.into(), index == 0));
+            self.held.insert(number.plus(index as u64), ReplayedPage::RunPart(part.into()));
         }
     }
 
@@ -354,54 +329,12 @@ impl ReplayedPages<'_> {
         }
         match self.held.get_mut(&number) {
             Some(ReplayedPage::Page(bytes)) => Ok(bytes),
-            Some(ReplayedPage::RunPart(..)) | None => {
+            Some(ReplayedPage::RunPart(_)) | None => {
                 Err(StorageError::structure(number, "the journal changes a part of a run"))
             }
         }
     }
 
-    /// Writes what is held; keeps it when the disk is full, as far as it may.
-    fn write_or_keep(&mut self) -> Result<(), StorageError> {
-        if self.full.is_none() {
-            match self.write() {
-                Err(error @ StorageError::DiskFull { .. }) => self.full = Some(error),
-                written => return written,
-            }
-        }
-        match &self.full {
-            Some(error) if self.kept_bytes_max < self.held_bytes() => Err(error.clone()),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// What is held still. Of a run all pages are there, unless it was freed and some were used again.
-    fn into_kept(self) -> Vec<(PageNumber, Box<[u8]>)> {
-        let mut kept = Vec::new();
-        for (number, page) in &self.held {
-            match page {
-                ReplayedPage::Page(bytes) => kept.push((*number, bytes.clone())),
-                ReplayedPage::RunPart(first, true) => {
-                    let pages = run_pages(run_bytes(first));
-                    let others = (1..pages).map(|index| self.held.get(&number.plus(index)));
-                    let mut run = first.to_vec();
-                    let is_whole = others.into_iter().all(|part| match part {
-                        Some(ReplayedPage::RunPart(bytes, false)) => {
-                            run.extend_from_slice(bytes);
-                            true
-                        }
-                        Some(_) | None => false,
-                    });
-                    if is_whole {
-                        kept.push((*number, run.into()));
-                    }
-                }
-                ReplayedPage::RunPart(_, false) => {}
-            }
-        }
-        kept
-    }
-
-    /// Writes what is held, for all of which room is made first.
     fn write(&mut self) -> Result<(), StorageError> {
         if let Some((last, _)) = self.held.last_key_value() {
             self.data.grow_to(last.0 + 1)?;
@@ -412,7 +345,7 @@ impl ReplayedPages<'_> {
                     stamp_checksum(&mut bytes);
                     bytes
                 }
-                ReplayedPage::RunPart(bytes, _) => bytes,
+                ReplayedPage::RunPart(bytes) => bytes,
             };
             self.data.write_at(&bytes, number, self.meter)?;
         }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use platform::{
     Disk,
-    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind, Random, Survival},
+    simulated::{FaultKind, FaultSpan, OperationFilter, OperationKind},
 };
 
-use super::{Bench, entries, name, put};
+use super::{Bench, entries, put};
 use crate::{Corruption, StorageError};
 
 fn journal(number: u64) -> PathBuf {
@@ -319,100 +319,4 @@ fn the_next_journal_file_is_made_without_a_flush_until_enough_was_written() {
         }
     }
     panic!("never flushed");
-}
-
-/// An environment whose journal has pages for which its data file has no room, on a full disk; and its
-/// entries.
-fn full_disk_with_a_long_journal(bench: &Bench) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let environment = bench.open();
-    for number in 0..200_u32 {
-        let mut tx = environment.write().expect("writer");
-        // Runs and pages, some of which are freed and used again.
-        let bytes = if number % 3 == 0 { 30_000 } else { 700 };
-        put(&mut tx, &(number % 60).to_be_bytes(), &vec![number as u8; bytes]);
-        let mut tree = tx.tree_mut(&name("t")).expect("tree");
-        tree.delete(&((number + 7) % 60).to_be_bytes()).expect("delete");
-        tx.commit().expect("commits");
-    }
-    let expected = entries(&environment.read());
-    assert!(!expected.is_empty());
-    drop(environment);
-    bench.simulation.disk.space_limit(Some(0));
-    expected
-}
-
-#[test]
-fn what_is_recovered_on_a_full_disk_is_read_and_written_to_when_there_is_room() {
-    let bench = Bench::new(21);
-    let expected = full_disk_with_a_long_journal(&bench);
-    for _ in 0..2 {
-        let environment = bench.open();
-        assert_eq!(entries(&environment.read()), expected);
-        for _ in 0..2 {
-            let refused = environment.write().err().expect("there is no room");
-            assert!(matches!(refused, StorageError::DiskFull { .. }), "{refused}");
-            let refused = environment.flush().expect_err("there is no room");
-            assert!(matches!(refused, StorageError::DiskFull { .. }), "{refused}");
-        }
-        assert!(environment.take_disk_full());
-        assert!(environment.statistics().unflushed_bytes > 0);
-    }
-    let environment = bench.open();
-    let before = environment.read();
-    bench.simulation.disk.space_limit(None);
-    let mut tx = environment.write().expect("space is back");
-    put(&mut tx, b"after", b"");
-    tx.commit().expect("commits");
-    assert_eq!(entries(&before), expected);
-    drop(before);
-    let expected: Vec<_> = expected.into_iter().chain([(b"after".to_vec(), Vec::new())]).collect();
-    assert_eq!(entries(&environment.read()), expected);
-    environment.flush().expect("flushes");
-    assert_eq!(environment.statistics().unflushed_bytes, 0);
-    assert_eq!(entries(&environment.read()), expected);
-    environment.close().expect("closes");
-    assert_eq!(entries(&bench.open().read()), expected);
-}
-
-#[test]
-fn a_full_disk_at_recovery_refuses_what_has_no_room_in_memory_either() {
-    let mut bench = Bench::new(22);
-    let expected = full_disk_with_a_long_journal(&bench);
-    bench.options.unflushed_bytes_max = 64 * 1024;
-    let refused = bench.try_open().err().expect("there is no room");
-    assert!(matches!(refused, StorageError::DiskFull { .. }), "{refused}");
-    bench.simulation.disk.space_limit(None);
-    assert_eq!(entries(&bench.open().read()), expected);
-}
-
-#[test]
-fn power_cuts_on_a_full_disk_and_while_there_is_room_again_lose_nothing() {
-    let mut random = Random::new(23);
-    for seed in 0..60 {
-        let bench = Bench::new(seed);
-        let expected = full_disk_with_a_long_journal(&bench);
-        let disk = &bench.simulation.disk;
-        let (mut has_room, mut has_written) = (false, false);
-        for _ in 0..6 {
-            has_room |= random.next_u64().is_multiple_of(3);
-            disk.space_limit(if has_room { None } else { Some(0) });
-            let survival = Survival::ALL[(random.next_u64() % 5) as usize];
-            disk.cut_power_at_operation(1 + random.next_u64() % 60, survival);
-            if let Ok(environment) = bench.try_open() {
-                drop(environment.flush());
-                if let Ok(mut tx) = environment.write() {
-                    put(&mut tx, b"after", b"");
-                    has_written |= tx.commit().is_ok();
-                }
-                drop(environment.close());
-            }
-            disk.restart().expect("restarts");
-        }
-        disk.space_limit(None);
-        let mut found = entries(&bench.open().read());
-        let is_there = found.last().is_some_and(|(key, _)| key == b"after");
-        assert!(is_there || !has_written, "seed {seed}: an acknowledged entry is missing");
-        found.retain(|(key, _)| key != b"after");
-        assert_eq!(found, expected, "seed {seed}");
-    }
 }
