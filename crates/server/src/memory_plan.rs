@@ -4,7 +4,7 @@
 //!
 //! | part | for |
 //! |---|---|
-//! | an eighth | `unflushed`: page versions that the data files do not have yet |
+//! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: what is there for a moment and grows with data or clients |
 //! | a sixteenth | `body_room`: small bodies of requests |
 //! | the rest | code, connections, queues, open databases, caches, the allocator's own |
@@ -29,7 +29,7 @@ use crate::{answer_places::AnswerPlaces, body_share::BodyRoom};
 /// Of one database's unflushed changes, unless a setting says otherwise.
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 /// Unflushed changes may take this part of the limit together.
-const UNFLUSHED_PART: u64 = 8;
+const UNFLUSHED_PART: u64 = 4;
 /// Work may take this part of the limit.
 const WORK_PART: u64 = 4;
 /// Small bodies of requests may take this part of the limit.
@@ -121,8 +121,8 @@ impl MemoryPlan {
         let low = settings.low_bytes.unwrap_or_else(|| (bytes / 5).min(LOW_BYTES_MAX));
         let standard = CommitQueueOptions::default();
         let part = |of: u64| usize::try_from(bytes / of).unwrap_or(usize::MAX);
-        let unflushed_bytes_max = unflushed_asked
-            .unwrap_or_else(|| (bytes / (2 * UNFLUSHED_PART)).min(UNFLUSHED_BYTES_MAX));
+        let unflushed_bytes_max =
+            unflushed_asked.unwrap_or_else(|| (bytes / 8).min(UNFLUSHED_BYTES_MAX));
         let work = MemoryBudget::new(bytes / WORK_PART);
         let kind = || work.part(work.bytes_max() / KIND_PART);
         let (bodies, answers, transactions, indexing) = (kind(), kind(), kind(), kind());
@@ -203,8 +203,8 @@ mod tests {
         assert_eq!(much.queue, CommitQueueOptions::default());
         assert_eq!(much.pressure.low_bytes(), 2048 * MB);
         let little = plan(256, None, None);
-        assert_eq!(little.unflushed_bytes_max, 16 * MB);
-        assert_eq!(little.unflushed.bytes_max(), 32 * MB);
+        assert_eq!(little.unflushed_bytes_max, 32 * MB);
+        assert_eq!(little.unflushed.bytes_max(), 64 * MB);
         assert_eq!(little.queue.bytes_max as u64, 16 * MB);
         assert_eq!(little.queue.transaction_bytes_max as u64, 8 * MB);
         assert_eq!(little.pressure.low_bytes(), 256 * MB / 5);

@@ -113,8 +113,8 @@ pub(crate) static ACTIVE: &[Key] = &[
         ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 65_536 },
         None,
         "How much committed data may wait in journals and memory before it must be flushed to the \
-         data file. More makes bursts of writes faster and recovery longer. When unset: 256, or a \
-         sixteenth of the memory limit where that is less.",
+         data file. More makes bursts of writes faster and recovery longer. When unset: 256, or an \
+         eighth of the memory limit where that is less.",
     )
     .per_database()
     .added_by_corvus(),
