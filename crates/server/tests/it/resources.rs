@@ -98,7 +98,7 @@ fn low_memory_is_told_and_critical_memory_refuses_large_bodies_only() {
     assert_eq!(before["Limit"]["Bytes"], 1024 * MB);
     assert_eq!(before["Limit"]["LimitedBy"], "the control group");
     assert_eq!(before["State"], "Normal");
-    assert_eq!(before["Usage"]["UnflushedBytesMaxPerDatabase"], 64 * MB);
+    assert_eq!(before["Usage"]["UnflushedBytesMaxPerDatabase"], 128 * MB);
     let large = format!("{{\"Text\":\"{}\"}}", "x".repeat(1 << 20));
     server.put("large", &large);
 
