@@ -2,7 +2,7 @@
 //!
 //! Ticks are steps of 100 ns since 0001-01-01T00:00:00.
 
-use model::date::{self, TICKS_MAX, Zone};
+use model::date::{self, TICKS_MAX, Zone, days_before, days_in_month};
 
 /// In a millisecond.
 pub const TICKS_PER_MILLISECOND: i64 = 10_000;
@@ -14,7 +14,6 @@ pub const TICKS_PER_MINUTE: i64 = 60 * TICKS_PER_SECOND;
 pub const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
 /// In a day of 24 hours.
 pub const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
-const DAYS_PER_400_YEARS: i64 = 146_097;
 /// `hh:mm:ss`, the shortest duration that is recognised.
 const SPAN_BYTES_MIN: usize = 8;
 /// `yyyy-MM-ddTHH:mm:ss`, the shortest moment.
@@ -83,7 +82,8 @@ impl Date {
 
     /// The day on which the moment is.
     pub fn calendar(self) -> Calendar {
-        calendar_of_days(self.ticks / TICKS_PER_DAY)
+        let (year, month, day) = date::calendar_date((self.ticks / TICKS_PER_DAY).max(0));
+        Calendar { year, month, day }
     }
 
     /// Day of the year, from 1.
@@ -133,48 +133,6 @@ impl Date {
         let time = hour * TICKS_PER_HOUR + minute * TICKS_PER_MINUTE + second * TICKS_PER_SECOND;
         Some(Date { ticks: days * TICKS_PER_DAY + time, kind })
     }
-}
-
-/// Days between 0001-01-01 and a date; `None` when there is no such date.
-fn days_before(year: i64, month: i64, day: i64) -> Option<i64> {
-    if year < 1 || !(1..=12).contains(&month) || day < 1 || days_in_month(year, month) < day {
-        return None;
-    }
-    // A year that starts in March has its leap day at its end.
-    let (march_year, march_month) =
-        if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
-    let leap_days = march_year / 4 - march_year / 100 + march_year / 400;
-    const DAYS_FROM_MARCH_OF_YEAR_ZERO: i64 = 306;
-    let days_of_months = (153 * march_month + 2) / 5;
-    Some(march_year * 365 + leap_days + days_of_months + day - 1 - DAYS_FROM_MARCH_OF_YEAR_ZERO)
-}
-
-/// Whether the year has 366 days.
-pub fn is_leap_year(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-/// 28 to 31.
-pub fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap_year(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-fn calendar_of_days(days: i64) -> Calendar {
-    let days = days.max(0) + 306;
-    let cycle = days / DAYS_PER_400_YEARS;
-    let day_of_cycle = days % DAYS_PER_400_YEARS;
-    let year_of_cycle =
-        (day_of_cycle - day_of_cycle / 1460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
-    let day_of_year =
-        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    Calendar { year: cycle * 400 + year_of_cycle + i64::from(month < 3), month, day }
 }
 
 /// A moment or duration that a document's text is taken for.

@@ -173,7 +173,7 @@ fn write_digits(place: &mut [u8], mut number: i64) {
 }
 
 /// Days between 0001-01-01 and a date of the calendar; `None` when there is no such date.
-fn days_before(year: i64, month: i64, day: i64) -> Option<i64> {
+pub fn days_before(year: i64, month: i64, day: i64) -> Option<i64> {
     if year < 1 || !(1..=12).contains(&month) || day < 1 || days_in_month(year, month) < day {
         return None;
     }
@@ -186,17 +186,23 @@ fn days_before(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(march_year * 365 + leap_days + days_of_months + day - 1 - DAYS_FROM_MARCH_OF_YEAR_ZERO)
 }
 
-fn days_in_month(year: i64, month: i64) -> i64 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+/// Whether the year has 366 days.
+pub fn is_leap_year(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// 28 to 31.
+pub fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
-        2 => 28 + i64::from(is_leap),
+        2 => 28 + i64::from(is_leap_year(year)),
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }
 }
 
-/// The inverse of [`days_before`] for days that are not negative.
-fn calendar_date(days: i64) -> (i64, i64, i64) {
+/// Year, month and day of a date so many days behind 0001-01-01, which is not negative: the inverse of
+/// [`days_before`].
+pub fn calendar_date(days: i64) -> (i64, i64, i64) {
     let days = days + 306;
     let cycle = days / DAYS_PER_400_YEARS;
     let day_of_cycle = days % DAYS_PER_400_YEARS;

@@ -2,8 +2,9 @@
 
 use dotnet::date::{
     Recognised, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
-    TICKS_PER_SECOND, days_in_month, is_leap_year, parse_date, parse_exact,
+    TICKS_PER_SECOND, parse_date, parse_exact,
 };
+use model::date::{days_in_month, is_leap_year};
 
 use crate::compile::call::options_of;
 use crate::compile::names::{Function, StaticOption};
