@@ -254,7 +254,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         let is_collection = self.facts.index.is_none();
         if is_collection && self.shown.window.page_size == 0 {
-            // Whoever asks for no rows wants to know how many there are.
+            // A client that asks for no rows wants to know how many there are.
             for row in self.filtered_rows(&counts)? {
                 row?;
             }
@@ -327,7 +327,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 return Err(SearchError::Interrupted.into());
             }
             let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
-            let arguments = arguments_of(script_document(&row.document)?, &beside)?;
+            let arguments = arguments_of(script_document(&row.document, false)?, &beside)?;
             let series = options.calls(functions, &stop);
             let mut host = RowHost { sources, wanted: &wanted, series };
             row_script::passes(filter, &arguments, &mut host)

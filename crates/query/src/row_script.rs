@@ -383,12 +383,16 @@ pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
-/// The row as a script sees it, which may show it inside of something else.
-pub(crate) fn script_document(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
-    match row.stored() {
-        Some(document) => loaded_document(document),
-        None => Ok(ScriptDocument::unstored(row.to_buf()?)),
-    }
+/// The row as a script sees it. One that may show it inside of something else finds its id in it.
+pub(crate) fn script_document(
+    row: &RowDocument<'_>,
+    may_show_it: bool,
+) -> Result<ScriptDocument, QueryError> {
+    Ok(match row.stored() {
+        Some(document) if may_show_it => loaded_document(document)?,
+        Some(document) => ScriptDocument::new(row.to_buf()?, info_of(document)),
+        None => ScriptDocument::unstored(row.to_buf()?),
+    })
 }
 
 fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {

@@ -27,7 +27,7 @@ impl ScriptFields {
     pub(crate) fn document_of(&self, row: &Row<'_>) -> Result<ScriptDocument, QueryError> {
         let has_stored = row.stored.iter().any(Option::is_some);
         if !self.are_alone && (self.names.is_empty() || !has_stored) {
-            return script_document(&row.document);
+            return script_document(&row.document, true);
         }
         let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
         let mut json = vec![b'{'];
