@@ -478,7 +478,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Brings rows to results and entries, in several transactions when one would be too large; gives the
+    /// Brings rows to results and entries, in several transactions when one would be too large; returns the
     /// last one.
     fn reduce(
         &mut self,

@@ -14,11 +14,11 @@ use crate::{
     body_reader::{BodyReader, decoder_of},
     body_share::BodyShare,
     call::Call,
-    content_coding::{StreamDecoder, body_too_large},
     content_upload::{ContentUpload, StagedContents},
     handlers::bulk_docs::read_commands,
     json_text::JsonObject,
     multipart::{MultipartReader, PartEvent},
+    request_coding::{StreamDecoder, body_too_large},
 };
 
 /// Contents that go with the commands that put them have so many bytes together; more are staged.

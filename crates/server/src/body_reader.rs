@@ -8,9 +8,9 @@ use wire::{ErrorKind, ProtocolError};
 use crate::{
     body_share::BodyShare,
     call::Call,
-    content_coding::{Coding, StreamDecoder},
     data_rate::BodyPace,
     request_body::RequestBody,
+    request_coding::{Coding, StreamDecoder},
 };
 
 /// So much of a coded body is decoded at once: what it becomes may be a thousand times as long.

@@ -76,7 +76,7 @@ pub(crate) fn is_large(row: &DocumentRow<'_>) -> bool {
     SMALL_ROW_BYTES < row.body_bytes()
 }
 
-/// Appends a document as the protocol shows it, and gives the sink what has gathered, also in the middle
+/// Appends a document as the protocol shows it, and hands the sink what has gathered, also in the middle
 /// of a large one. `false` when the sink said that the answer must not go on.
 pub(crate) async fn write_row_to(
     sink: Sink<'_>,

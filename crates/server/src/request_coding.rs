@@ -129,7 +129,7 @@ pub(crate) enum StreamDecoder {
 }
 
 impl StreamDecoder {
-    /// Takes a piece and gives what could be decoded so far.
+    /// Takes a piece and returns what could be decoded so far.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, ProtocolError> {
         let decoded = match self {
             StreamDecoder::Plain(out) => {

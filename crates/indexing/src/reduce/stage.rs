@@ -33,7 +33,7 @@ pub(crate) struct Staged<'a> {
     pub(crate) fields: &'a mut FieldSet,
     /// The entries of results; applied on the way when they grow large.
     pub(crate) batch: &'a mut IndexBatch,
-    /// Commits a part of the batch, and gives the transaction for the next.
+    /// Commits a part of the batch, and returns the transaction for the next.
     pub(crate) end_part:
         &'a mut dyn FnMut(WriteTransaction) -> Result<WriteTransaction, IndexError>,
 }
@@ -78,7 +78,7 @@ impl ReduceStage {
     }
 
     /// Writes what was gathered, reduces the keys that it touches, and puts their entries into the batch;
-    /// gives the transaction that is to be committed with the progress of the index.
+    /// returns the transaction that is to be committed with the progress of the index.
     ///
     /// # Errors
     ///

@@ -52,7 +52,7 @@ impl TouchedKey {
         Ok(())
     }
 
-    /// Adds a row; gives its number.
+    /// Adds a row; returns its number.
     pub(super) fn add(&mut self, row: Vec<u8>) -> u64 {
         let number = self.state.next;
         self.state.next += 1;
@@ -78,7 +78,7 @@ impl TouchedKey {
         })
     }
 
-    /// Puts a row in the place of this number; gives the number.
+    /// Puts a row in the place of this number; returns the number.
     pub(super) fn put(&mut self, number: u64, row: Vec<u8>) -> u64 {
         self.is_changed = true;
         match &mut self.state.rows {
