@@ -83,6 +83,7 @@ mod time_series_commands;
 mod time_series_includes;
 mod time_series_range;
 mod time_series_text;
+mod unbuilt_routes;
 mod unknown_directories;
 mod value_includes;
 mod web_socket;

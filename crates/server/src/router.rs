@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
 
 use wire::{ErrorKind, ProtocolError, percent_decode};
 
-use crate::{answer::Answer, call::Call, routes::missing_part, web_socket::Session};
+use crate::{answer::Answer, call::Call, web_socket::Session};
 
 /// What a client must be allowed to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,7 +123,7 @@ impl Router {
 }
 
 /// The name of the database and what follows it, with its slash.
-fn split_database(path: &str) -> Option<(&str, &str)> {
+pub(crate) fn split_database(path: &str) -> Option<(&str, &str)> {
     let prefix = path.get(..DATABASE_PREFIX.len())?;
     if !prefix.eq_ignore_ascii_case(DATABASE_PREFIX) {
         return None;
@@ -131,6 +131,11 @@ fn split_database(path: &str) -> Option<(&str, &str)> {
     let rest = &path[DATABASE_PREFIX.len()..];
     let slash = rest.find('/')?;
     (slash > 0).then(|| rest.split_at(slash))
+}
+
+/// The database that a path names, whether or not there is such a route.
+pub(crate) fn named_database(path: &str) -> Option<Cow<'_, str>> {
+    split_database(path).map(|(name, _)| percent_decode_path(name))
 }
 
 /// In a path, unlike in a query, a plus stands for itself.
@@ -154,13 +159,6 @@ fn lookup(routes: &HashMap<String, Vec<Route>>, method: &str, path: &str) -> Opt
 
 /// The error for a request that no route answers. `target` is the path with the query.
 pub(crate) fn route_not_found(method: &str, target: &str) -> ProtocolError {
-    let path = target.split('?').next().unwrap_or(target);
-    if let Some((_, rest)) = split_database(path)
-        && let Some(part) = missing_part(rest)
-    {
-        let message = format!("'{method} {part}' is not supported by this server yet");
-        return ProtocolError::new(ErrorKind::NotSupported, message);
-    }
     let message = format!("There is no handler for path: {method} {target}");
     ProtocolError::new(ErrorKind::RouteNotFound, message)
 }

@@ -252,29 +252,6 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/operations/kill"            Write         Ignored  Inline(operations::kill);
 };
 
-/// The first segments, behind the name of a database, of those parts of the protocol that this server
-/// does not have yet.
-const MISSING_PARTS: &[&str] = &[
-    "attachments",
-    "documents-compression",
-    "etl",
-    "indexes",
-    "periodic-backup",
-    "replication",
-    "smuggler",
-    "studio",
-    "timeseries",
-];
-
-/// The name of the part of the protocol that a request which no route answers belongs to, if it is
-/// one that clients know. `path` is what follows the name of the database.
-pub(crate) fn missing_part(path: &str) -> Option<&str> {
-    let path = path.trim_start_matches('/');
-    let part = path.strip_prefix("admin/").unwrap_or(path).split('/').next().unwrap_or("");
-    let is_part = MISSING_PARTS.iter().any(|missing| missing.eq_ignore_ascii_case(part));
-    is_part.then_some(part)
-}
-
 /// Every route as method, path and the name of the clearance that it needs; for the documentation
 /// and for whoever checks what is reachable.
 pub fn route_clearances() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {

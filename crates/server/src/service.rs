@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
-use wire::{ErrorKind, ProtocolError, header_names};
+use wire::{ErrorKind, ProtocolError, QueryString, header_names};
 
 use crate::{
     admission::Head,
@@ -29,12 +29,14 @@ use crate::{
     connection_watch::ConnectionWatch,
     data_rate::BodyPace,
     database_access::open_database,
+    handlers::operations::fault_unstarted,
     long_answer::begun,
     request_body::RequestBody,
     request_coding::{Coding, body_too_large},
-    router::{BodyUse, Clearance, Handler, Route, route_not_found},
+    router::{BodyUse, Clearance, Handler, Route, named_database, route_not_found},
     server_state::ServerState,
     snapshot_reads::snapshot_of,
+    unbuilt_routes::UnbuiltRoute,
     web_socket::{self, ConnectionPlace, Handshake, Upgrade},
 };
 
@@ -157,7 +159,10 @@ impl Exchange {
         }
         let path = target.split('?').next().unwrap_or(target);
         let Some(found) = state.router.find(method.as_str(), path) else {
-            return Err(route_not_found(method.as_str(), target));
+            return Err(match UnbuiltRoute::find(method.as_str(), path) {
+                Some(route) => refuse_unbuilt(state, route, target).await,
+                None => route_not_found(method.as_str(), target),
+            });
         };
         self.is_repeatable =
             matches!(found.route.clearance, Clearance::Read) || method == Method::GET;
@@ -231,6 +236,21 @@ impl Exchange {
             add(header_names::REFRESH_CLIENT_CONFIGURATION, HeaderValue::from_static("true"));
         }
     }
+}
+
+/// The error for a route that is not there yet. The operation that the request was to start, under an id
+/// that the client has asked for before, ends with it, since some clients wait for the operation alone.
+async fn refuse_unbuilt(state: &ServerState, route: UnbuiltRoute, target: &str) -> ProtocolError {
+    let error = route.refusal();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let operation = QueryString::parse(query).long("operationId");
+    if let (Some(name), Ok(Some(id))) = (named_database(path), operation) {
+        match open_database(state, &name).await {
+            Ok(database) => fault_unstarted(state, &database, id, route.name, &error),
+            Err(missing) => return missing,
+        }
+    }
+    error
 }
 
 /// Whether the body is one in several parts.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use database::{Operation, Operations};
+use database::{DatabaseLease, Operation, Operations};
 use http::StatusCode;
 use model::date;
 use serde_json::{Value, json};
@@ -12,7 +12,10 @@ use wire::{
     operation_state::{OperationFailure, OperationStatus, operation_state},
 };
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, call::Call, server_state::ServerState};
+
+/// The type of the task of an operation that could not start.
+const NOT_STARTED: &str = "NotSupported";
 
 /// `GET /operations/next-operation-id`.
 pub(crate) fn next_id(call: &Call) -> Result<Answer, ProtocolError> {
@@ -52,6 +55,24 @@ pub(crate) fn failed(error: &ProtocolError) -> OperationStatus {
         error: error.full_text(),
         status_code: error.kind.status(),
     })
+}
+
+/// Registers an operation that could not start as one that failed, unless there is one of this id.
+pub(crate) fn fault_unstarted(
+    state: &ServerState,
+    database: &DatabaseLease,
+    id: i64,
+    description: &str,
+    error: &ProtocolError,
+) {
+    if database.operations().get(id).is_some() {
+        return;
+    }
+    let now = state.platform.clock.now();
+    // With as many operations as may be, the client that waits for this one finds none.
+    if let Ok(operation) = database.operations().begin(id, description, NOT_STARTED, now) {
+        operation.finish(failed(error), now);
+    }
 }
 
 /// The refusal of one operation more.

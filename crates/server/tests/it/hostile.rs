@@ -146,18 +146,22 @@ fn what_no_route_answers_is_told_with_its_method_and_path() {
 }
 
 #[test]
-fn parts_of_the_protocol_that_are_missing_are_named() {
+fn routes_that_are_not_there_yet_are_named() {
     let server = TestServer::with_database();
     let table = [
-        ("DELETE", "/databases/db/attachments/bulk", "DELETE attachments"),
-        ("GET", "/databases/db/etl", "GET etl"),
+        ("GET", "/databases/db/ETL/stats?x=1", "GET /databases/*/etl/stats", "ETL and queue sinks"),
+        ("PUT", "/admin/cluster/node", "PUT /admin/cluster/node", "Clusters of several nodes"),
     ];
-    for (method, target, named) in table {
+    for (method, target, name, feature) in table {
         let reply = server.send(method, target, b"");
         assert_eq!(reply.status, 500, "{method} {target}");
         let error = reply.json();
         assert_eq!(error["Type"], "System.NotSupportedException");
-        assert_eq!(error["Message"], format!("'{named}' is not supported by this server yet"));
+        let expected = format!(
+            "'{name}' is not supported by this server yet: it belongs to the feature '{feature}'. \
+             See docs/compatibility.md, \"Routes that are not there yet\"."
+        );
+        assert_eq!(error["Message"], expected);
     }
 }
 

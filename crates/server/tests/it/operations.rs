@@ -230,3 +230,26 @@ fn a_compacted_database_keeps_its_documents() {
     }
     assert_eq!(server.get("/operations/state?id=99").status, 404);
 }
+
+#[test]
+fn an_operation_of_a_route_that_is_not_there_yet_ends_with_the_refusal() {
+    let server = TestServer::with_database();
+    let id = server.get("/databases/db/operations/next-operation-id").json()["Id"].clone();
+    let export = format!("/databases/db/smuggler/export?operationId={id}");
+    let refused = server.send("POST", &export, b"{}").json();
+    assert_eq!(refused["Type"], "System.NotSupportedException");
+    let state = wait(&server, "/databases/db", &json!({"OperationId": id}));
+    assert_eq!(state["Status"], "Faulted");
+    assert_eq!(state["Result"]["Type"], refused["Type"]);
+    assert_eq!(state["Result"]["Message"], refused["Message"]);
+
+    // One that is there is not touched, and a database that is not there is said to be missing.
+    let started =
+        server.send("DELETE", "/databases/db/queries", br#"{"Query":"from Nope"}"#).json();
+    assert_eq!(wait(&server, "/databases/db", &started)["Status"], "Completed");
+    let export = format!("/databases/db/smuggler/export?operationId={}", started["OperationId"]);
+    assert_eq!(server.send("POST", &export, b"{}").status, 500);
+    assert_eq!(wait(&server, "/databases/db", &started)["Status"], "Completed");
+    let missing = server.send("POST", "/databases/no/smuggler/export?operationId=1", b"{}").json();
+    assert!(missing["Type"].as_str().unwrap().ends_with("DatabaseDoesNotExistException"));
+}
