@@ -32,9 +32,15 @@ const EXIT_NOT_STARTED: u8 = 1;
 const EXIT_CONFIG: u8 = 78;
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    if arguments.first().is_some_and(|first| first == "offline") {
-        return offline::run(&arguments[1..]);
+    let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str());
+    match (word(0), word(1)) {
+        (Some("offline"), _) => return offline::run(&arguments[1..]),
+        (Some("help"), Some("offline")) => return offline::run(&["--help".into()]),
+        (Some("help"), _) => arguments = vec!["--help".into()],
+        (Some("version"), _) => arguments = vec!["--version".into()],
+        (Some("serve"), _) => drop(arguments.remove(0)),
+        _ => {}
     }
     let inputs = Inputs {
         arguments,

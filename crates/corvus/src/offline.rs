@@ -39,6 +39,8 @@ adopt    takes a database in, of which there are files and no record; without a 
 <directory> is that of one database, or a whole data directory (not for salvage). --journals names
 the directory of Storage.JournalsPath, if the server has one. Stop the server first.
 ";
+/// What asks for that text, and for nothing else.
+const HELP_WORDS: [&str; 4] = ["--help", "-h", "-?", "help"];
 const SOUND: u8 = 0;
 const DAMAGED: u8 = 1;
 const NOTHING_DONE: u8 = 2;
@@ -76,6 +78,10 @@ struct Offline<'o> {
 
 impl Offline<'_> {
     fn run(&mut self, arguments: &[OsString]) -> u8 {
+        if arguments.iter().any(|word| HELP_WORDS.iter().any(|help| word == help)) {
+            self.help();
+            return SOUND;
+        }
         let (options, words): (Vec<_>, Vec<_>) =
             arguments.iter().partition(|word| word.as_encoded_bytes().starts_with(b"--"));
         let journals = match options.as_slice() {

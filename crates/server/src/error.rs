@@ -105,9 +105,7 @@ impl fmt::Display for StartError {
                  authentication. Listen on 127.0.0.1, or set Security.UnsecuredAccessAllowed to \
                  {needed} if everybody on that network may read and change all data"
             ),
-            StartError::Bind { address, source } => {
-                write!(f, "cannot listen on {address}: {source}")
-            }
+            StartError::Bind { address, source } => write_bind(f, *address, source),
             StartError::Catalog { directory, source } => write_catalog(f, directory, source),
             StartError::SystemMissing { directory } => write!(
                 f,
@@ -123,6 +121,29 @@ impl fmt::Display for StartError {
             StartError::Exposed { directory, exposure } => write_exposure(f, directory, *exposure),
             StartError::Thread { source } => write!(f, "cannot start a thread: {source}"),
         }
+    }
+}
+
+fn write_bind(f: &mut fmt::Formatter<'_>, address: SocketAddr, source: &io::Error) -> fmt::Result {
+    write!(f, "cannot listen on {address}: {source}. ")?;
+    let other_port = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(8081));
+    match source.kind() {
+        io::ErrorKind::AddrInUse => write!(
+            f,
+            "Another program, maybe another Corvus or RavenDB, listens there. Stop it, or take \
+             another port: --ServerUrl=http://{other_port}"
+        ),
+        io::ErrorKind::PermissionDenied => write!(
+            f,
+            "The system keeps ports below 1024 for privileged users. Take another port: \
+             --ServerUrl=http://{}",
+            SocketAddr::new(address.ip(), 8080)
+        ),
+        io::ErrorKind::AddrNotAvailable => f.write_str(
+            "This machine has no such address. ServerUrl names an address of this machine, or \
+             127.0.0.1; names for clients belong into PublicServerUrl",
+        ),
+        _ => f.write_str("ServerUrl and ServerUrl.Tcp say where to listen"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: a few flags as data, and any key as `--Some.Key=value`.
 //!
-//! Not here: subcommands, and the program's own name, which the caller removes.
+//! Not here: the other commands (`corvus offline …`), which the caller has taken out, and the program's
+//! own name.
 //!
 //! `--Some.Key value` is understood too. That is not ambiguous, because no argument stands by
 //! itself: text that does not begin with a dash, or that is a negative number, belongs to the key
@@ -33,7 +34,9 @@ enum Effect {
     Act(Action),
     ReadFile,
     SetKey(&'static str),
+    /// The server does that anyway.
     Nothing,
+    Ignored,
 }
 
 /// What the command line asks for.
@@ -49,7 +52,7 @@ pub(crate) enum Action {
 /// The flags.
 pub static FLAGS: &[Flag] = &[
     act(&["--help", "-h", "-?"], Action::Help, "Show this help and stop."),
-    act(&["--version", "-v", "--info", "-i"], Action::Version, "Show the version and stop."),
+    act(&["--version", "-V", "-v", "--info", "-i"], Action::Version, "Show the version and stop."),
     act(
         &["--print-config"],
         Action::PrintConfig,
@@ -69,9 +72,9 @@ pub static FLAGS: &[Flag] = &[
     set(&["--server-url"], "URL", "ServerUrl", "The same as --ServerUrl=URL."),
     set(&["--data-dir"], "DIRECTORY", "DataDir", "The same as --DataDir=DIRECTORY."),
     set(&["--log-mode"], "MODE", "Logs.Mode", "The same as --Logs.Mode=MODE."),
-    ignore(&["--non-interactive", "-n"], None),
+    obeyed(&["--non-interactive", "-n"], "For RavenDB's scripts: Corvus never asks anything."),
+    obeyed(&["--log-to-console", "-l"], "For RavenDB's scripts: the log always goes there."),
     ignore(&["--browser"], None),
-    ignore(&["--log-to-console", "-l"], None),
     ignore(&["--print-id"], None),
     ignore(&["--service-name"], Some("NAME")),
 ];
@@ -89,9 +92,14 @@ const fn set(
     Flag { names, value: Some(value), help, effect: Effect::SetKey(key) }
 }
 
+/// What the server does anyway.
+const fn obeyed(names: &'static [&'static str], help: &'static str) -> Flag {
+    Flag { names, value: None, help, effect: Effect::Nothing }
+}
+
 const fn ignore(names: &'static [&'static str], value: Option<&'static str>) -> Flag {
-    let help = "Accepted for RavenDB's scripts; has no effect.";
-    Flag { names, value, help, effect: Effect::Nothing }
+    let help = "Accepted for RavenDB's scripts, with a warning that it has no effect.";
+    Flag { names, value, help, effect: Effect::Ignored }
 }
 
 /// A command line that was read.
@@ -101,6 +109,8 @@ pub(crate) struct CommandLine {
     pub(crate) config_path: Option<PathBuf>,
     /// Settings in the order in which they were given.
     pub(crate) given: Vec<Given>,
+    /// Flags without effect.
+    pub(crate) ignored: Vec<String>,
 }
 
 /// Reads the arguments after the program's name.
@@ -113,7 +123,12 @@ pub(crate) fn read_arguments(
         arguments: arguments.into_iter().peekable(),
         source,
         problems,
-        read: CommandLine { action: Action::Serve, config_path: None, given: Vec::new() },
+        read: CommandLine {
+            action: Action::Serve,
+            config_path: None,
+            given: Vec::new(),
+            ignored: Vec::new(),
+        },
     };
     while let Some(argument) = reader.arguments.next() {
         reader.read_argument(argument);
@@ -158,6 +173,7 @@ impl Reader<'_> {
             }
             (Effect::SetKey(key), Some(text)) => self.give(key, text),
             (Effect::Nothing, _) => {}
+            (Effect::Ignored, _) => self.read.ignored.push(name.to_owned()),
             (Effect::ReadFile | Effect::SetKey(_), _) => self.report_missing_value(name),
         }
     }
@@ -202,13 +218,27 @@ impl Reader<'_> {
     }
 }
 
-/// The text for `--help`: how to start, the flags, and the keys that Corvus reads.
+const HELP_START: &str = "\
+Corvus, a document database that RavenDB's client libraries can talk to.
+
+Usage: corvus [options]             run the server until Ctrl+C; `corvus serve` is the same
+       corvus offline <command> …   check, compact, salvage or adopt data that no server uses;
+                                    `corvus offline --help` says how
+       corvus version               show the version
+       corvus help [offline]        show this help, or that of a command
+
+Examples:
+  corvus
+  corvus --ServerUrl=http://127.0.0.1:8081 --DataDir=/var/lib/corvus
+  corvus --config-path=/etc/corvus/settings.json --check-config
+  corvus offline check /var/lib/corvus
+
+Options:
+";
+
+/// The text for `--help`: the commands, the flags, and the keys that Corvus reads.
 pub fn command_line_help() -> String {
-    let mut text = String::from(
-        "Examples:\n  corvus\n  \
-         corvus --ServerUrl=http://127.0.0.1:8080 --DataDir=/var/lib/corvus\n  \
-         corvus --config-path=/etc/corvus/settings.json --check-config\n\nOptions:\n",
-    );
+    let mut text = String::from(HELP_START);
     for flag in FLAGS {
         let value = flag.value.map(|value| format!("={value}")).unwrap_or_default();
         let names = format!("{}{value}", flag.names.join(", "));
@@ -281,6 +311,7 @@ mod tests {
             (&["--print-config", "--check-config"], Action::PrintConfig),
             (&["--version"], Action::Version),
             (&["-v"], Action::Version),
+            (&["-V"], Action::Version),
             (&["--help", "--version", "--print-config"], Action::Help),
             (&["-?"], Action::Help),
         ] {
@@ -314,6 +345,9 @@ mod tests {
         let help = command_line_help();
         for name in FLAGS.iter().flat_map(|flag| flag.names) {
             assert!(help.contains(name), "{name}");
+        }
+        for command in ["corvus offline check", "corvus version", "corvus help", "corvus serve"] {
+            assert!(help.contains(command), "{command}");
         }
         assert!(help.contains("ServerUrl = http://127.0.0.1:8080\n"));
         assert!(!help.contains("Subscriptions."));

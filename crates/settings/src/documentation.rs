@@ -32,7 +32,8 @@ in this list wins:
 `corvus --check-config` checks the settings without starting the server. Settings are read once, at
 the start: a change needs a restart.
 
-In `settings.json`, names may be dotted or nested; both of these say the same:
+In `settings.json`, names may be dotted or nested; both of these say the same. Comments (`//` and
+`/* */`) and a comma after the last member are skipped.
 
 ```json
 { \"Storage.JournalsPath\": \"/fast/journals\" }
@@ -69,7 +70,8 @@ pub fn documentation_markdown() -> String {
     }
     page.push_str(
         "\n## Settings without effect\n\nThese settings of RavenDB are accepted, so that existing \
-         files and scripts work, and ignored. `--print-config` says so for each one that is set. \
+         files and scripts work, and ignored. The server warns of them when it starts, except of those of \
+         the licence, and `--print-config` says so for each one that is set. \
          Names in the following families are accepted even when they are missing from the list \
          below, with a warning if they look like a misspelt one.\n\n",
     );

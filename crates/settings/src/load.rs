@@ -77,6 +77,10 @@ pub fn load(inputs: Inputs<'_>) -> Result<Start, SettingsError> {
     let environment = read_environment(inputs.environment, &mut problems, &mut warnings);
     let extra = read_arguments(environment.arguments, &Source::EnvironmentArguments, &mut problems);
     let action = line.action.max(extra.action);
+    let ignored: Vec<String> = line.ignored.into_iter().chain(extra.ignored).collect();
+    if !ignored.is_empty() {
+        warnings.push(Warning::FlagsWithoutEffect { names: ignored });
+    }
     match action {
         Action::Help => return Ok(Start::Help),
         Action::Version => return Ok(Start::Version),

@@ -17,6 +17,9 @@ use crate::value::{Value, parse_value};
 /// What is shown in place of a value that must not be.
 const HIDDEN: &str = "(hidden)";
 
+/// What the names begin with, in lower case, of settings that need no effect: Corvus asks for no licence.
+const LICENCE: &str = "license";
+
 /// The values of the keys that Corvus reads, by name.
 pub(crate) type Values = BTreeMap<&'static str, Value>;
 
@@ -62,13 +65,20 @@ pub(crate) fn merge(
         merged.values.insert(key.name, chosen_value(key, given.last(), problems));
         merged.effective.push(effective(key.name, Some(key), given));
     }
+    let mut ignored = Vec::new();
     for group in groups.into_values() {
         let name = match (group.row, group.given.last()) {
             (Some(key), _) => key.name.to_owned(),
             (None, Some(given)) => given.name.clone(),
             (None, None) => continue,
         };
+        if !name.to_lowercase().starts_with(LICENCE) {
+            ignored.push(name.clone());
+        }
         merged.effective.push(effective(&name, group.row, group.given));
+    }
+    if !ignored.is_empty() {
+        warnings.push(Warning::WithoutEffect { names: ignored });
     }
     merged
 }

@@ -198,6 +198,16 @@ pub enum Warning {
         /// The name that was probably meant.
         nearest: &'static str,
     },
+    /// Keys that are accepted because RavenDB has them, and are not read.
+    WithoutEffect {
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Flags that are accepted because RavenDB has them, and do nothing.
+    FlagsWithoutEffect {
+        /// The flags.
+        names: Vec<String>,
+    },
     /// The server listens without certificates on an address that anybody might reach.
     PublicWithoutCertificate {
         /// The address.
@@ -318,8 +328,8 @@ impl fmt::Display for ArgumentProblem {
             }
             ArgumentProblem::UnexpectedArgument { argument, source } => write!(
                 f,
-                "Unexpected argument '{argument}'. Settings are written --Name=VALUE; --help lists \
-                 the rest. ({source})"
+                "Unexpected argument '{argument}'. Settings are written --Name=VALUE; `corvus help` \
+                 lists them, and the commands. ({source})"
             ),
             ArgumentProblem::NotUnicode { text, source } => {
                 write!(f, "'{text}' is not valid Unicode. Write it in UTF-8. ({source})")
@@ -371,6 +381,17 @@ impl fmt::Display for Warning {
                 f,
                 "Setting '{name}' is not known and has no effect. Did you mean '{nearest}'? \
                  ({source})"
+            ),
+            Warning::WithoutEffect { names } => write!(
+                f,
+                "These settings are RavenDB's and have no effect in Corvus: {}. \
+                 docs/configuration.md lists those that have.",
+                names.join(", ")
+            ),
+            Warning::FlagsWithoutEffect { names } => write!(
+                f,
+                "These options are RavenDB's and have no effect in Corvus: {}.",
+                names.join(", ")
             ),
             Warning::PublicWithoutCertificate { url } => write!(
                 f,

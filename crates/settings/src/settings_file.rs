@@ -1,4 +1,5 @@
-//! Reading `settings.json`: dotted names, nested objects, or both.
+//! Reading `settings.json`: dotted names, nested objects, or both; comments and commas after the last
+//! member are skipped, as RavenDB does.
 //!
 //! Not here: reading the file's bytes, and what the values mean.
 //! Invariant: a key that occurs twice, in whatever form, is a problem and never a silent choice.
@@ -34,7 +35,7 @@ pub(crate) fn read_json(bytes: &[u8], source: &Source, problems: &mut Vec<Proble
         problems.push(Problem::File(FileProblem::TooLong { source: source.clone() }));
         return Vec::new();
     }
-    let members = match serde_json::from_slice(bytes) {
+    let members = match serde_json::from_slice(&plain_json(bytes)) {
         Ok(Node::Object(members)) => members,
         Ok(Node::Null | Node::Scalar(_) | Node::List(_)) => {
             problems.push(Problem::File(FileProblem::NotAnObject { source: source.clone() }));
@@ -53,6 +54,63 @@ pub(crate) fn read_json(bytes: &[u8], source: &Source, problems: &mut Vec<Proble
         .filter(|(_, text)| !text.trim().is_empty())
         .map(|(name, text)| Given { name, text, source: source.clone() })
         .collect()
+}
+
+/// The same text with spaces in the places of comments and of commas before a closing bracket, so that
+/// every fault keeps its line and column.
+fn plain_json(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = bytes.to_vec();
+    // The last byte that means something, and its place.
+    let mut last = (b' ', 0);
+    let mut before_last = b' ';
+    let mut at = 0;
+    while at < plain.len() {
+        let rest = &plain[at..];
+        let skipped = match rest[0] {
+            b' ' | b'\t' | b'\r' | b'\n' => 1,
+            _ if rest.starts_with(b"//") || rest.starts_with(b"/*") => {
+                let bytes = comment_bytes(rest);
+                blank(&mut plain[at..at + bytes]);
+                bytes
+            }
+            byte => {
+                let follows_a_value = !matches!(before_last, b'{' | b'[' | b',' | b':' | b' ');
+                if matches!(byte, b'}' | b']') && last.0 == b',' && follows_a_value {
+                    plain[last.1] = b' ';
+                }
+                (before_last, last) = (last.0, (byte, at));
+                if byte == b'"' { string_bytes(&plain[at..]) } else { 1 }
+            }
+        };
+        at += skipped;
+    }
+    plain
+}
+
+/// The length of the comment at the beginning of the text; one that is not closed reaches to the end.
+fn comment_bytes(text: &[u8]) -> usize {
+    let (end, of_end) = if text.starts_with(b"//") { (&b"\n"[..], 0) } else { (&b"*/"[..], 2) };
+    let found = text[2..].windows(end.len()).position(|part| part == end);
+    found.map_or(text.len(), |at| 2 + at + of_end)
+}
+
+/// The length of the string at the beginning of the text, with its quotation marks.
+fn string_bytes(text: &[u8]) -> usize {
+    let mut at = 1;
+    while at < text.len() {
+        match text[at] {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+fn blank(comment: &mut [u8]) {
+    for byte in comment.iter_mut().filter(|byte| **byte != b'\n') {
+        *byte = b' ';
+    }
 }
 
 fn invalid_json(error: &serde_json::Error, source: &Source) -> FileProblem {
@@ -183,6 +241,15 @@ mod tests {
             (r#"{"A": -1, "B": 1.5}"#, vec![("A", "-1"), ("B", "1.5")]),
             (r#"{"A": ["x", "y"], "B": [{"C": 1}]}"#, vec![("A", "x;y"), ("B", "{...}")]),
             ("\u{FEFF}{\"A\": \"\\u00e9\"}", vec![("A", "é")]),
+            ("// before\n{ /* a, } */ \"A\": 1, // last\n}// after", vec![("A", "1")]),
+            (
+                r#"{"A": ["x", "y", /* no more */ ], "B": {"C": 1,},}"#,
+                vec![("A", "x;y"), ("B.C", "1")],
+            ),
+            (
+                r#"{"A": "http://x/*,}*/", "B": "\",]//"}"#,
+                vec![("A", "http://x/*,}*/"), ("B", "\",]//")],
+            ),
         ] {
             let (given, problems) = read(text);
             assert_eq!(problems, Vec::<String>::new(), "{text}");
@@ -209,7 +276,12 @@ mod tests {
     #[test]
     fn invalid_json_is_reported_with_its_place() {
         for (text, place) in [
-            ("{\n  \"A\": 1,\n}", "line 3, column 1"),
+            ("{\n  \"A\": 1,,\n}", "line 2, column 10"),
+            ("{,}", "line 1, column 2"),
+            ("{\"A\": [,]}", "line 1, column 8"),
+            ("{\"A\":,}", "line 1, column 6"),
+            ("/* never closed", "line 1, column 15"),
+            ("{\"A\": 1} / {", "line 1, column 10"),
             ("{\"A\" 1}", "line 1, column 6"),
             ("", "line 1, column 0"),
             ("{} x", "line 1, column 4"),

@@ -7,6 +7,12 @@ use crate::accepted_keys::ACCEPTED;
 use crate::active_keys::{ACTIVE, REFUSED};
 use crate::key::{Key, Status};
 
+/// What other programs call the address to listen on, in lower case.
+const ADDRESS_WORDS: [&str; 6] = ["address", "bind", "host", "listen", "port", "url"];
+
+/// A shorter beginning of a name says too little.
+const BEGINNING_BYTES_MIN: usize = 4;
+
 /// How alike two names must be, from 0 to 1, for one to be offered in place of the other.
 const LIKENESS_MIN: f64 = 0.75;
 
@@ -103,8 +109,20 @@ pub fn nearest_name(name: &str) -> Option<&'static str> {
             nearest = Some(key.name);
         }
     }
+    let by_its_end = || offered().find(|key| ends_with_segments(key.name, &name));
+    let by_its_beginning = || offered().find(|key| shares_beginning(key.name, &name));
     nearest
-        .or_else(|| offered().find(|key| ends_with_segments(key.name, &name)).map(|key| key.name))
+        .or_else(|| ADDRESS_WORDS.contains(&name.as_str()).then_some("ServerUrl"))
+        .or_else(|| by_its_end().map(|key| key.name))
+        .or_else(|| by_its_beginning().map(|key| key.name))
+}
+
+/// Whether `name`, of one part, begins as `full` does, or is its beginning.
+fn shares_beginning(full: &str, name: &str) -> bool {
+    let (full, shorter) = (full.to_lowercase(), full.len().min(name.len()));
+    !name.contains('.')
+        && BEGINNING_BYTES_MIN <= shorter
+        && full.get(..shorter) == name.get(..shorter)
 }
 
 /// Whether `name` is what remains of `full` when some leading parts are left out.
@@ -216,6 +234,10 @@ mod tests {
             ("SecurityUnsecuredAccessAllowed", Some("Security.UnsecuredAccessAllowed")),
             ("UnsecuredAccessAllowed", Some("Security.UnsecuredAccessAllowed")),
             ("ServerURLs", Some("ServerUrl")),
+            ("DataDirectory", Some("DataDir")),
+            ("data", Some("DataDir")),
+            ("port", Some("ServerUrl")),
+            ("dat", None),
             ("Completely.Different", None),
             ("x", None),
             ("", None),

@@ -9,7 +9,7 @@ use crate::active_keys::ACTIVE;
 use crate::key::ValueType;
 use crate::{
     CompressionLevel, DatabaseSettings, Inputs, Loaded, SettingsError, Source, Start,
-    UnsecuredAccess, effective_text, load,
+    UnsecuredAccess, Warning, effective_text, load,
 };
 
 #[derive(Default)]
@@ -154,7 +154,9 @@ fn the_arguments_of_the_clients_test_drivers_are_taken() {
         files: &[("driver.json", r#"{"Http": {"UseResponseCompression": false}}"#)],
     }
     .serve();
-    assert_eq!(loaded.warnings, []);
+    let names = ["Cluster.ElectionTimeoutInMs", "Features.Availability", "Logs.Mode"];
+    let names = names.map(ToOwned::to_owned).to_vec();
+    assert_eq!(loaded.warnings, [Warning::WithoutEffect { names }]);
     assert_eq!(loaded.settings.parent_process_ids, [4711]);
     assert!(loaded.settings.database.run_in_memory);
     assert!(!loaded.settings.http.use_response_compression);
@@ -180,8 +182,9 @@ fn the_environment_of_the_container_image_is_taken() {
     .serve();
     assert_eq!(loaded.settings.tcp_urls[0].to_string(), "tcp://0.0.0.0:38888");
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("'http://0.0.0.0:8080' is served without certificates"));
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("no effect in Corvus: Logs.Path."), "{warnings:?}");
+    assert!(warnings[1].contains("'http://0.0.0.0:8080' is served without certificates"));
 }
 
 #[test]
@@ -341,7 +344,7 @@ fn secrets_are_never_shown() {
     let loaded = case.serve();
     let text = effective_text(loaded.settings.effective());
     assert_eq!(text.matches("(hidden)").count(), 4, "{text}");
-    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.warnings.len(), 1);
     assert!(!text.contains("hush") && !format!("{:?}", loaded.warnings).contains("hush"), "{text}");
 }
 
