@@ -2,8 +2,8 @@
 //!
 //! A directory is one environment (a database's directory, or `System`), or a data directory with
 //! several below it. Exit codes: 0 sound, or done; 1 damage was found, something could not be
-//! recovered, or the work failed; 2 nothing was done, because the command was not understood, there is
-//! nothing in the directory, or a server has it.
+//! recovered, or the work failed; 2 the command was not understood, there is nothing in the directory, or
+//! an environment was left as it is, because a server has it or its journals are missing.
 
 use std::{
     ffi::{OsStr, OsString},
