@@ -92,6 +92,13 @@ pub enum Command {
         /// The moment, in ticks of UTC.
         ticks: i64,
     },
+    /// Set a document back to what it is in one of its revisions.
+    RestoreRevision {
+        /// The document.
+        id: DocumentId,
+        /// The change vector of the revision.
+        change_vector: String,
+    },
     /// Store an attachment.
     PutAttachment(PutAttachment),
     /// Delete an attachment; a missing one is no error unless a version is expected.
@@ -166,6 +173,7 @@ impl Command {
             | Self::ForceRevision { .. }
             | Self::RemoveRevisions { .. }
             | Self::DoWhenDue { .. }
+            | Self::RestoreRevision { .. }
             | Self::RevertDocument { .. } => OVERHEAD_BYTES,
         }
     }
@@ -242,7 +250,7 @@ pub enum CommandResult {
     TombstonesRemoved(u64),
     /// Of [`Command::DoWhenDue`]: whether it was done.
     DoneWhenDue(bool),
-    /// Of [`Command::RevertDocument`].
+    /// Of [`Command::RevertDocument`] and [`Command::RestoreRevision`].
     Reverted(Reversion),
     /// Of [`Command::PutAttachment`].
     AttachmentPut(Box<StoredAttachment>),

@@ -220,6 +220,9 @@ fn execute_command(
         Command::RevertDocument { id, ticks } => {
             CommandResult::Reverted(writer.revert_document(id, *ticks)?)
         }
+        Command::RestoreRevision { id, change_vector } => {
+            CommandResult::Reverted(writer.restore_revision(id, change_vector)?)
+        }
         Command::PutAttachment(put) => {
             CommandResult::AttachmentPut(Box::new(writer.put_attachment(put)?))
         }

@@ -72,6 +72,7 @@ mod router;
 mod routes;
 mod running_queries;
 mod running_server;
+mod sample_data;
 mod server_state;
 mod service;
 mod snapshot_reads;

@@ -2,15 +2,15 @@
 
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, changes, compaction, compare_exchange, configuration,
-        counters, custom_code, database_administration, databases, debug, delete_by_query,
-        documents, documents_compression, hilo, identities, index_changes, index_debug,
-        index_merging, index_performance, index_progress, index_repair, index_terms, index_trials,
-        indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks, operations,
-        patch, patch_by_query, queries, query_debug, replication, retention, revision_changes,
-        revisions, server_info, snapshots, statistics, storage_report, streams,
-        subscription_performance, subscription_workers, subscriptions, tail, time_series,
-        time_series_policies, tombstones,
+        attachments, bulk_docs, bulk_insert, changes, chosen_revisions, compaction,
+        compare_exchange, configuration, counters, custom_code, database_administration, databases,
+        debug, delete_by_query, documents, documents_compression, hilo, identities, index_changes,
+        index_debug, index_merging, index_performance, index_progress, index_repair, index_terms,
+        index_trials, indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks,
+        operations, patch, patch_by_query, queries, query_debug, replication, retention,
+        revision_changes, revisions, sample_data, server_info, snapshots, statistics,
+        storage_report, streams, subscription_performance, subscription_workers, subscriptions,
+        tail, time_series, time_series_policies, tombstones,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -144,6 +144,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/indexes/debug"              Read          Ignored  Blocking(index_debug::debug);
     "GET"    "/databases/*/indexes/debug/metadata"     Read          Ignored  Inline(index_debug::metadata);
     "GET"    "/databases/*/indexes/suggest-index-merge" Read         Ignored  Inline(index_merging::suggestions);
+    "POST"   "/databases/*/studio/sample-data"         Write         Ignored  Waiting(sample_data::create);
+    "GET"    "/databases/*/studio/sample-data/classes" Read          Ignored  Inline(sample_data::classes);
     "POST"   "/databases/*/indexes/try"                Read          Whole    Waiting(index_trials::try_out);
     "POST"   "/databases/*/studio/index-type"          Read          Whole    Inline(index_trials::kind);
     "POST"   "/databases/*/studio/index-fields"        Read          Whole    Inline(index_trials::fields);
@@ -184,6 +186,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/revisions/conflicts/config" Read          Ignored  Inline(revision_changes::of_conflicts);
     "POST"   "/databases/*/admin/revisions/conflicts/config" DatabaseAdmin Whole Waiting(revision_changes::configure_conflicts);
     "POST"   "/databases/*/admin/revisions/config/enforce" DatabaseAdmin Whole Inline(revision_changes::enforce);
+    "POST"   "/databases/*/revisions/revert/docs"      Write         Whole    Waiting(chosen_revisions::revert);
     "POST"   "/databases/*/revisions/revert"           Write         Whole    Inline(revision_changes::revert);
     "GET"    "/databases/*/expiration/config"          Read          Ignored  Inline(retention::expiration);
     "POST"   "/databases/*/admin/expiration/config"    DatabaseAdmin Whole    Waiting(retention::configure_expiration);
@@ -197,7 +200,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/replication/performance"    Read          Ignored  Inline(replication::performance);
     "POST"   "/databases/*/admin/tombstones/cleanup"   DatabaseAdmin Ignored  Blocking(tombstones::clean);
     "GET"    "/databases/*/admin/tombstones/state"     DatabaseAdmin Ignored  Blocking(tombstones::state);
-    "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(revision_changes::delete);
+    "DELETE" "/databases/*/admin/revisions"            DatabaseAdmin Whole    Waiting(chosen_revisions::delete);
 
     "GET"    "/databases/*/counters"                   Read          Ignored  Inline(counters::get);
     "POST"   "/databases/*/counters"                   Write         Whole    Waiting(counters::post);

@@ -138,6 +138,7 @@ impl Naive {
             | Command::RemoveRevisions { .. }
             | Command::RemoveTombstones(_)
             | Command::DoWhenDue { .. }
+            | Command::RestoreRevision { .. }
             | Command::RevertDocument { .. } => Err(Refused),
             Command::PutAttachment(_)
             | Command::DeleteAttachment(_)

@@ -29,8 +29,22 @@ pub(super) enum Verdict {
 /// Which revisions of a document go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevisionsToRemove {
-    /// All but those that a client asked for.
-    AllButForced,
+    /// All.
+    All {
+        /// Whether those that a client asked for go, too.
+        with_forced: bool,
+    },
+    /// Those that were made in a span of time.
+    Between {
+        /// The first moment, in ticks of UTC.
+        from: i64,
+        /// The last moment.
+        to: i64,
+        /// Whether those that a client asked for go, too.
+        with_forced: bool,
+    },
+    /// The one with this etag.
+    One(Etag),
     /// Those that the configuration does not want. Without a rule for the collection these are all,
     /// or all but those that a client asked for.
     Unwanted {
@@ -63,7 +77,16 @@ impl DocumentWriter<'_> {
         let lower_id = id.lower_cased();
         let scanned = chain::get(self.tx, lower_id)?.count;
         let removed = match what {
-            RevisionsToRemove::AllButForced => self.remove_all(lower_id, false)?,
+            RevisionsToRemove::All { with_forced } => self.remove_all(lower_id, with_forced)?,
+            RevisionsToRemove::Between { from, to, with_forced } => {
+                self.remove_where(lower_id, STEP, &mut |revision| {
+                    let is_then = (from..=to).contains(&revision.last_modified_ticks());
+                    if is_then { without_rule(revision, with_forced) } else { Verdict::Keep }
+                })?
+            }
+            RevisionsToRemove::One(etag) => self.remove_where(lower_id, 1, &mut |revision| {
+                if revision.etag() == etag { Verdict::Remove } else { Verdict::Keep }
+            })?,
             RevisionsToRemove::Unwanted { with_forced } => match self.rule_of_newest(id)? {
                 Some(rule) => scanned - self.apply_limits(lower_id, &one_step_of(&rule))?,
                 None => self.remove_all(lower_id, with_forced)?,
@@ -78,10 +101,7 @@ impl DocumentWriter<'_> {
 
     /// One step of removing what no rule protects.
     fn remove_all(&mut self, lower_id: &str, with_forced: bool) -> Result<u64, DocumentError> {
-        self.remove_where(lower_id, STEP, &mut |revision| {
-            let is_forced = revision.flags().contains(DocumentFlags::FORCE_CREATED);
-            if is_forced && !with_forced { Verdict::Keep } else { Verdict::Remove }
-        })
+        self.remove_where(lower_id, STEP, &mut |revision| without_rule(revision, with_forced))
     }
 
     /// Removes all revisions of a document.
@@ -169,6 +189,12 @@ impl DocumentWriter<'_> {
         let row = document.to_plain()?;
         self.rewrite(&row, flags).map(|_| ())
     }
+}
+
+/// What becomes of a revision that no rule protects.
+fn without_rule(revision: &RevisionRow<'_>, with_forced: bool) -> Verdict {
+    let is_forced = revision.flags().contains(DocumentFlags::FORCE_CREATED);
+    if is_forced && !with_forced { Verdict::Keep } else { Verdict::Remove }
 }
 
 /// The rule, except for how much one write may remove.

@@ -1,11 +1,11 @@
-//! Setting a document back to what it was at a time.
+//! Setting a document back to what it was: at a time, or in one of its revisions.
 
 use blittable::BlittableBuf;
 use model::{DocumentFlags, DocumentId, Etag};
 
 use super::{
     chain,
-    read::{oldest_first, revision_at, revisions_newest_first},
+    read::{oldest_first, revision_at, revision_by_change_vector, revisions_newest_first},
     row::RevisionRow,
 };
 use crate::{
@@ -74,6 +74,27 @@ impl DocumentWriter<'_> {
                 Ok(Reversion::RevertedToOldest { count_to_keep })
             }
         }
+    }
+
+    /// Sets a document back to what it is in one of its revisions, as a new version of it.
+    ///
+    /// # Errors
+    /// [`DocumentError::DocumentMissing`] when the document has no such revision; those of the storage;
+    /// damaged rows.
+    pub fn restore_revision(
+        &mut self,
+        id: &DocumentId,
+        change_vector: &str,
+    ) -> Result<Reversion, DocumentError> {
+        let target = match revision_by_change_vector(self.tx, change_vector)? {
+            Some(found) if found.id().eq_ignore_ascii_case(id.as_str()) => target_of(&found)?,
+            Some(_) | None => {
+                let message =
+                    format!("Revision with the cv \"{change_vector}\" doesn't exist (id: '{id}')");
+                return Err(DocumentError::DocumentMissing { message });
+            }
+        };
+        self.become_again(id, target)
     }
 
     fn become_again(

@@ -260,7 +260,7 @@ fn revisions_hold_the_attachments_of_their_version() {
     assert_eq!(held, [vec![], vec![], vec![two], vec![one]]);
     assert_eq!(database.contents(), 2);
     drop(tx);
-    let remove = documents::RevisionsToRemove::AllButForced;
+    let remove = documents::RevisionsToRemove::All { with_forced: false };
     database.write(|writer| writer.remove_revisions(&id("users/1"), remove)).unwrap();
     assert_eq!(database.contents(), 0);
 }

@@ -163,23 +163,34 @@ impl Naive {
         let before = self.count(id);
         let list = self.revisions.entry(id.to_owned()).or_default();
         let spare_forced = match what {
-            RevisionsToRemove::AllButForced => true,
-            RevisionsToRemove::Unwanted { with_forced } => !with_forced,
+            RevisionsToRemove::All { with_forced }
+            | RevisionsToRemove::Between { with_forced, .. }
+            | RevisionsToRemove::Unwanted { with_forced } => !with_forced,
+            RevisionsToRemove::One(_) => panic!("see remove_one"),
         };
         match (what, self.rule) {
             (RevisionsToRemove::Unwanted { .. }, Some(rule)) => {
                 self.limit(id, RevisionsRule { removed_by_write_max: None, ..rule });
             }
-            (RevisionsToRemove::AllButForced, _) | (RevisionsToRemove::Unwanted { .. }, None) => {
+            (_, _) => {
+                let is_chosen = |revision: &Version| match what {
+                    RevisionsToRemove::Between { from, to, .. } => {
+                        (from..=to).contains(&revision.ticks)
+                    }
+                    _ => true,
+                };
                 let newest = list.last().cloned();
-                list.retain(|revision| spare_forced && revision.flags.contains(FORCED));
+                list.retain(|revision| {
+                    let is_spared = spare_forced && revision.flags.contains(FORCED);
+                    is_spared || !is_chosen(revision)
+                });
                 if newest != list.last().cloned() {
                     self.bin.remove(id);
                 }
             }
         }
         self.tidy(id);
-        let is_enforced = what != RevisionsToRemove::AllButForced;
+        let is_enforced = matches!(what, RevisionsToRemove::Unwanted { .. });
         if is_enforced && before != 0 && self.count(id) == 0 {
             let has = self.documents.get(id).is_some_and(|document| document.flags.contains(HAS));
             if has {
@@ -189,6 +200,16 @@ impl Naive {
                 (document.etag, document.ticks) = (etag, now);
             }
         }
+    }
+
+    /// Removes the one with so many newer ones.
+    fn remove_one(&mut self, id: &str, newer: usize) {
+        let list = self.revisions.entry(id.to_owned()).or_default();
+        list.remove(list.len() - 1 - newer);
+        if newer == 0 {
+            self.bin.remove(id);
+        }
+        self.tidy(id);
     }
 
     fn content(&self) -> Content {
@@ -292,14 +313,30 @@ fn run(seed: u64) {
                 naive.force(&id);
             }
             4 => {
+                let with_forced = random.below(2) == 0;
                 let what = match random.below(3) {
-                    0 => RevisionsToRemove::AllButForced,
-                    1 => RevisionsToRemove::Unwanted { with_forced: true },
-                    _ => RevisionsToRemove::Unwanted { with_forced: false },
+                    0 => RevisionsToRemove::All { with_forced },
+                    1 => RevisionsToRemove::Between {
+                        from: naive.now - random.below(100).cast_signed(),
+                        to: naive.now - random.below(20).cast_signed(),
+                        with_forced,
+                    },
+                    _ => RevisionsToRemove::Unwanted { with_forced },
                 };
                 database.write(|writer| writer.remove_revisions(&exact, what)).unwrap();
                 naive.now = database.last_write();
                 naive.remove(&id, what);
+            }
+            5 => {
+                let tx = database.environment.read();
+                let mut newest_first = documents::revisions_newest_first(&tx, &exact).unwrap();
+                let nth = random.below(5) as usize;
+                if let Some(revision) = newest_first.nth(nth) {
+                    let what = RevisionsToRemove::One(revision.unwrap().etag());
+                    database.write(|writer| writer.remove_revisions(&exact, what)).unwrap();
+                    naive.now = database.last_write();
+                    naive.remove_one(&id, nth);
+                }
             }
             _ => {
                 let json = user(&random.below(4).to_string());

@@ -117,7 +117,7 @@ fn the_bin_names_deleted_documents_until_they_are_back() {
     assert_eq!(database.bin(), ["u/3"]);
     assert_eq!(database.flags_of("u/1"), "HasRevisions", "its revisions are still there");
     assert_eq!(database.revisions_of("u/1").len(), 2);
-    let all = RevisionsToRemove::AllButForced;
+    let all = RevisionsToRemove::All { with_forced: false };
     database.write(|writer| writer.remove_revisions(&id("u/3"), all)).unwrap();
     assert!(database.bin().is_empty());
 }
@@ -214,7 +214,7 @@ fn removing_spares_what_was_asked_for_unless_told() {
     database.keep(Some(rule(Some(5))));
     database.put("u/1", &user("b"));
     let remove = |what| database.write(|writer| writer.remove_revisions(&id("u/1"), what)).unwrap();
-    let removed = remove(RevisionsToRemove::AllButForced);
+    let removed = remove(RevisionsToRemove::All { with_forced: false });
     assert_eq!((removed.scanned, removed.removed, removed.has_more), (2, 1, false));
     assert_eq!(database.flags_of("u/1"), "HasRevisions");
     database.keep(None);
@@ -239,7 +239,7 @@ fn long_histories_are_removed_in_steps() {
         .unwrap();
     let mut steps = Vec::new();
     loop {
-        let what = RevisionsToRemove::AllButForced;
+        let what = RevisionsToRemove::All { with_forced: false };
         let step = database.write(|writer| writer.remove_revisions(&id("u/1"), what)).unwrap();
         steps.push(step.removed);
         if !step.has_more {

@@ -88,6 +88,20 @@ pub(crate) fn bulk_docs(mut call: Call) -> Answering {
     })
 }
 
+/// Executes a body whose commands are none of a cluster-wide transaction and have no attachments.
+pub(crate) async fn submit_body(
+    state: &ServerState,
+    database: &DatabaseLease,
+    share: &mut BodyShare,
+    body: &[u8],
+) -> Result<BatchOutcome, ProtocolError> {
+    let body = read_commands(state, share, body)?;
+    let series = RecordedSeries::of(database);
+    let context = (&series, database.queue().id_separator());
+    let (batch, _) = to_batch(body.commands, Vec::new(), context)?;
+    submit(state, database, batch).await
+}
+
 /// Reads the commands of a batch, and counts what they will take until they are answered.
 pub(crate) fn read_commands(
     state: &ServerState,

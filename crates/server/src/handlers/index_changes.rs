@@ -77,6 +77,19 @@ fn definitions_of(call: &Call, source: Source) -> Result<Vec<IndexDefinition>, P
     listed.into_iter().map(|definition| definition_of(definition, source)).collect()
 }
 
+/// Makes or changes indexes, as an administrator who sends these definitions. Blocks.
+pub(crate) fn define_all(
+    state: &ServerState,
+    database: &DatabaseLease,
+    definitions: Vec<Value>,
+) -> Result<(), ProtocolError> {
+    for definition in definitions {
+        let definition = definition_of(definition, Source::Administrator)?;
+        put_one(state, database, definition)?;
+    }
+    Ok(())
+}
+
 /// Reads a definition.
 pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ProtocolError> {
     serde_json::from_value(json)

@@ -1,5 +1,5 @@
-//! What an administrator does with revisions: the configuration, enforcing it, removing revisions,
-//! setting documents back.
+//! What an administrator does with all revisions of a database: the configuration, enforcing it, setting
+//! documents back to a time.
 //!
 //! Enforcing and setting back are operations of the database. They read ids from a snapshot, some at a
 //! time, and let go of it before they write, so that they keep nobody from flushing.
@@ -94,33 +94,6 @@ pub(crate) async fn store(
     .await
 }
 
-/// `DELETE /admin/revisions`: removes all revisions of some documents, but those that clients asked
-/// for.
-pub(crate) fn delete(call: Call) -> Answering {
-    Box::pin(async move {
-        let body = read_object(&call.body)?;
-        if let Some(ids) = body.get("DocumentIds").filter(|ids| !ids.is_null() && !ids.is_array()) {
-            let message = format!("Could not convert '{ids}' to an array of ids");
-            return Err(ProtocolError::new(ErrorKind::Format, message));
-        }
-        let ids = texts_of(&body, "DocumentIds").into_iter().map(DocumentId::new);
-        let ids = ids.collect::<Result<Vec<_>, _>>();
-        let ids = ids.map_err(|error| ProtocolError::argument(error.to_string()))?;
-        for id in ids {
-            loop {
-                let what = RevisionsToRemove::AllButForced;
-                let batch = Batch::one(Command::RemoveRevisions { id: id.clone(), what });
-                let outcome = submit(&call.state, call.database()?, batch).await?;
-                let has_more = |result: &CommandResult| matches!(result, CommandResult::RemovedRevisions(step) if step.has_more);
-                if !outcome.results.iter().any(has_more) {
-                    break;
-                }
-            }
-        }
-        Ok(Answer::empty(StatusCode::NO_CONTENT))
-    })
-}
-
 /// `POST /admin/revisions/config/enforce`.
 pub(crate) fn enforce(call: &Call) -> Result<Answer, ProtocolError> {
     let body = read_object(&call.body)?;
@@ -158,7 +131,7 @@ pub(crate) fn revert(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(started)
 }
 
-fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, ProtocolError> {
+pub(crate) fn flag(body: &Map<String, Value>, name: &str) -> Result<bool, ProtocolError> {
     match body.get(name) {
         None | Some(Value::Null) => Ok(false),
         Some(value) => value.as_bool().ok_or_else(|| {

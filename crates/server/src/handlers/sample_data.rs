@@ -1,0 +1,107 @@
+//! Sample data: an empty database that is filled with a shop.
+
+use std::sync::Arc;
+
+use commands::{Batch, Command};
+use documents::{ExpectedVersion, NewContent, PutAttachment, hash_of};
+use http::StatusCode;
+use model::DocumentId;
+use serde_json::{Map, Value};
+use wire::{
+    ProtocolError, REVISIONS_PROPERTY, TIME_SERIES_PROPERTY, read_revisions_configuration,
+    read_time_series_configuration,
+};
+
+use crate::{
+    answer::Answer,
+    batch_attachments::attachment_name,
+    blocking::blocking,
+    body_share::BodyShare,
+    call::Call,
+    error_mapping::document_error,
+    handlers::{bulk_docs::submit_body, index_changes::define_all},
+    router::Answering,
+    sample_data::{self, SampleTypes},
+    stored_record::change_body,
+    submitting::submit,
+};
+
+/// `GET /studio/sample-data/classes`.
+pub(crate) fn classes(_: &Call) -> Result<Answer, ProtocolError> {
+    let answer = Answer::json(sample_data::CLASSES.as_bytes().to_vec());
+    Ok(answer.with_content_type("text/plain"))
+}
+
+/// `POST /studio/sample-data`, for a database without documents.
+pub(crate) fn create(call: Call) -> Answering {
+    Box::pin(async move {
+        let types = types_of(&call)?;
+        let progress = documents::progress(&call.database()?.read());
+        if progress.map_err(|error| document_error(&error))?.documents != 0 {
+            let message =
+                "You cannot create sample data in a database that already contains documents";
+            return Err(ProtocolError::invalid_operation(message));
+        }
+        configure(&call, types).await?;
+        let mut share = BodyShare::none_of(&call.state.memory);
+        for body in sample_data::batches(types) {
+            submit_body(&call.state, call.database()?, &mut share, &body).await?;
+        }
+        if types.documents && types.attachments {
+            submit(&call.state, call.database()?, pictures()?).await?;
+        }
+        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    })
+}
+
+fn types_of(call: &Call) -> Result<SampleTypes, ProtocolError> {
+    let query = call.query();
+    let mut names = query.all("operateOnTypes").peekable();
+    if names.peek().is_none() {
+        return Ok(SampleTypes::ALL);
+    }
+    SampleTypes::named(names)
+        .map_err(|name| ProtocolError::argument(format!("Requested value '{name}' was not found.")))
+}
+
+/// Writes what the record of the database says about the data, indexes too, before the data comes.
+async fn configure(call: &Call, types: SampleTypes) -> Result<(), ProtocolError> {
+    let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+    blocking(move || {
+        let name = database.record().name.as_str().to_owned();
+        let mut settings = Map::new();
+        if types.documents && types.revisions {
+            let configuration =
+                read_revisions_configuration(&sample_data::revisions_configuration())?;
+            settings.insert(REVISIONS_PROPERTY.to_owned(), configuration);
+        }
+        if types.documents && types.time_series {
+            let mut sent = Map::new();
+            sent.insert("NamedValues".to_owned(), sample_data::named_values());
+            let configuration = read_time_series_configuration(&sent)?;
+            settings.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
+        }
+        if !settings.is_empty() {
+            change_body(&state, &name, |body| body.extend(settings))?;
+        }
+        let indexes: Vec<Value> = if types.indexes { sample_data::indexes() } else { Vec::new() };
+        define_all(&state, &database, indexes)
+    })
+    .await
+}
+
+fn pictures() -> Result<Batch, ProtocolError> {
+    let put = |picture: sample_data::Picture| -> Result<Command, ProtocolError> {
+        let bytes = picture.content.into_bytes();
+        Ok(Command::PutAttachment(PutAttachment {
+            id: DocumentId::new(picture.id)
+                .map_err(|error| ProtocolError::argument(error.to_string()))?,
+            name: attachment_name(picture.name.to_owned())?,
+            content_type: sample_data::PICTURE_TYPE.to_owned(),
+            expected: ExpectedVersion::Any,
+            content: NewContent::Bytes { hash: hash_of(&bytes), bytes },
+        }))
+    };
+    let commands: Result<_, _> = sample_data::pictures().into_iter().map(put).collect();
+    Ok(Batch { commands: commands? })
+}
