@@ -7,6 +7,7 @@
 //! | `date_format`, `span_format`, `number_format` | `ToString(format)` |
 //! | `culture` | how countries write them |
 //! | `number` | digits of documents as integers, doubles and decimals |
+//! | `text_encoding` | bytes as texts |
 #![forbid(unsafe_code)]
 
 pub mod culture;
@@ -15,3 +16,4 @@ pub mod date_format;
 pub mod number;
 pub mod number_format;
 pub mod span_format;
+pub mod text_encoding;

@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 
 use blittable::{BlittableBuf, ObjectBuilder};
-use documents::{CounterRow, DocumentError, DocumentRow};
+use documents::{AttachmentRow, CounterRow, DocumentError, DocumentRow};
 use model::{CollectionName, DocumentId};
 use script::{
-    Budget, DocumentInfo, FieldValue, Host, HostError, IndexEntry, IndexField, MapKind, MapScript,
-    ScriptDocument, ScriptPool, ScriptValue,
+    Attachment, Budget, DocumentInfo, FieldValue, Host, HostError, IndexEntry, IndexField, MapKind,
+    MapScript, ScriptDocument, ScriptPool, ScriptValue,
 };
 use search::{Field, FieldOptions, Indexing};
 use wire::{ArchivedDataProcessingBehavior, FieldIndexing, IndexDefinition};
 
 use crate::{
+    attachment_reading,
     beside::Beside,
     entry_writer::EntryWriter,
     error::IndexError,
@@ -36,6 +37,11 @@ const ALL_DOCUMENTS: &str = "@all_docs";
 const LOAD: &str = "load(";
 /// What a map calls to look at a value of compare exchange.
 const READ_VALUE: &str = "cmpxchg";
+
+/// What loads without following what is found.
+const LOAD_UNTRACKED: &str = "noTracking.load(";
+/// Bytes of attachments that a map may read of one document, each reading counting again.
+const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
 /// See the module.
 pub(crate) struct JsMap {
@@ -77,7 +83,10 @@ impl JsMap {
         for name in script.fields().iter().flat_map(|fields| &fields.names) {
             options.insert(name.to_string(), static_field_options(definition, name)?);
         }
-        let calls = |name: &str| texts.iter().chain(&sources).any(|text| text.contains(name));
+        let calls = |name: &str| {
+            let mut texts = texts.iter().chain(&sources);
+            texts.any(|text| text.replace(LOAD_UNTRACKED, "").contains(name))
+        };
         let (loads, reads_values) = (calls(LOAD), calls(READ_VALUE));
         let (definition, pool) = (definition.clone(), pool.clone());
         Ok(Self { definition, script, pool, collections, loads, reads_values, options })
@@ -162,7 +171,7 @@ impl JsMap {
             if !item.is_called(map.name.as_deref()) {
                 continue;
             }
-            let mut host = HostBeside { beside, references };
+            let mut host = HostBeside { beside, references, content_bytes_left: CONTENT_BYTES_MAX };
             let budget = Budget::default();
             let (script, out) = (&self.script, &mut results);
             let run = match &given {
@@ -350,6 +359,29 @@ fn coordinate(value: &ScriptValue) -> Result<f64, String> {
 struct HostBeside<'a, 'r> {
     beside: Beside<'a>,
     references: &'r mut References,
+    content_bytes_left: u64,
+}
+
+impl HostBeside<'_, '_> {
+    fn document(
+        &self,
+        id: &DocumentId,
+        collection: Option<&str>,
+    ) -> Result<Option<ScriptDocument>, HostError> {
+        let Some(document) = documents::get(self.beside.documents, id)? else { return Ok(None) };
+        let own = document.collection()?;
+        let is_there = collection.is_none_or(|wanted| own.eq_ignore_ascii_case(wanted));
+        Ok(if is_there { Some(script_document(&document)?) } else { None })
+    }
+}
+
+fn attachment_of(row: &AttachmentRow<'_>) -> Attachment {
+    Attachment {
+        name: row.name().to_owned(),
+        content_type: row.content_type().to_owned(),
+        hash: row.hash().to_string(),
+        content_bytes: row.content_bytes(),
+    }
 }
 
 impl Host for HostBeside<'_, '_> {
@@ -361,10 +393,34 @@ impl Host for HostBeside<'_, '_> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         self.references.note_document(id.lower_cased());
-        let Some(document) = documents::get(self.beside.documents, &id)? else { return Ok(None) };
-        let own = document.collection()?;
-        let is_there = collection.is_none_or(|wanted| own.eq_ignore_ascii_case(wanted));
-        Ok(if is_there { Some(script_document(&document)?) } else { None })
+        self.document(&id, collection)
+    }
+
+    fn load_untracked(
+        &mut self,
+        id: &str,
+        collection: &str,
+    ) -> Result<Option<ScriptDocument>, HostError> {
+        let Ok(id) = DocumentId::new(id) else { return Ok(None) };
+        self.document(&id, Some(collection))
+    }
+
+    fn attachment(&mut self, id: &str, name: &str) -> Result<Option<Attachment>, HostError> {
+        let found = attachment_reading::attachment(self.beside.documents, id, name)?;
+        Ok(found.as_ref().map(attachment_of))
+    }
+
+    fn attachments(&mut self, id: &str) -> Result<Vec<Attachment>, HostError> {
+        let found = attachment_reading::attachments(self.beside.documents, id)?;
+        Ok(found.iter().map(attachment_of).collect())
+    }
+
+    fn attachment_content(&mut self, attachment: &Attachment) -> Result<Vec<u8>, HostError> {
+        let left = self.content_bytes_left.checked_sub(attachment.content_bytes);
+        self.content_bytes_left =
+            left.ok_or("the map reads more bytes of attachments than allowed")?;
+        let content = attachment_reading::content(self.beside.documents, &attachment.hash)?;
+        content.ok_or_else(|| "the content of an attachment is gone".into())
     }
 
     fn compare_exchange(&mut self, key: &str) -> Result<Option<BlittableBuf>, HostError> {

@@ -35,6 +35,7 @@
 //! | `reopening` | indexes that failed are opened again |
 #![forbid(unsafe_code)]
 
+mod attachment_reading;
 mod auto_definition;
 mod auto_grouping;
 mod auto_map;

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 
 use blittable::ObjectBuilder;
-use documents::{DocumentError, DocumentRow};
-use linq::{Budget, CounterInput, DocumentInput, HostError, Output, SpatialValue, Value};
+use documents::{AttachmentRow, DocumentError, DocumentRow};
+use linq::{
+    AttachmentInput, Budget, CounterInput, DocumentInput, HostError, Output, SpatialValue,
+    Tracking, Value,
+};
 use model::{CollectionName, DocumentId};
 use search::{Field, FieldOptions};
 use wire::{ArchivedDataProcessingBehavior, FieldStorage, IndexDefinition};
 
 use crate::{
+    attachment_reading,
     beside::Beside,
     empty_values::EmptyValues,
     entry_writer::EntryWriter,
@@ -415,6 +419,15 @@ pub fn is_stored(definition: &IndexDefinition, field: &str) -> bool {
     definition.field(field).storage == Some(FieldStorage::Yes)
 }
 
+fn attachment_of<'a>(row: &AttachmentRow<'a>) -> AttachmentInput<'a> {
+    AttachmentInput {
+        name: row.name(),
+        content_type: row.content_type(),
+        hash: row.hash().to_string(),
+        size: row.content_bytes().try_into().unwrap_or(i64::MAX),
+    }
+}
+
 /// What a map sees beside its document, and what of it it looked at.
 struct HostBeside<'a, 't, 'r> {
     beside: Beside<'t>,
@@ -428,10 +441,13 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         &mut self,
         id: &str,
         collection: &str,
+        tracking: Tracking,
     ) -> Result<Option<DocumentInput<'a>>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
-        self.references.note_document(id.lower_cased());
+        if tracking == Tracking::Followed {
+            self.references.note_document(id.lower_cased());
+        }
         let Some(document) = documents::get(self.beside.documents, &id)? else { return Ok(None) };
         if !document.collection()?.eq_ignore_ascii_case(collection) {
             return Ok(None);
@@ -455,8 +471,22 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
-    fn attachments(&mut self, _: &str) -> Result<Vec<linq::AttachmentInput<'a>>, HostError> {
-        Ok(Vec::new())
+    fn attachment(
+        &mut self,
+        id: &str,
+        name: &str,
+    ) -> Result<Option<AttachmentInput<'a>>, HostError> {
+        let found = attachment_reading::attachment(self.beside.documents, id, name)?;
+        Ok(found.as_ref().map(attachment_of))
+    }
+
+    fn attachment_content(&mut self, hash: &str) -> Result<Option<Vec<u8>>, HostError> {
+        Ok(attachment_reading::content(self.beside.documents, hash)?)
+    }
+
+    fn attachments(&mut self, id: &str) -> Result<Vec<AttachmentInput<'a>>, HostError> {
+        let found = attachment_reading::attachments(self.beside.documents, id)?;
+        Ok(found.iter().map(attachment_of).collect())
     }
 
     fn compare_exchange_value(

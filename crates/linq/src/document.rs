@@ -25,12 +25,12 @@ impl<'a> DocumentInput<'a> {
 }
 
 /// An attachment of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachmentInput<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The hash of its content.
-    pub hash: &'a str,
+    /// The hash of its content, as clients see it.
+    pub hash: String,
     /// What the client said it contains.
     pub content_type: &'a str,
     /// Bytes of its content.
@@ -82,6 +82,15 @@ pub struct TimeSeriesInput<'a> {
     pub entries: &'a [TimeSeriesEntry<'a>],
 }
 
+/// Whether an index follows the changes of what its map loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    /// A change leads to those that loaded it.
+    Followed,
+    /// A change makes no difference.
+    Ignored,
+}
+
 /// Why the host could not answer; ends the evaluation.
 pub type HostError = Box<dyn Error + Send + Sync>;
 
@@ -93,6 +102,7 @@ pub trait Host<'a> {
         &mut self,
         id: &str,
         collection: &str,
+        tracking: Tracking,
     ) -> Result<Option<DocumentInput<'a>>, HostError>;
 
     /// The names of the counters of the document `id`.
@@ -101,7 +111,17 @@ pub trait Host<'a> {
     /// The names of the time series of the document `id`.
     fn time_series_names(&mut self, id: &str) -> Result<Vec<&'a str>, HostError>;
 
-    /// The attachments of the document `id`.
+    /// The attachment `name` of the document `id`.
+    fn attachment(
+        &mut self,
+        id: &str,
+        name: &str,
+    ) -> Result<Option<AttachmentInput<'a>>, HostError>;
+
+    /// The bytes of the content with that hash; `None` when no attachment has it.
+    fn attachment_content(&mut self, hash: &str) -> Result<Option<Vec<u8>>, HostError>;
+
+    /// The attachments of the document `id`, in the order of their names without regard to case.
     fn attachments(&mut self, id: &str) -> Result<Vec<AttachmentInput<'a>>, HostError>;
 
     /// The value of the compare exchange `key`.
@@ -116,7 +136,12 @@ pub trait Host<'a> {
 pub struct NoHost;
 
 impl<'a> Host<'a> for NoHost {
-    fn load_document(&mut self, _: &str, _: &str) -> Result<Option<DocumentInput<'a>>, HostError> {
+    fn load_document(
+        &mut self,
+        _: &str,
+        _: &str,
+        _: Tracking,
+    ) -> Result<Option<DocumentInput<'a>>, HostError> {
         Ok(None)
     }
 
@@ -126,6 +151,14 @@ impl<'a> Host<'a> for NoHost {
 
     fn time_series_names(&mut self, _: &str) -> Result<Vec<&'a str>, HostError> {
         Ok(Vec::new())
+    }
+
+    fn attachment(&mut self, _: &str, _: &str) -> Result<Option<AttachmentInput<'a>>, HostError> {
+        Ok(None)
+    }
+
+    fn attachment_content(&mut self, _: &str) -> Result<Option<Vec<u8>>, HostError> {
+        Ok(None)
     }
 
     fn attachments(&mut self, _: &str) -> Result<Vec<AttachmentInput<'a>>, HostError> {

@@ -37,7 +37,7 @@ pub use definition::{Map, Reduce, check_same_maps};
 pub use definition_error::{DefinitionError, DefinitionErrorKind};
 pub use document::{
     AttachmentInput, CounterInput, DocumentInput, Host, HostError, NoHost, TimeSeriesEntry,
-    TimeSeriesInput,
+    TimeSeriesInput, Tracking,
 };
 pub use limits::{Budget, DEFINITION_BYTES_MAX, NESTING_DEPTH_MAX, TREE_DEPTH_MAX};
 pub use merging::{NotPlain, PlainMap};

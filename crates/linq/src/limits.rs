@@ -44,6 +44,8 @@ pub struct Budget {
     pub sequence_length_max: usize,
     /// Bytes of one string that is made by the definition.
     pub string_bytes_max: usize,
+    /// Bytes of attachments that it may read, each reading counting again.
+    pub content_bytes_max: u64,
     /// Elements that one `Recurse` may reach.
     pub recurse_length_max: usize,
 }
@@ -55,6 +57,7 @@ impl Default for Budget {
             outputs_max: 1_000_000,
             sequence_length_max: 4_000_000,
             string_bytes_max: 64 * 1024 * 1024,
+            content_bytes_max: 64 * 1024 * 1024,
             recurse_length_max: 1_000_000,
         }
     }

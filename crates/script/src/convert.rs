@@ -5,6 +5,7 @@
 //! deeper than [`DEPTH_MAX`], and an object inside of itself becomes null. Its size is counted while it is
 //! made: a script may name one string a thousand times, and each time it is a text of its own.
 
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use blittable::{Array as StoredArray, Value as Stored, prints_within};
@@ -39,6 +40,8 @@ pub(crate) struct Converter<'js> {
     /// Found when the first object needs them.
     constructors: Option<Constructors<'js>>,
     meter: Option<Rc<Meter>>,
+    /// Whether what is missing in a document becomes undefined; it becomes null otherwise.
+    leaves_out_missing: bool,
     /// Of the result so far.
     bytes: u64,
     /// With so many the meter is asked next.
@@ -69,7 +72,14 @@ impl<'js> Converter<'js> {
     pub(crate) fn new(ctx: &Ctx<'js>) -> Self {
         let (around, constructors) = (Vec::new(), None);
         let (ctx, meter) = (ctx.clone(), Meter::current());
-        Converter { ctx, around, constructors, meter, bytes: 0, asks_at: QUESTION_BYTES }
+        let leaves_out_missing = false;
+        let (bytes, asks_at) = (0, QUESTION_BYTES);
+        Converter { ctx, around, constructors, meter, leaves_out_missing, bytes, asks_at }
+    }
+
+    /// Converts what is missing in a document, such as a member of a null there, to undefined.
+    pub(crate) fn leaving_out_missing(ctx: &Ctx<'js>) -> Self {
+        Converter { leaves_out_missing: true, ..Converter::new(ctx) }
     }
 
     /// Counts bytes of the result, before they are made.
@@ -126,7 +136,7 @@ impl<'js> Converter<'js> {
         if let Some(value) = value.as_bool() {
             return Ok(ScriptValue::Bool(value));
         }
-        if value.is_undefined() {
+        if value.is_undefined() || (self.leaves_out_missing && is_missing(value)) {
             return Ok(ScriptValue::Undefined);
         }
         if value.is_symbol() {
@@ -305,6 +315,32 @@ impl<'js> Converter<'js> {
     fn corrupt(&self, source: blittable::Corrupt) -> rquickjs::Error {
         fault::raise(&self.ctx, source.into())
     }
+}
+
+/// The bits beside the tag of a null that stands for what is missing, see `third_party/rquickjs-sys/CORVUS.md`.
+const MISSING: u64 = 1 << 32;
+
+/// Whether this is the null of what is missing in a document.
+fn is_missing(value: &Value<'_>) -> bool {
+    // The wrapper shows the bits of a value to hashers alone.
+    struct Bits(u64);
+    impl Hasher for Bits {
+        fn write(&mut self, _: &[u8]) {}
+
+        fn write_u64(&mut self, bits: u64) {
+            self.0 = bits;
+        }
+
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+    if !value.is_null() {
+        return false;
+    }
+    let mut bits = Bits(0);
+    value.hash(&mut bits);
+    bits.finish() == MISSING
 }
 
 fn single(name: &str, value: ScriptValue) -> ScriptValue {

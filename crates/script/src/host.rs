@@ -32,6 +32,19 @@ pub struct TimeSeriesStats {
     pub count: u64,
 }
 
+/// An attachment of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// Its name, as it was put.
+    pub name: String,
+    /// What the client said it contains.
+    pub content_type: String,
+    /// The hash of its content, as clients see it.
+    pub hash: String,
+    /// Bytes of its content.
+    pub content_bytes: u64,
+}
+
 /// An argument of a time series query that a script calls.
 #[derive(Clone, Debug)]
 pub enum SeriesArgument {
@@ -59,6 +72,35 @@ pub trait Host {
     ) -> Result<Option<ScriptDocument>, HostError> {
         let _ = (id, collection);
         Err(not_here("load"))
+    }
+
+    /// `noTracking.load(id, collection)` in index definitions: as `load`, but the index does not follow
+    /// the document.
+    fn load_untracked(
+        &mut self,
+        id: &str,
+        collection: &str,
+    ) -> Result<Option<ScriptDocument>, HostError> {
+        let _ = (id, collection);
+        Err(not_here("noTracking.load"))
+    }
+
+    /// `loadAttachment(document, name)` in index definitions. `None` when there is no such attachment.
+    fn attachment(&mut self, id: &str, name: &str) -> Result<Option<Attachment>, HostError> {
+        let _ = (id, name);
+        Err(not_here("loadAttachment"))
+    }
+
+    /// `loadAttachments(document)` in index definitions, in the order of names without regard to case.
+    fn attachments(&mut self, id: &str) -> Result<Vec<Attachment>, HostError> {
+        let _ = id;
+        Err(not_here("loadAttachments"))
+    }
+
+    /// The content of an attachment. The host decides how much may be read.
+    fn attachment_content(&mut self, attachment: &Attachment) -> Result<Vec<u8>, HostError> {
+        let _ = attachment;
+        Err(not_here("getContentAsString"))
     }
 
     /// `put(id, document, changeVector)`; gives the id. Without an id the host makes one.

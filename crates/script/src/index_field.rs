@@ -103,12 +103,19 @@ fn push_field(
         ScriptValue::Object(_) if is_wrapped(&value) => push_wrapped(name, &value, fields)?,
         value => fields.push(IndexField {
             name: Rc::clone(name),
-            value: FieldValue::Plain(value),
+            value: FieldValue::Plain(without_undefined(value)),
             options: None,
             boost: None,
         }),
     }
     Ok(())
+}
+
+/// An array without those of its elements that are undefined.
+fn without_undefined(value: ScriptValue) -> ScriptValue {
+    let ScriptValue::Array(mut items) = value else { return value };
+    items.retain(|item| !matches!(item, ScriptValue::Undefined));
+    ScriptValue::Array(items.into_iter().map(without_undefined).collect())
 }
 
 /// Whether this is an object that stands for a field or a shape.

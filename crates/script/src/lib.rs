@@ -9,7 +9,7 @@
 //! | `engine`, `pool` | one engine per thread: compiled programs, cleaning up after a run |
 //! | `budget` | steps and time |
 //! | `program`, `parameters` | the text that the engine sees, and positions mapped back |
-//! | `prelude.js`, `natives`, `host` | the global scope and what it reaches |
+//! | `prelude.js`, `natives`, `attachments`, `dotnet_texts`, `host` | the global scope and what it reaches |
 //! | `source`, `object` | documents as lazy, copy-on-write JavaScript objects |
 //! | `value`, `convert`, `to_js`, `number`, `date` | values on their way out and in |
 //! | `map`, `map.js`, `index_field` | index definitions |
@@ -20,6 +20,7 @@
 //! builtins ask for the budget, too.
 #![deny(unsafe_code)]
 
+mod attachments;
 mod budget;
 mod convert;
 mod date;
@@ -47,7 +48,7 @@ pub use convert::{ARRAY_LENGTH_MAX, DEPTH_MAX};
 pub use date::date_text;
 pub use engine::{Engine, MEMORY_BYTES_MAX_DEFAULT, PROGRAMS_MAX};
 pub use error::{Exhausted, HostError, Position, Refusal, ScriptError};
-pub use host::{Host, NoHost, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
+pub use host::{Attachment, Host, NoHost, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
 pub use index_field::{FieldValue, IndexEntry, IndexField, InlineOptions};
 pub use map::{FieldNames, MapInfo, MapKind, MapScript};
 pub use number::{double_text, whole};

@@ -65,6 +65,19 @@ pub struct MapScript {
     group_fields: Vec<String>,
 }
 
+/// What only index definitions have in their global scope.
+const GLOBALS: [&str; 10] = [
+    "map",
+    "groupBy",
+    "timeSeries",
+    "counters",
+    "load",
+    "noTracking",
+    "loadAttachment",
+    "loadAttachments",
+    "recurse",
+    "cmpxchg",
+];
 /// What looking for the names of fields may take.
 const PROBE_BUDGET: Budget = Budget {
     steps_max: 1_000,
@@ -86,12 +99,12 @@ impl MapScript {
     ) -> Result<MapScript, ScriptError> {
         let mut builder = ProgramBuilder::new();
         builder.frame("(function () { 'use strict';").frame(FRAME);
-        builder.frame("(function (map, groupBy, timeSeries, counters, load, cmpxchg) {");
+        builder.frame(&format!("(function ({}) {{", GLOBALS.join(", ")));
         for text in additional_sources.iter().chain(maps).copied().chain(reduce) {
             builder.part(text).frame(";");
         }
-        builder.frame("})(globals.map, globals.groupBy, globals.timeSeries, globals.counters,");
-        builder.frame("globals.load, globals.cmpxchg);");
+        let given = GLOBALS.map(|name| format!("globals.{name}"));
+        builder.frame(&format!("}})({});", given.join(", ")));
         builder.frame("return definition; })()");
         let program = builder.finish();
         let found = engine.run(&program, Budget::default(), &mut NoHost, |ctx, definition| {
@@ -222,7 +235,7 @@ fn call_map<'js>(
 ) -> rquickjs::Result<ScriptValue> {
     let functions: Array<'js> = object(definition)?.get("functions")?;
     let function: Function<'js> = functions.get(map)?;
-    Converter::new(ctx).convert(&function.call((argument,))?)
+    Converter::leaving_out_missing(ctx).convert(&function.call((argument,))?)
 }
 
 /// What maps see while the names of their fields are found: there is nothing beside the document.

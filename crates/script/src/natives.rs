@@ -5,6 +5,7 @@
 use rquickjs::prelude::Opt;
 use rquickjs::{Array, Class, Ctx, Function, Object, Result, Value};
 
+use crate::attachments;
 use crate::convert::{Converter, well_formed};
 use crate::dotnet_texts;
 use crate::error::{HostError, ScriptError};
@@ -19,6 +20,7 @@ pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
     let host = Object::new(ctx.clone())?;
     host.set("documentPrototype", Class::<DocumentObject<'js>>::prototype(ctx)?)?;
     add_documents(ctx, &host)?;
+    attachments::add(ctx, &host)?;
     add_counters(ctx, &host)?;
     add_time_series(ctx, &host)?;
     dotnet_texts::add(ctx, &host)?;
@@ -30,6 +32,7 @@ fn add_documents<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("metadata", Function::new(ctx.clone(), metadata)?)?;
     host.set("lastModified", Function::new(ctx.clone(), last_modified)?)?;
     host.set("load", Function::new(ctx.clone(), load)?)?;
+    host.set("loadUntracked", Function::new(ctx.clone(), load_untracked)?)?;
     host.set("put", Function::new(ctx.clone(), put)?)?;
     host.set("del", Function::new(ctx.clone(), del)?)?;
     host.set("include", Function::new(ctx.clone(), include)?)?;
@@ -55,7 +58,7 @@ fn add_time_series<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
 }
 
 /// Asks the host of the call; outside of one there is nobody to ask.
-fn ask<R>(
+pub(crate) fn ask<R>(
     ctx: &Ctx<'_>,
     question: impl FnOnce(&mut dyn Host) -> std::result::Result<R, HostError>,
 ) -> Result<R> {
@@ -109,6 +112,13 @@ fn last_modified<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Option<f64> {
 fn load<'js>(ctx: Ctx<'js>, id: String, collection: Opt<Value<'js>>) -> Result<Value<'js>> {
     let collection = text(&ctx, collection.0.as_ref())?;
     match ask(&ctx, |host| host.load(&id, collection.as_deref()))? {
+        Some(ScriptDocument { source }) => DocumentObject::of_document(&ctx, source),
+        None => Ok(undefined(&ctx)),
+    }
+}
+
+fn load_untracked<'js>(ctx: Ctx<'js>, id: String, collection: String) -> Result<Value<'js>> {
+    match ask(&ctx, |host| host.load_untracked(&id, &collection))? {
         Some(ScriptDocument { source }) => DocumentObject::of_document(&ctx, source),
         None => Ok(undefined(&ctx)),
     }

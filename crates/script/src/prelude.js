@@ -102,6 +102,13 @@ define('cmpxchg', key => {
     return host.cmpxchg(key) ?? null;
 });
 define(Symbol.for('value or undefined'), key => host.cmpxchg(key));
+// What only index definitions have, by the names there.
+define(Symbol.for('of index definitions'), Object.freeze({
+    loadUntracked: (id, collection) => host.loadUntracked(id, collection),
+    attachment: (document, name) => host.attachment(host.id(document), name),
+    attachments: document => host.attachments(host.id(document)),
+    idOf: document => host.id(document),
+}));
 
 const namesIn = (document, name) => {
     if (isProbe(document)) return document;
@@ -450,10 +457,21 @@ define(Symbol.for('names of group keys'), fn => {
 // --- the language itself ---------------------------------------------------------------------------
 
 // Text may not become code: what a script does can be read in its text.
-for (const name of ['eval', 'Proxy', 'Promise', 'WeakRef', 'FinalizationRegistry',
+for (const name of ['Promise', 'WeakRef', 'FinalizationRegistry',
     'SharedArrayBuffer', 'Atomics', 'ArrayBuffer', 'DataView', 'queueMicrotask', 'gc', 'BigInt',
     'performance', 'navigator', 'DOMException', 'AsyncDisposableStack', 'DisposableStack'])
     delete globalThis[name];
+// Names that other speakers of the protocol know: who calls them is told, where an unknown name would be null.
+const missing = reasons => Object.entries(reasons).forEach(([name, reason]) =>
+    Object.defineProperty(globalThis, name, { value: function () { throw notHere(`${name}: ${reason}`); } }));
+missing({
+    eval: 'text cannot become code',
+    Proxy: 'there are no proxies here',
+    count: 'count() can only be called where a query groups',
+    key: 'key() can only be called where a query groups',
+    sum: 'sum(x => x.Field) can only be called where a query groups',
+    Raven_ExplodeArgs: 'the arguments of a patch are called args',
+});
 const noCode = function Function() { throw new EvalError('String compilation is disabled'); };
 noCode.prototype = Function.prototype;
 Object.defineProperty(globalThis, 'Function', { value: noCode });

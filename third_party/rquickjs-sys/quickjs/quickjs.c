@@ -8702,6 +8702,20 @@ static JSValue *js_absent_members(JSContext *ctx)
     return NULL;
 }
 
+/* Corvus: nulls are told apart by the upper half of the bits beside their tag, which nothing else looks at:
+   0 is the null of scripts, and two more are of documents. Where values are boxed in NaNs there is only one. */
+#if defined(JS_NAN_BOXING) && JS_NAN_BOXING || defined(JS_CHECK_JSVALUE)
+#define JS_NULL_WITH(number) JS_NULL
+#define js_null_number(value) 0
+#else
+#define JS_NULL_WITH(number) JS_MKPTR(JS_TAG_NULL, (void *)((uintptr_t)(number) << 32))
+#define js_null_number(value) ((uint32_t)((uintptr_t)JS_VALUE_GET_PTR(value) >> 32))
+#endif
+/* Corvus: what is missing in documents, such as a member of a null, or a document that was not found. */
+#define JS_NULL_MISSING JS_NULL_WITH(1)
+/* Corvus: the value null of an object of a class of the wrapper, which are documents. */
+#define JS_NULL_STORED JS_NULL_WITH(2)
+
 /* Corvus: the member `prop` of null or undefined. Without null propagation, which stays the default,
    `*pval` is left alone and false is given. */
 static bool js_get_absent_member(JSContext *ctx, JSValueConst base, JSAtom prop,
@@ -8717,6 +8731,8 @@ static bool js_get_absent_member(JSContext *ctx, JSValueConst base, JSAtom prop,
     if (!members)
         return false;
     *pval = JS_NULL;
+    if (tag == JS_TAG_NULL && (js_null_number(base) != 0 || prop == JS_ATOM_Symbol_absentMembers))
+        *pval = JS_NULL_MISSING;
     if (tag == JS_TAG_UNDEFINED && (is_call || prop == JS_ATOM_length) &&
         find_own_property(&pr, JS_VALUE_GET_OBJ(*members), prop))
         *pval = js_dup(pr->u.value);
@@ -9273,6 +9289,10 @@ static JSValue JS_GetPropertyInternal(JSContext *ctx, JSValueConst obj,
                         obj1 = js_dup(JS_MKPTR(JS_TAG_OBJECT, p));
                         retval = em->get_property(ctx, obj1, prop, this_obj);
                         JS_FreeValue(ctx, obj1);
+                        /* Corvus: see JS_NULL_STORED */
+                        if (JS_VALUE_GET_TAG(retval) == JS_TAG_NULL &&
+                            js_null_number(retval) == 0 && p->class_id >= JS_CLASS_INIT_COUNT)
+                            retval = JS_NULL_STORED;
                         return retval;
                     }
                     if (em->get_own_property) {

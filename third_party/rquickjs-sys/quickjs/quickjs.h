@@ -398,7 +398,12 @@ static inline bool JS_VALUE_IS_NAN(JSValue v)
 #define JS_VALUE_HAS_REF_COUNT(v) ((unsigned)JS_VALUE_GET_TAG(v) >= (unsigned)JS_TAG_FIRST)
 
 /* special values */
+/* Corvus: all bits of the union, because those beside a null mean something, see quickjs.c */
+#if defined(JS_NAN_BOXING) && JS_NAN_BOXING || defined(JS_CHECK_JSVALUE)
 #define JS_NULL      JS_MKVAL(JS_TAG_NULL, 0)
+#else
+#define JS_NULL      JS_MKPTR(JS_TAG_NULL, 0)
+#endif
 #define JS_UNDEFINED JS_MKVAL(JS_TAG_UNDEFINED, 0)
 #define JS_FALSE     JS_MKVAL(JS_TAG_BOOL, 0)
 #define JS_TRUE      JS_MKVAL(JS_TAG_BOOL, 1)

@@ -15,6 +15,9 @@ use crate::syntax::ast::{Expr, ExprKind, Initializer, Member, TypeName};
 use crate::syntax::span::Span;
 use crate::value::{CreatedFieldOptions, FieldIndexing, FieldTermVector};
 
+/// What stands before `LoadDocument` where the index need not follow the document.
+const NO_TRACKING: &str = "NoTracking";
+
 impl Compiler<'_> {
     pub(super) fn call(&mut self, target: &Expr, arguments: &[Expr], span: Span) -> Compiled<Node> {
         match &target.kind {
@@ -24,6 +27,9 @@ impl Compiler<'_> {
             ExprKind::Member { target: receiver, name, type_arguments } => {
                 if receiver.as_name() == Some("this") {
                     return self.index_function(name, type_arguments, arguments, span);
+                }
+                if self.is_no_tracking(receiver) {
+                    return self.untracked(name, type_arguments, arguments, span);
                 }
                 if let Some(class) = self.class_of(receiver) {
                     return self.static_call(&class, name, type_arguments, arguments, span);
@@ -58,6 +64,16 @@ impl Compiler<'_> {
             };
             return Err(self.error(DefinitionErrorKind::UnknownMethod, message, span));
         };
+        self.known_index_function((function, name), type_arguments, arguments, span)
+    }
+
+    fn known_index_function(
+        &mut self,
+        (function, name): (Function, &str),
+        type_arguments: &[TypeName],
+        arguments: &[Expr],
+        span: Span,
+    ) -> Compiled<Node> {
         if self.role == Role::Reduce && reads_beside(function) {
             return Err(self.not_supported(format!("'{name}' in a reduce"), span));
         }
@@ -76,6 +92,30 @@ impl Compiler<'_> {
         let arguments = self.arguments(passed)?;
         let call = FunctionCall { function, arguments, types, options, regex: None };
         Ok(Node { op: Op::Function(Box::new(call)), span, known: Known::Dynamic })
+    }
+
+    /// Whether it is `NoTracking`, whose functions do not make the index follow what they find.
+    fn is_no_tracking(&self, receiver: &Expr) -> bool {
+        match &receiver.kind {
+            ExprKind::Name { name, .. } => name == NO_TRACKING && self.scope.find(name).is_none(),
+            ExprKind::Member { target, name, .. } => {
+                name == NO_TRACKING && target.as_name() == Some("this")
+            }
+            _ => false,
+        }
+    }
+
+    fn untracked(
+        &mut self,
+        name: &str,
+        type_arguments: &[TypeName],
+        arguments: &[Expr],
+        span: Span,
+    ) -> Compiled<Node> {
+        let Some(function) = Function::of_class(NO_TRACKING, name) else {
+            return Err(self.unknown_static(NO_TRACKING, name, span));
+        };
+        self.known_index_function((function, name), type_arguments, arguments, span)
     }
 
     /// The type arguments of a function, which only `TryConvert` is particular about.
@@ -400,7 +440,10 @@ fn term_vector(word: &str) -> Option<FieldTermVector> {
 /// How many arguments a function takes, and whether it needs a type argument.
 fn function_shape(function: Function) -> (std::ops::RangeInclusive<usize>, bool) {
     match function {
-        Function::LoadDocument | Function::Recurse => (2..=2, false),
+        Function::LoadDocument
+        | Function::NoTrackingLoadDocument
+        | Function::LoadAttachment
+        | Function::Recurse => (2..=2, false),
         Function::CreateField => (2..=4, false),
         Function::CreateSpatialField => (1..=2, false),
         Function::TryConvert => (1..=1, true),
@@ -413,6 +456,9 @@ fn reads_beside(function: Function) -> bool {
     matches!(
         function,
         Function::LoadDocument
+            | Function::NoTrackingLoadDocument
+            | Function::LoadAttachment
+            | Function::LoadAttachments
             | Function::LoadCompareExchangeValue
             | Function::CounterNamesFor
             | Function::TimeSeriesNamesFor

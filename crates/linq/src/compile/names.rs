@@ -1,5 +1,7 @@
 //! The words of .NET and RavenDB that a definition may use.
 
+use dotnet::text_encoding::TextEncoding;
+
 /// Declares an enum whose members are spelt as their words.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($word:ident),* $(,)? }) => {
@@ -40,6 +42,8 @@ words! {
         AsEnumerable, Append, Prepend,
         // Dictionaries
         ContainsKey, ContainsValue,
+        // Attachments
+        GetContentAsString,
     }
 }
 
@@ -54,17 +58,31 @@ words! {
 }
 
 words! {
-    /// Arguments that are members of an enum of .NET, and cultures.
+    /// Arguments that are members of an enum of .NET, cultures and encodings.
+    #[expect(clippy::upper_case_acronyms, reason = "the words are .NET's")]
     StaticOption {
         Ordinal, OrdinalIgnoreCase, InvariantCulture, InvariantCultureIgnoreCase, CurrentCulture,
         CurrentCultureIgnoreCase, None, RemoveEmptyEntries, TrimEntries, AwayFromZero, ToEven,
         IgnoreCase, Multiline, Singleline, Compiled, CultureInvariant, ExplicitCapture,
         IgnorePatternWhitespace, Unspecified, Utc, Local, AssumeUniversal, AdjustToUniversal,
-        AssumeLocal, RoundtripKind, Any, Number, Float, Integer,
+        AssumeLocal, RoundtripKind, Any, Number, Float, Integer, UTF8, ASCII, Unicode,
+        BigEndianUnicode, UTF32, Default,
     }
 }
 
 impl StaticOption {
+    /// The encoding of that name, if it is one.
+    pub(crate) fn encoding(self) -> Option<TextEncoding> {
+        Some(match self {
+            StaticOption::UTF8 | StaticOption::Default => TextEncoding::Utf8,
+            StaticOption::ASCII => TextEncoding::Ascii,
+            StaticOption::Unicode => TextEncoding::Utf16,
+            StaticOption::BigEndianUnicode => TextEncoding::Utf16BigEndian,
+            StaticOption::UTF32 => TextEncoding::Utf32,
+            _ => return None,
+        })
+    }
+
     /// Whether texts are compared without regard to case.
     pub(crate) fn ignores_case(self) -> bool {
         matches!(
@@ -79,7 +97,7 @@ impl StaticOption {
 
 /// The types whose members are [`StaticOption`]s.
 pub(crate) fn is_option_type(name: &str) -> bool {
-    const TYPES: [&str; 8] = [
+    const TYPES: [&str; 9] = [
         "StringComparison",
         "StringSplitOptions",
         "MidpointRounding",
@@ -88,6 +106,7 @@ pub(crate) fn is_option_type(name: &str) -> bool {
         "CultureInfo",
         "DateTimeStyles",
         "NumberStyles",
+        "Encoding",
     ];
     TYPES.contains(&name) || name == "StringComparer"
 }
@@ -167,7 +186,8 @@ words! {
     /// Functions that belong to no value; those of a class are spelt with it.
     Function {
         Id, MetadataFor, AsJson, LoadDocument, Recurse, CreateField, CreateSpatialField,
-        CounterNamesFor, TimeSeriesNamesFor, AttachmentsFor, LoadCompareExchangeValue, TryConvert,
+        CounterNamesFor, TimeSeriesNamesFor, AttachmentsFor, LoadAttachment, LoadAttachments,
+        LoadCompareExchangeValue, NoTrackingLoadDocument, TryConvert,
         StringFormat, StringConcat, StringJoin, StringIsNullOrEmpty, StringIsNullOrWhiteSpace,
         StringEquals, StringCompare, StringCompareOrdinal, ObjectEquals, ObjectReferenceEquals,
         MathAbs, MathMax, MathMin, MathRound, MathFloor, MathCeiling, MathTruncate, MathPow,
@@ -220,6 +240,8 @@ impl Function {
             | "CounterNamesFor"
             | "TimeSeriesNamesFor"
             | "AttachmentsFor"
+            | "LoadAttachment"
+            | "LoadAttachments"
             | "LoadCompareExchangeValue"
             | "TryConvert" => Function::from_word(name),
             _ => None,
@@ -261,7 +283,7 @@ pub(crate) fn is_namespace(path: &str) -> bool {
 }
 
 /// Every name that a call may have, for suggestions.
-pub(crate) const SUGGESTED: [&str; 12] = [
+pub(crate) const SUGGESTED: [&str; 14] = [
     "Id",
     "MetadataFor",
     "AsJson",
@@ -272,6 +294,8 @@ pub(crate) const SUGGESTED: [&str; 12] = [
     "CounterNamesFor",
     "TimeSeriesNamesFor",
     "AttachmentsFor",
+    "LoadAttachment",
+    "LoadAttachments",
     "LoadCompareExchangeValue",
     "TryConvert",
 ];

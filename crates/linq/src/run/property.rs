@@ -71,7 +71,9 @@ fn of_other<'a>(value: &Value<'a>, name: &str, property: Option<Property>) -> Ev
     let found = match value {
         Value::Metadata(document) => return of_metadata(document, name),
         Value::Record(record) => match record.get(name) {
-            None if matches!(record.names, Names::Dynamic(_)) => return Ok(Value::Missing),
+            None if matches!(record.names, Names::Dynamic(_) | Names::Attachment) => {
+                return Ok(Value::Missing);
+            }
             found => found.cloned(),
         },
         Value::Null => {

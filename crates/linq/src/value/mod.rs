@@ -111,9 +111,14 @@ pub(crate) enum Names<'a> {
     Fixed(&'static [&'static str]),
     /// Those of a thing of the database, which misses all others.
     Dynamic(&'static [&'static str]),
+    /// Those of an attachment, which misses all others.
+    Attachment,
     /// `Item1` and so on, which can be asked for but are not shown.
     Tuple,
 }
+
+/// The properties of an attachment.
+const ATTACHMENT: &[&str] = &["Name", "ContentType", "Hash", "Size"];
 
 impl<'a> Names<'a> {
     fn position(self, name: &str) -> Option<usize> {
@@ -122,6 +127,7 @@ impl<'a> Names<'a> {
             Names::Fixed(names) | Names::Dynamic(names) => {
                 names.iter().position(|own| *own == name)
             }
+            Names::Attachment => ATTACHMENT.iter().position(|own| *own == name),
             Names::Tuple => name.strip_prefix("Item")?.parse::<usize>().ok()?.checked_sub(1),
         }
     }
@@ -130,6 +136,7 @@ impl<'a> Names<'a> {
         match self {
             Names::Definition(names) => names.get(index).map(|name| &**name),
             Names::Fixed(names) | Names::Dynamic(names) => names.get(index).copied(),
+            Names::Attachment => ATTACHMENT.get(index).copied(),
             Names::Tuple => None,
         }
         .unwrap_or_default()
@@ -146,7 +153,9 @@ impl<'a> Record<'a> {
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &Value<'a>)> {
         let shown = match self.names {
             Names::Tuple => &[],
-            Names::Definition(_) | Names::Fixed(_) | Names::Dynamic(_) => self.values.as_slice(),
+            Names::Definition(_) | Names::Fixed(_) | Names::Dynamic(_) | Names::Attachment => {
+                self.values.as_slice()
+            }
         };
         shown.iter().enumerate().map(|(index, value)| (self.names.at(index), value))
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use blittable::{BlittableBuf, ObjectBuilder, ParseLimits, parse_document, write_json};
 use linq::{
     AttachmentInput, Budget, DocumentInput, EvaluationError, FieldIndexing, Host, HostError, Map,
-    Output, Reduce, SourceKind, SpatialValue, Value, put_value,
+    Output, Reduce, SourceKind, SpatialValue, Tracking, Value, put_value,
 };
 
 const FIRST: &str = r#"{"Name":"John Smith","Age":30,"Price":2.5,"Dec":10.10,"Null":null,"Empty":"",
@@ -70,6 +70,13 @@ impl Fixture {
         }
     }
 
+    /// One document that has an attachment.
+    pub(crate) fn with_photo() -> Fixture {
+        let json = r#"{"Title":"Tree","@metadata":{"@collection":"Photos","@attachments":
+            [{"Name":"photo.jpg","Hash":"h","ContentType":"image/jpeg","Size":7}]}}"#;
+        Fixture { documents: vec![TestDocument::new("p/1", json)] }
+    }
+
     /// The documents of the measured tables, where the first one has more properties.
     pub(crate) fn measured() -> Fixture {
         let mut fixture = Fixture::new();
@@ -108,6 +115,7 @@ impl<'a> Host<'a> for FixtureHost<'a> {
         &mut self,
         id: &str,
         collection: &str,
+        _: Tracking,
     ) -> Result<Option<DocumentInput<'a>>, HostError> {
         self.asked.push(id.to_owned());
         let found = self.documents.iter().find(|document| {
@@ -125,10 +133,27 @@ impl<'a> Host<'a> for FixtureHost<'a> {
         Ok(if id == "r/1" { vec!["Heartrate"] } else { Vec::new() })
     }
 
+    fn attachment(
+        &mut self,
+        id: &str,
+        name: &str,
+    ) -> Result<Option<AttachmentInput<'a>>, HostError> {
+        let mut found = self.attachments(id)?.into_iter();
+        Ok(found.find(|attachment| attachment.name.eq_ignore_ascii_case(name)))
+    }
+
+    fn attachment_content(&mut self, hash: &str) -> Result<Option<Vec<u8>>, HostError> {
+        Ok((hash == "h").then(|| b"picture".to_vec()))
+    }
+
     fn attachments(&mut self, id: &str) -> Result<Vec<AttachmentInput<'a>>, HostError> {
-        let photo =
-            AttachmentInput { name: "photo.jpg", hash: "h", content_type: "image/jpeg", size: 7 };
-        Ok(if id == "r/1" { vec![photo] } else { Vec::new() })
+        let attachment = |name, hash: &str, size| {
+            let hash = hash.to_owned();
+            AttachmentInput { name, hash, content_type: "image/jpeg", size }
+        };
+        let large = attachment("large", "l", i64::MAX);
+        let photo = attachment("photo.jpg", "h", 7);
+        Ok(if id == "p/1" { vec![large, photo] } else { Vec::new() })
     }
 
     fn compare_exchange_value(

@@ -10,6 +10,7 @@ const SMALL: Budget = Budget {
     outputs_max: 1_000,
     sequence_length_max: 10_000,
     string_bytes_max: 100_000,
+    content_bytes_max: 1024,
     recurse_length_max: 1_000,
 };
 

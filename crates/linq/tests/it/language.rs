@@ -4,7 +4,7 @@ use std::error::Error;
 
 use blittable::{BlittableBuf, ObjectBuilder, ParseLimits, parse_document};
 use linq::{
-    AttachmentInput, Budget, CounterInput, CreatedFieldOptions, DefinitionErrorKind,
+    Budget, CounterInput, CreatedFieldOptions, DefinitionErrorKind, EvaluationError,
     EvaluationErrorKind, FieldIndexing, FieldTermVector, Map, NoHost, Reduce, SourceKind, Value,
 };
 
@@ -91,19 +91,72 @@ fn the_host_is_asked_for_what_lies_beside_a_document() {
     let fixture = Fixture::new();
     let map =
         map("from r in docs.Refs select new { C = CounterNamesFor(r), T = TimeSeriesNamesFor(r), \
-         A = AttachmentsFor(r).Select(a => a.Name + \" \" + a.Size), \
          K = LoadCompareExchangeValue(\"known\"), U = LoadCompareExchangeValue(\"unknown\"), \
          Other = LoadDocument(\"r/2\", \"Refs\").Title }");
     let mut host = fixture.host();
     let shown = outputs(&map, &fixture.documents[2], &mut host, entry).unwrap();
     assert_eq!(
         shown[0].as_deref(),
-        Some("{A: photo.jpg 7, C: [likes, views], K: 8, Other: ref two, T: heartrate}")
+        Some("{C: [likes, views], K: 8, Other: ref two, T: heartrate}")
     );
     assert_eq!(host.asked, ["r/2"]);
-    let photo =
-        AttachmentInput { name: "photo.jpg", hash: "h", content_type: "image/jpeg", size: 7 };
-    assert_eq!(linq::Host::attachments(&mut fixture.host(), "r/1").unwrap(), [photo]);
+}
+
+/// The terms that an expression over the document with a photo makes beside `K: 1`.
+fn terms_of_photo(expression: &str) -> Result<Option<String>, EvaluationError> {
+    let fixture = Fixture::with_photo();
+    let map = map(&format!("from p in docs.Photos select new {{ X = {expression}, K = 1 }}"));
+    let shown = outputs(&map, &fixture.documents[0], &mut fixture.host(), entry)?;
+    Ok(shown.into_iter().next().flatten())
+}
+
+#[test]
+fn attachments_are_read_through_the_host() {
+    for (expression, terms) in [
+        ("LoadAttachment(p, \"PHOTO.jpg\").Name", "{K: 1, X: photo.jpg}"),
+        ("this.LoadAttachment(p, \"photo.jpg\").GetContentAsString()", "{K: 1, X: picture}"),
+        (
+            "LoadAttachment(p, \"photo.jpg\").GetContentAsString(Encoding.UTF8)",
+            "{K: 1, X: picture}",
+        ),
+        ("LoadAttachment(p, \"photo.jpg\").Nope", "{K: 1}"),
+        ("LoadAttachment(p, \"nope\").GetContentAsString()", "{K: 1}"),
+        ("LoadAttachment(p, \"nope\") == null", "{K: 1, X: true}"),
+        ("LoadAttachments(p).Select(a => a.Name)", "{K: 1, X: [large, photo.jpg]}"),
+        ("LoadAttachments(p).Last().Size + 1", "{K: 1, X: 8}"),
+        ("LoadAttachments(LoadDocument(\"nope\", \"Refs\")).Count()", "{K: 1, X: 0}"),
+        ("AttachmentsFor(p).Select(a => a.Name)", "{K: 1, X: photo.jpg}"),
+    ] {
+        let shown = terms_of_photo(expression).unwrap();
+        assert_eq!(shown.as_deref(), Some(terms), "{expression}");
+    }
+    for (expression, kind) in [
+        ("LoadAttachment(p, 5)", EvaluationErrorKind::InvalidArgument),
+        ("LoadAttachment(p.Title, \"a\")", EvaluationErrorKind::InvalidArgument),
+        ("LoadAttachments(5)", EvaluationErrorKind::InvalidArgument),
+        ("LoadAttachment(p, \"large\").GetContentAsString()", EvaluationErrorKind::BudgetExceeded),
+    ] {
+        let error = terms_of_photo(expression).unwrap_err();
+        assert_eq!(error.kind, kind, "{expression}");
+    }
+}
+
+#[test]
+fn what_is_loaded_without_tracking_is_not_followed() {
+    let fixture = Fixture::new();
+    let tracked =
+        map("from r in docs.Refs select new { X = LoadDocument(\"r/2\", \"Refs\").Title }");
+    assert_eq!(tracked.referenced_collections(), ["Refs"]);
+    for call in ["NoTracking.LoadDocument", "this.NoTracking.LoadDocument"] {
+        let text =
+            format!("from r in docs.Refs select new {{ X = {call}(\"r/2\", \"Refs\").Title }}");
+        let map = map(&text);
+        assert_eq!(map.referenced_collections(), Vec::<&str>::new(), "{call}");
+        let shown = outputs(&map, &fixture.documents[2], &mut fixture.host(), entry).unwrap();
+        assert_eq!(shown[0].as_deref(), Some("{X: ref two}"), "{call}");
+    }
+    let text = "from r in docs.Refs select new { X = NoTracking.Nope(r) }";
+    assert_eq!(Map::compile(text).unwrap_err().kind, DefinitionErrorKind::UnknownMethod);
 }
 
 #[test]

@@ -14,6 +14,7 @@ const SMALL: Budget = Budget {
     outputs_max: 100,
     sequence_length_max: 1_000,
     string_bytes_max: 10_000,
+    content_bytes_max: 1024,
     recurse_length_max: 50,
 };
 

@@ -15,7 +15,7 @@ const SECOND: &str =
     r#"{"Name":null,"Age":7,"Tags":[],"Lines":[],"@metadata":{"@collection":"Docs"}}"#;
 
 /// Entries as text: `{Name: value, …}`, one after the other.
-fn print(entries: &[IndexEntry]) -> String {
+pub(crate) fn print(entries: &[IndexEntry]) -> String {
     let mut out = String::new();
     for entry in entries {
         let mut fields = Vec::new();

@@ -20,7 +20,7 @@ const PATCHES: &[(&str, &[(&str, &str)])] = &[
     ("this.Lines.push({ P: 'z' })", &[("\"Q\":3}]", "\"Q\":3},{\"P\":\"z\"}]")]),
     ("for (const l of this.Lines) l.T = l.Q * 2", &[("\"Q\":2.0}", "\"Q\":2.0,\"T\":4}"), ("\"Q\":3}", "\"Q\":3,\"T\":6}")]),
     ("delete this.Addr", &[("\"Addr\":{\"City\":\"Oz\"},", "")]),
-    ("this.Addr = undefined", &[("\"Addr\":{\"City\":\"Oz\"},", "")]),
+    ("this.Addr = undefined", &[("{\"City\":\"Oz\"}", "null")]),
     ("this.Addr = null", &[("{\"City\":\"Oz\"}", "null")]),
     ("this.x = 1; this.b = 2; delete this.x; this.x = 3", &[("\"Docs\"}}", "\"Docs\"},\"x\":3,\"b\":2}")]),
     ("this.u = undefined; this.n = null", &[("\"Docs\"}}", "\"Docs\"},\"n\":null}")]),

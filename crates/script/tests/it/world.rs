@@ -7,8 +7,8 @@ use std::sync::Arc;
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use platform::real::RealClock;
 use script::{
-    Budget, DocumentInfo, Engine, Host, HostError, PatchScript, PatchText, Patched, ScriptDocument,
-    ScriptError, SeriesArgument, TimeSeriesEntry, TimeSeriesStats,
+    Attachment, Budget, DocumentInfo, Engine, Host, HostError, PatchScript, PatchText, Patched,
+    ScriptDocument, ScriptError, SeriesArgument, TimeSeriesEntry, TimeSeriesStats,
 };
 
 pub(crate) fn engine() -> Engine {
@@ -47,6 +47,35 @@ impl Host for Notes {
     ) -> Result<Option<ScriptDocument>, HostError> {
         self.log.push(format!("load {id} {}", collection.unwrap_or("-")));
         Ok(self.documents.get(id).map(|json| document(id, json)))
+    }
+
+    fn load_untracked(
+        &mut self,
+        id: &str,
+        collection: &str,
+    ) -> Result<Option<ScriptDocument>, HostError> {
+        self.log.push(format!("load untracked {id} {collection}"));
+        Ok(self.documents.get(id).map(|json| document(id, json)))
+    }
+
+    fn attachment(&mut self, id: &str, name: &str) -> Result<Option<Attachment>, HostError> {
+        let mut found = self.attachments(id)?.into_iter();
+        Ok(found.find(|attachment| attachment.name.eq_ignore_ascii_case(name)))
+    }
+
+    fn attachments(&mut self, id: &str) -> Result<Vec<Attachment>, HostError> {
+        let attachment = |name: &str, content_bytes| Attachment {
+            name: name.to_owned(),
+            content_type: "text/plain".to_owned(),
+            hash: "h".to_owned(),
+            content_bytes,
+        };
+        let both = [attachment("A.txt", 6), attachment("b", 0)];
+        Ok(if id == "d/1" { both.to_vec() } else { Vec::new() })
+    }
+
+    fn attachment_content(&mut self, attachment: &Attachment) -> Result<Vec<u8>, HostError> {
+        Ok("hellö".as_bytes()[..attachment.content_bytes as usize].to_vec())
     }
 
     fn put(

@@ -7,7 +7,7 @@ use crate::{http_client::Reply, test_server::TestServer};
 const AT: &str = "/databases/db/attachments";
 const HELLO: &str = "Mk3PAn3UowqTLEQfNlol6GsXPe+kuOWJSCU0cbgbcs8=";
 
-fn put(server: &TestServer, id: &str, name: &str, content: &[u8]) -> Reply {
+pub(crate) fn put(server: &TestServer, id: &str, name: &str, content: &[u8]) -> Reply {
     let reply =
         server.send("PUT", &format!("{AT}?id={id}&name={name}&contentType=text/plain"), content);
     assert_eq!(reply.status, 201, "{}", reply.text());

@@ -31,7 +31,8 @@ pub unsafe fn JS_VALUE_GET_PTR(v: JSValue) -> *mut c_void {
 #[inline]
 pub const fn JS_MKVAL(tag: i32, val: i32) -> JSValue {
     JSValue {
-        u: JSValueUnion { int32: val },
+        // Corvus: all bits of the union, because those beside a null mean something.
+        u: JSValueUnion { float64: f64::from_bits(val as u32 as u64) },
         tag: tag as _,
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::compile::names::{Function, NetType};
 use crate::compile::plan::{Argument, FunctionCall};
-use crate::document::DocumentInput;
+use crate::document::{AttachmentInput, DocumentInput, Tracking};
 use crate::run::convert::try_convert;
 use crate::run::display::display;
 use crate::run::elements::{Elements, from_document};
@@ -14,13 +14,17 @@ use crate::run::methods::{as_double, lambda};
 use crate::run::{Evaluated, Machine, over_budget, wrong_arguments};
 use crate::value::{Names, SpatialValue, Text, Value};
 
-const ATTACHMENT: &[&str] = &["Name", "Hash", "ContentType", "Size"];
+/// Where metadata list the attachments.
+const ATTACHMENTS: &str = "@attachments";
 
 impl<'a> Machine<'a, '_> {
     pub(super) fn index_function(&mut self, call: &'a FunctionCall) -> Evaluated<'a> {
         let arguments = &*call.arguments;
         match call.function {
-            Function::LoadDocument => self.load_document(arguments),
+            Function::LoadDocument => self.load_document(arguments, Tracking::Followed),
+            Function::NoTrackingLoadDocument => self.load_document(arguments, Tracking::Ignored),
+            Function::LoadAttachment => self.load_attachment(arguments),
+            Function::LoadAttachments => self.load_attachments(arguments),
             Function::Recurse => self.recurse(arguments),
             Function::CreateField => self.create_field(call),
             Function::CreateSpatialField => self.create_spatial_field(arguments),
@@ -50,7 +54,7 @@ impl<'a> Machine<'a, '_> {
         let names = match function {
             Function::Id => return Ok(Value::Text(Text::of_document(id))),
             Function::MetadataFor => return Ok(Value::Metadata(Rc::clone(document))),
-            Function::AttachmentsFor => return self.attachments(id),
+            Function::AttachmentsFor => return attachments_for(document),
             Function::CounterNamesFor => self.host.counter_names(id),
             _ => self.host.time_series_names(id),
         };
@@ -59,23 +63,34 @@ impl<'a> Machine<'a, '_> {
         Ok(Value::list(texts.collect()))
     }
 
-    fn attachments(&mut self, id: &str) -> Evaluated<'a> {
-        let attachments = self.host.attachments(id).map_err(Fault::host)?;
-        let text = |text| Value::Text(Text::of_document(text));
-        let items = attachments.into_iter().map(|attachment| {
-            let values = vec![
-                text(attachment.name),
-                text(attachment.hash),
-                text(attachment.content_type),
-                Value::Integer(attachment.size),
-            ];
-            Value::record(Names::Fixed(ATTACHMENT), values)
-        });
-        Ok(Value::list(items.collect()))
+    /// `LoadAttachment(document, name)`; missing when there is none of that name.
+    fn load_attachment(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
+        let document = self.argument(arguments, 0)?;
+        let name = self.argument(arguments, 1)?;
+        let Some(document) = owner(&document, "LoadAttachment")? else { return Ok(Value::Missing) };
+        let Value::Text(name) = &name else {
+            let message = format!(
+                "LoadAttachment may only be called with a string, but was called with a {}",
+                name.type_name()
+            );
+            return Err(Fault::new(EvaluationErrorKind::InvalidArgument, message));
+        };
+        let found = self.host.attachment(document.id, name).map_err(Fault::host)?;
+        Ok(found.map_or(Value::Missing, attachment))
+    }
+
+    /// `LoadAttachments(document)`
+    fn load_attachments(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
+        let document = self.argument(arguments, 0)?;
+        let found = match owner(&document, "LoadAttachments")? {
+            Some(document) => self.host.attachments(document.id).map_err(Fault::host)?,
+            None => Vec::new(),
+        };
+        self.list(found.into_iter().map(attachment).collect())
     }
 
     /// `LoadDocument(id, collection)`; several ids give a sequence.
-    fn load_document(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
+    fn load_document(&mut self, arguments: &'a [Argument], tracking: Tracking) -> Evaluated<'a> {
         let ids = self.argument(arguments, 0)?;
         let collection = self.argument(arguments, 1)?;
         let collection = display(&collection)?.into_owned();
@@ -84,16 +99,16 @@ impl<'a> Machine<'a, '_> {
                 let mut items = Vec::new();
                 for id in Elements::of(&ids)? {
                     self.step()?;
-                    items.push(self.load_one(&id?, &collection)?);
+                    items.push(self.load_one(&id?, &collection, tracking)?);
                 }
                 // No ids give no sequence, not an empty one.
                 if items.is_empty() { Ok(Value::Missing) } else { self.list(items) }
             }
-            id => self.load_one(id, &collection),
+            id => self.load_one(id, &collection, tracking),
         }
     }
 
-    fn load_one(&mut self, id: &Value<'a>, collection: &str) -> Evaluated<'a> {
+    fn load_one(&mut self, id: &Value<'a>, collection: &str, tracking: Tracking) -> Evaluated<'a> {
         let id = match id {
             Value::Text(id) => id,
             null if null.is_null() => return Ok(Value::Missing),
@@ -103,7 +118,7 @@ impl<'a> Machine<'a, '_> {
                 return Err(Fault::new(EvaluationErrorKind::InvalidArgument, message));
             }
         };
-        let loaded = self.host.load_document(id, collection).map_err(Fault::host)?;
+        let loaded = self.host.load_document(id, collection, tracking).map_err(Fault::host)?;
         Ok(loaded.map_or(Value::Missing, |document| Value::Document(Rc::new(document))))
     }
 
@@ -204,6 +219,45 @@ impl<'a> Machine<'a, '_> {
         let value = self.host.compare_exchange_value(key).map_err(Fault::host)?;
         Ok(value.map(from_document).transpose()?.unwrap_or(Value::Missing))
     }
+}
+
+/// The document whose attachments are asked for; `None` for null.
+fn owner<'v, 'a>(
+    value: &'v Value<'a>,
+    function: &str,
+) -> Result<Option<&'v DocumentInput<'a>>, Fault> {
+    match value {
+        Value::Document(document) => Ok(Some(document)),
+        null if null.is_null() => Ok(None),
+        other => {
+            let message = format!(
+                "{function} may only be called with a non-null entity as a first parameter, but was \
+                 called with a {}",
+                other.type_name()
+            );
+            Err(Fault::new(EvaluationErrorKind::InvalidArgument, message))
+        }
+    }
+}
+
+fn attachment(found: AttachmentInput<'_>) -> Value<'_> {
+    let values = vec![
+        Value::Text(Text::of_document(found.name)),
+        Value::Text(Text::of_document(found.content_type)),
+        Value::Text(Text::unpacked(found.hash)),
+        Value::Integer(found.size),
+    ];
+    Value::record(Names::Attachment, values)
+}
+
+/// What the metadata of a document say of its attachments.
+fn attachments_for<'a>(document: &DocumentInput<'a>) -> Evaluated<'a> {
+    let listed =
+        document.stored_metadata().map(|metadata| metadata.get(ATTACHMENTS)).transpose()?;
+    Ok(match listed.flatten() {
+        Some(listed @ blittable::Value::Array(_)) => from_document(listed)?,
+        _ => Value::list(Vec::new()),
+    })
 }
 
 /// A coordinate; `None` for null.

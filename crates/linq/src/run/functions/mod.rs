@@ -22,6 +22,9 @@ impl<'a> Machine<'a, '_> {
             | F::MetadataFor
             | F::AsJson
             | F::LoadDocument
+            | F::NoTrackingLoadDocument
+            | F::LoadAttachment
+            | F::LoadAttachments
             | F::Recurse
             | F::CreateField
             | F::CreateSpatialField

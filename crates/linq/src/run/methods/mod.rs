@@ -1,11 +1,14 @@
 //! Methods of values, by the type that the value has now.
 
+mod attachment;
 mod moment;
 mod object;
 mod sequence;
 pub(crate) mod text;
 
 pub(crate) use sequence::empty_sequence;
+
+use std::rc::Rc;
 
 use dotnet::number::{double_of_decimal, double_of_digits};
 
@@ -14,7 +17,7 @@ use crate::compile::plan::{Argument, Known, Lambda, MethodCall, Node, Op, Style}
 use crate::run::fault::{EvaluationErrorKind, Fault};
 use crate::run::property::no_such;
 use crate::run::{Evaluated, Machine, compare, display, wrong_arguments};
-use crate::value::{ListKind, Text, Value};
+use crate::value::{ListKind, Names, Text, Value};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -50,6 +53,10 @@ impl<'a> Machine<'a, '_> {
             }
             Value::Object(_) | Value::Document(_) | Value::Metadata(_) => {
                 self.object_method(call, method, target)
+            }
+            Value::Record(record) if matches!(record.names, Names::Attachment) => {
+                let record = Rc::clone(record);
+                self.attachment_method(call, method, &record)
             }
             Value::Record(_) => self.scalar_method(call, method, target),
             Value::Dictionary(_) => self.dictionary_method(call, method, target),
