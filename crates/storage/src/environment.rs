@@ -266,7 +266,7 @@ impl Environment {
             return Some((own, *unflushed_bytes_max));
         }
         let (all, limit) = (memory_budget.held_bytes(), memory_budget.bytes_max());
-        (all > limit && own > ALWAYS_ALLOWED_BYTES).then_some((all, limit))
+        (own > ALWAYS_ALLOWED_BYTES && memory_budget.is_taken_beyond(100)).then_some((all, limit))
     }
 
     /// Waits for the flush under way, flushes when that was not enough, and once more when somebody
@@ -513,11 +513,9 @@ impl Environment {
     pub(crate) fn flush_is_due(&self) -> bool {
         let enough = self.options.unflushed_bytes_max / 4 * 3;
         let own = self.versions.get();
-        let budget = &self.options.memory_budget;
-        let is_shared_memory_short = budget.held_bytes() > budget.bytes_max() / 4 * 3;
         own > enough
             || self.journal.bytes_since_floor() > enough
-            || (is_shared_memory_short && own > ALWAYS_ALLOWED_BYTES)
+            || (own > ALWAYS_ALLOWED_BYTES && self.options.memory_budget.is_taken_beyond(75))
     }
 
     fn ask_for_flush_if_due(&self) {

@@ -1,7 +1,9 @@
 //! Budgets of memory: how many bytes may be held together by those who draw from one.
 //!
 //! A budget may have parts. What is drawn from a part is drawn from the whole too, so that no part takes
-//! more than its own bound and all parts together no more than the whole's.
+//! more than its own bound and all parts together no more than the whole's. The budget of a whole process
+//! also knows what the process has taken beyond what is counted ([`Uncounted`]), and has room only for what
+//! fits beside that.
 //!
 //! There are two ways to draw. Environments count the page versions and buffers that they hold, and ask
 //! afterwards whether it was too much ([`MemoryBudget::held_bytes`]). All others own a [`MemoryShare`],
@@ -28,13 +30,24 @@ pub(crate) const ALWAYS_ALLOWED_BYTES: u64 = 256 * 1024;
 /// A transaction that changes no more than this is never refused for want of memory.
 pub(crate) const TRANSACTION_ALLOWED_BYTES: u64 = 1024 * 1024;
 
+/// What a process has taken beyond what a budget counts: code, threads, what the allocator keeps.
+pub trait Uncounted: fmt::Debug + Send + Sync {
+    /// How many bytes that is, when so many are counted and so many more are asked for. Asked for whenever a
+    /// share grows, so it has to be cheap.
+    fn bytes(&self, held: u64, wanted: u64) -> u64;
+}
+
 /// A number of bytes that several owners may hold together.
 #[derive(Debug)]
 pub struct MemoryBudget {
     held: AtomicU64,
     bytes_max: u64,
+    /// What takes room beside what is held.
+    uncounted: Option<Arc<dyn Uncounted>>,
     /// What this is a part of.
     whole: Option<Arc<MemoryBudget>>,
+    /// Bytes of every whole that this part never takes.
+    left_to_others: u64,
     /// Of all parts of a whole together.
     waiting: Arc<Waiting>,
 }
@@ -67,8 +80,18 @@ impl std::error::Error for MemoryExhausted {}
 impl MemoryBudget {
     /// A budget of that many bytes, of which none is taken.
     pub fn new(bytes_max: u64) -> Arc<MemoryBudget> {
+        MemoryBudget::whole(bytes_max, None)
+    }
+
+    /// A budget of that many bytes, of which some are taken by what is not counted.
+    pub fn of_process(bytes_max: u64, uncounted: Arc<dyn Uncounted>) -> Arc<MemoryBudget> {
+        MemoryBudget::whole(bytes_max, Some(uncounted))
+    }
+
+    fn whole(bytes_max: u64, uncounted: Option<Arc<dyn Uncounted>>) -> Arc<MemoryBudget> {
         let (held, waiting) = Default::default();
-        Arc::new(MemoryBudget { held, bytes_max, whole: None, waiting })
+        let (whole, left_to_others) = (None, 0);
+        Arc::new(MemoryBudget { held, bytes_max, uncounted, whole, left_to_others, waiting })
     }
 
     /// A budget that is never exhausted.
@@ -78,8 +101,19 @@ impl MemoryBudget {
 
     /// A part of this budget, of at most that many bytes.
     pub fn part(self: &Arc<Self>, bytes_max: u64) -> Arc<MemoryBudget> {
+        self.part_that_leaves(0, bytes_max)
+    }
+
+    /// The same, which has no room where less than `left_to_others` bytes would be left, here and in what
+    /// this is a part of: parts that leave nothing go on there.
+    pub fn part_that_leaves(
+        self: &Arc<Self>,
+        left_to_others: u64,
+        bytes_max: u64,
+    ) -> Arc<MemoryBudget> {
         let (held, waiting) = (AtomicU64::default(), Arc::clone(&self.waiting));
-        Arc::new(MemoryBudget { held, bytes_max, whole: Some(Arc::clone(self)), waiting })
+        let (uncounted, whole) = (None, Some(Arc::clone(self)));
+        Arc::new(MemoryBudget { held, bytes_max, uncounted, whole, left_to_others, waiting })
     }
 
     /// Bytes that are held now.
@@ -107,6 +141,18 @@ impl MemoryBudget {
         self.waiting.wait_for(time_max, || !self.is_half_taken());
     }
 
+    /// Whether more is taken, here or in the whole, than `percent` (up to 100) of what may be.
+    pub(crate) fn is_taken_beyond(&self, percent: u64) -> bool {
+        let held = self.held_bytes();
+        let taken = held.saturating_add(self.uncounted_bytes(held, 0));
+        let may_be = self.bytes_max - self.bytes_max / 100 * (100 - percent.min(100));
+        may_be < taken || self.whole.as_ref().is_some_and(|whole| whole.is_taken_beyond(percent))
+    }
+
+    fn uncounted_bytes(&self, held: u64, wanted: u64) -> u64 {
+        self.uncounted.as_ref().map_or(0, |uncounted| uncounted.bytes(held, wanted))
+    }
+
     /// Counts bytes in, also when there is no room.
     pub(crate) fn take(&self, bytes: u64) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
@@ -117,11 +163,20 @@ impl MemoryBudget {
 
     /// Counts bytes in if there is room for them here and in the whole.
     fn try_take(&self, bytes: u64) -> Result<(), MemoryExhausted> {
-        let room = |held: u64| held.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
-        self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, room).map_err(|held| {
-            MemoryExhausted { taken: held.saturating_add(bytes), bytes_max: self.bytes_max }
-        })?;
-        let of_whole = self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take(bytes));
+        self.try_take_and_leave(0, bytes)
+    }
+
+    fn try_take_and_leave(&self, left: u64, bytes: u64) -> Result<(), MemoryExhausted> {
+        let bytes_max = self.bytes_max.saturating_sub(left);
+        let uncounted = self.uncounted_bytes(self.held_bytes(), bytes);
+        let taken = |held: u64| held.saturating_add(bytes).saturating_add(uncounted);
+        let room = |held: u64| (taken(held) <= bytes_max).then_some(held + bytes);
+        self.held
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, room)
+            .map_err(|held| MemoryExhausted { taken: taken(held), bytes_max })?;
+        let left = left.max(self.left_to_others);
+        let of_whole =
+            self.whole.as_ref().map_or(Ok(()), |whole| whole.try_take_and_leave(left, bytes));
         if of_whole.is_err() {
             self.held.fetch_sub(bytes, Ordering::SeqCst);
         }
@@ -253,7 +308,12 @@ impl<T> Kept<T> {
         Self { value: None, bytes: 0, budget }
     }
 
-    /// Gives the buffer away, if one is kept.
+    /// Where it is counted.
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// Hands out the buffer, if one is kept.
     pub(crate) fn take(&mut self) -> Option<T> {
         self.budget.give_back(std::mem::take(&mut self.bytes));
         self.value.take()
@@ -340,6 +400,48 @@ mod tests {
         other.try_grow_to(40).unwrap();
         drop(one);
         assert_eq!((left.held_bytes(), right.held_bytes(), whole.held_bytes()), (0, 40, 40));
+    }
+
+    #[test]
+    fn a_part_that_leaves_room_finds_none_where_others_do() {
+        let process = MemoryBudget::new(100);
+        let work = process.part(80);
+        let (modest, other) = (work.part_that_leaves(20, 80), work.part(80));
+        let (mut one, mut two) = (modest.share(0), other.share(0));
+        assert_eq!(one.try_grow_to(61), Err(MemoryExhausted { taken: 61, bytes_max: 60 }));
+        one.try_grow_to(60).unwrap();
+        two.try_grow_to(20).unwrap();
+        one.shrink_to(0);
+        process.take(30);
+        assert_eq!(one.try_grow_to(31), Err(MemoryExhausted { taken: 81, bytes_max: 80 }));
+        two.try_grow_to(70).unwrap();
+        assert_eq!((modest.held_bytes(), process.held_bytes()), (0, 100));
+    }
+
+    #[test]
+    fn the_budget_of_a_process_has_room_beside_what_is_not_counted() {
+        #[derive(Debug)]
+        struct Beside(AtomicU64);
+        impl Uncounted for Beside {
+            fn bytes(&self, _held: u64, _wanted: u64) -> u64 {
+                self.0.load(Ordering::SeqCst)
+            }
+        }
+        let beside = Arc::new(Beside(AtomicU64::new(30)));
+        let process = MemoryBudget::of_process(100, Arc::clone(&beside) as Arc<dyn Uncounted>);
+        let part = process.part(80);
+        let mut share = part.share(5);
+        assert_eq!(share.try_grow_to(71), Err(MemoryExhausted { taken: 101, bytes_max: 100 }));
+        assert_eq!((part.held_bytes(), process.held_bytes()), (0, 0), "a refusal takes nothing");
+        share.try_grow_to(50).unwrap();
+        assert!(!part.is_taken_beyond(80));
+        beside.0.store(60, Ordering::SeqCst);
+        assert!(part.is_taken_beyond(100), "what is held is kept");
+        assert!(share.try_grow_to(51).is_err());
+        share.shrink_to(0);
+        share.try_grow_to(40).unwrap();
+        beside.0.store(u64::MAX, Ordering::SeqCst);
+        assert!(part.share(5).try_grow_to(5).is_ok(), "nobody starves");
     }
 
     #[test]

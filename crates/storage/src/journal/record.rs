@@ -43,6 +43,8 @@ const WORD: usize = 8;
 const PAYLOAD_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
 /// A byte of an LZ4 block stands for at most so many.
 const LZ4_RATIO_MAX: usize = 255;
+/// Shorter buffers grow to twice their length; longer ones only as far as is needed, since that is known.
+const LARGE_BYTES: usize = 1 << 20;
 /// No environment has so many pages: 8 PB.
 const PAGES_MAX: u64 = 1 << 40;
 
@@ -69,7 +71,11 @@ impl Record {
     /// Makes the buffer at least so long, whole sectors; what is in it stays.
     fn reserve(&mut self, bytes: usize) {
         if self.bytes.len() < bytes {
-            let mut longer = AlignedBuffer::zeroed(bytes.next_power_of_two());
+            let enough = match bytes < LARGE_BYTES {
+                true => bytes.next_power_of_two(),
+                false => bytes.next_multiple_of(LARGE_BYTES),
+            };
+            let mut longer = AlignedBuffer::zeroed(enough);
             longer[..self.len].copy_from_slice(&self.bytes[..self.len]);
             self.bytes = longer;
         }
@@ -105,9 +111,14 @@ impl RecordBuilder {
         Self { plain: Record::new(), compressed: Record::new(), pages: 0 }
     }
 
-    pub(super) fn start(&mut self) {
+    /// Begins a record whose payload has at most so many bytes.
+    pub(super) fn start(&mut self, payload_bytes_max: usize) {
         self.plain.len = HEADER_BYTES;
         self.pages = 0;
+        if LARGE_BYTES <= payload_bytes_max {
+            // A difference may be given up a page behind the end.
+            self.plain.reserve(HEADER_BYTES + payload_bytes_max + 2 * PAGE_BYTES);
+        }
     }
 
     /// Adds a page, as a difference to its base when `difference` allows and that is shorter.
@@ -138,6 +149,11 @@ impl RecordBuilder {
 
     pub(super) fn payload_bytes(&self) -> usize {
         self.plain.len - HEADER_BYTES
+    }
+
+    /// Bytes that the payload of these pages has at most.
+    pub(super) fn payload_bytes_max(changed: &[ChangedPage]) -> usize {
+        changed.iter().map(|page| ENTRY_BYTES + page.version.bytes().len()).sum()
     }
 
     /// Bytes of the buffers that it keeps.
@@ -471,7 +487,7 @@ mod tests {
     #[test]
     fn a_record_reads_back_and_any_flip_is_noticed() {
         let mut builder = RecordBuilder::new();
-        builder.start();
+        builder.start(0);
         let mut bytes = vec![5; PAGE_BYTES];
         write_u64(&mut bytes, 0, 11);
         let base = page(bytes.clone());

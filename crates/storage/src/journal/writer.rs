@@ -316,8 +316,12 @@ impl JournalTurn<'_> {
         changed: &[ChangedPage],
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
+        // It cannot be refused any more; others are meanwhile.
+        let mut memory = self.state.builder.budget().share(0);
+        memory.grow_to(RecordBuilder::payload_bytes_max(changed) as u64);
         let mut builder = self.state.builder.take().unwrap_or_else(RecordBuilder::new);
         let result = self.append_with(&mut builder, transaction, changed, meter);
+        drop(memory);
         let held = builder.held_bytes();
         if held <= HELD_BYTES_MAX {
             self.state.builder.keep(builder, held as u64);
@@ -335,7 +339,7 @@ impl JournalTurn<'_> {
         changed: &[ChangedPage],
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
-        builder.start();
+        builder.start(RecordBuilder::payload_bytes_max(changed));
         for page in changed {
             builder.add(page, self.state.whole_since_floor.contains(&page.number));
         }
