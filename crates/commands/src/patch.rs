@@ -17,7 +17,7 @@ use script::{
     Budget, DocumentInfo, Engine, Exhausted, MEMORY_BYTES_MAX_DEFAULT, RESULT_BYTES_MAX_DEFAULT,
     STEPS_MAX_DEFAULT, ScriptDocument,
 };
-use storage::{MemoryBudget, MemoryShare};
+use storage::{MemoryBudget, MemoryShare, StorageError};
 
 use crate::{
     error::CommandError,
@@ -123,6 +123,19 @@ impl Patcher {
         writer: &mut DocumentWriter<'_>,
         patch: &PatchCommand,
     ) -> Result<PatchOutcome, CommandError> {
+        let results_bytes = self.results.bytes();
+        let patched = self.patch_read(writer, patch);
+        if !keeps_results(patch) {
+            self.results.shrink_to(results_bytes);
+        }
+        patched
+    }
+
+    fn patch_read(
+        &mut self,
+        writer: &mut DocumentWriter<'_>,
+        patch: &PatchCommand,
+    ) -> Result<PatchOutcome, CommandError> {
         let before = self.read(writer, &patch.id)?;
         if let Some(expected) = patch.expected.as_text() {
             let actual = before.as_ref().map(|(_, info)| &*info.change_vector);
@@ -150,8 +163,10 @@ impl Patcher {
         // The document keeps the spelling of its id.
         let id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
         let before = ScriptDocument::new(body, info);
-        let changed = self.run(writer, &patch.script, &patch.id, &before, kept(patch))?;
+        let changed = self.run(writer, &patch.script, &patch.id, &before, patch.wants_notes)?;
         let body = changed.body.unwrap_or_else(|| before.document().to_buf());
+        // It may be large, and what is stored now needs room.
+        drop(before);
         // The script may have put or deleted this very document, so that what is there counts.
         let stored = writer.replace(&id, &body)?;
         Ok(PatchOutcome {
@@ -179,7 +194,7 @@ impl Patcher {
             }
             WhenMissing::Run(script) => {
                 let empty = ScriptDocument::unstored(empty_document()?);
-                self.run(writer, script, &patch.id, &empty, kept(patch))?
+                self.run(writer, script, &patch.id, &empty, patch.wants_notes)?
             }
         };
         let body = match changed.body {
@@ -235,15 +250,17 @@ impl Patcher {
         patch: &PatchEach,
         id: &DocumentId,
     ) -> Result<(PatchedOne, usize), CommandError> {
+        let results_bytes = self.results.bytes();
         let Some((body, info)) = self.read(writer, id)? else {
             let status = PatchStatus::DocumentDoesNotExist;
             return Ok((PatchedOne { id: id.clone(), change_vector: None, status }, 0));
         };
         let stored_id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
         let before = ScriptDocument::new(body, info);
-        let changed = self.run(writer, &patch.script, id, &before, (false, false))?;
+        let changed = self.run(writer, &patch.script, id, &before, false)?;
         let body = changed.body.unwrap_or_else(|| before.document().to_buf());
         let stored = writer.replace(&stored_id, &body)?;
+        self.results.shrink_to(results_bytes);
         let bytes = changed.put_bytes + stored.as_ref().map_or(0, |_| body.as_bytes().len());
         let (change_vector, status) = match stored {
             Some(stored) => (Some(stored.change_vector), PatchStatus::Patched),
@@ -252,13 +269,17 @@ impl Patcher {
         Ok((PatchedOne { id: id.clone(), change_vector, status }, bytes))
     }
 
+    /// A document as it is, which is counted among the results of the batch.
     fn read(
-        &self,
+        &mut self,
         writer: &DocumentWriter<'_>,
         id: &DocumentId,
     ) -> Result<Option<(BlittableBuf, DocumentInfo)>, CommandError> {
         let row = writer.get(id)?;
         row.map(|row| {
+            let held = self.results.bytes().saturating_add(row.body_bytes() as u64);
+            let held = self.results.try_grow_to(held).map_err(StorageError::from);
+            held.map_err(|error| CommandError::Document(error.into()))?;
             let info = DocumentInfo {
                 id: row.id().into(),
                 change_vector: row.change_vector().into(),
@@ -276,22 +297,18 @@ impl Patcher {
         request: &Arc<PatchRequest>,
         id: &DocumentId,
         document: &ScriptDocument,
-        (wants_notes, keeps_results): (bool, bool),
+        wants_notes: bool,
     ) -> Result<Changed, CommandError> {
         let budget = self.budget(request)?;
         let failed = |error| script_failed(error, id.as_str());
         let prepared = self.scripts.prepare(&self.engine, request).map_err(failed)?;
         let values = self.values.get().map(|values| &**values);
-        let results_bytes = self.results.bytes();
         let mut host = PatchHost::new(writer, wants_notes, values, &mut self.results);
         let args = prepared.values.as_ref();
         let outcome = prepared.script.run(&self.engine, document, args, budget, &mut host);
         // What failed in a call counts, also when the script caught it.
         let calls = host.finish()?;
         let patched = outcome.map_err(failed)?;
-        if !keeps_results {
-            self.results.shrink_to(results_bytes);
-        }
         let notes = calls.notes.map(Box::new);
         Ok(Changed { body: patched.document, notes, put_bytes: calls.put_bytes })
     }
@@ -308,9 +325,9 @@ impl Patcher {
     }
 }
 
-/// Whether the outcome has notes, and whether it keeps what the script made.
-fn kept(patch: &PatchCommand) -> (bool, bool) {
-    (patch.wants_notes, patch.wants_notes || patch.wants_document)
+/// Whether the outcome keeps what the script made.
+fn keeps_results(patch: &PatchCommand) -> bool {
+    patch.wants_notes || patch.wants_document
 }
 
 fn outcome(patch: &PatchCommand, status: PatchStatus) -> PatchOutcome {

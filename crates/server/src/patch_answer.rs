@@ -100,6 +100,8 @@ fn last_modified(stored: Option<&StoredDocument>) -> String {
 fn write_document(out: &mut Vec<u8>, document: Option<&BlittableBuf>) -> Result<(), ProtocolError> {
     match document {
         Some(document) => {
+            // Its text has about as many bytes: a buffer that doubles would take twice that.
+            out.reserve(document.as_bytes().len());
             let root = blittable::Value::Object(document.as_view().root());
             blittable::write_json(&root, out).map_err(|error| document_error(&error.into()))?;
         }
