@@ -55,9 +55,12 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// Whether there was no memory for what a batch changes.
+    /// Whether there was no memory for what a batch changes, or for what it has changed before.
     pub(crate) fn is_short_of_memory(&self) -> bool {
-        matches!(self.storage(), Some(StorageError::NoMemory(_)))
+        let of_memory = |error| {
+            matches!(error, &StorageError::NoMemory(_) | &StorageError::TooManyUnflushed { .. })
+        };
+        self.storage().is_some_and(of_memory)
     }
 
     /// The error of the storage that this one is.

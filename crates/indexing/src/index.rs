@@ -171,6 +171,7 @@ impl Index {
                 is_disabled_by_setting: false,
                 is_closing: false,
                 failure: None,
+                rests_for_memory: 0,
                 is_broken: false,
                 // What an index that was found did is old news.
                 tells_when_done: files.is_new,

@@ -31,6 +31,8 @@ use crate::{
     source::Followed,
 };
 
+/// An index that finds no memory has failed only after so many rests in a row: others use it for a moment.
+const RESTS_FOR_MEMORY_MAX: u32 = 30;
 /// How long an index rests after a failure that may pass.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -102,6 +104,8 @@ pub(crate) struct Progress {
     pub(crate) is_closing: bool,
     /// Why it stopped by itself, or rests.
     pub(crate) failure: Option<Arc<IndexError>>,
+    /// How often in a row it has rested since there was no memory.
+    pub(crate) rests_for_memory: u32,
     /// Whether the failure is for good.
     pub(crate) is_broken: bool,
     /// Whether those who watch are told when nothing is left to be indexed.
@@ -232,6 +236,7 @@ impl IndexCore {
     /// A batch is done.
     pub(crate) fn end_turn(&self, has_more: bool) -> NextTurn {
         let mut progress = self.lock();
+        progress.rests_for_memory = 0;
         progress.has_news |= has_more;
         let has_caught_up = !has_more && !progress.record.has_failed;
         progress.has_caught_up |= has_caught_up;
@@ -311,7 +316,11 @@ impl IndexCore {
     /// Rests a while after a failure that may pass, such as a full disk; the same changes come again.
     pub(crate) fn rest_after(&self, error: IndexError) -> NextTurn {
         let mut progress = self.lock();
-        progress.failure = Some(Arc::new(error));
+        let is_short_of_memory = error.is_short_of_memory();
+        progress.rests_for_memory += u32::from(is_short_of_memory);
+        if !is_short_of_memory || RESTS_FOR_MEMORY_MAX < progress.rests_for_memory {
+            progress.failure = Some(Arc::new(error));
+        }
         progress.has_news = true;
         progress.stage = Stage::InLine;
         drop(progress);

@@ -1,11 +1,18 @@
 //! Indexes that have little memory come to the same results, in smaller batches.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
+};
 
 use indexing::{BatchEnd, Index, IndexContext, IndexKind, IndexingPool};
 use platform::{Platform, simulated::SimulatedMemory};
 use storage::{EnvironmentOptions, MemoryBudget};
+use wire::IndexState;
 
 use crate::fixture::Documents;
 use crate::results::{definition, sorted_results_of};
@@ -14,7 +21,7 @@ const DOCUMENTS: u64 = 1_500;
 const TAGS: u64 = 20;
 const DISTINCT: u64 = 700;
 const MB: u64 = 1 << 20;
-/// How long a thread that rests may take to give memory back.
+/// How long a thread that rests may take to give memory back, or an index to go on.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn fan_out() -> IndexKind {
@@ -84,6 +91,31 @@ fn an_index_goes_on_while_others_hold_all_the_memory() {
     }
     assert!(documents.follow(&index), "{:?}", index.failure());
     assert_eq!(sorted_results_of(&index).len(), 2);
+}
+
+#[test]
+fn an_index_that_finds_no_memory_for_a_moment_has_not_failed() {
+    let documents = Documents::new();
+    let budget = MemoryBudget::new(8 * MB);
+    let mut others = budget.share(0);
+    others.try_grow_to(8 * MB).unwrap();
+    let index = open_within(&documents, &budget);
+    // More keys, and so pages, than are always allowed.
+    let tags: Vec<_> = (0..2_000).map(|tag| format!("\"tag{tag}\"")).collect();
+    let tags = tags.join(",");
+    let json = format!(r#"{{"N":1,"Tags":[{tags}],"@metadata":{{"@collection":"Posts"}}}}"#);
+    documents.put("posts/1", &json);
+    let (sender, receiver) = mpsc::channel();
+    let last = index.last_position_in(&documents.environment.read()).unwrap();
+    index.notice_changes();
+    index.when_indexed(last, Box::new(move |reached| sender.send(reached).unwrap_or(())));
+    // Longer than it rests, so that it has tried more than once.
+    let outcome = receiver.recv_timeout(Duration::from_millis(1_500));
+    assert_eq!(outcome, Err(RecvTimeoutError::Timeout), "{:?}", index.failure());
+    assert_eq!(index.state(), IndexState::Normal);
+    drop(others);
+    assert_eq!(receiver.recv_timeout(PATIENCE), Ok(true), "{:?}", index.failure());
+    assert_eq!(sorted_results_of(&index).len(), 2_000);
 }
 
 #[test]
