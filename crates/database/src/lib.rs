@@ -21,6 +21,7 @@
 //! | `retention` | [`Retention`]: the threads that deal with documents whose time has come |
 //! | `disk_space` | whether the disks of a database have room, and what that means |
 //! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
+//! | `uncounted_memory` | [`UncountedMemory`]: what the process has taken beyond what is counted |
 //! | `tombstones` | removing tombstones, and who still needs them |
 //! | `operations` | [`Operations`]: long operations of one database |
 //! | `error` | why a database or the catalog could not be used |
@@ -51,6 +52,7 @@ mod standing;
 mod time_series_policies;
 mod tombstones;
 mod transition;
+mod uncounted_memory;
 mod usage_gate;
 
 pub use crate::{
@@ -80,4 +82,5 @@ pub use crate::{
     time_series_policies::frame_of,
     tombstones::{TombstoneError, TombstoneHolder, TombstoneHolders, TombstoneNeed},
     transition::{Arrival, Ticket},
+    uncounted_memory::UncountedMemory,
 };

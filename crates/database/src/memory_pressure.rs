@@ -9,12 +9,15 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering},
     },
 };
 
 use platform::{MemoryLimit, MemoryUsage, Timestamp};
+use storage::MemoryBudget;
+
+use crate::uncounted_memory::UncountedMemory;
 
 /// A level ends this part above the limit at which it began.
 const MARGIN: u64 = 8;
@@ -66,6 +69,8 @@ pub struct MemoryPressure {
     low_bytes: u64,
     level: AtomicU8,
     state: Mutex<State>,
+    /// What counts the memory of the process, and what that leaves out.
+    counted: Option<(Arc<MemoryBudget>, Arc<UncountedMemory>)>,
 }
 
 impl MemoryPressure {
@@ -73,7 +78,18 @@ impl MemoryPressure {
     /// are left.
     pub fn new(limit: MemoryLimit, low_bytes: u64) -> MemoryPressure {
         let level = AtomicU8::new(MemoryLevel::Enough as u8);
-        MemoryPressure { limit, low_bytes, level, state: Mutex::default() }
+        MemoryPressure { limit, low_bytes, level, state: Mutex::default(), counted: None }
+    }
+
+    /// The same, which lets `uncounted` know what was measured beside what `process` counts.
+    #[must_use]
+    pub fn counted_by(
+        self,
+        process: &Arc<MemoryBudget>,
+        uncounted: &Arc<UncountedMemory>,
+    ) -> MemoryPressure {
+        let counted = Some((Arc::clone(process), Arc::clone(uncounted)));
+        MemoryPressure { counted, ..self }
     }
 
     /// The most that may be taken.
@@ -118,6 +134,9 @@ impl MemoryPressure {
         let level = judge(before, left_bytes, self.low_bytes, self.critical_bytes());
         let reading = MemoryReading { level, usage, left_bytes };
         self.level.store(level as u8, Ordering::Relaxed);
+        if let Some((process, uncounted)) = &self.counted {
+            uncounted.measured(usage.taken_bytes, process.held_bytes());
+        }
         let mut state = self.state();
         state.reading = Some(reading);
         if level == before {

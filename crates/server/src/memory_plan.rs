@@ -1,13 +1,17 @@
 //! Who may take how much of the memory that the server has: every bound follows from one limit.
 //!
-//! The limit is the smallest of the setting, the control group's and the machine's. It is divided:
+//! The limit is the smallest of the setting, the control group's and the machine's. An eighth of it is left
+//! free: what the kernel holds for the process, and what grows before it is noticed. Of the rest these may
+//! take at most:
 //!
 //! | part | for |
 //! |---|---|
 //! | a quarter | `unflushed`: page versions that the data files do not have yet |
 //! | a quarter | `work`: what is there for a moment and grows with data or clients |
 //! | a sixteenth | `body_room`: small bodies of requests |
-//! | the rest | code, connections, queues, open databases, caches, the allocator's own |
+//!
+//! and all together what is left beside code, connections, queues, open databases, caches and the
+//! allocator's own: that is not counted but measured ([`UncountedMemory`]), moment by moment.
 //!
 //! Everything that works draws from a part of `work` ([`MemoryBudget::part`]) that is half of it, so
 //! that no kind of work alone starves the others: bodies of requests, answers, open transactions, and
@@ -17,7 +21,7 @@
 use std::sync::Arc;
 
 use commands::CommitQueueOptions;
-use database::{MemoryLevel, MemoryPressure};
+use database::{MemoryLevel, MemoryPressure, UncountedMemory};
 use platform::{MemoryLimit, MemoryLimitSource, Platform};
 use script::MEMORY_BYTES_MAX_DEFAULT;
 use settings::{MemorySettings, Settings};
@@ -26,6 +30,8 @@ use wire::{ErrorKind, ProtocolError};
 
 use crate::{answer_places::AnswerPlaces, body_share::BodyRoom};
 
+/// This part of the limit is left free.
+const FREE_PART: u64 = 8;
 /// Of one database's unflushed changes, unless a setting says otherwise.
 const UNFLUSHED_BYTES_MAX: u64 = 256 << 20;
 /// Unflushed changes may take this part of the limit together.
@@ -36,6 +42,8 @@ const WORK_PART: u64 = 4;
 const SMALL_BODIES_PART: u64 = 16;
 /// One kind of work may take this part of what work may take.
 const KIND_PART: u64 = 2;
+/// This part of the limit is left to indexes.
+const INDEXING_PART: u64 = 32;
 /// The scripts of one thread may use this part of the limit.
 const SCRIPT_PART: u64 = 16;
 /// Memory is low when less than this is left, however much there is.
@@ -64,6 +72,10 @@ pub(crate) struct MemoryPlan {
     pub(crate) limited_by: &'static str,
     /// What one database may keep unflushed.
     pub(crate) unflushed_bytes_max: u64,
+    /// What everything that is counted may take together, beside what is not.
+    pub(crate) process: Arc<MemoryBudget>,
+    /// What is not.
+    pub(crate) uncounted: Arc<UncountedMemory>,
     /// What all databases may keep unflushed together.
     pub(crate) unflushed: Arc<MemoryBudget>,
     /// What may wait in the queue of one database.
@@ -102,10 +114,11 @@ impl MemoryPlan {
             MemoryLimit { bytes: UNKNOWN_LIMIT_BYTES, source: MemoryLimitSource::Physical }
         });
         let asked = settings.database.unflushed_bytes_max;
-        MemoryPlan::within(system, &settings.memory, asked)
+        MemoryPlan::within(platform, system, &settings.memory, asked)
     }
 
     fn within(
+        platform: &Platform,
         system: MemoryLimit,
         settings: &MemorySettings,
         unflushed_asked: Option<u64>,
@@ -123,15 +136,23 @@ impl MemoryPlan {
         let part = |of: u64| usize::try_from(bytes / of).unwrap_or(usize::MAX);
         let unflushed_bytes_max =
             unflushed_asked.unwrap_or_else(|| (bytes / 8).min(UNFLUSHED_BYTES_MAX));
-        let work = MemoryBudget::new(bytes / WORK_PART);
-        let kind = || work.part(work.bytes_max() / KIND_PART);
-        let (bodies, answers, transactions, indexing) = (kind(), kind(), kind(), kind());
-        let small_bodies = MemoryBudget::new(bytes / SMALL_BODIES_PART);
+        let uncounted = Arc::new(UncountedMemory::new(platform, bytes));
+        let unflushed_bytes = (bytes / UNFLUSHED_PART).max(unflushed_bytes_max);
+        let process_bytes = bytes - bytes / FREE_PART;
+        let process = MemoryBudget::of_process(process_bytes, Arc::clone(&uncounted) as _);
+        let work = process.part(bytes / WORK_PART);
+        let kind_bytes = work.bytes_max() / KIND_PART;
+        let kind = || work.part_that_leaves(bytes / INDEXING_PART, kind_bytes);
+        let (bodies, answers, transactions) = (kind(), kind(), kind());
+        let indexing = work.part(kind_bytes);
+        let small_bodies = process.part(bytes / SMALL_BODIES_PART);
         MemoryPlan {
-            pressure: Arc::new(MemoryPressure::new(limit, low)),
+            pressure: Arc::new(MemoryPressure::new(limit, low).counted_by(&process, &uncounted)),
             limited_by,
             unflushed_bytes_max,
-            unflushed: MemoryBudget::new((bytes / UNFLUSHED_PART).max(unflushed_bytes_max)),
+            unflushed: process.part(unflushed_bytes),
+            process,
+            uncounted,
             queue: CommitQueueOptions {
                 bytes_max: standard.bytes_max.min(part(16)),
                 transaction_bytes_max: standard.transaction_bytes_max.min(part(32)),
@@ -177,8 +198,8 @@ impl MemoryPlan {
 pub(crate) fn no_room(what: &str, exhausted: MemoryExhausted) -> ProtocolError {
     let MemoryExhausted { taken, bytes_max } = exhausted;
     let message = format!(
-        "{what} in progress take {taken} bytes with this one, and may take {bytes_max}. Nothing of it \
-         was done; try again later, or ask for less at once."
+        "{what} in progress and all else leave no room for this one: {taken} bytes of memory would be \
+         taken, and {bytes_max} may be. Nothing of it was done; try again later, or ask for less at once."
     );
     ProtocolError::new(ErrorKind::LowMemory, message)
 }
@@ -192,8 +213,9 @@ mod tests {
     fn plan(system_mb: u64, limit_mb: Option<u64>, unflushed_mb: Option<u64>) -> MemoryPlan {
         let system = MemoryLimit { bytes: system_mb * MB, source: MemoryLimitSource::ControlGroup };
         let limit_bytes = limit_mb.map(|mb| mb * MB);
+        let platform = Platform::simulated(1).platform;
         let settings = MemorySettings { limit_bytes, low_bytes: None };
-        MemoryPlan::within(system, &settings, unflushed_mb.map(|mb| mb * MB))
+        MemoryPlan::within(&platform, system, &settings, unflushed_mb.map(|mb| mb * MB))
     }
 
     #[test]
@@ -220,12 +242,13 @@ mod tests {
     #[test]
     fn kinds_of_work_share_one_budget() {
         let plan = plan(256, None, None);
-        let kinds = [&plan.bodies, &plan.indexing, &plan.transactions];
+        let kinds = [&plan.bodies, &plan.transactions, &plan.indexing];
         let mut shares = kinds.map(|kind| kind.share(0));
         shares[0].try_grow_to(32 * MB).unwrap();
-        shares[1].try_grow_to(30 * MB).unwrap();
-        let refused = shares[2].try_grow_to(3 * MB).unwrap_err();
-        assert_eq!((refused.taken, refused.bytes_max), (65 * MB, 64 * MB));
+        let refused = shares[1].try_grow_to(25 * MB).unwrap_err();
+        assert_eq!((refused.taken, refused.bytes_max), (57 * MB, 56 * MB));
+        shares[1].try_grow_to(24 * MB).unwrap();
+        shares[2].try_grow_to(8 * MB).unwrap();
         let answer = no_room("Transactions", refused);
         assert_eq!(answer.kind, ErrorKind::LowMemory);
     }

@@ -37,6 +37,9 @@ pub(crate) fn stats(call: &Call) -> Result<Answer, ProtocolError> {
         "Usage": {
             "TakenBytes": usage.map(|usage| usage.taken_bytes),
             "ResidentBytes": usage.map(|usage| usage.resident_bytes),
+            "CountedBytes": plan.process.held_bytes(),
+            "CountedBytesMax": plan.process.bytes_max(),
+            "UncountedBytes": plan.uncounted.largest_bytes(),
             "UnflushedBytes": plan.unflushed.held_bytes(),
             "UnflushedBytesMax": plan.unflushed.bytes_max(),
             "UnflushedBytesMaxPerDatabase": plan.unflushed_bytes_max,

@@ -1,0 +1,135 @@
+//! What the process has taken beyond what its budgets count: code and threads, open databases, what the
+//! allocator keeps, and whatever is too small to be counted.
+//!
+//! It cannot be read off anywhere: the kernel says what is taken altogether, and the budgets what is counted
+//! of that. What is counted may not have been filled yet, and what was filled not have been counted yet; so
+//! the largest difference of the last second counts, not the last one. It is measured with every look at the
+//! memory, and whenever a share grows while little is left.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use platform::{Clock, Platform, ProcessMemory};
+use storage::Uncounted;
+
+/// The largest of this time and of the one before it counts.
+const WINDOW: Duration = Duration::from_millis(500);
+/// It is not measured more often, however many shares grow.
+const INTERVAL_MIN: Duration = Duration::from_millis(2);
+/// While this part of the limit is left, growing shares take what was measured last.
+const LITTLE_PART: u64 = 4;
+
+/// Measures it.
+pub struct UncountedMemory {
+    memory: Arc<dyn ProcessMemory>,
+    clock: Arc<dyn Clock>,
+    limit_bytes: u64,
+    /// The largest of both windows.
+    largest: AtomicU64,
+    windows: Mutex<Windows>,
+}
+
+#[derive(Default)]
+struct Windows {
+    measured_at: Duration,
+    began: Duration,
+    largest: u64,
+    largest_before: u64,
+}
+
+impl UncountedMemory {
+    /// Of a process that may take so many bytes.
+    pub fn new(platform: &Platform, limit_bytes: u64) -> UncountedMemory {
+        let (memory, clock) = (Arc::clone(&platform.memory), Arc::clone(&platform.clock));
+        let (largest, windows) = Default::default();
+        UncountedMemory { memory, clock, limit_bytes, largest, windows }
+    }
+
+    /// What it was at most in the last second, in bytes.
+    pub fn largest_bytes(&self) -> u64 {
+        self.largest.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of what the process has taken while so much was counted.
+    pub(crate) fn measured(&self, taken_bytes: u64, held: u64) {
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        self.note(&mut windows, taken_bytes, held);
+    }
+
+    fn note(&self, windows: &mut Windows, taken_bytes: u64, held: u64) {
+        let now = self.clock.monotonic();
+        windows.measured_at = now;
+        if WINDOW <= now.saturating_sub(windows.began) {
+            let is_recent = now.saturating_sub(windows.began) < 2 * WINDOW;
+            windows.largest_before = if is_recent { windows.largest } else { 0 };
+            windows.largest = 0;
+            windows.began = now;
+        }
+        windows.largest = windows.largest.max(taken_bytes.saturating_sub(held));
+        self.largest.store(windows.largest.max(windows.largest_before), Ordering::Relaxed);
+    }
+
+    /// Measures anew, unless somebody does or just did.
+    fn measure(&self, held: u64) {
+        let Ok(mut windows) = self.windows.try_lock() else { return };
+        if self.clock.monotonic().saturating_sub(windows.measured_at) < INTERVAL_MIN {
+            return;
+        }
+        // What cannot be measured is as it was.
+        if let Ok(taken_bytes) = self.memory.taken_bytes() {
+            self.note(&mut windows, taken_bytes, held);
+        }
+    }
+}
+
+impl Uncounted for UncountedMemory {
+    fn bytes(&self, held: u64, wanted: u64) -> u64 {
+        let last = self.largest_bytes();
+        let taken = held.saturating_add(wanted).saturating_add(last);
+        if self.limit_bytes.saturating_sub(taken) < self.limit_bytes / LITTLE_PART {
+            self.measure(held);
+            return self.largest_bytes();
+        }
+        last
+    }
+}
+
+impl fmt::Debug for UncountedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UncountedMemory").field("largest", &self.largest).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_of_the_last_second_counts_and_is_measured_anew_when_little_is_left() {
+        let simulation = Platform::simulated(1);
+        let uncounted = UncountedMemory::new(&simulation.platform, 1000);
+        let pass = |time| simulation.clock.advance(time);
+        pass(WINDOW);
+        uncounted.measured(500, 200);
+        assert_eq!(uncounted.bytes(200, 10), 300);
+        simulation.memory.set_taken(450);
+        pass(INTERVAL_MIN);
+        assert_eq!(uncounted.bytes(0, 10), 300, "enough is left: nothing is measured");
+        assert_eq!(uncounted.bytes(50, 450), 400, "little would be left");
+        simulation.memory.set_taken(900);
+        assert_eq!(uncounted.bytes(50, 450), 400, "it was measured just now");
+        pass(WINDOW);
+        simulation.memory.set_taken(100);
+        uncounted.measured(100, 100);
+        assert_eq!(uncounted.largest_bytes(), 400, "what was so large comes again");
+        pass(WINDOW);
+        uncounted.measured(100, 60);
+        assert_eq!(uncounted.largest_bytes(), 40);
+    }
+}
