@@ -89,8 +89,10 @@ fn main() -> ExitCode {
         ["consistency", count, seed] => {
             parse(count).and_then(|count| consistency::run(count, Some(parse(seed)?)))
         }
-        ["memory"] => memory::run(None),
-        ["memory", minutes] => parse(minutes).and_then(|minutes| memory::run(Some(minutes))),
+        ["memory"] => memory::run(None, &[]),
+        ["memory", minutes, steps @ ..] => {
+            parse(minutes).and_then(|minutes| memory::run(Some(minutes), steps))
+        }
         ["identity", count] => parse(count).and_then(|count| identity::run(count, None)),
         ["identity", count, "--seed", seed] => {
             parse(count).and_then(|count| identity::run(count, Some(parse(seed)?)))

@@ -50,8 +50,16 @@ struct Step {
 const STEPS: &[&Step] =
     &[&slow_readers::STEP, &reduces::REDUCES, &changes::PATCHES, &changes::DELETES_AT_ONCE];
 
-/// Runs the drill where a control group can be made.
-pub(crate) fn run(minutes: Option<u64>) -> Result<Checks, Failure> {
+/// Runs the drill where a control group can be made: all steps, or only those whose names begin with one of
+/// `wanted`.
+pub(crate) fn run(minutes: Option<u64>, wanted: &[&str]) -> Result<Checks, Failure> {
+    let is_wanted =
+        |step: &Step| wanted.is_empty() || wanted.iter().any(|name| step.name.starts_with(name));
+    let steps: Vec<_> = STEPS.iter().copied().filter(|step| is_wanted(step)).collect();
+    if steps.is_empty() {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("no such step; there are: {}", names.join(", ")).into());
+    }
     let group = match ControlGroup::create(LIMIT_BYTES) {
         Ok(group) => group,
         Err(reason) => {
@@ -64,7 +72,8 @@ pub(crate) fn run(minutes: Option<u64>) -> Result<Checks, Failure> {
     std::fs::create_dir_all(directory.join("data"))?;
     let time = Duration::from_secs(60 * minutes.unwrap_or(MINUTES));
     let mut checks = Checks::default();
-    let result = Drill { group, executable, directory: directory.clone(), time }.run(&mut checks);
+    let result =
+        Drill { group, executable, directory: directory.clone(), time, steps }.run(&mut checks);
     if result.is_ok() && checks.failures.is_empty() {
         std::fs::remove_dir_all(&directory)?;
     } else {
@@ -78,6 +87,7 @@ struct Drill {
     executable: PathBuf,
     directory: PathBuf,
     time: Duration,
+    steps: Vec<&'static Step>,
 }
 
 impl Drill {
@@ -107,7 +117,7 @@ impl Drill {
 
     /// All steps at once, and somebody who is not one of them.
     fn run_steps(&self, stage: &Stage, checks: &mut Checks) {
-        for step in STEPS {
+        for step in &self.steps {
             let prepared = (step.prepare)(stage);
             checks.that(prepared.is_ok(), || {
                 format!("{}, preparing: {}", step.name, text_of(&prepared))
@@ -118,7 +128,8 @@ impl Drill {
         }
         let end = Instant::now() + self.time;
         let bystander = std::thread::scope(|scope| {
-            let rounds: Vec<_> = STEPS
+            let rounds: Vec<_> = self
+                .steps
                 .iter()
                 .map(|step| (step, scope.spawn(move || repeat(step, stage, end))))
                 .collect();
@@ -144,7 +155,7 @@ impl Drill {
             }
             Err(error) => checks.failures.push(format!("the other databases: {error}")),
         }
-        for step in STEPS {
+        for step in &self.steps {
             if let Err(error) = (step.judge)(stage, checks) {
                 checks.failures.push(format!("{}, judging: {error}", step.name));
             }
