@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod console;
+mod log_files;
+mod logging;
 mod offline;
 mod offline_adopt;
 mod parent_process;
@@ -20,7 +22,8 @@ use std::{
 use platform::Platform;
 use settings::{Inputs, Loaded, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::{EnvFilter, filter::LevelFilter};
+
+use crate::logging::Log;
 
 /// Threads of the allocator's own choice scale with the writers; the system's allocator does not.
 #[global_allocator]
@@ -84,7 +87,22 @@ fn complain(text: &str) {
 }
 
 fn serve(loaded: Loaded) -> ExitCode {
-    begin_logging();
+    let platform = match loaded.settings.database.run_in_memory {
+        true => Platform::memory(),
+        false => Platform::real(),
+    };
+    let log = match Log::begin(&loaded.settings.logs, &platform) {
+        Ok(log) => log,
+        Err(error) => {
+            let directory = loaded.settings.logs.directory.unwrap_or_default();
+            complain(&format!(
+                "corvus: the log files cannot be written in {}: {error}. Let the server write there, or \
+                 set Logs.Path to another directory",
+                directory.display()
+            ));
+            return ExitCode::from(EXIT_CONFIG);
+        }
+    };
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -99,27 +117,15 @@ fn serve(loaded: Loaded) -> ExitCode {
             return ExitCode::from(EXIT_NOT_STARTED);
         }
     };
-    let exit = runtime.block_on(run(loaded.settings));
+    let exit = runtime.block_on(run(loaded.settings, platform, &log));
     // What may still run blocks on a client or on standard input, and neither may hold up the end.
     runtime.shutdown_background();
     exit
 }
 
-fn begin_logging() {
-    let asked = std::env::var("CORVUS_LOG").ok().filter(|asked| !asked.trim().is_empty());
-    // openraft tells at length of what is normal; what is asked for comes later and so wins.
-    let directives = format!("openraft=warn,{}", asked.as_deref().unwrap_or("info"));
-    let filter = EnvFilter::builder()
-        .with_default_directive(LevelFilter::INFO.into())
-        .parse_lossy(directives);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
-}
-
-async fn run(settings: Settings) -> ExitCode {
-    let in_memory = settings.database.run_in_memory;
+async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
     let allowed = settings.unsecured_access_allowed;
     let parents = settings.parent_process_ids.clone();
-    let platform = if in_memory { Platform::memory() } else { Platform::real() };
     let server = match server::start(settings, platform).await {
         Ok(server) => server,
         Err(error) => {
@@ -128,6 +134,7 @@ async fn run(settings: Settings) -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    server.on_log_mode(log.mode_switch());
     for url in server.urls() {
         print(&format!("Server available on: {url}\n"));
     }

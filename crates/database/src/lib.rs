@@ -76,7 +76,7 @@ pub use crate::{
     },
     operations::{Operation, OperationState, Operations, TooManyOperations},
     record_format::{DatabaseRecord, RecordRequest},
-    registry::{Access, DatabaseRegistry, RegistryOptions},
+    registry::{Access, DatabaseRegistry, RegistryEvent, RegistryOptions},
     resource_watch::{ResourceEvent, ResourceWatch},
     retention::{Retention, RetentionEvent},
     time_series_policies::frame_of,

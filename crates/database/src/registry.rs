@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use storage::History;
+use storage::{History, Recovery, StorageError};
 
 use crate::{
     catalog::ServerCatalog,
@@ -36,6 +36,43 @@ pub struct RegistryOptions {
     pub concurrent_loads_max: usize,
     /// How long closing a database waits for those who use it.
     pub close_timeout: Duration,
+    /// Notified of what happens to databases.
+    pub on_event: fn(&RegistryEvent<'_>),
+}
+
+/// What happens to a database that is open, or is meant to be.
+#[derive(Debug)]
+pub enum RegistryEvent<'e> {
+    /// It is open.
+    Opened {
+        /// Its name.
+        database: &'e str,
+        /// How long that took.
+        took: Duration,
+        /// How many documents it has.
+        documents: u64,
+        /// What its last process had left in the journal.
+        recovery: Recovery,
+    },
+    /// It cannot be opened.
+    Failed {
+        /// Its name, in lower case.
+        database: &'e str,
+        /// Why not.
+        error: &'e LoadError,
+    },
+    /// Its storage failed while it was open: it is closed, and recovered by the next request.
+    Broken {
+        /// Its name.
+        database: &'e str,
+        /// How it failed, when that is known.
+        error: Option<&'e StorageError>,
+    },
+    /// It is closed.
+    Closed {
+        /// Its name.
+        database: &'e str,
+    },
 }
 
 /// The answer to a request for a database.
@@ -137,6 +174,10 @@ impl DatabaseRegistry {
         transition.start();
         if let Some(database) = database {
             database.close(self.shared.options.close_timeout);
+            let record = database.record();
+            (self.shared.options.on_event)(&RegistryEvent::Closed {
+                database: record.name.as_str(),
+            });
         }
         let result = action();
         self.shared.release(&key, None);
@@ -158,6 +199,11 @@ impl DatabaseRegistry {
             return;
         }
         let (registry, record) = (self.clone(), database.record());
+        let failure = database.environment().failure();
+        (self.shared.options.on_event)(&RegistryEvent::Broken {
+            database: record.name.as_str(),
+            error: failure.as_deref(),
+        });
         let spawned = std::thread::Builder::new()
             .name("close-failed".into())
             .spawn(move || registry.with_closed(record.name.as_str(), || ()));
@@ -294,7 +340,13 @@ impl Shared {
             let loaded = loaded.unwrap_or(Err(LoadError::Panicked));
             let (slot, arrival) = match loaded {
                 Ok(database) => (database.map(Slot::Open), Ok(())),
-                Err(error) => (None, Err(Arc::new(error))),
+                Err(error) => {
+                    (self.options.on_event)(&RegistryEvent::Failed {
+                        database: &key,
+                        error: &error,
+                    });
+                    (None, Err(Arc::new(error)))
+                }
             };
             self.release(&key, slot);
             transition.finish(arrival);
@@ -331,6 +383,8 @@ impl Shared {
         };
         let mut options =
             (self.options_of)(&record).map_err(|message| LoadError::Settings { message })?;
+        let clock = Arc::clone(&options.platform.clock);
+        let began = clock.monotonic();
         let cluster = self.catalog.cluster();
         let mut known = None;
         // Nothing vouches for what is gone with the process.
@@ -349,6 +403,14 @@ impl Shared {
         // a disk without room is no reason not to be read.
         drop(database.catch_up_with(cluster));
         database.touch(self.idle_checks.load(Ordering::Relaxed));
+        (self.options.on_event)(&RegistryEvent::Opened {
+            database: database.record().name.as_str(),
+            took: clock.monotonic().saturating_sub(began),
+            documents: documents::progress(&database.read())
+                .map_err(LoadError::Documents)?
+                .documents,
+            recovery: database.environment().recovery(),
+        });
         Ok(Some(database))
     }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use cluster::ValueSource;
-use model::lower_case;
+use model::{Etag, lower_case};
 use platform::Platform;
 use script::ScriptPool;
 use storage::{Environment, EnvironmentOptions};
@@ -87,6 +87,11 @@ pub enum IndexSetEvent<'e> {
         place: &'e Path,
         /// How that was seen.
         because: &'e str,
+    },
+    /// An index is there that has indexed nothing yet.
+    Begun {
+        /// Its name.
+        index: &'e str,
     },
     /// An index of a changed definition has taken the place of the one before.
     Replaced {
@@ -324,6 +329,9 @@ impl IndexSet {
                 }
                 // Before anything finds it and has it index.
                 self.report_change(index.name(), IndexChange::Added);
+                if index.progress() == Etag::ZERO {
+                    (self.context.on_event)(&IndexSetEvent::Begun { index: index.name() });
+                }
                 listed.indexes.insert(key, Arc::clone(index));
                 drop(listed);
                 index.notice_changes();

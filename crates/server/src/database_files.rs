@@ -15,7 +15,7 @@ use settings::{DatabaseSettings, Problem, Settings};
 use storage::{EnvironmentOptions, environment_id_in, has_journal_of};
 use wire::{ErrorKind, ProtocolError};
 
-use crate::{index_log, memory_plan::MemoryPlan};
+use crate::{index_builds::IndexBuilds, index_log, memory_plan::MemoryPlan};
 
 /// The directory of the server's own environment, below the data directory.
 pub const SYSTEM_DIRECTORY: &str = "System";
@@ -33,6 +33,7 @@ pub(crate) struct DatabaseFiles {
     /// Indexes the documents of all databases.
     indexing: IndexingPool,
     plan: Arc<MemoryPlan>,
+    index_builds: Arc<IndexBuilds>,
 }
 
 impl DatabaseFiles {
@@ -48,12 +49,25 @@ impl DatabaseFiles {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = settings.databases.running_indexes_max.unwrap_or(cores.max(2));
         let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
-        Arc::new(DatabaseFiles { settings, platform, memory, plan, scripts, indexing })
+        Arc::new(DatabaseFiles {
+            settings,
+            platform,
+            memory,
+            plan,
+            scripts,
+            indexing,
+            index_builds: Arc::default(),
+        })
     }
 
     /// Runs the scripts of all databases.
     pub(crate) fn scripts(&self) -> &ScriptPool {
         &self.scripts
+    }
+
+    /// Indexes that are built from nothing.
+    pub(crate) fn index_builds(&self) -> &IndexBuilds {
+        &self.index_builds
     }
 
     /// How the database of this record is opened.
@@ -102,7 +116,10 @@ impl DatabaseFiles {
                 idle_kept: settings.idle_index_kept,
             },
             is_disabled: settings.indexing_disabled,
-            on_event: Arc::new(index_log::log),
+            on_event: {
+                let builds = Arc::clone(&self.index_builds);
+                Arc::new(move |database, event| index_log::log(&builds, database, event))
+            },
         };
         let huge_documents = HugeDocumentLimits {
             bytes: settings.huge_document_bytes,

@@ -1,9 +1,11 @@
 //! What happens to indexes by itself, in the server's log.
 
-use indexing::IndexSetEvent;
+use indexing::{IndexChange, IndexSetEvent};
 
-/// Logs an event.
-pub(crate) fn log(database: &str, event: &IndexSetEvent<'_>) {
+use crate::index_builds::IndexBuilds;
+
+/// Logs an event; indexes that begin are watched until they are built.
+pub(crate) fn log(builds: &IndexBuilds, database: &str, event: &IndexSetEvent<'_>) {
     match event {
         IndexSetEvent::Failed { index, error, again_after: Some(pause) } => tracing::warn!(
             database, index, %error, again_after_seconds = pause.as_secs(),
@@ -19,10 +21,38 @@ pub(crate) fn log(database: &str, event: &IndexSetEvent<'_>) {
             database, place = %place.display(), because,
             "the files of an index do not belong to the database; the index is built again"
         ),
-        // Somebody did that, or it is what indexes do.
-        IndexSetEvent::Changed { .. } => {}
+        IndexSetEvent::Begun { index } => builds.begun(database, index),
+        IndexSetEvent::Changed { index, change } => log_change(builds, database, index, *change),
         IndexSetEvent::Replaced { index } => {
             tracing::info!(database, index, "an index of a changed definition took over");
         }
+    }
+}
+
+fn log_change(builds: &IndexBuilds, database: &str, index: &str, change: IndexChange) {
+    match change {
+        IndexChange::Removed => {
+            builds.ended(database, index);
+            tracing::info!(database, index, "an index was deleted");
+        }
+        IndexChange::Paused => tracing::info!(database, index, "an index was paused"),
+        IndexChange::Disabled => tracing::info!(database, index, "an index was disabled"),
+        IndexChange::MarkedAsErrored => tracing::error!(
+            database,
+            index,
+            "an index failed on too many documents and follows them no more: \
+             GET /databases/*/indexes/errors says why"
+        ),
+        IndexChange::BecameIdle => {
+            tracing::debug!(database, index, "an automatic index is idle");
+        }
+        IndexChange::IsAskedAgain => {
+            tracing::debug!(database, index, "an idle automatic index is queried again");
+        }
+        IndexChange::BatchCompleted => tracing::debug!(database, index, "a batch was indexed"),
+        IndexChange::Added
+        | IndexChange::TookPlace
+        | IndexChange::LockModeChanged
+        | IndexChange::PriorityChanged => {}
     }
 }

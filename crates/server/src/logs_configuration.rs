@@ -1,7 +1,7 @@
 //! The configuration of logs as clients read and set it.
 //!
-//! What Corvus itself logs is set by `CORVUS_LOG` and does not depend on this: the configuration is
-//! kept for those who ask for it, until the server stops.
+//! The mode holds until the server stops. How long files are kept is a matter of the settings: what a client
+//! says of it is kept for those who ask.
 
 use serde_json::{Map, Value, json};
 use settings::Settings;
@@ -9,10 +9,6 @@ use wire::{ErrorKind, ProtocolError};
 
 /// The modes of the protocol.
 const MODES: [&str; 3] = ["None", "Operations", "Information"];
-/// The mode that the server starts with when the settings name none.
-const STARTING_MODE: &str = "Operations";
-/// The setting that names it.
-const MODE_SETTING: &str = "Logs.Mode";
 /// How long logs are kept when nobody says anything else.
 const RETENTION_TIME: &str = "3.00:00:00";
 
@@ -22,6 +18,8 @@ pub(crate) struct LogsConfiguration {
     /// The mode of the settings.
     mode: &'static str,
     current_mode: &'static str,
+    /// The directory of the files, if there are any.
+    path: Option<String>,
     retention_time: Value,
     retention_size: Value,
     compress: bool,
@@ -30,15 +28,20 @@ pub(crate) struct LogsConfiguration {
 impl LogsConfiguration {
     /// The configuration that a server with these settings starts with.
     pub(crate) fn starting(settings: &Settings) -> LogsConfiguration {
-        let given = settings.effective().iter().find(|one| one.name == MODE_SETTING);
-        let mode = given.and_then(|one| one.value.as_deref()).and_then(mode_named);
-        LogsConfiguration::of_mode(mode.unwrap_or(STARTING_MODE))
+        let path = settings.logs.directory.as_ref().map(|path| path.display().to_string());
+        LogsConfiguration::of_mode(settings.logs.mode, path)
     }
 
-    fn of_mode(mode: &'static str) -> LogsConfiguration {
+    /// The mode that holds.
+    pub(crate) fn current_mode(&self) -> &'static str {
+        self.current_mode
+    }
+
+    fn of_mode(mode: &'static str, path: Option<String>) -> LogsConfiguration {
         LogsConfiguration {
             mode,
             current_mode: mode,
+            path,
             retention_time: RETENTION_TIME.into(),
             retention_size: Value::Null,
             compress: false,
@@ -58,7 +61,7 @@ impl LogsConfiguration {
             ProtocolError::new(ErrorKind::Format, message)
         };
         let given = |property| body.get(property).filter(|value| !value.is_null());
-        let mut configuration = LogsConfiguration::of_mode(self.mode);
+        let mut configuration = LogsConfiguration::of_mode(self.mode, self.path.clone());
         if let Some(mode) = given("Mode") {
             let known = mode.as_str().and_then(mode_named);
             configuration.current_mode = known.ok_or_else(|| refused("Mode"))?;
@@ -80,7 +83,7 @@ impl LogsConfiguration {
     /// As the protocol shows it.
     pub(crate) fn to_json(&self) -> Value {
         json!({
-            "CurrentMode": self.current_mode, "Mode": self.mode, "Path": null,
+            "CurrentMode": self.current_mode, "Mode": self.mode, "Path": self.path,
             "UseUtcTime": true, "RetentionTime": self.retention_time,
             "RetentionSize": self.retention_size, "Compress": self.compress
         })
@@ -96,7 +99,7 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<Value, ProtocolError> {
-        let starting = LogsConfiguration::of_mode("None");
+        let starting = LogsConfiguration::of_mode("None", None);
         starting.changed(&serde_json::from_str(json).unwrap()).map(|changed| changed.to_json())
     }
 
@@ -105,7 +108,7 @@ mod tests {
         let set = read(r#"{"Mode":"information","RetentionSize":5,"Compress":true}"#).unwrap();
         assert_eq!((&set["CurrentMode"], &set["Mode"]), (&json!("Information"), &json!("None")));
         assert_eq!((&set["RetentionSize"], &set["Compress"]), (&json!(5), &json!(true)));
-        assert_eq!(read("{}").unwrap(), LogsConfiguration::of_mode("None").to_json());
+        assert_eq!(read("{}").unwrap(), LogsConfiguration::of_mode("None", None).to_json());
         for wrong in [r#"{"Mode":"Bad"}"#, r#"{"Compress":5}"#, r#"{"RetentionTime":5}"#] {
             assert_eq!(read(wrong).unwrap_err().kind, ErrorKind::Format, "{wrong}");
         }

@@ -20,9 +20,9 @@ use crate::{
     crowd::Crowd,
     database_deletion,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
-    deleted_values,
+    database_log, deleted_values,
     error::StartError,
-    index_choice,
+    index_builds, index_choice,
     listener::{Speaks, accept, bind_all},
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
@@ -47,7 +47,7 @@ pub struct RunningServer {
     stopping: watch::Sender<bool>,
     crowd: Arc<Crowd>,
     accepting: Vec<JoinHandle<()>>,
-    maintenance: JoinHandle<()>,
+    maintenance: Vec<JoinHandle<()>>,
     urls: Vec<String>,
     /// Of the data directory.
     _lock: Box<dyn DirectoryLock>,
@@ -92,7 +92,11 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
             tokio::spawn(accept(state, listener, crowd, stopped))
         })
         .collect();
-    let maintenance = tokio::spawn(maintain(Arc::clone(&state)));
+    let maintenance = vec![
+        tokio::spawn(maintain(Arc::clone(&state))),
+        tokio::spawn(watch_builds(Arc::clone(&state))),
+    ];
+    log_start(&state, &urls);
     Ok(RunningServer {
         state,
         flusher,
@@ -169,6 +173,7 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     let options = RegistryOptions {
         concurrent_loads_max: settings.databases.concurrent_loads_max,
         close_timeout: CLOSE_TIMEOUT,
+        on_event: database_log::log,
     };
     let registry = {
         let files = Arc::clone(&files);
@@ -237,6 +242,46 @@ fn urls_of(listeners: &[TcpListener]) -> Result<Vec<String>, StartError> {
     listeners.iter().map(url).collect()
 }
 
+/// What an operator asks first of a log.
+fn log_start(state: &ServerState, urls: &[String]) {
+    let settings = &state.settings;
+    let directory = match settings.database.run_in_memory {
+        true => "none, everything is in memory".to_owned(),
+        false => std::path::absolute(&settings.data_dir)
+            .unwrap_or_else(|_| settings.data_dir.clone())
+            .display()
+            .to_string(),
+    };
+    let memory_mb = state.memory.pressure.limit().bytes >> 20;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        addresses = urls.join(";"),
+        directory,
+        databases = state.catalog.records().len(),
+        memory_mb,
+        memory_limited_by = state.memory.limited_by,
+        cores = state.machine.cores,
+        process = std::process::id(),
+        "started"
+    );
+}
+
+/// Follows indexes that are built from nothing, for the log.
+async fn watch_builds(state: Arc<ServerState>) {
+    let mut ticks = tokio::time::interval(index_builds::LOOK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if state.files.index_builds().is_empty() {
+            continue;
+        }
+        let looked = Arc::clone(&state);
+        if let Err(error) = tokio::task::spawn_blocking(move || index_builds::look(&looked)).await {
+            tracing::error!(%error, "looking at indexes that are built failed");
+        }
+    }
+}
+
 /// Closes databases that nobody uses, deletes automatic indexes that nobody asks, and forgets deletions of
 /// compare exchange, now and then.
 async fn maintain(state: Arc<ServerState>) {
@@ -266,6 +311,12 @@ impl RunningServer {
         &self.urls
     }
 
+    /// Has `obey` called with every mode of the log that a client sets: `None`, `Operations` or
+    /// `Information`. The first call counts.
+    pub fn on_log_mode(&self, obey: impl Fn(&str) + Send + Sync + 'static) {
+        drop(self.state.on_log_mode.set(Box::new(obey)));
+    }
+
     /// Stops: accepts nothing more, lets requests finish within the time that the settings allow,
     /// then closes every database, all at once.
     pub async fn stop(self) {
@@ -277,7 +328,7 @@ impl RunningServer {
         if timeout(self.state.settings.server.shutdown_timeout, finished).await.is_err() {
             tracing::warn!("some requests did not finish in time and are cut off");
         }
-        self.maintenance.abort();
+        self.maintenance.iter().for_each(JoinHandle::abort);
         let (state, flusher, watch) = (self.state, self.flusher, self.watch);
         let retention = self.retention;
         let closed = tokio::task::spawn_blocking(move || {

@@ -37,6 +37,9 @@ const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
     None => "unknown",
 };
 
+/// Notified of the mode that the log has from now on, by RavenDB's name.
+pub(crate) type OnLogMode = Box<dyn Fn(&str) + Send + Sync>;
+
 /// The server, as requests see it.
 pub(crate) struct ServerState {
     pub(crate) settings: Settings,
@@ -65,6 +68,8 @@ pub(crate) struct ServerState {
     /// What may wait for those who watch databases.
     pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
+    /// Makes a mode of the log hold.
+    pub(crate) on_log_mode: OnceLock<OnLogMode>,
     public_address: Option<String>,
     address: OnceLock<String>,
     /// The port of the listener for the TCP protocol alone, where there is one.
@@ -120,6 +125,7 @@ impl ServerState {
             indexes_in_making: IndexesInMaking::default(),
             change_budget,
             logs: Mutex::new(logs),
+            on_log_mode: OnceLock::new(),
             public_address,
             address: OnceLock::new(),
             tcp_port: OnceLock::new(),

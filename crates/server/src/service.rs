@@ -8,6 +8,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -47,6 +48,7 @@ pub(crate) async fn serve(
     watch: Arc<ConnectionWatch>,
     place: ConnectionPlace,
 ) -> Response<AnswerBody> {
+    let began = state.platform.clock.monotonic();
     let (mut parts, incoming) = request.into_parts();
     let upgrade = Upgrade { connection: parts.extensions.remove(), place };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
@@ -60,9 +62,12 @@ pub(crate) async fn serve(
     let closes = closes_connection(&headers);
     let mut exchange = Exchange::default();
     let answered = match admitted {
-        Ok(()) => exchange.answer(&state, method, &target, headers, incoming, upgrade).await,
+        Ok(()) => {
+            exchange.answer(&state, method.clone(), &target, headers, incoming, upgrade).await
+        }
         Err(refused) => Err(refused),
     };
+    exchange.log_if_slow(&state, &method, began);
     let answered = match answered {
         // Nobody asked for the body.
         Ok(answer) if is_head => Ok(answer),
@@ -133,6 +138,8 @@ struct Exchange {
     refresh: Refresh,
     /// It only reads, so it may be refused after it was answered.
     is_repeatable: bool,
+    /// The path of its route, unless it takes as long as its client likes.
+    path: Option<&'static str>,
 }
 
 /// What the client knows and should ask for again.
@@ -166,6 +173,9 @@ impl Exchange {
         };
         self.is_repeatable =
             matches!(found.route.clearance, Clearance::Read) || method == Method::GET;
+        let lasts = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_))
+            || found.route.body == BodyUse::Streamed;
+        self.path = (!lasts).then_some(found.route.path);
         if let Some(name) = found.database {
             let database = open_database(state, &name).await?;
             self.refresh = refresh(state, &database, &headers);
@@ -209,6 +219,21 @@ impl Exchange {
             | Handler::Waiting(_)
             | Handler::Endless(_) => run(found.route, call).await,
         }
+    }
+
+    /// Neither ids nor conditions are logged: they are data.
+    fn log_if_slow(&self, state: &ServerState, method: &Method, began: Duration) {
+        let (Some(slow), Some(path)) = (state.settings.logs.slow_request_min, self.path) else {
+            return;
+        };
+        let took = state.platform.clock.monotonic().saturating_sub(began);
+        if took < slow {
+            return;
+        }
+        let record = self.database.as_ref().map(|database| database.record());
+        let database = record.as_ref().map_or("", |record| record.name.as_str());
+        let milliseconds = took.as_millis() as u64;
+        tracing::warn!(database, %method, path, milliseconds, "a request was slow");
     }
 
     fn add_headers(&self, answer: &mut Answer) {

@@ -21,6 +21,28 @@ const SETUP_MODES: &[Choice] = &[
 const COMPRESSION_LEVELS: &[Choice] =
     &[works("Fastest"), works("Optimal"), works("SmallestSize"), works("NoCompression")];
 
+const LOG_MODES: &[Choice] = &[works("None"), works("Operations"), works("Information")];
+
+const LOG_LEVELS: &[Choice] = &[
+    works("Trace"),
+    works("Debug"),
+    works("Info"),
+    works("Warn"),
+    works("Error"),
+    works("Fatal"),
+    works("Off"),
+];
+
+const LOG_FORMATS: &[Choice] = &[works("Text"), works("Json")];
+
+const UTC_ONLY: &[Choice] = &[
+    works("true"),
+    Choice {
+        name: "false",
+        unavailable: Some("Corvus writes the times of its log in UTC. Remove the setting"),
+    },
+];
+
 /// The keys that Corvus reads, in the order in which a reader of the documentation needs them.
 pub(crate) static ACTIVE: &[Key] = &[
     Key::active(
@@ -97,6 +119,72 @@ pub(crate) static ACTIVE: &[Key] = &[
         "The addresses of web sites, other than the server's own, whose pages may send requests, as a \
          browser names them in the header Origin. Needed behind a proxy that changes the header \
          Host. All other web sites are refused.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Logs.Mode",
+        ValueType::Choice(LOG_MODES),
+        Some("Operations"),
+        "How much is logged: nothing, what an operator wants to know, or what helps to find a fault, too. \
+         POST /admin/logs/configuration changes it while the server runs.",
+    ),
+    Key::active(
+        "Logs.MinLevel",
+        ValueType::Choice(LOG_LEVELS),
+        None,
+        "The same as a level: entries of this level and above are logged. It counts more than Logs.Mode, \
+         of which Operations is Info and Information is Debug.",
+    ),
+    Key::active(
+        "Logs.Format",
+        ValueType::Choice(LOG_FORMATS),
+        Some("Text"),
+        "Whether an entry is a line of text, or a line of JSON with the properties timestamp, level, \
+         target and fields.",
+    )
+    .added_by_corvus(),
+    Key::active(
+        "Logs.Path",
+        ValueType::Path,
+        None,
+        "The directory of log files. When unset: the log goes to standard error only, where it goes in \
+         any case.",
+    ),
+    Key::active(
+        "Logs.MaxFileSizeInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1_048_576 },
+        Some("128"),
+        "The size at which a log file is closed and the next one begun. Each day has a file of its own, too.",
+    ),
+    Key::active(
+        "Logs.RetentionTimeInHrs",
+        ValueType::Duration { unit: TimeUnit::Hours, min: 1, max: 1_000_000 },
+        Some("72"),
+        "Older log files are deleted when a new one is begun.",
+    ),
+    Key::active(
+        "Logs.RetentionSizeInMb",
+        ValueType::Size { unit: SizeUnit::Megabytes, min: 1, max: 1 << 30 },
+        Some("1024"),
+        "The oldest log files are deleted when all together are larger.",
+    ),
+    Key::active(
+        "Logs.Compress",
+        ValueType::Bool,
+        Some("false"),
+        "Compress log files that are closed, with gzip.",
+    ),
+    Key::active(
+        "Logs.UseUtcTime",
+        ValueType::Choice(UTC_ONLY),
+        Some("true"),
+        "Whether the times of the log are in UTC. They always are.",
+    ),
+    Key::active(
+        "Logs.SlowRequestThresholdInMs",
+        ValueType::Duration { unit: TimeUnit::Milliseconds, min: 0, max: 3_600_000 },
+        Some("5000"),
+        "Requests of which the answer takes longer to begin are logged as slow. 0 logs none.",
     )
     .added_by_corvus(),
     Key::active(

@@ -128,7 +128,7 @@ mod tests {
             ("RAVEN_SECURITY.UNSECUREDACCESSALLOWED", "Security.UnsecuredAccessAllowed"),
             ("RAVEN_License", "License"),
             ("RAVEN_License_Eula_Accepted", "License.Eula.Accepted"),
-            ("RAVEN_Logs_SomethingNew", "Logs.SomethingNew"),
+            ("RAVEN_Studio_SomethingNew", "Studio.SomethingNew"),
         ] {
             let (read, problems, warnings) = read(&[(variable, "x")]);
             assert!(problems.is_empty() && warnings.is_empty(), "{variable}");

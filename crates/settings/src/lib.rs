@@ -43,7 +43,7 @@ pub use crate::problem::{
 };
 pub use crate::settings::{
     ChangesSettings, DatabaseLoadSettings, DatabaseSettings, DocumentLimits, HttpSettings,
-    MemorySettings, ServerLimits, Settings, SnapshotSettings,
+    LogSettings, MemorySettings, ServerLimits, Settings, SnapshotSettings,
 };
 pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;

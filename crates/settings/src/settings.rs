@@ -46,6 +46,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// Limits of the clients that watch.
     pub changes: ChangesSettings,
+    /// What is logged, and where.
+    pub logs: LogSettings,
     /// Limits of the snapshots that are held for clients.
     pub snapshots: SnapshotSettings,
     /// How much memory is used.
@@ -107,6 +109,29 @@ pub struct ChangesSettings {
     pub queued_bytes_max: usize,
     /// What may wait for all clients together.
     pub all_queued_bytes_max: usize,
+}
+
+/// What is logged, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    /// The mode by RavenDB's name: `None`, `Operations` or `Information`.
+    pub mode: &'static str,
+    /// The lowest level that is logged, if somebody set it: `Trace` to `Fatal`, or `Off`.
+    pub level: Option<&'static str>,
+    /// Whether entries are lines of JSON.
+    pub is_json: bool,
+    /// The directory of log files, if there are any.
+    pub directory: Option<PathBuf>,
+    /// The size at which a file is closed.
+    pub file_bytes_max: u64,
+    /// How long files are kept.
+    pub kept_for: Duration,
+    /// The size of all files together.
+    pub kept_bytes_max: u64,
+    /// Whether closed files are compressed.
+    pub is_compressed: bool,
+    /// Requests that take longer are logged; `None` logs none.
+    pub slow_request_min: Option<Duration>,
 }
 
 /// Limits of the snapshots that are held for clients.
@@ -228,6 +253,7 @@ impl Settings {
             parent_process_ids: parent_process_ids(values),
             http: HttpSettings::pick(values),
             changes: ChangesSettings::pick(values),
+            logs: LogSettings::pick(values),
             snapshots: SnapshotSettings::pick(values),
             memory: MemorySettings::pick(values),
             databases: DatabaseLoadSettings::pick(values),
@@ -274,6 +300,25 @@ impl ChangesSettings {
         ChangesSettings {
             queued_bytes_max: values.small_bytes("Changes.MaxQueuedSizePerConnectionInKb"),
             all_queued_bytes_max: values.small_bytes("Changes.MaxQueuedSizeInMb"),
+        }
+    }
+}
+
+impl LogSettings {
+    fn pick(values: &mut Picker) -> LogSettings {
+        // Its only available value is how it is.
+        values.choice("Logs.UseUtcTime");
+        let slow_request_min = values.duration("Logs.SlowRequestThresholdInMs");
+        LogSettings {
+            mode: values.choice("Logs.Mode"),
+            level: values.choice_if_set("Logs.MinLevel"),
+            is_json: values.choice("Logs.Format") == "Json",
+            directory: values.path("Logs.Path"),
+            file_bytes_max: values.bytes("Logs.MaxFileSizeInMb"),
+            kept_for: values.duration("Logs.RetentionTimeInHrs"),
+            kept_bytes_max: values.bytes("Logs.RetentionSizeInMb"),
+            is_compressed: values.bool("Logs.Compress"),
+            slow_request_min: (!slow_request_min.is_zero()).then_some(slow_request_min),
         }
     }
 }
@@ -485,6 +530,14 @@ impl Picker {
     fn choice(&mut self, name: &'static str) -> &'static str {
         match self.take(name) {
             Value::Choice(value) => value,
+            other => panic!("{name} is {other:?} by the table"),
+        }
+    }
+
+    fn choice_if_set(&mut self, name: &'static str) -> Option<&'static str> {
+        match self.take(name) {
+            Value::Unset => None,
+            Value::Choice(value) => Some(value),
             other => panic!("{name} is {other:?} by the table"),
         }
     }

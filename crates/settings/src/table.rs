@@ -42,7 +42,6 @@ pub static FAMILIES: &[Family] = &[
     family("Integrations.", "other protocols than RavenDB's"),
     family("LetsEncrypt.", "automatic certificates"),
     family("License.", "the licence; Corvus needs none"),
-    family("Logs.", "RavenDB's log files"),
     family("Migration.", "moving data from other databases"),
     family("Monitoring.", "SNMP and OpenTelemetry"),
     family("Notifications.", "notifications in RavenDB's Studio"),
@@ -219,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_family_needs_something_behind_its_prefix() {
-        assert!(find_family("logs.x").is_some());
-        assert!(find_family("Logs.").is_none());
-        assert!(find_family("Logsx").is_none());
+        assert!(find_family("studio.x").is_some());
+        assert!(find_family("Studio.").is_none());
+        assert!(find_family("Studiox").is_none());
         assert!(find_family("étL.x").is_none());
     }
 

@@ -154,7 +154,7 @@ fn the_arguments_of_the_clients_test_drivers_are_taken() {
         files: &[("driver.json", r#"{"Http": {"UseResponseCompression": false}}"#)],
     }
     .serve();
-    let names = ["Cluster.ElectionTimeoutInMs", "Features.Availability", "Logs.Mode"];
+    let names = ["Cluster.ElectionTimeoutInMs", "Features.Availability"];
     let names = names.map(ToOwned::to_owned).to_vec();
     assert_eq!(loaded.warnings, [Warning::WithoutEffect { names }]);
     assert_eq!(loaded.settings.parent_process_ids, [4711]);
@@ -182,9 +182,9 @@ fn the_environment_of_the_container_image_is_taken() {
     .serve();
     assert_eq!(loaded.settings.tcp_urls[0].to_string(), "tcp://0.0.0.0:38888");
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].contains("no effect in Corvus: Logs.Path."), "{warnings:?}");
-    assert!(warnings[1].contains("'http://0.0.0.0:8080' is served without certificates"));
+    assert_eq!(loaded.settings.logs.directory, Some(PathBuf::from("/var/log/ravendb/logs")));
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("'http://0.0.0.0:8080' is served without certificates"));
 }
 
 #[test]

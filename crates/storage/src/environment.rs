@@ -25,7 +25,7 @@ use crate::{
     format::{PAGE_BYTES, PageNumber},
     history::History,
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
-    journal::{AppendError, Journal},
+    journal::{AppendError, Journal, Recovery},
     memory_budget::{ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryShare, TRANSACTION_ALLOWED_BYTES},
     open::Origin,
     page_table::VersionBytes,
@@ -141,6 +141,7 @@ pub struct Environment {
     on_flush_wanted: OnceLock<Notice>,
     on_published: RwLock<Vec<Notice>>,
     on_memory_short: OnceLock<Notice>,
+    recovery: Recovery,
     /// The number of the incarnation that begins with the first transaction.
     incarnation: u64,
     /// Held while it begins.
@@ -162,6 +163,7 @@ pub(crate) struct Opened {
     pub(crate) meter: IoMeter,
     pub(crate) snapshot: Snapshot,
     pub(crate) flush_state: FlushState,
+    pub(crate) recovery: Recovery,
     pub(crate) incarnation: u64,
     pub(crate) locks: Vec<Box<dyn DirectoryLock>>,
 }
@@ -192,11 +194,22 @@ impl Environment {
             on_flush_wanted: OnceLock::new(),
             on_published: RwLock::default(),
             on_memory_short: OnceLock::new(),
+            recovery: opened.recovery,
             incarnation: opened.incarnation,
             begun: Mutex::new(false),
             has_begun: AtomicBool::new(false),
             directory_locks: Mutex::new(opened.locks),
         })
+    }
+
+    /// Why it does nothing any more, when it has failed.
+    pub fn failure(&self) -> Option<Arc<StorageError>> {
+        self.failure.get().cloned()
+    }
+
+    /// What opening found in the journal.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
     }
 
     /// The newest durable state, for reading.

@@ -62,6 +62,7 @@ pub use crate::{
     format::{KEY_BYTES_MAX, PAGE_BYTES, PageNumber, VALUE_BYTES_MAX},
     history::{History, HistoryMismatch, HistoryPoint, IncarnationWitness},
     io_statistics::{FileIo, IoKind, IoOperation, IoPosition, IoSummary},
+    journal::Recovery,
     memory_budget::{MemoryBudget, MemoryExhausted, MemoryShare, Uncounted},
     open::environment_id_in,
     pass_over::pass_over,

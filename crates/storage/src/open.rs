@@ -14,7 +14,7 @@ use crate::{
     free_space::{BITMAP_AT, FreeSpaceSummary, bitmap_page},
     header::{EnvironmentHeader, JournalPosition},
     io_statistics::IoMeter,
-    journal::{FIRST_RECORD, Journal, any_journal, replay},
+    journal::{FIRST_RECORD, Journal, Recovery, any_journal, replay},
     page_table::PageTable,
     snapshot::{EnvironmentRoot, ROOT_PAGE, Snapshot},
 };
@@ -81,7 +81,7 @@ impl Environment {
             return Err(Corruption::DataFileTooShort { path, bytes, expected }.into());
         }
         let meter = IoMeter::new(platform.clock.clone() as Arc<dyn Clock>, options.slow_io_min);
-        let header = recover(disk, &journals, header, &data, &meter)?;
+        let (header, recovery) = recover(disk, &journals, header, &data, &meter)?;
         let snapshot = first_snapshot(&data, header.replay_from.transaction)?;
         let journal = Journal::new(
             platform,
@@ -98,6 +98,7 @@ impl Environment {
             meter,
             snapshot,
             flush_state: FlushState::new(header),
+            recovery,
             incarnation: u64::from_le_bytes(random(platform)),
             locks,
         }))
@@ -217,12 +218,12 @@ fn recover(
     header: EnvironmentHeader,
     data: &DataFile,
     meter: &IoMeter,
-) -> Result<EnvironmentHeader, StorageError> {
+) -> Result<(EnvironmentHeader, Recovery), StorageError> {
     let replayed = replay(disk, journals, &header, data, meter)?;
     if replayed.finished.is_empty() {
         // A spare may be there all the same: its removal was not synced, and came back with the power.
         replayed.remove_finished(disk, journals)?;
-        return Ok(header);
+        return Ok((header, replayed.recovery));
     }
     data.sync(meter)?;
     let header = EnvironmentHeader {
@@ -234,7 +235,7 @@ fn recover(
     header.write(data.file(), data.path())?;
     data.sync(meter)?;
     replayed.remove_finished(disk, journals)?;
-    Ok(header)
+    Ok((header, replayed.recovery))
 }
 
 fn first_snapshot(data: &DataFile, transaction: u64) -> Result<Snapshot, StorageError> {

@@ -8,4 +8,5 @@
 )]
 
 mod command_line;
+mod logs;
 mod process;

@@ -3,10 +3,16 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    thread::JoinHandle,
+    time::Duration,
 };
 
+/// Longer than anything takes that is waited for.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 const AVAILABLE: &str = "Server available on: ";
 
 /// An empty directory for one test; `name` is that of the test.
@@ -41,6 +47,9 @@ pub(crate) fn text(bytes: &[u8]) -> &str {
 /// A server that listens. Dropped, it is killed.
 pub(crate) struct Server {
     child: Child,
+    address: String,
+    log: Arc<(Mutex<String>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -59,16 +68,51 @@ impl Server {
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().expect("the server says where it is").unwrap();
-        assert!(line.starts_with(AVAILABLE), "{line}");
-        Server { child }
+        let address = line.strip_prefix(AVAILABLE).unwrap().strip_prefix("http://").unwrap();
+        let log = Arc::<(Mutex<String>, Condvar)>::default();
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        let reader = {
+            let log = Arc::clone(&log);
+            std::thread::spawn(move || {
+                for line in errors.lines().map_while(Result::ok) {
+                    log.0.lock().unwrap().push_str(&(line + "\n"));
+                    log.1.notify_all();
+                }
+            })
+        };
+        Server { address: address.to_owned(), child, log, reader: Some(reader) }
+    }
+
+    /// The whole answer to a request, with its head.
+    pub(crate) fn ask(&self, method: &str, target: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let (address, length) = (&self.address, body.len());
+        write!(
+            stream,
+            "{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// Waits until this is in the log.
+    pub(crate) fn wait_for_log(&self, part: &str) {
+        let log = self.log.0.lock().unwrap();
+        let waited =
+            self.log.1.wait_timeout_while(log, WAIT_MAX, |log| !log.contains(part)).unwrap();
+        assert!(!waited.1.timed_out(), "{part} is not in the log:\n{}", *waited.0);
     }
 
     /// Stops it in order; what it wrote to standard error.
     pub(crate) fn stop(mut self) -> String {
         self.child.stdin.take().unwrap().write_all(b"shutdown no-confirmation").unwrap();
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{log}");
+        let ended = self.child.wait().unwrap();
+        self.reader.take().unwrap().join().unwrap();
+        let log = self.log.0.lock().unwrap().clone();
+        assert!(ended.success(), "{log}");
         log
     }
 }

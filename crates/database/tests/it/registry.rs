@@ -69,8 +69,11 @@ impl House {
                 })
             }
         };
-        let options =
-            RegistryOptions { concurrent_loads_max, close_timeout: Duration::from_secs(60) };
+        let options = RegistryOptions {
+            concurrent_loads_max,
+            close_timeout: Duration::from_secs(60),
+            on_event: |_| (),
+        };
         let registry = DatabaseRegistry::new(
             Arc::clone(&catalog),
             Arc::new(flusher.unwrap()),

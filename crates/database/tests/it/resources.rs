@@ -75,8 +75,11 @@ impl Machine {
                 })
             }
         };
-        let options =
-            RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::from_secs(60) };
+        let options = RegistryOptions {
+            concurrent_loads_max: 1,
+            close_timeout: Duration::from_secs(60),
+            on_event: |_| (),
+        };
         let registry = DatabaseRegistry::new(catalog, Arc::clone(&flusher), options, options_of);
         let limit = platform.memory.limit().unwrap();
         let memory = Arc::new(MemoryPressure::new(limit, 200 * MB));
@@ -377,7 +380,11 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
             })
         }
     };
-    let options = RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::ZERO };
+    let options = RegistryOptions {
+        concurrent_loads_max: 1,
+        close_timeout: Duration::ZERO,
+        on_event: |_| (),
+    };
     let registry = DatabaseRegistry::new(catalog, Arc::clone(&flusher), options, options_of);
     let memory = Arc::new(MemoryPressure::new(platform.memory.limit().unwrap(), 1));
     let reported = Arc::new(Mutex::new(Vec::new()));

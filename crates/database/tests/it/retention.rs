@@ -67,8 +67,11 @@ impl Machine {
                 })
             }
         };
-        let options =
-            RegistryOptions { concurrent_loads_max: 1, close_timeout: Duration::from_secs(60) };
+        let options = RegistryOptions {
+            concurrent_loads_max: 1,
+            close_timeout: Duration::from_secs(60),
+            on_event: |_| (),
+        };
         let registry =
             DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of);
         let reported = Arc::new(Mutex::new(Vec::new()));

@@ -63,6 +63,7 @@ pub(crate) fn compact(call: Call) -> Answering {
         let message = format!("Started database compaction for {}", record.name.as_str());
         let began = CompactionProgress { message, ..CompactionProgress::default() };
         operation.set_progress(OperationProgress::Compaction(began));
+        tracing::info!(database = record.name.as_str(), with_documents, "compacting begins");
         let work = Compaction { state, record, operation, with_documents, indexes };
         tokio::task::spawn_blocking(move || work.run());
         Ok(Answer::shape(StatusCode::OK, &json!({"OperationId": id, "OperationNodeTag": NODE_TAG})))
@@ -92,7 +93,13 @@ impl Compaction {
             Err(ProtocolError::new(ErrorKind::Internal, "compacting the database panicked"))
         });
         let status = match compacted {
-            Ok(outcome) => OperationStatus::Compacted(self.result(outcome)),
+            Ok(outcome) => {
+                if let Some(CompactOutcome { before_bytes, after_bytes, .. }) = &outcome {
+                    let database = self.record.name.as_str();
+                    tracing::info!(database, before_bytes, after_bytes, "compacting is done");
+                }
+                OperationStatus::Compacted(self.result(outcome))
+            }
             Err(error) if error.kind == ErrorKind::OperationCanceled => {
                 let database = self.record.name.as_str();
                 tracing::info!(database, "compacting was stopped; the database is as it was");

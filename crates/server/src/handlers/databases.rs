@@ -139,12 +139,16 @@ pub(crate) fn put(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             check_named(&state, &new.name, &new.body)?;
-            if state.catalog.record(new.name.as_str()).is_none() {
+            let is_new = state.catalog.record(new.name.as_str()).is_none();
+            if is_new {
                 new.takes_over_files = check_new(&state, &new.name, &new.body)?;
             }
             let put = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
             let record = put.record;
             let name = record.name.as_str();
+            if is_new {
+                tracing::info!(database = name, "a database was created");
+            }
             state.registry.record_changed(&record);
             if record.disabled && state.registry.if_open(name).is_some() {
                 state.registry.with_closed(name, || ());
@@ -252,12 +256,14 @@ fn delete_one(
         if !hard {
             let index = state.catalog.remove(name).map_err(failed)?;
             forget_in_cluster(state, record.topology_id)?;
+            tracing::info!(database = name, "a database was deleted; its files stay");
             return Ok(index.map(|index| Deleted { index, left: None }));
         }
         let Some(deletion) = state.catalog.begin_deletion(name).map_err(failed)? else {
             return Ok(None);
         };
         let left = database_deletion::finish(state, &deletion)?;
+        tracing::info!(database = name, "a database was deleted with its files");
         Ok(Some(Deleted { index: deletion.index, left }))
     })
 }
@@ -307,7 +313,11 @@ fn toggle_one(
     let set = || state.catalog.update(name, |record, _| record.disabled = disabled);
     let updated = if disabled { state.registry.with_closed(name, set) } else { set() };
     match updated.map_err(|error| catalog_error(&error))? {
-        Some(_) => Ok(ToggleStatus::done(name, disabled)),
+        Some(_) => {
+            let what = if disabled { "a database was disabled" } else { "a database was enabled" };
+            tracing::info!(database = name, "{what}");
+            Ok(ToggleStatus::done(name, disabled))
+        }
         None => Ok(ToggleStatus::missing(name)),
     }
 }

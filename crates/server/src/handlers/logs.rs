@@ -17,6 +17,12 @@ pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ProtocolError> {
     let body = read_object(&call.body)?;
     let mut logs = call.state.logs.lock().unwrap_or_else(PoisonError::into_inner);
-    *logs = logs.changed(&body)?;
+    let changed = logs.changed(&body)?;
+    let mode = changed.current_mode();
+    tracing::info!(mode, "a client sets how much is logged");
+    if let Some(obey) = call.state.on_log_mode.get() {
+        obey(mode);
+    }
+    *logs = changed;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }

@@ -9,6 +9,7 @@ mod writer;
 
 pub(crate) use file::{FIRST_RECORD, any_journal, environment_of, is_name};
 pub(crate) use record::{PageChange, apply_difference};
+pub use replay::Recovery;
 pub(crate) use replay::replay;
 pub(crate) use surviving::{SurvivingChanges, SurvivingJournal};
 pub(crate) use writer::{AppendError, Journal};

@@ -33,6 +33,16 @@ pub(crate) struct Replayed {
     pub(crate) position: JournalPosition,
     /// The journal files that are no longer needed once the data file is synced.
     pub(crate) finished: Vec<u64>,
+    pub(crate) recovery: Recovery,
+}
+
+/// What the last process left in the journal, and opening brought to the data file.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Recovery {
+    /// Transactions that were replayed.
+    pub transactions: u64,
+    /// Bytes of their changes, as they lay in the journal before compression.
+    pub bytes: u64,
 }
 
 impl Replayed {
@@ -68,6 +78,7 @@ pub(crate) fn replay(
     let mut pages = ReplayedPages { data, meter, held: BTreeMap::new() };
     let mut reader = Reader { disk, directory, environment_id, position: from };
     let mut number = from.journal;
+    let mut recovery = Recovery::default();
     // Version 1 let go of the floor's file when the floor was its last record.
     let mut open = match header.needs_journal {
         true => Some(reader.needed(number)?),
@@ -76,6 +87,8 @@ pub(crate) fn replay(
     loop {
         if let Some(journal) = &open {
             while let Some(payload) = reader.next(journal)? {
+                recovery.transactions += 1;
+                recovery.bytes += payload.len() as u64;
                 pages.apply(&payload).ok_or_else(|| reader.damaged(journal))??;
             }
             if let Some(later) = reader.later_record(journal, reader.position.offset)? {
@@ -96,7 +109,7 @@ pub(crate) fn replay(
     pages.write()?;
     let next = finished.last().copied().unwrap_or(0).max(from.journal) + 1;
     let position = JournalPosition { journal: next, offset: FIRST_RECORD, ..reader.position };
-    Ok(Replayed { position, finished })
+    Ok(Replayed { position, finished, recovery })
 }
 
 struct Reader<'a> {

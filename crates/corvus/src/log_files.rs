@@ -1,0 +1,312 @@
+//! Log files: one a day at least, a new one when the last is large, and as many as the settings keep.
+//!
+//! They are named `corvus-2026-11-23.000.log` by the day (UTC) and a number, so that the order of their names is
+//! that of their beginning. A file that is closed may be compressed (`.log.gz`). Not data: nothing here is
+//! synced, and what cannot be written is lost.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "files of the process beside the data, which crash tests do not look at"
+)]
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use flate2::{Compression, write::GzEncoder};
+use model::date;
+use platform::{Clock, Timestamp};
+use settings::LogSettings;
+
+const PREFIX: &str = "corvus-";
+const ENDING: &str = ".log";
+const COMPRESSED_ENDING: &str = ".log.gz";
+/// Others than the server's user and its group need not read what databases there are.
+const FILE_MODE: u32 = 0o640;
+
+/// The files of one directory, to write whole entries to.
+pub(crate) struct LogFiles {
+    directory: PathBuf,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    open: OpenFile,
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    file_bytes_max: u64,
+    kept_for: Duration,
+    kept_bytes_max: u64,
+    is_compressed: bool,
+}
+
+/// The file that is written to.
+struct OpenFile {
+    file: File,
+    path: PathBuf,
+    day: String,
+    number: u32,
+    bytes: u64,
+}
+
+impl LogFiles {
+    /// Opens the newest file of today, or begins one; `None` when the settings name no directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written to.
+    pub(crate) fn of(
+        settings: &LogSettings,
+        clock: Arc<dyn Clock>,
+    ) -> io::Result<Option<LogFiles>> {
+        let Some(directory) = settings.directory.clone() else { return Ok(None) };
+        let limits = Limits {
+            file_bytes_max: settings.file_bytes_max,
+            kept_for: settings.kept_for,
+            kept_bytes_max: settings.kept_bytes_max,
+            is_compressed: settings.is_compressed,
+        };
+        fs::create_dir_all(&directory)?;
+        let day = day_of(clock.now());
+        let number = newest_number(&directory, &day);
+        let mut open = OpenFile::begin(&directory, day, number)?;
+        if limits.file_bytes_max <= open.bytes {
+            open = OpenFile::begin(&directory, open.day, number + 1)?;
+        }
+        let files = LogFiles { directory, limits, clock, open };
+        files.delete_old();
+        Ok(Some(files))
+    }
+
+    /// Begins the next file, and deletes what need not be kept.
+    fn next(&mut self, day: String) -> io::Result<()> {
+        let number = if day == self.open.day { self.open.number + 1 } else { 0 };
+        let next = OpenFile::begin(&self.directory, day, number)?;
+        let closed = std::mem::replace(&mut self.open, next);
+        if self.limits.is_compressed {
+            compress(&closed.path)?;
+        }
+        self.delete_old();
+        Ok(())
+    }
+
+    /// What cannot be deleted now is tried again with the next file.
+    fn delete_old(&self) {
+        let now = self.clock.now();
+        let mut bytes = 0;
+        for path in names(&self.directory).into_iter().rev().map(|name| self.directory.join(name)) {
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            bytes += metadata.len();
+            let written = metadata
+                .modified()
+                .ok()
+                .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            let ends = Timestamp::from_unix(written.unwrap_or_default()).plus(self.limits.kept_for);
+            let is_kept = bytes <= self.limits.kept_bytes_max && now <= ends;
+            if !is_kept && path != self.open.path {
+                drop(fs::remove_file(&path));
+            }
+        }
+    }
+}
+
+impl Write for LogFiles {
+    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
+        let day = day_of(self.clock.now());
+        let is_full = self.limits.file_bytes_max < self.open.bytes + entry.len() as u64;
+        if day != self.open.day || (is_full && self.open.bytes != 0) {
+            self.next(day)?;
+        }
+        self.open.file.write_all(entry)?;
+        self.open.bytes += entry.len() as u64;
+        Ok(entry.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl OpenFile {
+    fn begin(directory: &Path, day: String, number: u32) -> io::Result<OpenFile> {
+        let path = directory.join(format!("{PREFIX}{day}.{number:03}{ENDING}"));
+        let mut options = OpenOptions::new();
+        let file = options.create(true).append(true).mode(FILE_MODE).open(&path)?;
+        let bytes = file.metadata()?.len();
+        Ok(OpenFile { file, path, day, number, bytes })
+    }
+}
+
+fn day_of(moment: Timestamp) -> String {
+    date::format(moment.ticks()).chars().take_while(|digit| *digit != 'T').collect()
+}
+
+/// The names of log files, the oldest first.
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(PREFIX))
+        .filter(|name| name.ends_with(ENDING) || name.ends_with(COMPRESSED_ENDING))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The number of the newest file of a day; 0 when there is none. A compressed one is not gone on with.
+fn newest_number(directory: &Path, day: &str) -> u32 {
+    let of_day = format!("{PREFIX}{day}.");
+    let numbers = names(directory).into_iter().filter_map(|name| {
+        let rest = name.strip_prefix(&of_day)?;
+        let number: u32 = rest.split('.').next()?.parse().ok()?;
+        Some(if rest.ends_with(COMPRESSED_ENDING) { number + 1 } else { number })
+    });
+    numbers.max().unwrap_or(0)
+}
+
+/// Puts a compressed file in the place of a file.
+fn compress(path: &Path) -> io::Result<()> {
+    let compressed = path.with_extension("log.gz");
+    let options =
+        OpenOptions::new().create(true).write(true).truncate(true).mode(FILE_MODE).to_owned();
+    let mut encoder = GzEncoder::new(options.open(compressed)?, Compression::fast());
+    io::copy(&mut File::open(path)?, &mut encoder)?;
+    encoder.finish()?;
+    fs::remove_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A clock that is set.
+    struct Hands(Mutex<Timestamp>);
+
+    impl Clock for Hands {
+        fn now(&self) -> Timestamp {
+            *self.0.lock().unwrap()
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    struct Bench {
+        hands: Arc<Hands>,
+        settings: LogSettings,
+    }
+
+    impl Bench {
+        /// Files of at most 20 bytes, an hour before midnight.
+        fn new(name: &str) -> Bench {
+            let directory =
+                std::env::temp_dir().join(format!("corvus-{name}-{}", std::process::id()));
+            drop(fs::remove_dir_all(&directory));
+            let evening = date::parse("2026-11-23T23:00:00.0000000Z").unwrap().utc_ticks();
+            let settings = LogSettings {
+                mode: "Operations",
+                level: None,
+                is_json: false,
+                directory: Some(directory),
+                file_bytes_max: 20,
+                kept_for: Duration::from_secs(100 * 365 * 86_400),
+                kept_bytes_max: 1 << 20,
+                is_compressed: false,
+                slow_request_min: None,
+            };
+            let hands = Arc::new(Hands(Mutex::new(Timestamp::from_ticks(evening))));
+            Bench { hands, settings }
+        }
+
+        fn files(&self) -> LogFiles {
+            let clock = Arc::clone(&self.hands) as Arc<dyn Clock>;
+            LogFiles::of(&self.settings, clock).unwrap().unwrap()
+        }
+
+        fn pass(&self, time: Duration) {
+            let mut now = self.hands.0.lock().unwrap();
+            *now = now.plus(time);
+        }
+
+        fn check(&self, expected: &[&str]) {
+            assert_eq!(names(self.settings.directory.as_ref().unwrap()), expected);
+        }
+    }
+
+    impl Drop for Bench {
+        fn drop(&mut self) {
+            drop(fs::remove_dir_all(self.settings.directory.as_ref().unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_file_is_closed_when_it_is_full_and_when_the_day_ends() {
+        let bench = Bench::new("full");
+        let mut files = bench.files();
+        files.write_all(b"the first entry\n").unwrap();
+        files.write_all(b"1234\n").unwrap();
+        bench.check(&["corvus-2026-11-23.000.log", "corvus-2026-11-23.001.log"]);
+        bench.pass(Duration::from_secs(3600));
+        files.write_all(b"an entry that is longer than a file may be\n").unwrap();
+        let all =
+            ["corvus-2026-11-23.000.log", "corvus-2026-11-23.001.log", "corvus-2026-11-24.000.log"];
+        bench.check(&all);
+        let first = files.directory.join(all[0]);
+        assert_eq!(fs::read_to_string(first).unwrap(), "the first entry\n");
+    }
+
+    #[test]
+    fn the_next_start_goes_on_with_the_file_of_the_day() {
+        let bench = Bench::new("next-start");
+        bench.files().write_all(b"one\n").unwrap();
+        bench.files().write_all(b"two\n").unwrap();
+        bench.check(&["corvus-2026-11-23.000.log"]);
+        bench.files().write_all(&[b'x'; 20]).unwrap();
+        drop(bench.files());
+        bench.check(&[
+            "corvus-2026-11-23.000.log",
+            "corvus-2026-11-23.001.log",
+            "corvus-2026-11-23.002.log",
+        ]);
+    }
+
+    #[test]
+    fn so_many_files_are_kept_as_their_size_and_age_allow() {
+        let mut bench = Bench::new("kept");
+        bench.settings.kept_bytes_max = 45;
+        let mut files = bench.files();
+        for _ in 0..5 {
+            files.write_all(&[b'x'; 20]).unwrap();
+        }
+        bench.check(&[
+            "corvus-2026-11-23.002.log",
+            "corvus-2026-11-23.003.log",
+            "corvus-2026-11-23.004.log",
+        ]);
+        // The files were written now, whatever the hands say.
+        bench.settings.kept_for = Duration::from_secs(60);
+        bench.pass(Duration::from_secs(100 * 365 * 86_400));
+        drop(bench.files());
+        assert_eq!(names(bench.settings.directory.as_ref().unwrap()).len(), 1);
+    }
+
+    #[test]
+    fn files_that_are_closed_may_be_compressed() {
+        let mut bench = Bench::new("compressed");
+        bench.settings.is_compressed = true;
+        let mut files = bench.files();
+        files.write_all(b"the first entry\n").unwrap();
+        files.write_all(b"the second entry\n").unwrap();
+        bench.check(&["corvus-2026-11-23.000.log.gz", "corvus-2026-11-23.001.log"]);
+        let closed = File::open(files.directory.join("corvus-2026-11-23.000.log.gz")).unwrap();
+        let text = io::read_to_string(flate2::read::GzDecoder::new(closed)).unwrap();
+        assert_eq!(text, "the first entry\n");
+    }
+}

@@ -1,0 +1,97 @@
+//! The log: where it goes, what is in it, and in which form.
+//!
+//! It always goes to standard error, and to files when there is a directory for them. What is logged
+//! follows from `CORVUS_LOG` (levels by target, for developers), else `Logs.MinLevel`, else `Logs.Mode`;
+//! a mode that a client sets counts from then on.
+
+use std::{io, sync::Arc};
+
+use platform::Platform;
+use settings::LogSettings;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::LevelFilter,
+    fmt::{
+        self,
+        writer::{BoxMakeWriter, MakeWriterExt},
+    },
+    layer::SubscriberExt,
+    reload,
+    util::SubscriberInitExt,
+};
+
+use crate::log_files::LogFiles;
+
+const FILTER_VARIABLE: &str = "CORVUS_LOG";
+/// Libraries that tell at length of what is normal.
+const QUIET: &str = "openraft=warn,hyper=info,tungstenite=info";
+/// Entries that may wait for the disk of the log files; further ones are left out rather than that
+/// requests wait.
+const WAITING_ENTRIES_MAX: usize = 16 << 10;
+
+/// The log of this process. Dropped, it writes what waits.
+pub(crate) struct Log {
+    filter: reload::Handle<EnvFilter, Registry>,
+    _files: Option<WorkerGuard>,
+}
+
+impl Log {
+    /// Begins to log, for the whole process.
+    ///
+    /// # Errors
+    /// When the directory of the log files cannot be used.
+    pub(crate) fn begin(settings: &LogSettings, platform: &Platform) -> io::Result<Log> {
+        let asked = std::env::var(FILTER_VARIABLE).ok().filter(|asked| !asked.trim().is_empty());
+        let directives = asked.unwrap_or_else(|| level_of(settings).to_owned());
+        let (filter, handle) = reload::Layer::new(filter_of(&directives));
+        let (writer, guard) = match LogFiles::of(settings, Arc::clone(&platform.clock))? {
+            Some(files) => {
+                let builder =
+                    NonBlockingBuilder::default().buffered_lines_limit(WAITING_ENTRIES_MAX);
+                let (files, guard) = builder.finish(files);
+                (BoxMakeWriter::new(io::stderr.and(files)), Some(guard))
+            }
+            None => (BoxMakeWriter::new(io::stderr), None),
+        };
+        let layer = fmt::layer().with_writer(writer);
+        // Boxed, since text and JSON are different types.
+        let layer = if settings.is_json { layer.json().boxed() } else { layer.boxed() };
+        tracing_subscriber::registry().with(filter).with(layer).init();
+        Ok(Log { filter: handle, _files: guard })
+    }
+
+    /// What makes a mode hold, by RavenDB's name.
+    pub(crate) fn mode_switch(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let filter = self.filter.clone();
+        // It fails when the process is ending.
+        move |mode| drop(filter.reload(filter_of(level_of_mode(mode))))
+    }
+}
+
+/// What is asked for comes last and so wins.
+fn filter_of(directives: &str) -> EnvFilter {
+    EnvFilter::builder()
+        .with_default_directive(LevelFilter::OFF.into())
+        .parse_lossy(format!("{QUIET},{directives}"))
+}
+
+fn level_of(settings: &LogSettings) -> &'static str {
+    match settings.level {
+        Some("Trace") => "trace",
+        Some("Debug") => "debug",
+        Some("Info") => "info",
+        Some("Warn") => "openraft=warn,warn",
+        Some("Error" | "Fatal") => "openraft=error,error",
+        Some(_) => "openraft=off,off",
+        None => level_of_mode(settings.mode),
+    }
+}
+
+fn level_of_mode(mode: &str) -> &'static str {
+    match mode {
+        "None" => "openraft=off,hyper=off,tungstenite=off,off",
+        "Information" => "debug",
+        _ => "info",
+    }
+}
