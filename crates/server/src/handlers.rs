@@ -49,6 +49,7 @@ pub(crate) mod revisions;
 pub(crate) mod sample_data;
 pub(crate) mod server_info;
 pub(crate) mod snapshots;
+pub(crate) mod start_page;
 pub(crate) mod statistics;
 pub(crate) mod storage_report;
 pub(crate) mod streams;

@@ -8,7 +8,7 @@ use crate::{
         index_debug, index_merging, index_performance, index_progress, index_repair, index_terms,
         index_trials, indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks,
         operations, patch, patch_by_query, queries, query_debug, replication, retention,
-        revision_changes, revisions, sample_data, server_info, snapshots, statistics,
+        revision_changes, revisions, sample_data, server_info, snapshots, start_page, statistics,
         storage_report, streams, subscription_performance, subscription_workers, subscriptions,
         tail, time_series, time_series_policies, tombstones,
     },
@@ -35,7 +35,7 @@ macro_rules! routes {
 /// The table.
 #[rustfmt::skip]
 pub(crate) const ROUTES: &[Route] = routes! {
-    "GET"    "/"                                       Anyone        Ignored  Inline(server_info::root);
+    "GET"    "/"                                       Anyone        Ignored  Inline(start_page::start_page);
     "GET"    "/license/status"                         ValidUser     Ignored  Inline(server_info::license_status);
     "GET"    "/build/version"                          Anyone        Ignored  Inline(server_info::build_version);
     "GET"    "/admin/test/delay"                       Operator      Ignored  Waiting(server_info::delay);

@@ -21,20 +21,6 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 
 const STATE_REASON: &str = "Leader, I'm the only one in the cluster, so I'm the leader";
 
-/// `GET /`: what somebody sees who opens the address in a browser.
-pub(crate) fn root(call: &Call) -> Result<Answer, ProtocolError> {
-    let page = json!({
-        "Product": "Corvus",
-        "Version": env!("CARGO_PKG_VERSION"),
-        "ProtocolVersion": call.state.settings.protocol_version.as_str(),
-        "Documentation": "README.md and the folder docs of Corvus' source code",
-        "Studio": "This server has no web interface yet. Use a client library of RavenDB.",
-    });
-    let mut body = serde_json::to_vec_pretty(&page).expect("a map with text keys can be written");
-    body.push(b'\n');
-    Ok(Answer::json(body))
-}
-
 /// `GET /license/status`: there are no licences, and nothing that needs one.
 pub(crate) fn license_status(_: &Call) -> Result<Answer, ProtocolError> {
     let status = json!({

@@ -92,3 +92,26 @@ fn a_browser_is_told_what_this_is() {
     assert!(page["Documentation"].as_str().unwrap().contains("docs"));
     assert_eq!(server.get("/license/status").json()["Type"], "None");
 }
+
+#[test]
+fn a_browser_gets_a_page_with_its_databases_and_nothing_from_elsewhere() {
+    let server = TestServer::start(platform::Platform::memory(), &[]);
+    let accept = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let open = || server.send_with("GET", "/", &[accept], b"");
+    let empty = open();
+    assert_eq!(empty.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(empty.text().contains("admin/databases?name=shop"), "{}", empty.text());
+    server.create("Café-1");
+    let page = open();
+    let text = page.text();
+    for part in ["<td>Café-1</td>", "/databases/Caf%C3%A9-1/docs?pageSize=25", "docs/tutorial.md"]
+    {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let link = "/databases/Caf%C3%A9-1/docs?pageSize=25";
+    assert_eq!(server.get(link).status, 200);
+    assert!(!text.contains("<script") && !text.contains("src=") && !text.contains("https:"));
+    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    let programs = server.send_with("GET", "/", &[("Accept", "application/json")], b"");
+    assert_eq!(programs.json()["Product"], "Corvus");
+}
