@@ -1,8 +1,8 @@
 //! The task `docs`: what the documents say is still so.
 //!
 //! Every relative link leads to a file; every page of docs/ is in the summary; every direct dependency
-//! has its line in docs/dependencies.md and no other has; the README prints the example programs and
-//! their output letter by letter; docs/reliability.md says what docs/reliability.toml says.
+//! has its line in docs/dependencies.md and no other has; the README and the pages of docs/ print the example
+//! programs and their output letter by letter; docs/reliability.md says what docs/reliability.toml says.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -13,11 +13,23 @@ use crate::{
     sources::{files_below, shown},
 };
 
-const EXAMPLES: [&str; 4] = [
-    "clients/examples/node/quickstart.mjs",
-    "clients/examples/node/expected.txt",
-    "clients/examples/python/quickstart.py",
-    "clients/examples/python/expected.txt",
+/// Pages, and the files of clients/examples that each prints whole.
+const PRINTED: [(&str, &str); 6] = [
+    ("README.md", "node/quickstart.mjs"),
+    ("README.md", "node/quickstart.txt"),
+    ("README.md", "python/quickstart.py"),
+    ("README.md", "python/quickstart.txt"),
+    ("docs/test-server.md", "node/test-server.mjs"),
+    ("docs/test-server.md", "python/test_server.py"),
+];
+/// The page whose blocks of code, one after the other, are programs, and whose blocks of text are the lines that
+/// they print.
+const TUTORIAL: &str = "docs/tutorial.md";
+/// The language of a block in the tutorial, and the files of clients/examples that its blocks make up.
+const TUTORIAL_FILES: [(&str, &[&str]); 3] = [
+    ("js", &["node/tutorial.mjs"]),
+    ("python", &["python/tutorial.py"]),
+    ("text", &["node/tutorial.txt", "python/tutorial.txt"]),
 ];
 const SUMMARY: &str = "docs/SUMMARY.md";
 
@@ -26,7 +38,8 @@ pub(crate) fn check(root: &Path) -> Result<Checks, Failure> {
     links(root, &mut checks)?;
     summary(root, &mut checks)?;
     dependencies(root, &mut checks)?;
-    readme(root, &mut checks)?;
+    printed_programs(root, &mut checks)?;
+    tutorial(root, &mut checks)?;
     reliability::check(root, &mut checks)?;
     Ok(checks)
 }
@@ -109,15 +122,54 @@ fn documented_dependency(line: &str) -> Option<&str> {
     line.strip_prefix("| `")?.split_once("` |").map(|(name, _)| name)
 }
 
-fn readme(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
-    let readme = std::fs::read_to_string(root.join("README.md"))?;
-    for example in EXAMPLES {
-        let text = std::fs::read_to_string(root.join(example))?;
-        checks.that(readme.contains(text.trim_end()), || {
-            format!("README.md does not print {example} as it is")
+fn example(root: &Path, name: &str) -> Result<String, Failure> {
+    Ok(std::fs::read_to_string(root.join("clients/examples").join(name))?)
+}
+
+fn printed_programs(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
+    for (page, name) in PRINTED {
+        let (printed, text) = (std::fs::read_to_string(root.join(page))?, example(root, name)?);
+        checks.that(printed.contains(text.trim_end()), || {
+            format!("{page} does not print clients/examples/{name} as it is")
         });
     }
     Ok(())
+}
+
+fn tutorial(root: &Path, checks: &mut Checks) -> Result<(), Failure> {
+    let page = std::fs::read_to_string(root.join(TUTORIAL))?;
+    for (language, names) in TUTORIAL_FILES {
+        let printed = blocks(&page, language);
+        for name in names {
+            let same = lines_of(&printed) == lines_of(&example(root, name)?);
+            checks.that(same, || {
+                format!("the {language} of {TUTORIAL} is not clients/examples/{name}")
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Empty lines apart: between two blocks there is text.
+fn lines_of(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.trim().is_empty()).collect()
+}
+
+/// The blocks of code in that language, one after the other.
+fn blocks(page: &str, language: &str) -> String {
+    let mut text = String::new();
+    let mut is_inside = false;
+    for line in page.lines() {
+        match line.strip_prefix("```") {
+            Some(of) => is_inside = !is_inside && of == language,
+            None if is_inside => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            None => {}
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -128,6 +180,14 @@ mod tests {
     fn links_are_found_outside_code_only() {
         let page = "[a](x.md) and [b](y.md#part)\n```\n[c](z.md)\n```\n`[d](w.md)` [e](v.md)";
         assert_eq!(link_targets(page), ["x.md", "y.md#part", "v.md"]);
+    }
+
+    #[test]
+    fn blocks_of_one_language_are_put_together() {
+        let page = "text\n```js\na\n```\n```python\nb\n```\nmore\n```js\n\nc\n```\n";
+        assert_eq!(blocks(page, "js"), "a\n\nc\n");
+        assert_eq!(lines_of(&blocks(page, "js")), ["a", "c"]);
+        assert_eq!(blocks(page, "text"), "");
     }
 
     #[test]

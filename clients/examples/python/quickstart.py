@@ -1,4 +1,6 @@
 # A few books in a Corvus database: pip install ravendb==7.2.7 && python quickstart.py
+import os
+
 from ravendb import DocumentStore
 from ravendb.serverwide.database_record import DatabaseRecord
 from ravendb.serverwide.operations.common import CreateDatabaseOperation, GetDatabaseNamesOperation
@@ -10,7 +12,7 @@ class Book:
         self.year = year
 
 
-store = DocumentStore("http://127.0.0.1:8080", "library")
+store = DocumentStore(os.environ.get("SERVER_URL", "http://127.0.0.1:8080"), "library")
 store.initialize()
 
 # Create the database on the first run.
