@@ -90,12 +90,47 @@ impl ProtocolError {
         ProtocolError::new(ErrorKind::InvalidOperation, message)
     }
 
-    /// The text of the property `Error`: type, message and cause.
+    /// What to do, for the errors that beginners meet. Shown in `Error` only: clients compare messages.
+    fn advice(&self) -> Option<&'static str> {
+        match (self.kind, &self.fields) {
+            (ErrorKind::DatabaseDoesNotExist, _) => Some(
+                "Check the name in the DocumentStore: GET /databases?namesOnly=true lists the databases. \
+                 CreateDatabaseOperation (PUT /admin/databases) creates one.",
+            ),
+            (ErrorKind::DatabaseDisabled, _) => Some(
+                "A disabled database is enabled by POST /admin/databases/enable; one that is locked is \
+                 back when the work is done.",
+            ),
+            (ErrorKind::RouteNotFound, _) => Some(
+                "Check method and path: what belongs to a database is at /databases/{name}/... A route of \
+                 RavenDB that Corvus does not have is named in its docs/compatibility.md.",
+            ),
+            (ErrorKind::IndexDoesNotExist, _) => Some(
+                "GET /databases/{name}/indexes?namesOnly=true lists the indexes that there are.",
+            ),
+            (ErrorKind::RequestTooLarge, _) => Some(
+                "Send it in several requests, or documents by a bulk insert, which has no limit.",
+            ),
+            (ErrorKind::Concurrency, ErrorFields::Concurrency(fields)) if fields.id.is_some() => {
+                Some(
+                    "Somebody else has written the document since it was loaded: load it in a new session, \
+                 change it again and save.",
+                )
+            }
+            _ => None,
+        }
+    }
+
+    /// The text of the property `Error`: type, message and cause, and what to do.
     pub fn full_text(&self) -> String {
         let mut text = format!("{}: {}", self.kind.type_name(), self.message);
         if let Some(cause) = &self.cause {
             text.push_str("\n ---> ");
             text.push_str(cause);
+        }
+        if let Some(advice) = self.advice() {
+            text.push_str("\nWhat to do: ");
+            text.push_str(advice);
         }
         text
     }
@@ -184,6 +219,25 @@ mod tests {
                 "Error": "System.ArgumentException: bad \"name\"\n ---> System.Foo: why",
             })
         );
+    }
+
+    #[test]
+    fn what_to_do_is_in_the_long_text_only() {
+        let fields = ConcurrencyFields { id: Some("a/1".to_owned()), expected: None, actual: None };
+        let of_document = ProtocolError::concurrency("no", fields);
+        for (error, part) in [
+            (ProtocolError::new(ErrorKind::DatabaseDoesNotExist, "no"), "PUT /admin/databases"),
+            (ProtocolError::new(ErrorKind::RouteNotFound, "no"), "docs/compatibility.md"),
+            (of_document, "load it in a new session"),
+        ] {
+            let body = body(&error);
+            assert_eq!(body["Message"], "no");
+            let text = body["Error"].as_str().unwrap();
+            let start = format!("{}: no\nWhat to do: ", error.kind.type_name());
+            assert!(text.starts_with(&start) && text.contains(part), "{text}");
+        }
+        let of_record = ProtocolError::concurrency("no", ConcurrencyFields::default());
+        assert!(!body(&of_record)["Error"].as_str().unwrap().contains("What to do"));
     }
 
     #[test]

@@ -90,7 +90,8 @@ fn a_write_with_another_version_is_a_conflict_with_its_three_properties() {
         assert_eq!(error["ExpectedChangeVector"], shown);
         assert_eq!(error["ActualChangeVector"], json!(actual));
         let message = error["Message"].as_str().unwrap();
-        assert!(error["Error"].as_str().unwrap().ends_with(message));
+        let told = error["Error"].as_str().unwrap();
+        assert!(told.contains(message) && told.contains("What to do: "), "{told}");
     }
     assert_eq!(put("u/1", &format!("\"{version}\"")).status, 201);
     assert_eq!(put("new", "\"\"").status, 201);
