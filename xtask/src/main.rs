@@ -13,6 +13,7 @@
 
 mod architecture;
 mod checks;
+mod compare;
 mod consistency;
 mod control_group;
 mod crash;
@@ -62,6 +63,8 @@ cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 n
                                     is judged: isolation, lost updates, linearizability
 cargo xtask memory [minutes]        whatever takes much memory, at once, against the built server with 256 MB,
                                     where a control group can be made; other databases go on meanwhile
+cargo xtask compare <url> <seed> <n> n random queries, patches, definitions of indexes and commands to the built
+                                    server and to the RavenDB at url; prints what differs, made small
 cargo xtask descriptors             the built server with few file descriptors
 cargo xtask soak <minutes>          a mixed load at a modest rate against the built server, whose memory, descriptors,
                                     threads, disk, journals and tombstones must be flat after a warm-up
@@ -93,6 +96,8 @@ fn main() -> ExitCode {
         ["memory", minutes, steps @ ..] => {
             parse(minutes).and_then(|minutes| memory::run(Some(minutes), steps))
         }
+        ["compare", peer, seed, count] => parse(seed)
+            .and_then(|seed| parse(count).and_then(|count| compare::run(peer, seed, count))),
         ["identity", count] => parse(count).and_then(|count| identity::run(count, None)),
         ["identity", count, "--seed", seed] => {
             parse(count).and_then(|count| identity::run(count, Some(parse(seed)?)))

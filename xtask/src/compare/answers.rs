@@ -1,0 +1,123 @@
+//! What of an answer is compared: nothing that has to be different, such as times and change vectors.
+
+use serde_json::{Value, json};
+
+use crate::http_client::Answer;
+
+/// Properties, anywhere in an answer, that differ between two servers. `Collection` is of patches that are
+/// tried: RavenDB knows it only where the script put or deleted something else.
+const OWN_PROPERTIES: &[&str] = &[
+    "@change-vector",
+    "ChangeVector",
+    "@last-modified",
+    "LastModified",
+    "@index-score",
+    "RaftCommandIndex",
+    "DurationInMs",
+    "IndexTimestamp",
+    "LastQueryTime",
+    "ResultEtag",
+    "NodeTag",
+    "IndexName",
+    "TransactionIndex",
+    "ScannedResults",
+    "Etag",
+    "Collection",
+];
+
+/// Which part of an answer is compared, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// All of it.
+    All,
+    /// The same, with the results in any order.
+    InAnyOrder,
+    /// Whether there is an error in it.
+    HasErrors,
+    /// Only whether it succeeded.
+    Outcome,
+}
+
+/// What is compared, as text.
+pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
+    if 400 <= answer.status {
+        let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let kind = error["Type"].as_str().unwrap_or_default();
+        return format!("{} {}", answer.status, kind.rsplit('.').next().unwrap_or_default());
+    }
+    let mut value: Value = match answer.body.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&answer.body)
+            .unwrap_or_else(|_| json!(String::from_utf8_lossy(&answer.body))),
+    };
+    match shown {
+        Shown::Outcome => return answer.status.to_string(),
+        Shown::HasErrors => {
+            let of_index =
+                |index: &Value| index["Errors"].as_array().is_some_and(|found| !found.is_empty());
+            let has =
+                value["Results"].as_array().is_some_and(|results| results.iter().any(of_index));
+            return format!("{} has errors: {has}", answer.status);
+        }
+        Shown::All | Shown::InAnyOrder => {}
+    }
+    strip(&mut value);
+    if shown == Shown::InAnyOrder
+        && let Some(results) = value["Results"].as_array_mut()
+    {
+        results.sort_by_cached_key(Value::to_string);
+    }
+    format!("{} {value}", answer.status)
+}
+
+/// Leaves out what differs between servers, and writes whole numbers in one way.
+fn strip(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(whole) =
+                number.as_f64().filter(|real| real.fract() == 0.0 && real.abs() < 1e15)
+            {
+                *value = json!(whole as i64);
+            }
+        }
+        Value::Object(object) => {
+            OWN_PROPERTIES.iter().for_each(|name| drop(object.remove(*name)));
+            object.values_mut().for_each(strip);
+        }
+        Value::Array(array) => array.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+/// Two texts from shortly before where they begin to differ.
+pub(super) fn where_they_differ(ours: &str, theirs: &str) -> (String, String) {
+    const BEFORE: usize = 80;
+    const SHOWN: usize = 360;
+    let same = ours.chars().zip(theirs.chars()).take_while(|(one, other)| one == other).count();
+    let part = |text: &str| {
+        let skipped = same.saturating_sub(BEFORE);
+        let part: String = text.chars().skip(skipped).take(SHOWN).collect();
+        if skipped == 0 { part } else { format!("…{part}") }
+    };
+    (part(ours), part(theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, body: &str) -> Answer {
+        Answer { status, body: body.as_bytes().to_vec() }
+    }
+
+    #[test]
+    fn what_has_to_differ_is_not_compared() {
+        let one =
+            answer(200, r#"{"Results":[{"A":1,"@metadata":{"@change-vector":"A:1"}},{"B":2}]}"#);
+        let other = answer(200, r#"{"Results":[{"B":2},{"A":1,"@metadata":{}}],"NodeTag":"A"}"#);
+        assert_eq!(comparable(&one, Shown::InAnyOrder), comparable(&other, Shown::InAnyOrder));
+        assert_ne!(comparable(&one, Shown::All), comparable(&other, Shown::All));
+        let failed = answer(400, r#"{"Type":"A.B.SomeException","Message":"x"}"#);
+        assert_eq!(comparable(&failed, Shown::All), "400 SomeException");
+    }
+}
