@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::http_client::Answer;
 
-/// Properties, anywhere in an answer, that differ between two servers. `Collection` is of patches that are
+/// Properties, anywhere in an answer, that differ between two servers. `Deleted` is true there for documents
+/// that were deleted before, too. `Collection` is of patches that are
 /// tried: RavenDB knows it only where the script put or deleted something else.
 const OWN_PROPERTIES: &[&str] = &[
     "@change-vector",
@@ -23,6 +24,7 @@ const OWN_PROPERTIES: &[&str] = &[
     "ScannedResults",
     "Etag",
     "Collection",
+    "Deleted",
 ];
 
 /// Which part of an answer is compared, and how.
@@ -32,14 +34,26 @@ pub(super) enum Shown {
     All,
     /// The same, with the results in any order.
     InAnyOrder,
+    /// The values of the results in any order, but not from which documents they are.
+    Values,
+    /// The terms of a field. An index that has failed has none.
+    Terms,
     /// Whether there is an error in it.
     HasErrors,
+    /// Nothing: it is only waited for.
+    Nothing,
     /// Only whether it succeeded.
     Outcome,
 }
 
 /// What is compared, as text.
 pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
+    if shown == Shown::Nothing {
+        return String::new();
+    }
+    if shown == Shown::Terms && 400 <= answer.status {
+        return "no terms".to_owned();
+    }
     if 400 <= answer.status {
         let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         let kind = error["Type"].as_str().unwrap_or_default();
@@ -59,12 +73,16 @@ pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
                 value["Results"].as_array().is_some_and(|results| results.iter().any(of_index));
             return format!("{} has errors: {has}", answer.status);
         }
-        Shown::All | Shown::InAnyOrder => {}
+        Shown::Terms if value["Terms"] == json!([]) => return "no terms".to_owned(),
+        _ => {}
     }
     strip(&mut value);
-    if shown == Shown::InAnyOrder
+    if matches!(shown, Shown::InAnyOrder | Shown::Values)
         && let Some(results) = value["Results"].as_array_mut()
     {
+        if shown == Shown::Values {
+            results.iter_mut().for_each(|row| row["@metadata"] = Value::Null);
+        }
         results.sort_by_cached_key(Value::to_string);
     }
     format!("{} {value}", answer.status)

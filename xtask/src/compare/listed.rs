@@ -19,6 +19,15 @@ const LISTED: &[(&[&str], &str)] = &[
     (&["localeCompare"], "localeCompare is -1, 0 or 1"),
     (&[".toFixed("], "toFixed rounds as JavaScript does"),
     (&["index map", "-i.N"], "0 has no sign"),
+    (
+        &["group by", "sum(Q)"],
+        "a sum counts all values of a group, also when its first document has none",
+    ),
+    (&["between false and"], "ranges of booleans are ranges of their texts"),
+    (&["between true and"], "ranges of booleans are ranges of their texts"),
+    (&["new Map"], "scripts have the iterators of JavaScript"),
+    (&["this.A.length = 1"], "an array that is made longer has as many elements"),
+    (&["SelectMany(l => l.K)"], "a text is no sequence of characters in C# indexes"),
     (&["x.Missing *"], "arithmetic with undefined is NaN, as in JavaScript"),
 ];
 

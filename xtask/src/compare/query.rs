@@ -283,7 +283,11 @@ impl Case for Query {
 
     fn exchanges(&self) -> Vec<Exchange> {
         let body = json!({"Query": self.rql(), "WaitForNonStaleResults": true});
-        let shown = if self.order.is_empty() { Shown::InAnyOrder } else { Shown::All };
+        let shown = match &self.selects {
+            Selects::Distinct(_) => Shown::Values,
+            _ if self.order.is_empty() => Shown::InAnyOrder,
+            _ => Shown::All,
+        };
         vec![Exchange { method: "POST", path: "/queries".to_owned(), body: Some(body), shown }]
     }
 
