@@ -13,7 +13,10 @@ pub(crate) const MIXED_SOURCES: &str =
     "Index definition cannot contain Maps with different source types.";
 
 /// The words that a map in C# begins with; any other text is JavaScript.
-const BEGINNINGS: [&str; 4] = ["from", "docs", "timeSeries", "counters"];
+const BEGINNINGS: [&str; 4] = ["from", "docs", TIME_SERIES, COUNTERS];
+/// Sources that may be written in any case in C#, and only so in JavaScript.
+const TIME_SERIES: &str = "timeSeries";
+const COUNTERS: &str = "counters";
 
 /// The collections of these names, each once.
 ///
@@ -55,12 +58,21 @@ pub fn source_type_of(map: &str) -> IndexSourceType {
 pub fn is_javascript(map: &str) -> bool {
     let text = without_comments(map);
     !BEGINNINGS.iter().any(|beginning| {
-        let behind = text.strip_prefix(beginning);
+        let behind = match *beginning {
+            TIME_SERIES | COUNTERS => without_prefix(text, beginning),
+            word => text.strip_prefix(word),
+        };
         // `timeSeries.map(…)` and `counters.map(…)` are JavaScript; `docs.Users.Select(…)` is not.
         behind.is_some_and(|behind| {
             !behind.starts_with(is_part_of_a_name) && !behind.starts_with(".map(")
         })
     })
+}
+
+/// The text behind a word, which may be written in any case.
+fn without_prefix<'t>(text: &'t str, word: &str) -> Option<&'t str> {
+    let (start, behind) = text.split_at_checked(word.len())?;
+    start.eq_ignore_ascii_case(word).then_some(behind)
 }
 
 fn is_part_of_a_name(character: char) -> bool {
@@ -95,6 +107,8 @@ mod tests {
             ("// all\ncounters.map('Users', c => ({ N: c.Name }))", IndexSourceType::Counters),
             ("timeSeries.map('Users', 'HR', ts => ts)", IndexSourceType::TimeSeries),
             ("map('Users', u => ({ N: u.counters }))", IndexSourceType::Documents),
+            ("from ts in TimeSeries.Users.HR select new { ts.Count }", IndexSourceType::TimeSeries),
+            ("COUNTERS.Users.Select(c => new { c.Value })", IndexSourceType::Counters),
             ("no map at all", IndexSourceType::Documents),
         ];
         for (map, source) in table {
@@ -110,6 +124,8 @@ mod tests {
             "docs.Select(u => new { u.Name })",
             "timeSeries.Users.SelectMany(ts => ts.Entries, (ts, e) => new { e.Value })",
             "counters.Users.Select(c => new { c.Value })",
+            "timeseries.Users.HR.SelectMany(ts => ts.Entries, (ts, e) => new { e.Value })",
+            "Counters.Select(c => new { c.Value })",
         ] {
             assert!(!is_javascript(text), "{text}");
         }

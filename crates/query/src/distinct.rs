@@ -9,6 +9,7 @@ use std::rc::Rc;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::QueryError;
+use crate::made_object::MadeObject;
 use crate::result::Row;
 use crate::row_counts::RowCounts;
 
@@ -20,7 +21,7 @@ pub(crate) enum Content {
     /// Printed again when the row is.
     Fields(Vec<u8>),
     /// Kept with the row.
-    Made(Vec<Vec<u8>>),
+    Made(Vec<MadeObject>),
 }
 
 /// Tells what a row shows.
@@ -51,7 +52,7 @@ impl<'t, R> DistinctRows<'t, R> {
         };
         let mut kept = Vec::with_capacity(made.len());
         for object in made {
-            match self.is_first(&object)? {
+            match self.is_first(&object.identity())? {
                 true => kept.push(object),
                 false => self.counts.note_repeated(1),
             }

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use indexing::{
-    AutoIndexDefinition, Index, IndexKind, IndexRecord, exact_field_name, is_stored,
+    AutoIndexDefinition, Index, IndexKind, IndexRecord, RESULT_FIELD, exact_field_name, is_stored,
     search_field_name, static_field_options, time_field_name,
 };
 use search::{FieldId, FieldOptions, IndexReader, Indexing, Scoring, SpatialLayout};
@@ -57,7 +57,8 @@ impl<'t, 'r, D: Transaction, I: Transaction> FieldsOfIndex<'t, 'r, D, I> {
     pub(crate) fn all_stored(&self) -> Result<Vec<(String, FieldId)>, QueryError> {
         let IndexKind::Static(definition) = self.kind.as_ref() else { return Ok(Vec::new()) };
         let known = self.reader.fields()?.into_iter();
-        let stored = known.filter(|field| is_stored(definition, &field.name));
+        let stored =
+            known.filter(|field| field.name != RESULT_FIELD && is_stored(definition, &field.name));
         Ok(stored.map(|field| (field.name, field.id)).collect())
     }
 

@@ -69,6 +69,7 @@ mod index_order;
 mod index_rows;
 mod log_query;
 mod lucene_condition;
+mod made_object;
 mod method_options;
 mod more_like_options;
 mod more_like_this;

@@ -126,6 +126,28 @@ impl Projection {
     }
 }
 
+/// Appends what a path finds in each of several loaded documents.
+fn write_found_in_each(
+    loaded: &[DocumentRow<'_>],
+    path: &DocumentPath,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    out.push(b'[');
+    let mut is_first = true;
+    for document in loaded {
+        let found = path.find(document.body()?.root())?;
+        if found.is_missing() {
+            continue;
+        }
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
+        }
+        found.write_json(out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
 /// What is stored for a key that stands beside the row.
 fn value_beside<'b>(beside: &'b [Beside<'_>], at: usize) -> Option<&'b BlittableBuf> {
     match beside.get(at) {
@@ -267,6 +289,11 @@ impl ProjectedField {
             ProjectedValue::Loaded { at, path } => {
                 let found = match beside.get(*at) {
                     Some(Beside::One(Some(loaded))) => path.find(loaded.body()?.root())?,
+                    Some(Beside::Many(loaded)) => {
+                        write_found_in_each(loaded, path, out)?;
+                        out.push(b',');
+                        return Ok(looks_at_document);
+                    }
                     _ => Found::Missing,
                 };
                 if found.is_missing() {

@@ -20,6 +20,7 @@ use crate::counter_includes::IncludedCounters;
 use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
 use crate::filtered_rows::FilteredRows;
+use crate::made_object::MadeObject;
 use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
 use crate::revision_includes::IncludedRevisions;
@@ -52,8 +53,8 @@ pub struct Row<'t> {
     pub(crate) entry: Option<EntryId>,
     /// Where it is, when rows are ordered by that.
     pub(crate) location: Option<RowLocation>,
-    /// The objects that a script made of it, JSON, when they were looked at already.
-    pub(crate) made: Option<Vec<Vec<u8>>>,
+    /// The objects that a script made of it, when they were looked at already.
+    pub(crate) made: Option<Vec<MadeObject>>,
 }
 
 impl<'t> Row<'t> {
@@ -359,7 +360,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             let arguments = arguments_of(stored.document_of(row)?, &beside)?;
             let series = options.calls(functions, &stop);
             let mut host = RowHost { sources, wanted: &wanted, series };
-            Ok(Content::Made(made_by(script, &arguments, &mut host)?))
+            let replaced = stored.replaces(row).then(|| row.document.id()).flatten();
+            Ok(Content::Made(made_by(script, &arguments, &mut host, replaced)?))
         }))
     }
 
@@ -615,7 +617,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         between: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
-        let objects: Cow<'_, [Vec<u8>]> = match &row.made {
+        let objects: Cow<'_, [MadeObject]> = match &row.made {
             Some(made) => Cow::Borrowed(made),
             None => {
                 let script = self.scripts.and_then(BoundScripts::rows);
@@ -625,20 +627,16 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
                 let series = self.series.calls(self.series_functions(), &self.stop);
                 let (sources, wanted) = (self.sources, &self.wanted);
                 let mut host = RowHost { sources, wanted, series };
-                Cow::Owned(made_by(script, &arguments, &mut host)?)
+                let replaced = self.shown.script_fields.replaces(row);
+                let replaced = replaced.then(|| row.document.id()).flatten();
+                Cow::Owned(made_by(script, &arguments, &mut host, replaced)?)
             }
         };
         for (number, object) in objects.iter().enumerate() {
             if 0 < number {
                 out.extend_from_slice(between);
             }
-            // The row's own metadata goes in front of the closing brace.
-            out.extend_from_slice(&object[..object.len() - 1]);
-            if 2 < object.len() {
-                out.push(b',');
-            }
-            row.document.write_metadata(row.told(), Marked::FromDocument, out);
-            out.push(b'}');
+            object.write(row, self.sources.documents, out)?;
         }
         Ok(())
     }
@@ -682,19 +680,15 @@ fn without_scripts() -> QueryError {
     QueryError::InvalidOperation { message: message.to_owned() }
 }
 
-/// The objects that a script makes of a row, as JSON.
+/// The objects that a script makes of a row. The document `replaced` is not what the script saw of it.
 fn made_by<T: Transaction>(
     script: &BoundProjection<'_>,
     arguments: &[Argument],
     host: &mut RowHost<'_, T>,
-) -> Result<Vec<Vec<u8>>, QueryError> {
+    replaced: Option<&str>,
+) -> Result<Vec<MadeObject>, QueryError> {
     let values = row_script::run(script, arguments, host)?;
-    let json = values.iter().map(|value| {
-        let mut json = Vec::new();
-        value.write_json(&mut json)?;
-        Ok(json)
-    });
-    json.collect()
+    values.iter().map(|value| MadeObject::of(value, replaced)).collect()
 }
 
 fn distinct(ids: Vec<DocumentId>) -> impl Iterator<Item = DocumentId> {

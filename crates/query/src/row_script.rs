@@ -4,6 +4,7 @@
 //! A script is compiled once per query and called once per row, on the thread that writes the rows.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
@@ -322,10 +323,11 @@ pub(crate) fn load_beside<'t, T: Transaction>(
         if let Some(root) = root {
             collect_ids(&load.path.find(root)?, &mut ids)?;
         }
-        let mut found = Vec::new();
+        let (mut found, mut met) = (Vec::new(), HashSet::new());
         for id in ids {
             // A text that is too long for an id names no document.
             if let Ok(id) = DocumentId::new(id)
+                && met.insert(id.clone())
                 && let Some(document) = documents::get(documents, &id)?
             {
                 found.push(document);

@@ -1,8 +1,8 @@
 //! What a script sees of a row: the document, with the values that an index stored in their place.
 
 use blittable::{
-    Edit, Item, JsonKind, JsonReader, ParseError, ParseLimits, modify, parse_document,
-    write_json_string,
+    BlittableBuf, Edit, Item, JsonKind, JsonReader, ParseError, ParseLimits, modify,
+    parse_document, write_json_string,
 };
 use script::ScriptDocument;
 use search::SearchError;
@@ -14,6 +14,8 @@ use crate::row_script::{info_of, script_document};
 /// How deep stored arrays may lie in arrays; what is deeper is taken as it is.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
+const METADATA: &str = "@metadata";
+
 /// The stored fields that a script sees, in the order of the row's stored values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ScriptFields {
@@ -23,10 +25,15 @@ pub(crate) struct ScriptFields {
 }
 
 impl ScriptFields {
+    /// Whether a script sees something else of the row than its document.
+    pub(crate) fn replaces(&self, row: &Row<'_>) -> bool {
+        let has_stored = row.stored.iter().any(Option::is_some);
+        self.are_alone || (!self.names.is_empty() && has_stored)
+    }
+
     /// The row as the script sees it.
     pub(crate) fn document_of(&self, row: &Row<'_>) -> Result<ScriptDocument, QueryError> {
-        let has_stored = row.stored.iter().any(Option::is_some);
-        if !self.are_alone && (self.names.is_empty() || !has_stored) {
+        if !self.replaces(row) {
             return script_document(&row.document, true);
         }
         let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
@@ -47,7 +54,7 @@ impl ScriptFields {
             None => ScriptDocument::unstored(body),
         };
         if self.are_alone {
-            return Ok(seen(stored));
+            return Ok(seen(with_metadata_of(row, stored)?));
         }
         let members: Vec<_> = stored.as_view().root().iter().collect::<Result<_, _>>()?;
         let paths: Vec<[&str; 1]> = members.iter().map(|(name, _)| [&**name]).collect();
@@ -62,6 +69,20 @@ impl ScriptFields {
         })?;
         Ok(seen(body))
     }
+}
+
+/// What an index stored, with the metadata of the row's document.
+fn with_metadata_of(row: &Row<'_>, stored: BlittableBuf) -> Result<BlittableBuf, QueryError> {
+    let metadata = match row.document.stored() {
+        Some(_) => row.document.root()?.get(METADATA)?,
+        None => None,
+    };
+    let Some(metadata) = metadata else { return Ok(stored) };
+    let edit = Edit::Set { path: &[METADATA], item: Item::Copy(metadata) };
+    modify(&stored.as_view(), &[edit]).map_err(|error| {
+        let message = format!("A row with its metadata is too large: {error}");
+        QueryError::InvalidOperation { message }
+    })
 }
 
 /// Appends a stored value as scripts know it: numbers are numbers, `true` and `false` are texts.

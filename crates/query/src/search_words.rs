@@ -2,8 +2,10 @@
 //!
 //! The text is split at white space. A part that begins or ends with `*` is a wildcard there; one in
 //! double quotes is a phrase; any other goes through the analyzer of the field, and when that makes
-//! several words of it, they are a phrase too.
+//! several words of it, they are a phrase too. Of several words beside a wildcard, all must be there, and
+//! the one at the star is open. In a field of parts of words, a word is its longest parts.
 
+use search::analysis::Analyzer;
 use search::{PhraseWord, Query};
 
 use crate::searched_fields::SearchedField;
@@ -68,23 +70,71 @@ fn part_query(field: &SearchedField, part: &Part<'_>) -> Option<Query> {
     if !is_open_in_front && !is_open_behind {
         return phrase_query(field, text);
     }
-    let (name, text) = (field.name.clone(), single_word(field, core));
-    Some(match (is_open_in_front, is_open_behind) {
-        (true, true) => Query::Contains { field: name, text },
-        (true, false) => Query::Suffix { field: name, text },
-        (false, _) => Query::Prefix { field: name, text },
-    })
+    Some(wildcard(field, core, is_open_in_front, is_open_behind))
 }
 
-/// The part of a wildcard between its stars: what the analyzer makes of it when that is one word.
-fn single_word(field: &SearchedField, text: &str) -> String {
-    match phrase_of(field, text).as_mut_slice() {
-        [word] => std::mem::take(&mut word.text),
-        _ => model::lower_case(text).into_owned(),
+/// A wildcard with this text between its stars.
+fn wildcard(field: &SearchedField, text: &str, is_front: bool, is_behind: bool) -> Query {
+    let open = |text: String, is_front: bool, is_behind: bool| {
+        let field = field.name.clone();
+        match (is_front, is_behind) {
+            (true, true) => Query::Contains { field, text },
+            (true, false) => Query::Suffix { field, text },
+            (false, true) => Query::Prefix { field, text },
+            (false, false) => Query::text(&field, &text),
+        }
+    };
+    let mut words: Vec<String> = match has_parts_of_words(field) {
+        true => Vec::new(),
+        false => phrase_of(field, text).into_iter().map(|word| word.text).collect(),
+    };
+    match words.len() {
+        0 => open(model::lower_case(text).into_owned(), is_front, is_behind),
+        1 => open(words.remove(0), is_front, is_behind),
+        count => {
+            let words = words.into_iter().enumerate();
+            let is_last = |at: usize| at + 1 == count;
+            Query::And(
+                words
+                    .map(|(at, word)| open(word, is_front && at == 0, is_behind && is_last(at)))
+                    .collect(),
+            )
+        }
     }
 }
 
+fn has_parts_of_words(field: &SearchedField) -> bool {
+    matches!(field.analyzer(), Analyzer::NGram { .. })
+}
+
+/// The longest parts of the words: a word that is no longer than those is its only one.
+fn longest_parts(field: &SearchedField, text: &str) -> Vec<String> {
+    let mut longest: Vec<(usize, String)> = Vec::new();
+    field.analyzer().analyze(text, &mut |token| {
+        // The parts of a word come one after the other, the short ones first.
+        let length = token.text.chars().count();
+        while longest
+            .last()
+            .is_some_and(|(start, part)| *start == token.start && part.chars().count() < length)
+        {
+            longest.pop();
+        }
+        longest.push((token.start, token.text.to_owned()));
+    });
+    longest.into_iter().map(|(_, part)| part).collect()
+}
+
 fn phrase_query(field: &SearchedField, text: &str) -> Option<Query> {
+    if has_parts_of_words(field) {
+        let parts = longest_parts(field, text);
+        return match parts.as_slice() {
+            [] => None,
+            [part] => Some(Query::text(&field.name, part)),
+            parts => {
+                Some(Query::And(parts.iter().map(|part| Query::text(&field.name, part)).collect()))
+            }
+        };
+    }
     let words = phrase_of(field, text);
     match words.as_slice() {
         [] => None,
@@ -124,6 +174,21 @@ mod tests {
         ] {
             assert_eq!(words_query(&field(), text, false), expected, "{text}");
         }
+        let wildcards = [
+            ("wi-f*", vec![word("wi"), prefix("f")]),
+            ("Wi-Fi-N*", vec![word("wi"), word("fi"), prefix("n")]),
+            (
+                "*i-fi",
+                vec![Query::Suffix { field: "B".to_owned(), text: "i".to_owned() }, word("fi")],
+            ),
+            (
+                "*i-f*",
+                vec![Query::Suffix { field: "B".to_owned(), text: "i".to_owned() }, prefix("f")],
+            ),
+        ];
+        for (text, all) in wildcards {
+            assert_eq!(words_query(&field(), text, false), Query::And(all), "{text}");
+        }
         let all = words_query(&field(), "quick fox", true);
         assert_eq!(all, Query::And(vec![word("quick"), word("fox")]));
         let Query::Phrase { words, slop: 0, .. } = words_query(&field(), "\"quick brown\"", false)
@@ -132,5 +197,25 @@ mod tests {
         };
         let words: Vec<_> = words.iter().map(|word| (word.text.as_str(), word.position)).collect();
         assert_eq!(words, [("quick", 0), ("brown", 1)]);
+    }
+
+    #[test]
+    fn in_a_field_of_parts_a_word_is_its_longest_parts() {
+        let analyzer = Analyzer::NGram { min: 2, max: 4 };
+        let options =
+            FieldOptions { analyzer: Some(analyzer), ..FieldOptions::new(Indexing::Search) };
+        let field = SearchedField { name: "B".to_owned(), options };
+        let word = |text: &str| Query::text("B", text);
+        for (text, expected) in [
+            ("o", Query::None),
+            ("oo", word("oo")),
+            ("Ook", word("ook")),
+            ("cook", word("cook")),
+            ("cooks", Query::And(vec![word("cook"), word("ooks")])),
+            ("ook-fi", Query::And(vec![word("ook"), word("fi")])),
+            ("coo*", prefix("coo")),
+        ] {
+            assert_eq!(words_query(&field, text, false), expected, "{text}");
+        }
     }
 }

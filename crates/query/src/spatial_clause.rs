@@ -87,6 +87,8 @@ impl<'a> Asked<'a> {
         };
         let round_to = match call.arguments.get(2) {
             None => 0.0,
+            // A parameter that is null asks for nothing.
+            Some(value) if self.sought(value)? == Sought::Null => 0.0,
             Some(value) => self.number(value)?,
         };
         let SpatialField { name, layout } = field;

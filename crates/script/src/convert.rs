@@ -225,10 +225,11 @@ impl<'js> Converter<'js> {
                 Some(Slot::Read(value)) => self.convert_beside(value, Some((source, stored)))?,
                 Some(Slot::Set(value)) => {
                     let value = self.convert_beside(value, Some((source, stored)))?;
-                    if matches!(value, ScriptValue::Undefined) {
-                        continue;
+                    // What was there and is undefined now is null: only `delete` takes it away.
+                    match value {
+                        ScriptValue::Undefined => ScriptValue::Null,
+                        value => value,
                     }
-                    value
                 }
                 None => {
                     self.count_stored(&stored)?;
@@ -288,6 +289,9 @@ impl<'js> Converter<'js> {
                 let index: Value<'js> = object.get("lastIndex")?;
                 return Ok(single("lastIndex", self.convert(&index)?));
             }
+            if let Some(number) = raw_number(object)? {
+                return Ok(number);
+            }
         }
         let mut properties = Vec::new();
         for property in object.own_props::<rquickjs::String<'js>, Value<'js>>(Filter::default()) {
@@ -341,6 +345,24 @@ fn is_missing(value: &Value<'_>) -> bool {
     let mut bits = Bits(0);
     value.hash(&mut bits);
     bits.finish() == MISSING
+}
+
+/// Where the prelude keeps the digits of a number that a script took as it is stored.
+const RAW_DIGITS: &str = "digits of a stored number";
+
+/// The number that a script took as it is stored.
+fn raw_number(object: &Object<'_>) -> rquickjs::Result<Option<ScriptValue>> {
+    let digits: Value<'_> = object.get(RAW_DIGITS)?;
+    let Some(digits) = digits.as_string() else { return Ok(None) };
+    let digits = digits.to_string()?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    Ok(match digits.parse::<i64>() {
+        Ok(integer) => Some(ScriptValue::Integer(integer)),
+        Err(_) if is_number && digits.parse::<f64>().is_ok() => {
+            Some(ScriptValue::Number(Rc::from(digits)))
+        }
+        Err(_) => None,
+    })
 }
 
 fn single(name: &str, value: ScriptValue) -> ScriptValue {

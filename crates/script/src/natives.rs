@@ -29,6 +29,7 @@ pub(crate) fn host_object<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>> {
 
 fn add_documents<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("id", Function::new(ctx.clone(), id)?)?;
+    host.set("storedDigits", Function::new(ctx.clone(), stored_digits)?)?;
     host.set("metadata", Function::new(ctx.clone(), metadata)?)?;
     host.set("lastModified", Function::new(ctx.clone(), last_modified)?)?;
     host.set("load", Function::new(ctx.clone(), load)?)?;
@@ -92,6 +93,17 @@ fn id<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Result<Value<'js>> {
         Some(id) => Ok(rquickjs::String::from_str(ctx, id)?.into_value()),
         None => Ok(Value::new_null(ctx)),
     }
+}
+
+/// The digits of the number to which these names lead in a document, as they are stored.
+fn stored_digits<'js>(
+    ctx: Ctx<'js>,
+    document: Value<'js>,
+    names: Vec<String>,
+) -> Result<Option<String>> {
+    let Some(document) = document_of(&document) else { return Ok(None) };
+    let document = document.borrow();
+    document.stored_digits(&names).map_err(|source| fault::raise(&ctx, source.into()))
 }
 
 fn metadata<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Result<Value<'js>> {

@@ -147,6 +147,26 @@ impl<'js> DocumentObject<'js> {
         self.read(ctx, METADATA)
     }
 
+    /// The digits of the stored number to which these names lead.
+    pub(crate) fn stored_digits(
+        &self,
+        names: &[String],
+    ) -> std::result::Result<Option<String>, blittable::Corrupt> {
+        let mut view = self.source.document().object_at(self.handle)?;
+        let Some((last, before)) = names.split_last() else { return Ok(None) };
+        for name in before {
+            match view.get_object(name)? {
+                Some(inner) => view = inner,
+                None => return Ok(None),
+            }
+        }
+        Ok(match view.get(last)? {
+            Some(Stored::Integer(value)) => Some(value.to_string()),
+            Some(Stored::Number(digits)) => Some(digits.to_owned()),
+            _ => None,
+        })
+    }
+
     fn slot(&self, name: &str) -> Option<Slot<'js>> {
         self.slots.borrow().get(name).cloned()
     }

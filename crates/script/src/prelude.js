@@ -5,6 +5,7 @@
 const define = (name, value) => Object.defineProperty(globalThis, name, { value });
 
 const isText = value => typeof value === 'string';
+const makeProxy = globalThis.Proxy;
 
 // An error of a function below that names why it refused its arguments; the caller of the script is told.
 const refused = name => message => Object.assign(new Error(message), { name });
@@ -330,7 +331,29 @@ define('convertJsTimeToTimeSpanString', millis => {
         + `${pad(Math.floor(whole / 3600000) % 24, 2)}:${pad(Math.floor(whole / 60000) % 60, 2)}:`
         + pad(Math.floor(whole / 1000) % 60, 2) + (rest > 0 ? `.${pad(rest, 3)}0000` : '');
 });
-define('scalarToRawString', (document, path) => path(document));
+// A whole number of a document keeps its digits, also those that numbers of scripts do not have.
+const RAW_DIGITS = 'digits of a stored number';
+const rawNumber = {
+    valueOf() { return Number(this[RAW_DIGITS]); },
+    toString() { return this[RAW_DIGITS]; },
+};
+const namesRead = path => {
+    const names = [];
+    const reader = new makeProxy({}, { get: (target, name) => { names.push(String(name)); return reader; } });
+    try {
+        return path(reader) === reader ? names : [];
+    } catch {
+        // It computes something, so there is no stored number that it gives.
+        return [];
+    }
+};
+define('scalarToRawString', (document, path) => {
+    const value = path(document);
+    if (typeof value !== 'number') return value;
+    const digits = host.storedDigits(document, namesRead(path));
+    if (digits === undefined || digits === String(value) || !/^-?\d+$/.test(digits)) return value;
+    return Object.create(rawNumber, { [RAW_DIGITS]: { value: digits } });
+});
 define('output', line => host.output(line));
 define('console', Object.freeze({ log: line => host.output(line) }));
 // A degree of a great circle has 60 nautical miles, taken as 1.1515 miles each: the constants of the
@@ -389,7 +412,6 @@ Object.defineProperty(String.prototype, 'format', {
 const IS_PROBE = Symbol('probe');
 const UNKNOWN = '\u0001';
 const isProbe = value => typeof value === 'object' && value !== null && value[IS_PROBE] === true;
-const makeProxy = globalThis.Proxy;
 const makeProbe = number => {
     const onElement = fn => fn(probe, 0, probe);
     const members = {

@@ -174,7 +174,7 @@ pub(crate) async fn write_range(
         output.out.extend_from_slice(b",\"TotalResults\":");
         output.out.extend_from_slice(known.entries.to_string().as_bytes());
     }
-    if written > 0 && !write_includes(tx, id, &tags, extras, output).await? {
+    if (extras.document || written > 0) && !write_includes(tx, id, &tags, extras, output).await? {
         return Ok(None);
     }
     output.out.push(b'}');

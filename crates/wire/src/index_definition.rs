@@ -292,6 +292,16 @@ impl IndexDefinition {
             .unwrap_or(ArchivedDataProcessingBehavior::ExcludeArchived)
     }
 
+    /// The engine that it asks for, which clients show: there is one engine, whatever is asked.
+    pub fn search_engine(&self) -> &'static str {
+        let asked = self.configuration.get("Indexing.Static.SearchEngineType");
+        let asked = asked.and_then(Option::as_deref);
+        match asked.is_some_and(|asked| asked.eq_ignore_ascii_case("corax")) {
+            true => "Corax",
+            false => "Lucene",
+        }
+    }
+
     /// Whether results of its reduce become documents of a collection.
     pub fn has_output(&self) -> bool {
         let collection = self.output_reduce_to_collection.as_deref().unwrap_or_default();

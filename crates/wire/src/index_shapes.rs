@@ -124,6 +124,8 @@ pub struct IndexStatistics {
     pub reduced_per_second: f64,
     /// The last batch since it was opened.
     pub last_batch: Option<IndexBatch>,
+    /// The engine that its definition asks for.
+    pub search_engine: &'static str,
     /// The collection that results are written to.
     pub output_collection: Option<String>,
     /// How documents are named that refer to them.
@@ -156,7 +158,8 @@ impl IndexStatistics {
             "Collections": self.collections_json(), "LastQueryingTime": self.last_querying_time,
             "State": self.state, "Priority": self.priority, "CreatedTimestamp": self.created,
             "LastIndexingTime": self.last_indexing_time, "IsStale": self.is_stale,
-            "LockMode": self.lock_mode, "Type": self.index_type, "SearchEngineType": "Lucene",
+            "LockMode": self.lock_mode, "Type": self.index_type,
+            "SearchEngineType": self.search_engine,
             "Status": self.status, "EntriesCount": self.entries, "ErrorsCount": self.errors,
             "SourceType": self.source_type, "ReferencedCollections": [],
             "IsInvalidIndex": self.is_invalid,

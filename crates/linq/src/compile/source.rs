@@ -32,8 +32,8 @@ impl Compiler<'_> {
         let Some((root, steps)) = steps_of(expr) else { return Ok(None) };
         let kind = match (root, self.role) {
             ("docs", Role::Map) => SourceKind::Documents,
-            ("timeSeries", Role::Map) => SourceKind::TimeSeries,
-            ("counters", Role::Map) => SourceKind::Counters,
+            (name, Role::Map) if name.eq_ignore_ascii_case("timeSeries") => SourceKind::TimeSeries,
+            (name, Role::Map) if name.eq_ignore_ascii_case("counters") => SourceKind::Counters,
             ("results", Role::Reduce) => {
                 let is_bare = steps.is_empty();
                 return Ok(is_bare.then(|| source(SourceKind::Documents, Vec::new(), None)));

@@ -53,6 +53,8 @@ const PROJECTIONS: &[(&str, &str)] = &[
     ("{ K: spatial.distance(0,0,1,1,'miles'), U: spatial.distance('a',0,1,1) }", r#"{"K":97.70553459517008,"U":null}"#),
     ("{ A: spatial.distance(10,20,30,40,'kilometers'), B: spatial.distance(-33,151,51,0,'miles'), C: spatial.distance(0,0,0,0.001), D: spatial.distance(50,8,50.0001,8,'miles'), E: spatial.distance(0,0,0,180), F: spatial.distance(10,20,30,40,'cartesian') }",
         r#"{"A":3040.4565331853883,"B":10518.052369105604,"C":0.11118958112759114,"D":0.006908811397156102,"E":20014.123860444433,"F":28.284271247461902}"#),
+    ("{ L: scalarToRawString(o, x => x.L), P: scalarToRawString(o, x => x.Price), N: scalarToRawString(o, x => x.Name), M: scalarToRawString(o, x => x.Nope), G: scalarToRawString(o, x => x.Addr.Geo.Lat), C: scalarToRawString(o, x => x.L + 1), S: scalarToRawString(o, x => x.L) + 1 }",
+        r#"{"L":9007199254740993,"P":1.5,"N":"A","M":null,"G":1,"C":9007199254740992,"S":9007199254740992}"#),
     ("null", "null"),
     ("[{ a: 1 }, { a: 2 }]", r#"[{"a":1},{"a":2}]"#),
 ];

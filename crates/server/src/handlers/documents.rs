@@ -42,6 +42,9 @@ pub(crate) fn get(call: &Call) -> Result<Answer, ProtocolError> {
     list(call, &query)
 }
 
+/// What clients have as the entity tag of a document that they know to be missing.
+const TAG_OF_MISSING: &str = "404 Response";
+
 /// `POST /docs`: by ids in the body.
 pub(crate) fn post(call: &Call) -> Result<Answer, ProtocolError> {
     let ids = wire::read_ids(&call.body)?;
@@ -156,7 +159,11 @@ fn load(call: &Call, query: &QueryString<'_>, ids: &[&str]) -> Result<Answer, Pr
     let rows = find_all(&tx, ids)?;
     note_huge(call, &rows)?;
     if let ([None], true) = (rows.as_slice(), paths.is_empty() || rows.len() == 1) {
-        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+        let is_known = call.if_none_match() == Some(TAG_OF_MISSING);
+        return Ok(Answer::empty(match is_known {
+            true => StatusCode::NOT_MODIFIED,
+            false => StatusCode::NOT_FOUND,
+        }));
     }
     let included = included_rows(&tx, &rows, &paths)?;
     let found_counters = counters_of(&tx, &rows, &counters)?;

@@ -189,7 +189,7 @@ pub(crate) fn metadata(call: &Call) -> Result<Answer, ProtocolError> {
             "State": index.state(), "LockMode": definition.lock_mode,
             "SourceType": definition.source_type.unwrap_or(IndexSourceType::Documents),
             "Priority": definition.priority.unwrap_or(IndexPriority::Normal),
-            "SearchEngineType": "Lucene", "HasDynamicFields": index.has_created_fields(),
+            "SearchEngineType": definition.search_engine(), "HasDynamicFields": index.has_created_fields(),
             "HasCompareExchange": index.reads_values(), "HasTimeFields": false, "TimeFields": []
         })
     };

@@ -88,6 +88,7 @@ pub(crate) fn statistics_of_faulty(faulty: &FaultyIndex) -> IndexStatistics {
         mapped_per_second: 0.0,
         reduced_per_second: 0.0,
         last_batch: None,
+        search_engine: definition.search_engine(),
         output_collection: None,
         output_pattern: None,
         references_collection: None,

@@ -153,6 +153,7 @@ pub(crate) fn statistics_of(
         mapped_per_second: rates.mapped,
         reduced_per_second: rates.reduced,
         last_batch: index.batches().last().map(|batch| shown_batch(index, batch)),
+        search_engine: definition.search_engine(),
         output_collection: definition.output_reduce_to_collection,
         output_pattern: definition.pattern_for_output_reduce_to_collection_references,
         references_collection: definition.pattern_references_collection_name,

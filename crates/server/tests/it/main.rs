@@ -60,6 +60,7 @@ mod revisions;
 mod sample_data;
 mod selected_rows;
 mod slow_clients;
+mod small_answers;
 mod snapshots;
 mod spatial;
 mod storage_reports;

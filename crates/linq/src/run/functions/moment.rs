@@ -76,29 +76,26 @@ impl<'a> Machine<'a, '_> {
     fn new_date(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
         let kind = kind_of(arguments);
         let parts = self.integers(arguments)?;
-        let date = match parts.as_slice() {
-            [] => Some(Date::MIN),
-            [ticks] => Date { ticks: 0, kind }.plus(*ticks),
-            [year, month, day] => Date::from_parts([*year, *month, *day], [0; 3], kind),
-            [year, month, day, hour, minute, second, rest @ ..] if rest.len() < 2 => {
-                let date = Date::from_parts([*year, *month, *day], [*hour, *minute, *second], kind);
-                let milliseconds = rest.first().copied().unwrap_or_default();
-                let inside = (0..1000).contains(&milliseconds);
-                date.filter(|_| inside).and_then(|d| d.plus(milliseconds * TICKS_PER_MILLISECOND))
-            }
-            _ => return Err(wrong_arguments()),
-        };
-        date.map(Value::Date).ok_or_else(no_such_date)
+        date_of(&parts, kind).map(Value::Date)
     }
 
+    /// `new DateTimeOffset(…)`: of a moment, or as a moment is made, and behind that the distance from UTC.
     fn new_offset_date(&mut self, arguments: &'a [Argument]) -> Evaluated<'a> {
-        let Value::Date(date) = self.argument(arguments, 0)? else { return Err(wrong_arguments()) };
-        let offset = match arguments.get(1) {
-            Some(_) => match self.argument(arguments, 1)? {
-                Value::Span(ticks) => ticks / TICKS_PER_MINUTE,
+        let before = arguments.len().saturating_sub(1);
+        let (moment, offset) = match arguments.len() {
+            0 | 1 => (arguments, 0),
+            _ => match self.argument(arguments, before)? {
+                Value::Span(ticks) => (&arguments[..before], ticks / TICKS_PER_MINUTE),
                 _ => return Err(wrong_arguments()),
             },
-            None => 0,
+        };
+        let date = match moment {
+            [_] => match self.argument(moment, 0)? {
+                Value::Date(date) => date,
+                Value::Integer(ticks) => date_of(&[ticks], DateKind::Unspecified)?,
+                _ => return Err(wrong_arguments()),
+            },
+            parts => date_of(&self.integers(parts)?, DateKind::Unspecified)?,
         };
         const OFFSET_MINUTES_MAX: i64 = 14 * 60;
         if OFFSET_MINUTES_MAX < offset.abs() {
@@ -152,6 +149,23 @@ fn kind_of(arguments: &[Argument]) -> DateKind {
         Some(StaticOption::Utc) => DateKind::Utc,
         _ => DateKind::Unspecified,
     }
+}
+
+/// The moment of a year, month, day and so on, or of ticks alone.
+fn date_of(parts: &[i64], kind: DateKind) -> Result<Date, Fault> {
+    let date = match parts {
+        [] => Some(Date::MIN),
+        [ticks] => Date { ticks: 0, kind }.plus(*ticks),
+        [year, month, day] => Date::from_parts([*year, *month, *day], [0; 3], kind),
+        [year, month, day, hour, minute, second, rest @ ..] if rest.len() < 2 => {
+            let date = Date::from_parts([*year, *month, *day], [*hour, *minute, *second], kind);
+            let milliseconds = rest.first().copied().unwrap_or_default();
+            let inside = (0..1000).contains(&milliseconds);
+            date.filter(|_| inside).and_then(|d| d.plus(milliseconds * TICKS_PER_MILLISECOND))
+        }
+        _ => return Err(wrong_arguments()),
+    };
+    date.ok_or_else(no_such_date)
 }
 
 #[cold]
