@@ -22,6 +22,7 @@
 //! | `disk_space` | whether the disks of a database have room, and what that means |
 //! | `memory_pressure` | [`MemoryPressure`]: how much memory is left, and what that means |
 //! | `uncounted_memory` | [`UncountedMemory`]: what the process has taken beyond what is counted |
+//! | `notice_board` | [`NoticeBoard`]: which notices operators do not want to see |
 //! | `tombstones` | removing tombstones, and who still needs them |
 //! | `operations` | [`Operations`]: long operations of one database |
 //! | `error` | why a database or the catalog could not be used |
@@ -40,6 +41,7 @@ mod huge_documents;
 mod index_outputs;
 mod log_follower;
 mod memory_pressure;
+mod notice_board;
 mod open_database;
 mod operations;
 mod policy_position;
@@ -70,6 +72,7 @@ pub use crate::{
     huge_documents::{HugeDocument, HugeDocumentLimits, HugeDocuments},
     log_follower::{LogFollower, LogFollowers},
     memory_pressure::{MemoryChange, MemoryLevel, MemoryPressure, MemoryReading},
+    notice_board::{Hidden, NoticeBoard, NoticeUpdate},
     open_database::{
         Database, DatabaseLease, DatabaseOptions, INDEXES_DIRECTORY, IndexingOptions,
         OnDatabaseIndexEvent,

@@ -36,6 +36,7 @@ use crate::{
     huge_documents::{HugeDocumentLimits, HugeDocuments},
     index_outputs::IndexOutputs,
     log_follower::LogFollowers,
+    notice_board::NoticeBoard,
     operations::Operations,
     record_format::DatabaseRecord,
     recorded_settings::{self, recorded_indexes, recorded_retention, recorded_time_series},
@@ -100,6 +101,7 @@ pub struct Database {
     queue_options: CommitQueueOptions,
     identity: DatabaseIdentity,
     operations: Operations,
+    notices: NoticeBoard,
     held_snapshots: Arc<HeldSnapshots>,
     changes: Arc<ChangesHub>,
     followers: Arc<LogFollowers>,
@@ -112,6 +114,8 @@ pub struct Database {
     time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
     opened: Timestamp,
     opened_after: Duration,
+    /// Requests that named it since it was opened.
+    requests: AtomicU64,
     /// The registry's count of idle checks when the database was last asked for.
     last_use: AtomicU64,
     failed: AtomicBool,
@@ -191,6 +195,7 @@ impl Database {
             transactions: ClusterTransactions::executed_up_to(executed),
             identity,
             operations: Operations::announced_in(&changes),
+            notices: NoticeBoard::default(),
             held_snapshots,
             changes,
             followers,
@@ -202,6 +207,7 @@ impl Database {
             record: RwLock::new(record),
             opened: platform.clock.now(),
             opened_after: platform.clock.monotonic(),
+            requests: AtomicU64::new(0),
             last_use: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             disk,
@@ -277,6 +283,21 @@ impl Database {
     /// Its long operations.
     pub fn operations(&self) -> &Operations {
         &self.operations
+    }
+
+    /// Notes that a request names it.
+    pub fn note_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests that named it since it was opened.
+    pub fn requests_count(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Which of its notices operators do not want to see.
+    pub fn notices(&self) -> &NoticeBoard {
+        &self.notices
     }
 
     /// Those who watch it.

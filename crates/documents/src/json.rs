@@ -5,7 +5,9 @@
 //! `@last-modified`. This is the path of
 //! every read, so nothing is allocated beside the output.
 
-use blittable::{Document, Handled, MemberPrinter, write_json_string, write_members_with};
+use blittable::{
+    Corrupt, Document, Handled, MemberPrinter, Value, write_json_string, write_members_with,
+};
 use model::{DocumentFlags, date};
 
 use crate::{error::DocumentError, metadata::METADATA, revisions::RevisionRow, row::DocumentRow};
@@ -80,6 +82,34 @@ pub fn write_found_document_json(
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
     write_whole(&Shown::of_document(row, beside_id)?, out)
+}
+
+/// Appends the document with only those of its properties that `is_shown` names, and its metadata. `write`
+/// may write the value of a property otherwise than it is, and says whether it did. `beside_id` are further properties of its metadata, each with a comma before it.
+///
+/// # Errors
+/// When the stored document is damaged; `out` then ends in the middle of it.
+pub fn write_part_of_document_json(
+    row: &DocumentRow<'_>,
+    is_shown: impl Fn(&str) -> bool,
+    beside_id: &[u8],
+    write: impl Fn(&Value<'_>, &mut Vec<u8>) -> Result<bool, Corrupt>,
+    out: &mut Vec<u8>,
+) -> Result<(), DocumentError> {
+    let shown = Shown::of_document(row, beside_id)?;
+    out.push(b'{');
+    let any = write_members_with(&shown.body.root(), out, |name, value, out| {
+        if name == METADATA || !is_shown(name) {
+            return Ok(Handled::Omitted);
+        }
+        Ok(if write(&value, out)? { Handled::Printed } else { Handled::No })
+    })?;
+    if any {
+        out.push(b',');
+    }
+    write_metadata_property(&shown, out)?;
+    out.push(b'}');
+    Ok(())
 }
 
 /// Appends an object with nothing but the document's `@metadata`.

@@ -102,7 +102,7 @@ pub use hilo::{HILO_CAPACITY_MAX, HILO_CAPACITY_MIN, HiLoRange, HiLoRequest};
 pub use identities::identities;
 pub use json::{
     DocumentPrinter, write_document_json, write_found_document_json, write_metadata_json,
-    write_revision_json, write_revision_metadata_json,
+    write_part_of_document_json, write_revision_json, write_revision_metadata_json,
 };
 pub use output::{OutputChange, OutputReferences, OutputWritten, REDUCE_OUTPUTS, is_output};
 pub use pending::{ChangeCount, all_changes, pending_changes};

@@ -27,6 +27,7 @@ mod change_vector;
 mod collection_name;
 mod content_hash;
 mod counter_name;
+mod cron;
 mod database_id;
 mod database_name;
 pub mod date;
@@ -42,12 +43,14 @@ mod time_series_name;
 mod time_span;
 
 pub use attachment_name::{AttachmentName, InvalidAttachmentName};
+pub use base64::base64_text;
 pub use change_vector::{ChangeVector, ChangeVectorEntry, Comparison, InvalidChangeVector};
 pub use collection_name::{
     ALL_DOCUMENTS_COLLECTION, CollectionName, EMPTY_COLLECTION, HILO_COLLECTION,
 };
 pub use content_hash::{CONTENT_HASH_TEXT_BYTES, ContentHash};
 pub use counter_name::{CounterName, InvalidCounterName};
+pub use cron::{CronExpression, InvalidCron};
 pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use document_flags::DocumentFlags;

@@ -3,7 +3,7 @@
 //! The documents are changed in batches through the commit queue like anybody's. One that changed since it
 //! was chosen is changed all the same; one that came later is not looked at.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use commands::{Batch, BatchOutcome, Command, CommandResult, PatchEach, PatchRequest, PatchedOne};
 use database::{DatabaseLease, Operation};
@@ -43,6 +43,8 @@ const DETAILS_MAX: usize = 100_000;
 pub(crate) enum Work {
     /// It is deleted.
     Delete,
+    /// It is deleted, unless it is one of these.
+    DeleteOthers(HashSet<DocumentId>),
     /// A script changes it.
     Patch(Arc<PatchRequest>),
 }
@@ -51,6 +53,7 @@ impl Work {
     fn task_type(&self) -> &'static str {
         match self {
             Work::Delete => "DeleteByQuery",
+            Work::DeleteOthers(_) => "DeleteByCollection",
             Work::Patch(_) => "UpdateByQuery",
         }
     }
@@ -200,6 +203,8 @@ impl BulkOperation {
             }
             match &self.work {
                 Work::Delete => chosen.without(found.ids.len()),
+                // All of a collection, without a page.
+                Work::DeleteOthers(_) => {}
                 Work::Patch(_) if chosen.is_whole(found.total) => chosen.paging = Paging::default(),
                 Work::Patch(_) => return Err(too_large_a_page(self.processed)),
             }
@@ -220,6 +225,12 @@ impl BulkOperation {
             }
             let done = match &self.work {
                 Work::Delete => self.delete(left).await?,
+                Work::DeleteOthers(kept) => {
+                    let others = left.iter().filter(|id| !kept.contains(*id)).cloned();
+                    let others: Vec<DocumentId> = others.collect();
+                    self.delete_all(&others).await?;
+                    left.len()
+                }
                 Work::Patch(script) => self.patch(left, Arc::clone(script)).await?,
             };
             left = &left[done..];
@@ -250,6 +261,14 @@ impl BulkOperation {
                 outcome => return outcome.map(|outcome| (outcome, taken)),
             }
         }
+    }
+
+    async fn delete_all(&mut self, ids: &[DocumentId]) -> Result<(), ProtocolError> {
+        let mut left = ids;
+        while !left.is_empty() {
+            left = &left[self.delete(left).await?..];
+        }
+        Ok(())
     }
 
     /// Deletes documents; gives how many ids are done.

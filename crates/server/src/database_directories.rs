@@ -100,6 +100,56 @@ pub(crate) fn check_new(
     Ok(false)
 }
 
+/// The directories below which those of databases may lie.
+fn roots(state: &ServerState) -> impl Iterator<Item = &PathBuf> {
+    let settings = &state.settings;
+    let own = [Some(&settings.data_dir), settings.journals_path.as_ref()];
+    own.into_iter().flatten().chain(&settings.databases.allowed_directories)
+}
+
+/// The directories in a directory, if it is one of those that records may name directories in; these
+/// themselves when none is named. Never more than a thousand.
+pub(crate) fn directories_below(state: &ServerState, directory: Option<&Path>) -> Vec<PathBuf> {
+    const LISTED_MAX: usize = 1000;
+    let Some(directory) = directory else { return roots(state).cloned().collect() };
+    let disk = &*state.platform.disk;
+    let Ok(place) = resolved(disk, directory) else { return Vec::new() };
+    let is_allowed = |place: &Path| {
+        let resolved_roots = roots(state).filter_map(|root| resolved(disk, root).ok());
+        let system =
+            resolved(disk, &state.settings.data_dir).map(|data| data.join(SYSTEM_DIRECTORY));
+        resolved_roots.into_iter().any(|root| place.starts_with(root))
+            && !system.is_ok_and(|system| place.starts_with(system))
+    };
+    let names = if is_allowed(&place) { disk.list(&place).unwrap_or_default() } else { Vec::new() };
+    let below = names.into_iter().map(|name| place.join(name));
+    // Only a directory can be listed, and a link may lead to anywhere.
+    let is_shown = |path: &PathBuf| {
+        disk.list(path).is_ok() && resolved(disk, path).is_ok_and(|place| is_allowed(&place))
+    };
+    let mut shown: Vec<PathBuf> = below.filter(is_shown).take(LISTED_MAX).collect();
+    shown.sort_unstable();
+    shown
+}
+
+/// The directory that a new database gets: the one that is named, or its own below the data directory; and
+/// what keeps it from getting that.
+pub(crate) fn directory_of_new(
+    state: &ServerState,
+    name: Option<&str>,
+    named: Option<&str>,
+) -> (PathBuf, Option<ProtocolError>) {
+    match (named, name) {
+        (Some(named), _) => {
+            let directory = state.settings.data_dir.join(named);
+            let refusal = check_place(state, &directory).err();
+            (directory, refusal)
+        }
+        (None, Some(name)) => (state.settings.data_dir.join(DATABASES_DIRECTORY).join(name), None),
+        (None, None) => (state.settings.data_dir.clone(), None),
+    }
+}
+
 fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolError> {
     let settings = &state.settings;
     let disk = &*state.platform.disk;
@@ -113,8 +163,7 @@ fn check_place(state: &ServerState, directory: &Path) -> Result<(), ProtocolErro
         let directory = directory.display();
         return Err(refused(format!("The directory {directory} is the server's own.")));
     }
-    let roots = [Some(&settings.data_dir), settings.journals_path.as_ref()];
-    for root in roots.into_iter().flatten().chain(&settings.databases.allowed_directories) {
+    for root in roots(state) {
         if place.starts_with(resolved(disk, root)?) {
             return Ok(());
         }

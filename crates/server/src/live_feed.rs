@@ -32,24 +32,52 @@ pub(crate) trait News: Send + 'static {
     fn nothing(&self) -> Value;
 }
 
-/// One reader. It does not keep the database from being closed; when that happens, it ends.
-pub(crate) struct LiveFeed<N> {
+/// A database as it is open now, for those who look at it again and again. They do not keep it from being
+/// closed; what is opened after that is another.
+pub(crate) struct OpenedDatabase {
     state: Arc<ServerState>,
     name: String,
     opened: Duration,
+}
+
+impl OpenedDatabase {
+    /// The database of a request.
+    ///
+    /// # Errors
+    /// When the request names none.
+    pub(crate) fn of(call: &Call) -> Result<OpenedDatabase, ProtocolError> {
+        let database = call.database()?;
+        Ok(OpenedDatabase {
+            state: Arc::clone(&call.state),
+            name: database.record().name.as_str().to_owned(),
+            opened: database.opened_after(),
+        })
+    }
+
+    /// The database, for as long as it is open.
+    ///
+    /// # Errors
+    /// [`Gone`] when it is so no more.
+    pub(crate) fn get(&self) -> Result<DatabaseLease, Gone> {
+        let open = self.state.registry.if_open(&self.name);
+        open.filter(|database| database.opened_after() == self.opened).ok_or(Gone)
+    }
+
+    pub(crate) fn state(&self) -> &Arc<ServerState> {
+        &self.state
+    }
+}
+
+/// One reader; it ends when the database is closed.
+pub(crate) struct LiveFeed<N> {
+    database: OpenedDatabase,
     news: N,
 }
 
 impl<N: News> LiveFeed<N> {
     /// A session that tells the news of the database of a request.
     pub(crate) fn begin(call: &Call, news: N) -> Result<Session, ProtocolError> {
-        let database = call.database()?;
-        let feed = LiveFeed {
-            state: Arc::clone(&call.state),
-            name: database.record().name.as_str().to_owned(),
-            opened: database.opened_after(),
-            news,
-        };
+        let feed = LiveFeed { database: OpenedDatabase::of(call)?, news };
         Ok(Box::new(move |socket| -> Pin<Box<dyn Future<Output = ()> + Send>> {
             Box::pin(feed.run(socket))
         }))
@@ -77,7 +105,7 @@ impl<N: News> LiveFeed<N> {
                     continue;
                 }
             }
-            self.database()?;
+            self.database.get()?;
             if sent.elapsed() >= SILENCE_MAX {
                 socket.send(HEARTBEAT.to_owned()).await?;
                 sent = Instant::now();
@@ -85,14 +113,8 @@ impl<N: News> LiveFeed<N> {
         }
     }
 
-    /// The database, for as long as it is the one that the reader began with.
-    fn database(&self) -> Result<DatabaseLease, Gone> {
-        let open = self.state.registry.if_open(&self.name);
-        open.filter(|database| database.opened_after() == self.opened).ok_or(Gone)
-    }
-
     fn take(&mut self) -> Result<Option<Value>, Gone> {
-        let database = self.database()?;
+        let database = self.database.get()?;
         Ok(self.news.take(&database))
     }
 }

@@ -2,15 +2,17 @@
 
 use crate::{
     handlers::{
-        attachments, bulk_docs, bulk_insert, changes, chosen_revisions, compaction,
-        compare_exchange, configuration, counters, custom_code, database_administration, databases,
-        debug, delete_by_query, documents, documents_compression, hilo, identities, index_changes,
-        index_debug, index_merging, index_performance, index_progress, index_repair, index_terms,
-        index_trials, indexes, io_metrics, logs, memory, multi_get, notifications, ongoing_tasks,
+        attachments, bulk_docs, bulk_insert, changes, chosen_revisions, collection_views,
+        compaction, compare_exchange, configuration, counters, custom_code, dashboards,
+        database_administration, databases, debug, delete_by_query, documents,
+        documents_compression, hilo, identities, index_changes, index_debug, index_merging,
+        index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
+        io_metrics, logs, memory, multi_get, notification_center, notifications, ongoing_tasks,
         operations, patch, patch_by_query, queries, query_debug, replication, retention,
-        revision_changes, revisions, sample_data, server_info, snapshots, start_page, statistics,
-        storage_report, streams, subscription_performance, subscription_workers, subscriptions,
-        tail, time_series, time_series_policies, tombstones,
+        revision_changes, revisions, sample_data, security, server_info, server_load,
+        settings_views, snapshots, start_page, statistics, storage_report, streams,
+        studio_configuration, studio_statistics, studio_tasks, subscription_performance,
+        subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -57,6 +59,29 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
     "PUT"    "/admin/configuration/client"             Operator      Whole    Waiting(configuration::put_of_server);
 
+    "GET"    "/server/notification-center/watch"       ValidUser     Ignored  WebSocket(notification_center::watch_server);
+    "POST"   "/server/notification-center/dismiss"     ValidUser     Ignored  Inline(notification_center::dismiss_of_server);
+    "POST"   "/server/notification-center/postpone"    ValidUser     Ignored  Inline(notification_center::postpone_of_server);
+    "GET"    "/cluster-dashboard/watch"                ValidUser     Ignored  WebSocket(dashboards::watch_cluster);
+    "GET"    "/server-dashboard/watch"                 ValidUser     Ignored  WebSocket(dashboards::watch_server);
+    "GET"    "/admin/stats"                            Operator      Ignored  Inline(server_load::statistics);
+    "GET"    "/admin/traffic-watch"                    Operator      Ignored  WebSocket(server_load::watch_traffic);
+    "GET"    "/admin/debug/cpu/stats"                  Operator      Ignored  Inline(server_load::processor);
+    "GET"    "/admin/configuration/settings"           Operator      Ignored  Inline(settings_views::of_server);
+    "GET"    "/configuration/studio"                   ValidUser     Ignored  Inline(studio_configuration::of_server);
+    "PUT"    "/admin/configuration/studio"             Operator      Whole    Waiting(studio_configuration::put_of_server);
+    "GET"    "/certificates/whoami"                    ValidUser     Ignored  Inline(security::who_am_i);
+    "GET"    "/secrets/generate"                       ValidUser     Ignored  Inline(security::generate);
+    "GET"    "/admin/secrets/generate"                 Operator      Ignored  Inline(security::generate);
+    "GET"    "/debug/routes"                           ValidUser     Ignored  Inline(debug::routes);
+    "GET"    "/studio-tasks/bootstrap"                 ValidUser     Ignored  Inline(studio_tasks::bootstrap);
+    "GET"    "/studio-tasks/databases"                 ValidUser     Ignored  Inline(studio_tasks::databases);
+    "GET"    "/studio-tasks/databases/state"           ValidUser     Ignored  Blocking(studio_tasks::database_states);
+    "GET"    "/studio-tasks/is-valid-name"             ValidUser     Ignored  Inline(studio_tasks::is_valid_name);
+    "GET"    "/studio-tasks/next-cron-expression-occurrence" ValidUser Ignored Inline(studio_tasks::next_occurrence);
+    "GET"    "/admin/studio-tasks/full-data-directory" Operator      Ignored  Blocking(studio_tasks::full_data_directory);
+    "POST"   "/admin/studio-tasks/folder-path-options" Operator      Ignored  Blocking(studio_tasks::folder_options);
+
     "GET"    "/databases"                              ValidUser     Ignored  Inline(databases::list);
     "GET"    "/admin/databases"                        Operator      Ignored  Inline(databases::get);
     "PUT"    "/admin/databases"                        Operator      Whole    Waiting(databases::put);
@@ -68,6 +93,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/admin/databases/promote"                Operator      Ignored  Waiting(database_administration::promote);
     "PUT"    "/admin/databases/node"                   Operator      Ignored  Inline(database_administration::add_node);
     "POST"   "/admin/compact"                          Operator      Whole    Waiting(compaction::compact);
+    "GET"    "/databases/*/admin/configuration/settings" DatabaseAdmin Ignored Inline(settings_views::of_database);
     "PUT"    "/databases/*/admin/configuration/settings" DatabaseAdmin Whole  Waiting(database_administration::put_settings);
     "GET"    "/databases/*/documents-compression/config" DatabaseAdmin Ignored Inline(documents_compression::configuration);
     "POST"   "/databases/*/admin/documents-compression/config" DatabaseAdmin Whole Waiting(documents_compression::configure);
@@ -78,6 +104,18 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/debug/storage/compression-dictionaries" DatabaseAdmin Ignored Inline(documents_compression::dictionaries);
     "GET"    "/databases/*/configuration/client"       Read          Ignored  Inline(configuration::of_database);
     "PUT"    "/databases/*/admin/configuration/client" DatabaseAdmin Whole    Waiting(configuration::put_of_database);
+
+    "GET"    "/databases/*/configuration/studio"       Read          Ignored  Inline(studio_configuration::of_database);
+    "PUT"    "/databases/*/admin/configuration/studio" DatabaseAdmin Whole    Waiting(studio_configuration::put_of_database);
+    "POST"   "/databases/*/admin/studio-tasks/folder-path-options" DatabaseAdmin Ignored Blocking(studio_tasks::folder_options);
+    "GET"    "/databases/*/studio-tasks/indexes/configuration/defaults" Read Ignored Inline(studio_tasks::index_defaults);
+    "GET"    "/databases/*/studio/collections/preview" Read          Ignored  Blocking(collection_views::preview);
+    "GET"    "/databases/*/studio/collections/fields"  Read          Ignored  Blocking(collection_views::fields);
+    "DELETE" "/databases/*/studio/collections/docs"    Write         Whole    Waiting(collection_views::delete);
+    "GET"    "/databases/*/studio/footer/stats"        Read          Ignored  Inline(studio_statistics::footer);
+    "GET"    "/databases/*/studio/indexes/errors-count" Read         Ignored  Inline(studio_statistics::index_errors);
+    "GET"    "/databases/*/studio/revisions/ids"       Read          Ignored  Blocking(studio_statistics::revised_ids);
+    "GET"    "/databases/*/studio/revisions/preview"   Read          Ignored  Blocking(studio_statistics::revisions);
 
     "GET"    "/databases/*/docs"                       Read          Ignored  Inline(documents::get);
     "POST"   "/databases/*/docs"                       Read          Whole    Inline(documents::post);
@@ -228,10 +266,14 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/debug/io-metrics/live"      DatabaseAdmin Ignored  WebSocket(io_metrics::live);
     "GET"    "/databases/*/debug/queries/running"      Read          Ignored  Inline(query_debug::running);
     "POST"   "/databases/*/debug/queries/kill"         Write         Ignored  Inline(query_debug::kill);
+    "GET"    "/databases/*/notification-center/watch"  Read          Ignored  WebSocket(notification_center::watch_database);
+    "GET"    "/databases/*/notification-center/stats"  Read          Ignored  Inline(notification_center::numbers);
+    "POST"   "/databases/*/notification-center/dismiss" Read         Ignored  Inline(notification_center::dismiss_of_database);
+    "POST"   "/databases/*/notification-center/postpone" Read        Ignored  Inline(notification_center::postpone_of_database);
     "GET"    "/databases/*/notifications"              Read          Ignored  Inline(notifications::list);
-    "GET"    "/databases/*/debug/storage/report"       DatabaseAdmin Ignored  Inline(storage_report::totals);
-    "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Inline(storage_report::all_environments);
-    "GET"    "/databases/*/debug/storage/environment/report" DatabaseAdmin Ignored Inline(storage_report::one_environment);
+    "GET"    "/databases/*/debug/storage/report"       DatabaseAdmin Ignored  Blocking(storage_report::totals);
+    "GET"    "/databases/*/debug/storage/all-environments/report" DatabaseAdmin Ignored Blocking(storage_report::all_environments);
+    "GET"    "/databases/*/debug/storage/environment/report" DatabaseAdmin Ignored Blocking(storage_report::one_environment);
 
     "PUT"    "/databases/*/subscriptions"              Write         Whole    Waiting(subscriptions::create);
     "GET"    "/databases/*/subscriptions"              Read          Ignored  Inline(subscriptions::list);

@@ -5,16 +5,18 @@ use std::{
     cell::RefCell,
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use blittable::{Builder, ParseLimits};
 use cluster::Cluster;
-use database::{DatabaseRegistry, MemoryLevel, Operations, QueueBudget, ServerCatalog};
+use database::{
+    DatabaseRegistry, MemoryLevel, NoticeBoard, Operations, QueueBudget, ServerCatalog,
+};
 use http::{HeaderMap, HeaderValue};
-use platform::Platform;
+use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use settings::Settings;
 use tokio::sync::watch;
@@ -28,7 +30,8 @@ use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
     database_files::DatabaseFiles, index_choice::IndexesInMaking,
     logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
-    router::Router, routes::ROUTES, running_queries::RunningQueries,
+    processor_load::ProcessorLoad, router::Router, routes::ROUTES, running_queries::RunningQueries,
+    traffic_watch::TrafficWatch,
 };
 
 /// The commit of this build, when the build knew it.
@@ -63,6 +66,10 @@ pub(crate) struct ServerState {
     pub(crate) newest_client_configuration: AtomicU64,
     /// Long operations that belong to no open database.
     pub(crate) operations: Operations,
+    /// Which notices of the server operators do not want to see.
+    pub(crate) notices: NoticeBoard,
+    pub(crate) processor_load: ProcessorLoad,
+    pub(crate) traffic: TrafficWatch,
     pub(crate) running_queries: RunningQueries,
     pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
@@ -70,6 +77,8 @@ pub(crate) struct ServerState {
     pub(crate) logs: Mutex<LogsConfiguration>,
     /// Makes a mode of the log hold.
     pub(crate) on_log_mode: OnceLock<OnLogMode>,
+    /// When the last request was answered, in ticks; 0 before the first.
+    last_request: AtomicI64,
     public_address: Option<String>,
     address: OnceLock<String>,
     /// The port of the listener for the TCP protocol alone, where there is one.
@@ -121,6 +130,10 @@ impl ServerState {
             started,
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
             operations: Operations::default(),
+            notices: NoticeBoard::default(),
+            processor_load: ProcessorLoad::default(),
+            traffic: TrafficWatch::default(),
+            last_request: AtomicI64::new(0),
             running_queries: RunningQueries::default(),
             indexes_in_making: IndexesInMaking::default(),
             change_budget,
@@ -245,6 +258,24 @@ impl ServerState {
             web_url: self.address().to_owned(),
             node_tag: NODE_TAG.to_owned(),
         }
+    }
+
+    /// When the server started, by the clock on the wall.
+    pub(crate) fn started_at(&self) -> Timestamp {
+        let up_time = self.platform.clock.monotonic().saturating_sub(self.started);
+        let ticks = i64::try_from(up_time.as_nanos() / 100).unwrap_or(i64::MAX);
+        Timestamp::from_ticks(self.platform.clock.now().ticks().saturating_sub(ticks))
+    }
+
+    /// A request was answered.
+    pub(crate) fn note_request(&self) {
+        self.last_request.store(self.platform.clock.now().ticks(), Ordering::Relaxed);
+    }
+
+    /// When the last request was answered.
+    pub(crate) fn last_request(&self) -> Option<Timestamp> {
+        let ticks = self.last_request.load(Ordering::Relaxed);
+        (ticks != 0).then(|| Timestamp::from_ticks(ticks))
     }
 
     /// Remembers that a client configuration was written with this index.

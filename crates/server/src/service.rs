@@ -54,6 +54,7 @@ pub(crate) async fn serve(
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let (method, headers) = (parts.method, parts.headers);
     let authority = parts.uri.authority();
+    let traffic = state.traffic.begin(&state, (&method, &target), &headers);
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
     let admitted = state.admission.admit(head);
     let incoming = RequestBody::new(incoming, &headers, watch);
@@ -74,8 +75,14 @@ pub(crate) async fn serve(
         Ok(answer) => begun(answer, &state).await,
         Err(error) => Err(error),
     };
+    state.note_request();
     let mut answer = answered.unwrap_or_else(|error| error_answer(&error, &target));
     exchange.add_headers(&mut answer);
+    if let Some(traffic) = traffic {
+        let record = exchange.database.as_ref().map(|database| database.record());
+        let database = record.as_ref().map(|record| record.name.as_str());
+        state.traffic.end(&state, traffic, &answer, database);
+    }
     if let Some(coder) = coder.filter(|_| !answer.is_incompressible()) {
         compress(&mut answer, coder);
     }
@@ -178,6 +185,7 @@ impl Exchange {
         self.path = (!lasts).then_some(found.route.path);
         if let Some(name) = found.database {
             let database = open_database(state, &name).await?;
+            database.note_request();
             self.refresh = refresh(state, &database, &headers);
             self.database = Some(database);
         }
@@ -504,6 +512,9 @@ fn unmeasured(body: AnswerBody) -> AnswerBody {
 }
 
 fn to_response(answer: Answer, is_head: bool, version: &HeaderValue) -> Response<AnswerBody> {
+    // Without a body there is nothing that could have a type; clients expect one of other statuses.
+    let is_bare = answer.status == StatusCode::NO_CONTENT
+        || (answer.status == StatusCode::CREATED && matches!(answer.body, AnswerBody::Empty));
     let body = if is_head { AnswerBody::Empty } else { answer.body };
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
@@ -512,7 +523,7 @@ fn to_response(answer: Answer, is_head: bool, version: &HeaderValue) -> Response
     headers.extend(answer.headers);
     headers.insert(HeaderName::from_static("raven-server-version"), version.clone());
     let has_no_type = !headers.contains_key(header::CONTENT_TYPE);
-    if has_no_type && answer.status != StatusCode::NO_CONTENT {
+    if has_no_type && !is_bare {
         let json = HeaderValue::from_static(header_names::JSON_CONTENT_TYPE);
         headers.insert(header::CONTENT_TYPE, json);
     }

@@ -242,6 +242,20 @@ pub struct ListedDatabase {
     pub up_time: Option<String>,
     /// How many documents it has, if it is open.
     pub documents_count: u64,
+    /// How many indexes it has.
+    pub indexes_count: u64,
+    /// How many errors its indexes have, if it is open.
+    pub indexing_errors: u64,
+    /// How many of its indexes have errors, if it is open.
+    pub errored_indexes: u64,
+    /// Whether its indexes run, if it is open.
+    pub indexing_status: Option<&'static str>,
+    /// How many alerts there are, if it is open.
+    pub alerts: u64,
+    /// How many hints there are about what could be faster, if it is open.
+    pub performance_hints: u64,
+    /// Which environment its record says that it is.
+    pub environment: String,
     /// The sections of its record that are filled.
     pub configurations: ListedConfigurations,
     /// Why it cannot be opened.
@@ -257,6 +271,8 @@ pub struct ListedConfigurations {
     pub has_expiration: bool,
     /// That of refreshing.
     pub has_refresh: bool,
+    /// That of archiving.
+    pub has_archival: bool,
 }
 
 impl ListedConfigurations {
@@ -267,6 +283,7 @@ impl ListedConfigurations {
             has_revisions: has("Revisions"),
             has_expiration: has("Expiration"),
             has_refresh: has("Refresh"),
+            has_archival: has("DataArchival"),
         }
     }
 }
@@ -278,12 +295,14 @@ impl ListedDatabase {
             "Name": self.name, "Disabled": self.disabled, "LockMode": self.lock_mode.name(),
             "TotalSize": SizeText::of(self.size_bytes), "TempBuffersSize": SizeText::of(0),
             "IsAdmin": true, "IsEncrypted": false, "UpTime": self.up_time, "BackupInfo": null,
-            "Alerts": 0, "PerformanceHints": 0, "RejectClients": false, "IndexingErrors": 0,
+            "Alerts": self.alerts, "PerformanceHints": self.performance_hints,
+            "RejectClients": false, "IndexingErrors": self.indexing_errors,
             "DocumentsCount": self.documents_count,
             "HasRevisionsConfiguration": self.configurations.has_revisions,
             "HasExpirationConfiguration": self.configurations.has_expiration,
             "HasRefreshConfiguration": self.configurations.has_refresh,
-            "IndexesCount": 0, "IndexingStatus": "Running",
+            "IndexesCount": self.indexes_count, "IndexingStatus": self.indexing_status,
+            "CachedDatabaseInfo": self.up_time.is_none(),
             "NodesTopology": {
                 "Members": [{"NodeTag": NODE_TAG, "NodeUrl": url, "ResponsibleNode": null}],
                 "Promotables": [], "Rehabs": [],
@@ -291,7 +310,37 @@ impl ListedDatabase {
                 "PriorityOrder": []
             },
             "ReplicationFactor": 1, "DynamicNodesDistribution": false, "DeletionInProgress": {},
-            "Environment": "None"
+            "Environment": self.environment
+        });
+        if let Some(error) = &self.load_error {
+            entry["LoadError"] = error.as_str().into();
+        }
+        entry
+    }
+}
+
+impl ListedDatabase {
+    /// What a dashboard tells of the database.
+    pub fn to_overview_json(&self) -> Value {
+        json!({
+            "Database": self.name, "DocumentsCount": self.documents_count,
+            "IndexesCount": self.indexes_count, "ErroredIndexesCount": self.errored_indexes,
+            "IndexingErrorsCount": self.indexing_errors, "AlertsCount": self.alerts,
+            "PerformanceHintsCount": self.performance_hints, "ReplicationFactor": 1,
+            "BackupInfo": null, "Online": self.up_time.is_some(), "Disabled": self.disabled,
+            "Irrelevant": false, "OngoingTasksCount": 0
+        })
+    }
+
+    /// What the database does, without what its record says of it.
+    pub fn to_state_json(&self) -> Value {
+        let status = if self.up_time.is_some() { "Online" } else { "None" };
+        let mut entry = json!({
+            "Name": self.name, "TotalSize": SizeText::of(self.size_bytes),
+            "TempBuffersSize": SizeText::of(0), "UpTime": self.up_time, "BackupInfo": null,
+            "Alerts": self.alerts, "PerformanceHints": self.performance_hints,
+            "IndexingErrors": self.indexing_errors, "DocumentsCount": self.documents_count,
+            "IndexingStatus": self.indexing_status, "DatabaseStatus": status
         });
         if let Some(error) = &self.load_error {
             entry["LoadError"] = error.as_str().into();

@@ -14,6 +14,7 @@
 //! | [`read_revisions_configuration`] | which older versions of documents are kept |
 //! | [`read_documents_compression`] | which documents are compressed |
 //! | [`read_client_configuration`] | what clients take from the server |
+//! | [`read_studio_configuration`] | what a studio shows of a server or a database |
 //! | [`RetentionKind`] | documents that expire or are refreshed at a time |
 //! | [`changes`] | the messages of the Changes API |
 //! | [`SubscriptionBody`] | subscriptions as clients make and change them |
@@ -46,6 +47,7 @@ mod retention_configuration;
 mod revisions_configuration;
 mod size_text;
 mod spatial_options;
+mod studio_configuration;
 mod subscription_body;
 mod time_series_body;
 mod time_series_configuration;
@@ -105,6 +107,10 @@ pub use crate::{
     },
     size_text::{SizeText, humane_size},
     spatial_options::{SpatialFieldType, SpatialOptions, SpatialSearchStrategy, SpatialUnits},
+    studio_configuration::{
+        STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration,
+        studio_environment_of_record,
+    },
     subscription_body::{SubscriptionBody, SubscriptionStart},
     time_series_body::{DeletedRange, TimeSeriesBody, TimeSeriesCopyBody, read_time_series},
     time_series_configuration::{

@@ -185,15 +185,15 @@ pub fn deleted_documents<'t, T: Transaction>(
     }))
 }
 
-/// The lower-cased ids of the documents that have revisions, those behind `after`.
+/// The lower-cased ids of the documents that have revisions, from a bound on.
 ///
 /// # Errors
 /// Those of the storage.
 pub fn revised_ids<'t, T: Transaction>(
     tx: &'t T,
-    after: Option<&str>,
+    from: Bound<&str>,
 ) -> Result<impl Iterator<Item = Result<DocumentId, DocumentError>> + use<'t, T>, DocumentError> {
-    let from = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_bytes()));
+    let from = from.map(str::as_bytes);
     Ok(tx.tree(&schema::chains())?.range(from)?.map(|entry| {
         let (key, _) = entry?;
         let id = String::from_utf8(key);

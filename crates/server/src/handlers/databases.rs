@@ -13,6 +13,7 @@ use wire::{
         database_put_result, topology_answer,
     },
     header_names::{DATABASE_MISSING, unquote},
+    studio_environment_of_record,
 };
 
 use crate::{
@@ -23,7 +24,7 @@ use crate::{
     database_directories::{check_named, check_new},
     database_files::check_settings,
     error_mapping::catalog_error,
-    handlers::statistics::size_on_disk,
+    handlers::{indexes::indexing_status, notifications, statistics::size_on_disk},
     router::Answering,
     server_state::ServerState,
     stored_record::{body_of, lock_mode, read_object, record_json, texts_of, topology_facts},
@@ -56,6 +57,16 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"Databases": databases})))
 }
 
+/// What a database does; it is not opened for that.
+pub(crate) fn listed_state(state: &ServerState, record: &DatabaseRecord) -> Value {
+    listed(state, record, record.name.as_str()).to_state_json()
+}
+
+/// What a dashboard tells of a database; it is not opened for that.
+pub(crate) fn listed_overview(state: &ServerState, record: &DatabaseRecord) -> Value {
+    listed(state, record, record.name.as_str()).to_overview_json()
+}
+
 /// A database that is not open is listed without opening it.
 fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDatabase {
     let open = state.registry.if_open(record.name.as_str());
@@ -66,20 +77,42 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         let now = state.platform.clock.monotonic();
         span_text(now.saturating_sub(database.opened_after()))
     });
+    let body = body_of(record);
+    let count =
+        |section: &str| body.get(section).and_then(Value::as_object).map_or(0, Map::len) as u64;
+    let indexing_errors =
+        open.as_ref().map(|database| indexing_errors(database)).unwrap_or_default();
+    let notifications =
+        open.as_ref().map(|database| notifications::counts(state, database)).unwrap_or_default();
     ListedDatabase {
         name: name.to_owned(),
+        indexes_count: count("Indexes") + count("AutoIndexes"),
+        indexing_errors: indexing_errors.iter().sum(),
+        errored_indexes: indexing_errors.iter().filter(|errors| 0 < **errors).count() as u64,
+        indexing_status: open.as_ref().map(|database| indexing_status(database.indexes())),
+        alerts: notifications.alerts,
+        performance_hints: notifications.hints,
+        environment: studio_environment_of_record(&body).to_owned(),
         disabled: record.disabled,
         lock_mode: lock_mode(record),
         size_bytes: open.as_ref().map_or(0, |database| size_on_disk(database)),
         up_time,
         documents_count: documents_count.unwrap_or(0),
-        configurations: ListedConfigurations::of_record(&body_of(record)),
+        configurations: ListedConfigurations::of_record(&body),
         load_error: None,
     }
 }
 
+/// How many errors each index has. What cannot be counted has failed, and says so elsewhere.
+fn indexing_errors(database: &database::Database) -> Vec<u64> {
+    let indexes = database.indexes();
+    let (open, faulty) = (indexes.all(), indexes.faulty());
+    let of_open = open.iter().map(|index| index.error_count().unwrap_or(0));
+    of_open.chain(faulty.iter().map(|_| 1)).collect()
+}
+
 /// `1.02:03:04.0050000`, without the days when there are none.
-fn span_text(span: std::time::Duration) -> String {
+pub(crate) fn span_text(span: std::time::Duration) -> String {
     let seconds = span.as_secs();
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
     let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);

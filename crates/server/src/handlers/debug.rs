@@ -1,14 +1,32 @@
 //! Diagnostics of the server.
 
+use std::collections::BTreeMap;
+
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::{ProtocolError, guid_text};
 
-use crate::{answer::Answer, call::Call};
+use crate::{answer::Answer, call::Call, routes::ROUTES};
 
 /// `GET /debug/server-id`.
 pub(crate) fn server_id(call: &Call) -> Result<Answer, ProtocolError> {
     let id = guid_text(call.state.catalog.server_id());
     let answer = json!({"@metadata": call.state.debug_metadata(), "ServerId": id});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /debug/routes`: what this server answers, those routes apart that are for finding faults.
+pub(crate) fn routes(_: &Call) -> Result<Answer, ProtocolError> {
+    let mut methods = BTreeMap::<&str, Vec<&str>>::new();
+    for route in ROUTES {
+        methods.entry(route.path).or_default().push(route.method);
+    }
+    let (debug, production): (Vec<_>, Vec<_>) =
+        methods.into_iter().partition(|(path, _)| path.contains("/debug/"));
+    let shown = |routes: Vec<(&str, Vec<&str>)>| -> Vec<Value> {
+        let one = |(path, methods): (&str, Vec<&str>)| json!({"Path": path, "Methods": methods.join(", ")});
+        routes.into_iter().map(one).collect()
+    };
+    let answer = json!({"Debug": shown(debug), "Production": shown(production)});
     Ok(Answer::shape(StatusCode::OK, &answer))
 }

@@ -131,7 +131,8 @@ pub(crate) fn typed(mut definition: IndexDefinition) -> IndexDefinition {
     definition
 }
 
-fn check_name(name: &str) -> Result<(), ProtocolError> {
+/// Refuses a name that an index may not have.
+pub(crate) fn check_name(name: &str) -> Result<(), ProtocolError> {
     let is_allowed = |character: char| character.is_alphanumeric() || "_-./ ".contains(character);
     let message = if name.is_empty() {
         "Index name cannot be empty".to_owned()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use database::Database;
 use http::StatusCode;
-use indexing::{Index, IndexError, IndexingAction};
+use indexing::{Index, IndexError, IndexSet, IndexingAction};
 use model::date;
 use search::IndexReader;
 use serde_json::{Value, json};
@@ -207,14 +207,19 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(results(call, shown?))
 }
 
-/// `GET /indexes/status`.
-pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
-    let indexes = call.database()?.indexes();
-    let status = match () {
+/// Whether the indexes of a database run.
+pub(crate) fn indexing_status(indexes: &IndexSet) -> &'static str {
+    match () {
         () if indexes.is_disabled() => "Disabled",
         () if indexes.is_paused() => "Paused",
         () => "Running",
-    };
+    }
+}
+
+/// `GET /indexes/status`.
+pub(crate) fn status(call: &Call) -> Result<Answer, ProtocolError> {
+    let indexes = call.database()?.indexes();
+    let status = indexing_status(indexes);
     let of_one = |index: &Known| {
         let status = match index {
             Known::Open(index) => status_of(index),

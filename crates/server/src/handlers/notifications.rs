@@ -9,7 +9,10 @@ use serde_json::{Map, Value, json};
 use storage::{IoOperation, IoPosition};
 use wire::{ProtocolError, humane_size};
 
-use crate::{answer::Answer, call::Call, handlers::io_metrics::kind_name, memory_plan::MemoryPlan};
+use crate::{
+    answer::Answer, call::Call, handlers::io_metrics::kind_name, memory_plan::MemoryPlan,
+    server_state::ServerState,
+};
 
 /// `GET /notifications`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
@@ -18,17 +21,46 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     let count = query.long("pageSize")?.unwrap_or(i64::MAX).max(0);
     let database = call.database()?;
     let now = date::format(call.state.platform.clock.now().ticks());
-    let all = [
-        low_disk(database, &now),
-        low_memory(&call.state.memory, &now),
-        slow_io(database, &now),
-        fan_out(database),
-    ];
-    let all: Vec<Value> = all.into_iter().flatten().collect();
+    let all = of_database(&call.state, database, &now);
+    let moment = call.state.platform.clock.now();
+    let all = database.notices().shown(all, |one| one["Id"].as_str().unwrap_or(""), moment);
     let (start, count) = (to_usize(start), to_usize(count));
     let page: Vec<&Value> = all.iter().skip(start).take(count).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": page, "TotalResults": all.len()})))
 }
+
+/// All notifications of a database now.
+pub(crate) fn of_database(state: &ServerState, database: &Database, now: &str) -> Vec<Value> {
+    let all = [
+        low_disk(database, now),
+        low_memory(&state.memory, now),
+        slow_io(database, now),
+        fan_out(database),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// All notifications of the server now.
+pub(crate) fn of_server(state: &ServerState, now: &str) -> Vec<Value> {
+    low_memory(&state.memory, now).into_iter().collect()
+}
+
+/// How many notifications there are, by kind.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) alerts: u64,
+    pub(crate) hints: u64,
+}
+
+/// How many notifications a database has now.
+pub(crate) fn counts(state: &ServerState, database: &Database) -> Counts {
+    let all = of_database(state, database, "");
+    let of_kind = |kind: &str| all.iter().filter(|one| one["Type"] == kind).count() as u64;
+    Counts { alerts: of_kind(ALERT), hints: of_kind(HINT) }
+}
+
+const ALERT: &str = "AlertRaised";
+const HINT: &str = "PerformanceHint";
 
 fn to_usize(number: i64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
@@ -55,7 +87,7 @@ impl Notification<'_> {
             "Message": self.message, "Severity": self.severity, "IsPersistent": false,
             "Database": self.database, "Key": self.key,
         });
-        let kind_key = if self.kind == "AlertRaised" { "AlertType" } else { "HintType" };
+        let kind_key = if self.kind == ALERT { "AlertType" } else { "HintType" };
         shape[kind_key] = self.name.into();
         shape["Details"] = self.details.clone();
         shape
@@ -77,7 +109,7 @@ fn low_disk(database: &Database, now: &str) -> Option<Value> {
         humane_size(reading.needed_bytes),
     );
     let notification = Notification {
-        kind: "AlertRaised",
+        kind: ALERT,
         name: "LowDiskSpace",
         key: "low-disk-space",
         severity,
@@ -103,7 +135,7 @@ fn low_memory(plan: &MemoryPlan, now: &str) -> Option<Value> {
     let left = plan.pressure.reading().map_or(0, |reading| reading.left_bytes);
     let limit = plan.pressure.limit().bytes;
     let notification = Notification {
-        kind: "AlertRaised",
+        kind: ALERT,
         name: "LowMemory",
         key: "low-memory",
         severity,
@@ -133,7 +165,7 @@ fn slow_io(database: &Database, now: &str) -> Option<Value> {
         humane_size(newest.bytes)
     );
     let notification = Notification {
-        kind: "PerformanceHint",
+        kind: HINT,
         name: "SlowIO",
         key: "slow-writes",
         severity: "Info",
@@ -167,7 +199,7 @@ fn fan_out(database: &Database) -> Option<Value> {
     };
     let warnings: Map<String, Value> = found.iter().map(of_one).collect();
     let notification = Notification {
-        kind: "PerformanceHint",
+        kind: HINT,
         name: "Indexing",
         key: "Indexing",
         severity: "Warning",

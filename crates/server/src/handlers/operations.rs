@@ -133,7 +133,8 @@ fn listed(id: i64, operation: &Operation) -> Value {
     })
 }
 
-fn state_json(operation: &Operation) -> Value {
+/// How far an operation is, as the protocol shows it.
+pub(crate) fn state_json(operation: &Operation) -> Value {
     let state = operation.state();
     operation_state(&state.status, Some(&state.progress))
 }

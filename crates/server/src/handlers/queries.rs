@@ -4,6 +4,7 @@
 //! snapshot, and written in pieces as fast as the client takes them.
 
 use std::{
+    borrow::Cow,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -381,7 +382,9 @@ fn missing_index(name: &str, shape: Shape) -> Answer {
 fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ProtocolError> {
     let parameters = call.query();
     let request = if call.method == http::Method::POST {
-        call.state.with_builder(|builder| wire::read_query(&call.body, builder))?
+        let body =
+            exported_by_form(&call.body, shape).map_or(Cow::Borrowed(&*call.body), Cow::Owned);
+        call.state.with_builder(|builder| wire::read_query(&body, builder))?
     } else {
         let text = parameters.get("query").ok_or_else(|| {
             ProtocolError::invalid_operation("Missing mandatory query string parameter 'query'.")
@@ -418,6 +421,13 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
         running: None,
         timings: QueryTimings::default(),
     })
+}
+
+/// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped.
+fn exported_by_form(body: &[u8], shape: Shape) -> Option<Vec<u8>> {
+    let form = std::str::from_utf8(body).ok().filter(|_| shape == Shape::Csv)?;
+    let query = form.split('&').find_map(|field| field.strip_prefix("ExportOptions="))?;
+    Some(wire::percent_decode(query).into_owned().into_bytes())
 }
 
 fn row_options(request: &wire::QueryRequest) -> Result<RowOptions, ProtocolError> {

@@ -4,7 +4,7 @@
 //! Enforcing and setting back are operations of the database. They read ids from a snapshot, some at a
 //! time, and let go of it before they write, so that they keep nobody from flushing.
 
-use std::sync::Arc;
+use std::{ops::Bound, sync::Arc};
 
 use commands::{Batch, Command, CommandResult};
 use database::{DatabaseLease, Operation};
@@ -378,7 +378,8 @@ fn read_chunk(
     match position {
         Position::End => {}
         Position::Behind(after) => {
-            for id in documents::revised_ids(&tx, after.as_deref())? {
+            let from = after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            for id in documents::revised_ids(&tx, from)? {
                 let id = id?;
                 if chunk.ids.len() == IDS_CHUNK {
                     let last = chunk.ids.last().map(|(id, _)| id.lower_cased().to_owned());

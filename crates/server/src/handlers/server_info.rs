@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::{
     ProtocolError,
     database_shapes::NODE_TAG,
@@ -87,11 +87,30 @@ pub(crate) fn node_info(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /cluster/topology`.
 pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ProtocolError> {
-    let state = &call.state;
-    let address = state.address_for(&call.headers)?.into_owned();
+    let address = call.state.address_for(&call.headers)?.into_owned();
+    Ok(Answer::shape(StatusCode::OK, &topology_of(&call.state, address)))
+}
+
+/// The topology of the cluster as the first notification of the server tells it.
+pub(crate) fn topology_notification(state: &ServerState, address: &str) -> Value {
+    let topology = topology_of(state, address.to_owned());
+    let mut shape = json!({
+        "Id": "ClusterTopologyChanged", "CreatedAt": state.debug_metadata().date_time,
+        "Type": "ClusterTopologyChanged", "Title": "Cluster topology was changed", "Message": null,
+        "Severity": "Info", "IsPersistent": false, "Database": null
+    });
+    let told = ["Topology", "Leader", "NodeTag", "Status", "CurrentTerm", "NodeLicenseDetails"];
+    let mut all = serde_json::to_value(topology).unwrap_or_default();
+    for name in told {
+        shape[name] = all[name].take();
+    }
+    shape
+}
+
+fn topology_of(state: &ServerState, address: String) -> ClusterTopologyAnswer {
     let nodes = BTreeMap::from([(NODE_TAG.to_owned(), address)]);
     let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
-    let answer = ClusterTopologyAnswer {
+    ClusterTopologyAnswer {
         metadata: state.debug_metadata(),
         topology: ClusterTopology {
             topology_id: guid_text(state.catalog.topology_id()),
@@ -112,8 +131,7 @@ pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ProtocolError> {
         node_license_details: BTreeMap::from([(NODE_TAG.to_owned(), license_details(state))]),
         last_state_change_reason: STATE_REASON.to_owned(),
         status: BTreeMap::new(),
-    };
-    Ok(Answer::shape(StatusCode::OK, &answer))
+    }
 }
 
 fn license_details(state: &ServerState) -> NodeLicenseDetails {

@@ -1,33 +1,40 @@
 //! What a database spends its space on, in the protocol's shape: totals for the list of environments,
-//! everything for one of them. A database has one environment so far: its documents.
+//! everything for one of them. A database has one environment for its documents, and one for each index.
+
+use std::sync::Arc;
 
 use database::Database;
 use http::StatusCode;
+use indexing::Index;
 use serde_json::{Value, json};
-use storage::{JournalReport, StorageReport, TableReport, TreeReport};
+use storage::{Environment, JournalReport, StorageReport, TableReport, TreeReport};
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{answer::Answer, call::Call};
 
 const DOCUMENTS: &str = "Documents";
+const INDEX: &str = "Index";
 /// The unit in which the protocol counts the room that is left in a journal file.
 const JOURNAL_SECTOR_BYTES: u64 = 4096;
 
 /// `GET /debug/storage/report`: the totals of every environment.
 pub(crate) fn totals(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
-    let report = report_of(database)?;
     let path = database.environment().options().directory.display().to_string();
-    let answer = json!({
-        "@metadata": call.state.debug_metadata(),
-        "BasePath": path,
-        "Results": [named(database, json!({
+    let total = |one: &Reported| {
+        let report = one.report()?;
+        Ok(one.named(json!({
             "DataFile": data_file(&report),
             "Journals": journals(&report),
             "TempFiles": [],
             "CountOfTrees": report.trees.len(),
             "CountOfTables": report.tables.len(),
-        }))],
+        })))
+    };
+    let results: Result<Vec<Value>, ProtocolError> =
+        environments(database).iter().map(total).collect();
+    let answer = json!({
+        "@metadata": call.state.debug_metadata(), "BasePath": path, "Results": results?
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
@@ -35,10 +42,12 @@ pub(crate) fn totals(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /debug/storage/all-environments/report`: everything about every environment.
 pub(crate) fn all_environments(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
+    let all = environments(database);
+    let shown: Result<Vec<Value>, ProtocolError> = all.iter().map(Reported::whole).collect();
     let answer = json!({
         "@metadata": call.state.debug_metadata(),
         "DatabaseName": database.record().name.as_str(),
-        "Environments": [named(database, details(&report_of(database)?))],
+        "Environments": shown?,
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
@@ -47,22 +56,51 @@ pub(crate) fn all_environments(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn one_environment(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let (name, kind) = (query.single_non_empty("name")?, query.single_non_empty("type")?);
-    let database = call.database()?;
-    let is_known = kind.eq_ignore_ascii_case(DOCUMENTS)
-        && name.eq_ignore_ascii_case(database.record().name.as_str());
-    if !is_known {
-        return Ok(Answer::empty(StatusCode::NOT_FOUND));
+    let is_it = |one: &&Reported| {
+        kind.eq_ignore_ascii_case(one.kind) && name.eq_ignore_ascii_case(&one.name)
+    };
+    match environments(call.database()?).iter().find(is_it) {
+        Some(found) => Ok(Answer::shape(StatusCode::OK, &found.whole()?)),
+        None => Ok(Answer::empty(StatusCode::NOT_FOUND)),
     }
-    Ok(Answer::shape(StatusCode::OK, &named(database, details(&report_of(database)?))))
 }
 
-fn report_of(database: &Database) -> Result<StorageReport, ProtocolError> {
-    let report = database.environment().report();
-    report.map_err(|error| ProtocolError::new(ErrorKind::StorageFailed, error.to_string()))
+/// An environment that belongs to a database.
+struct Reported {
+    name: String,
+    kind: &'static str,
+    environment: Arc<Environment>,
 }
 
-fn named(database: &Database, report: Value) -> Value {
-    json!({"Name": database.record().name.as_str(), "Type": DOCUMENTS, "Report": report})
+/// The environment of the documents, then those of the indexes.
+fn environments(database: &Database) -> Vec<Reported> {
+    let of_documents = Reported {
+        name: database.record().name.as_str().to_owned(),
+        kind: DOCUMENTS,
+        environment: Arc::clone(database.environment()),
+    };
+    let of_index = |index: &Arc<Index>| Reported {
+        name: index.name().to_owned(),
+        kind: INDEX,
+        environment: Arc::clone(index.environment()),
+    };
+    let indexes = database.indexes().all();
+    [of_documents].into_iter().chain(indexes.iter().map(of_index)).collect()
+}
+
+impl Reported {
+    fn report(&self) -> Result<StorageReport, ProtocolError> {
+        let report = self.environment.report();
+        report.map_err(|error| ProtocolError::new(ErrorKind::StorageFailed, error.to_string()))
+    }
+
+    fn named(&self, report: Value) -> Value {
+        json!({"Name": self.name, "Type": self.kind, "Report": report})
+    }
+
+    fn whole(&self) -> Result<Value, ProtocolError> {
+        Ok(self.named(details(&self.report()?)))
+    }
 }
 
 fn details(report: &StorageReport) -> Value {

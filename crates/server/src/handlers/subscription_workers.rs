@@ -203,7 +203,7 @@ pub(crate) fn try_out(call: &Call) -> Result<Answer, ProtocolError> {
     let page_size = call.query().int("pageSize")?.unwrap_or(TRIAL_ROWS);
     let query = check_query(&call.state, body.query.as_deref().unwrap_or_default())?;
     let database = call.database()?;
-    let position = position_of(database, &body.start(false)?)?;
+    let position = position_of(database, &body.start(true)?)?;
     let after = position.map_or(Etag::ZERO, |position| position.cursor);
     let rows_max = usize::try_from(page_size).unwrap_or(0);
     let mut out = Vec::new();

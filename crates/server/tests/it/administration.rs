@@ -62,6 +62,7 @@ fn settings_are_replaced_as_a_whole() {
     let target = "/databases/db/admin/configuration/settings";
     let reply = send(&server, "PUT", target, r#"{"Foo":"1","Storage.MaxUnflushedInMb":"64"}"#);
     assert_eq!((reply.status, reply.body.len()), (201, 0));
+    assert_eq!(reply.header("content-type"), None);
     assert_eq!(send(&server, "PUT", target, r#"{"Bar":null}"#).status, 201);
     let record = server.get("/databases/db/admin/record").json();
     assert_eq!(record["Settings"], json!({"Bar": null}));

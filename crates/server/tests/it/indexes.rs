@@ -454,6 +454,12 @@ fn rows_can_be_had_as_separated_values() {
     );
     assert!(disposition.starts_with("attachment; filename=\"db_Users_collection_"));
     assert_eq!(csv("from%20Nothing").0, "\u{feff}");
+
+    // A browser asks for a file by a form.
+    let form =
+        b"ExportOptions=%7B%22Query%22%3A%22from+index+Boats+where+N=2+select+Twice,Boat%22%7D";
+    let target = "/databases/db/streams/queries?format=csv";
+    assert_eq!(server.send("POST", target, form).text(), rows);
 }
 
 #[test]

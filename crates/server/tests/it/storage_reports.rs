@@ -31,7 +31,16 @@ fn the_storage_reports_name_files_trees_and_tables() {
     assert_eq!((&log["NumberOfEntries"], &log["Depth"]), (&json!(20), &json!(1)));
     assert!(report["Journals"]["Journals"][0]["AllocatedSpaceInBytes"].as_u64().unwrap() > 0);
 
+    let index = br#"{"Indexes":[{"Name":"I","Maps":["from u in docs.Users select new { u.A }"]}]}"#;
+    assert_eq!(server.send("PUT", "/databases/db/admin/indexes", index).status, 201);
+    let totals = server.get("/databases/db/debug/storage/report").json();
+    let of_index = &totals["Results"][1];
+    assert_eq!((&of_index["Name"], &of_index["Type"]), (&json!("I"), &json!("Index")));
+    let target = "/databases/db/debug/storage/environment/report?name=i&type=Index";
+    assert!(server.get(target).json()["Report"]["Trees"].is_array());
+
     let all = server.get("/databases/db/debug/storage/all-environments/report").json();
+    assert_eq!(all["Environments"][1]["Name"], "I");
     assert_eq!(all["Environments"][0]["Report"]["Tables"], report["Tables"]);
     let unknown = "/databases/db/debug/storage/environment/report?name=x&type=Documents";
     assert_eq!(server.get(unknown).status, 404);

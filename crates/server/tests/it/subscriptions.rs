@@ -321,3 +321,12 @@ fn a_listener_for_tcp_alone_is_what_clients_are_told() {
     let told = shared.get("/databases/db/info/tcp?tag=Subscription").json();
     assert_eq!(told["Url"], format!("tcp://{}", shared.address));
 }
+
+#[test]
+fn a_trial_may_say_that_its_beginning_does_not_change() {
+    let server = TestServer::with_database();
+    server.put("u/1", r#"{"A":1,"@metadata":{"@collection":"Users"}}"#);
+    let body = br#"{"Query":"from Users","ChangeVector":"DoNotChange"}"#;
+    let reply = server.send("POST", "/databases/db/subscriptions/try", body);
+    assert_eq!(reply.json()["Results"][0]["A"], 1, "{}", reply.text());
+}

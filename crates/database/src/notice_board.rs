@@ -1,0 +1,139 @@
+//! Which notices operators do not want to see: dismissed ones, and ones that are put off.
+//!
+//! Notices themselves are not kept: each is there for as long as its cause is. This is kept in memory alone,
+//! so after a restart every notice is shown again. Invariant: never more than [`HIDDEN_MAX`] are hidden, and
+//! [`UPDATES_MAX`] changes told.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use platform::Timestamp;
+
+/// Notices that may be hidden; of more, the one that comes first by its name is shown again.
+const HIDDEN_MAX: usize = 1024;
+/// Changes that those who watch can still learn of.
+const UPDATES_MAX: usize = 256;
+
+/// For how long a notice is hidden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hidden {
+    /// Until its cause has ended.
+    WhileItLasts,
+    /// Even when its cause comes again.
+    Forever,
+    /// Until a moment.
+    Until(Timestamp),
+}
+
+/// A notice was hidden.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoticeUpdate {
+    /// Which.
+    pub id: String,
+    /// For how long.
+    pub hidden: Hidden,
+    /// When that was.
+    pub at: Timestamp,
+}
+
+/// What is hidden of the notices of a database, or of the server.
+#[derive(Default)]
+pub struct NoticeBoard {
+    board: Mutex<Board>,
+}
+
+#[derive(Default)]
+struct Board {
+    hidden: BTreeMap<String, Hidden>,
+    updates: VecDeque<NoticeUpdate>,
+    /// Updates that there ever were.
+    told: u64,
+}
+
+impl NoticeBoard {
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hides a notice, whether or not there is one of this id.
+    pub fn hide(&self, id: &str, hidden: Hidden, now: Timestamp) {
+        let mut board = self.lock();
+        board.hidden.insert(id.to_owned(), hidden);
+        if HIDDEN_MAX < board.hidden.len() {
+            board.hidden.pop_first();
+        }
+        board.updates.push_back(NoticeUpdate { id: id.to_owned(), hidden, at: now });
+        if UPDATES_MAX < board.updates.len() {
+            board.updates.pop_front();
+        }
+        board.told += 1;
+    }
+
+    /// Of the notices that there are, those that are not hidden. What was dismissed and is there no more
+    /// will be shown when it comes again.
+    pub fn shown<T>(&self, notices: Vec<T>, id: impl Fn(&T) -> &str, now: Timestamp) -> Vec<T> {
+        let mut board = self.lock();
+        board.hidden.retain(|hidden_id, hidden| match hidden {
+            Hidden::Forever => true,
+            Hidden::Until(moment) => now < *moment,
+            Hidden::WhileItLasts => notices.iter().any(|notice| id(notice) == hidden_id),
+        });
+        notices.into_iter().filter(|notice| !board.hidden.contains_key(id(notice))).collect()
+    }
+
+    /// How many updates there were.
+    pub fn position(&self) -> u64 {
+        self.lock().told
+    }
+
+    /// The updates since a position, as far as they are kept, and the position behind them.
+    pub fn updates_since(&self, position: u64) -> (Vec<NoticeUpdate>, u64) {
+        let board = self.lock();
+        let new = usize::try_from(board.told.saturating_sub(position)).unwrap_or(usize::MAX);
+        let kept = board.updates.len();
+        let updates = board.updates.iter().skip(kept.saturating_sub(new)).cloned().collect();
+        (updates, board.told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ticks(100);
+    const LATER: Timestamp = Timestamp::from_ticks(200);
+
+    fn shown(board: &NoticeBoard, notices: &[&'static str], now: Timestamp) -> Vec<&'static str> {
+        board.shown(notices.to_vec(), |notice| notice, now)
+    }
+
+    #[test]
+    fn what_is_hidden_comes_back_when_its_time_has_come() {
+        let board = NoticeBoard::default();
+        board.hide("a", Hidden::WhileItLasts, NOW);
+        board.hide("b", Hidden::Until(LATER), NOW);
+        board.hide("c", Hidden::Forever, NOW);
+        assert_eq!(shown(&board, &["a", "b", "c", "d"], NOW), ["d"]);
+        assert_eq!(shown(&board, &["a", "b", "c"], LATER), ["b"]);
+        // The cause of the dismissed one ends.
+        assert!(shown(&board, &["c"], LATER).is_empty());
+        assert_eq!(shown(&board, &["a", "c"], LATER), ["a"]);
+    }
+
+    #[test]
+    fn updates_are_told_once_and_bounded() {
+        let board = NoticeBoard::default();
+        let begin = board.position();
+        board.hide("a", Hidden::Forever, NOW);
+        let (updates, position) = board.updates_since(begin);
+        assert_eq!(updates.iter().map(|update| update.id.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert!(board.updates_since(position).0.is_empty());
+        for number in 0..HIDDEN_MAX + UPDATES_MAX {
+            board.hide(&number.to_string(), Hidden::Forever, NOW);
+        }
+        assert_eq!(board.updates_since(begin).0.len(), UPDATES_MAX);
+        assert_eq!(board.lock().hidden.len(), HIDDEN_MAX);
+    }
+}

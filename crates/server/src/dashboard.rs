@@ -1,0 +1,354 @@
+//! What dashboards show of the server's load: one section for each widget, made when somebody looks.
+//!
+//! Rates are what has happened since the same reader looked last. Only open databases are looked into, and
+//! none is opened for it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use database::{Database, DatabaseLease, DatabaseRecord, MemoryLevel};
+use model::date;
+use serde_json::{Map, Value, json};
+use wire::database_shapes::NODE_TAG;
+
+use crate::{
+    handlers::{databases::listed_overview, memory::level_name, statistics::size_on_disk},
+    server_state::ServerState,
+};
+
+/// Databases that one section tells of.
+const DATABASES_MAX: usize = 1024;
+
+/// A part of a dashboard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Widget {
+    CpuUsage,
+    MemoryUsage,
+    StorageUsage,
+    DatabaseStorageUsage,
+    Traffic,
+    DatabaseTraffic,
+    Indexing,
+    DatabaseIndexing,
+    DatabaseOverview,
+    OngoingTasks,
+    ClusterOverview,
+    /// What the machine has and how busy it is, for the server's own dashboard.
+    MachineResources,
+    /// The drive with what each database takes of it, for the same.
+    DriveUsage,
+}
+
+impl Widget {
+    const ALL: [(Widget, &'static str, Duration); 13] = [
+        (Widget::CpuUsage, "CpuUsage", Duration::from_secs(1)),
+        (Widget::MemoryUsage, "MemoryUsage", Duration::from_secs(1)),
+        (Widget::StorageUsage, "StorageUsage", Duration::from_secs(5)),
+        (Widget::DatabaseStorageUsage, "DatabaseStorageUsage", Duration::from_secs(5)),
+        (Widget::Traffic, "Traffic", Duration::from_secs(1)),
+        (Widget::DatabaseTraffic, "DatabaseTraffic", Duration::from_secs(1)),
+        (Widget::Indexing, "Indexing", Duration::from_secs(1)),
+        (Widget::DatabaseIndexing, "DatabaseIndexing", Duration::from_secs(1)),
+        (Widget::DatabaseOverview, "DatabaseOverview", Duration::from_secs(5)),
+        (Widget::OngoingTasks, "OngoingTasks", Duration::from_secs(5)),
+        (Widget::ClusterOverview, "ClusterOverview", Duration::from_secs(60)),
+        (Widget::MachineResources, "MachineResources", Duration::from_secs(1)),
+        (Widget::DriveUsage, "DriveUsage", Duration::from_secs(5)),
+    ];
+
+    /// The widget that clients call so.
+    pub(crate) fn named(name: &str) -> Option<Widget> {
+        Widget::ALL.iter().find(|(_, known, _)| *known == name).map(|(widget, ..)| *widget)
+    }
+
+    fn row(self) -> (&'static str, Duration) {
+        let row = Widget::ALL.iter().find(|(widget, ..)| *widget == self);
+        row.map_or(("", Duration::MAX), |(_, name, interval)| (name, *interval))
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// How often its numbers are of interest.
+    pub(crate) fn interval(self) -> Duration {
+        self.row().1
+    }
+}
+
+/// One reader's view of the load.
+pub(crate) struct Dashboard {
+    state: Arc<ServerState>,
+    address: String,
+    /// What each widget saw last, by database.
+    seen: BTreeMap<Widget, Seen>,
+}
+
+struct Seen {
+    at: Duration,
+    counts: BTreeMap<String, Counts>,
+}
+
+/// What has happened since a database was opened.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    requests: u64,
+    changes: u64,
+}
+
+/// The same per second.
+#[derive(Clone, Copy, Default)]
+struct Rates {
+    requests: f64,
+    changes: f64,
+}
+
+impl Dashboard {
+    pub(crate) fn new(state: Arc<ServerState>, address: String) -> Dashboard {
+        Dashboard { state, address, seen: BTreeMap::new() }
+    }
+
+    /// What a widget shows now.
+    pub(crate) fn show(&mut self, widget: Widget) -> Value {
+        let content = match widget {
+            Widget::CpuUsage => self.cpu_usage(),
+            Widget::MemoryUsage => self.memory_usage(),
+            Widget::StorageUsage => json!({"Items": [self.drive()]}),
+            Widget::DatabaseStorageUsage => json!({"Items": self.database_sizes()}),
+            Widget::Traffic => traffic_shape(total(&self.traffic(widget))),
+            Widget::DatabaseTraffic => {
+                let of_one =
+                    |(name, rates): (String, Rates)| with_database(&name, traffic_shape(rates));
+                json!({"Items": self.traffic(widget).into_iter().map(of_one).collect::<Vec<_>>()})
+            }
+            Widget::Indexing => {
+                let (mapped, reduced) =
+                    self.open().iter().fold((0.0, 0.0), |sum, (_, database)| {
+                        let (mapped, reduced) = indexing_rates(database);
+                        (sum.0 + mapped, sum.1 + reduced)
+                    });
+                indexing_shape(mapped, reduced)
+            }
+            Widget::DatabaseIndexing => {
+                let of_one = |(name, database): (String, DatabaseLease)| {
+                    let (mapped, reduced) = indexing_rates(&database);
+                    with_database(&name, indexing_shape(mapped, reduced))
+                };
+                json!({"Items": self.open().into_iter().map(of_one).collect::<Vec<_>>()})
+            }
+            Widget::DatabaseOverview => json!({"Items": self.overview()}),
+            Widget::OngoingTasks => json!({"Items": self.tasks()}),
+            Widget::ClusterOverview => self.cluster_overview(),
+            Widget::MachineResources => self.machine_resources(),
+            Widget::DriveUsage => {
+                let mut drive = self.drive();
+                drive["Items"] = self.database_sizes().into();
+                json!({"Items": [drive]})
+            }
+        };
+        let mut shown = json!({"Type": widget.name(), "Date": self.now()});
+        if let (Some(shown), Value::Object(content)) = (shown.as_object_mut(), content) {
+            shown.extend(content);
+        }
+        shown
+    }
+
+    /// The time, as dashboards show it.
+    pub(crate) fn now(&self) -> String {
+        date::format(self.state.platform.clock.now().ticks())
+    }
+
+    fn cpu_usage(&self) -> Value {
+        let shares = self.state.processor_load.shares(self.state.platform.clock.monotonic());
+        let cores = self.state.machine.cores;
+        json!({
+            "ProcessCpuUsage": shares.process.round(), "MachineCpuUsage": shares.machine.round(),
+            "UtilizedCores": cores, "NumberOfCores": cores
+        })
+    }
+
+    fn memory_usage(&self) -> Value {
+        let plan = &self.state.memory;
+        let usage = self.state.platform.memory.usage().ok();
+        let limit = plan.pressure.limit().bytes;
+        let severity = match plan.pressure.level() {
+            MemoryLevel::Enough => "None",
+            MemoryLevel::Low => "Low",
+            MemoryLevel::Critical => "ExtremelyLow",
+        };
+        json!({
+            "Time": self.now(), "LowMemorySeverity": severity, "State": level_name(plan.pressure.level()),
+            "PhysicalMemory": limit, "WorkingSet": usage.map(|usage| usage.resident_bytes),
+            "ManagedAllocations": 0, "UnmanagedAllocations": usage.map(|usage| usage.taken_bytes),
+            "SystemCommitLimit": limit, "EncryptionBuffersInUse": 0, "EncryptionBuffersPool": 0,
+            "MemoryMapped": usage.map(|usage| usage.resident_bytes.saturating_sub(usage.taken_bytes)),
+            "DirtyMemory": plan.unflushed.held_bytes(),
+            "AvailableMemory": usage.map(|usage| usage.machine_free_bytes),
+            "AvailableMemoryForProcessing": usage.map(|usage| {
+                limit.saturating_sub(usage.taken_bytes).min(usage.machine_free_bytes)
+            }),
+            "LowMemoryThreshold": plan.pressure.low_bytes(), "TotalSwapUsage": 0
+        })
+    }
+
+    fn machine_resources(&self) -> Value {
+        let (processors, mut memory) = (self.cpu_usage(), self.memory_usage());
+        let mut shape = json!({
+            "MachineCpuUsage": processors["MachineCpuUsage"],
+            "ProcessCpuUsage": processors["ProcessCpuUsage"], "IsWindows": false,
+            "CommitChargeThreshold": 0
+        });
+        for (name, from) in [
+            ("TotalMemory", "PhysicalMemory"),
+            ("AvailableMemory", "AvailableMemory"),
+            ("AvailableMemoryForProcessing", "AvailableMemoryForProcessing"),
+            ("SystemCommitLimit", "SystemCommitLimit"),
+            ("CommittedMemory", "UnmanagedAllocations"),
+            ("ProcessMemoryUsage", "WorkingSet"),
+            ("LowMemorySeverity", "LowMemorySeverity"),
+            ("LowMemoryThreshold", "LowMemoryThreshold"),
+            ("TotalSwapUsage", "TotalSwapUsage"),
+        ] {
+            shape[name] = memory[from].take();
+        }
+        shape
+    }
+
+    /// The open databases, by name.
+    fn open(&self) -> Vec<(String, DatabaseLease)> {
+        let records = self.records();
+        let open = records.iter().filter_map(|record| {
+            let name = record.name.as_str();
+            Some((name.to_owned(), self.state.registry.if_open(name)?))
+        });
+        open.collect()
+    }
+
+    fn records(&self) -> Vec<Arc<DatabaseRecord>> {
+        self.state.catalog.records().into_iter().take(DATABASES_MAX).collect()
+    }
+
+    fn database_sizes(&self) -> Vec<Value> {
+        let of_one = |(name, database): &(String, DatabaseLease)| json!({"Database": name, "Size": size_on_disk(database), "TempBuffersSize": 0});
+        self.open().iter().map(of_one).collect()
+    }
+
+    /// The drive of the data directory.
+    fn drive(&self) -> Value {
+        let directory = &self.state.settings.data_dir;
+        let space = self.state.platform.disk.space(directory).ok();
+        let (free, total) = space.map_or((0, 0), |space| (space.free_bytes, space.total_bytes));
+        let open = self.open();
+        let is_low = |(_, database): &(String, DatabaseLease)| {
+            database.disk_space().level != database::DiskSpaceLevel::Enough
+        };
+        let used: u64 = open.iter().map(|(_, database)| size_on_disk(database)).sum();
+        json!({
+            "MountPoint": directory.to_string_lossy(), "VolumeLabel": null, "TotalCapacity": total,
+            "FreeSpace": free, "IsLowSpace": open.iter().any(is_low), "IoStatsResult": null,
+            "RavenSize": used, "RavenTempBuffersSize": 0
+        })
+    }
+
+    fn overview(&self) -> Vec<Value> {
+        let of_one = |record: &Arc<DatabaseRecord>| listed_overview(&self.state, record);
+        self.records().iter().map(of_one).collect()
+    }
+
+    fn tasks(&self) -> Vec<Value> {
+        let cluster = self.state.cluster.read();
+        let of_one = |record: &Arc<DatabaseRecord>| {
+            let subscriptions =
+                cluster.subscriptions(record.topology_id).map_or(0, Iterator::count);
+            let mut counts = Map::new();
+            for kind in [
+                "ExternalReplication",
+                "ReplicationHub",
+                "ReplicationSink",
+                "RavenEtl",
+                "SqlEtl",
+                "ElasticSearchEtl",
+                "OlapEtl",
+                "KafkaEtl",
+                "RabbitMqEtl",
+                "PeriodicBackup",
+            ] {
+                counts.insert(format!("{kind}Count"), 0.into());
+            }
+            counts.insert("SubscriptionCount".to_owned(), subscriptions.into());
+            with_database(record.name.as_str(), Value::Object(counts))
+        };
+        self.records().iter().map(of_one).collect()
+    }
+
+    fn cluster_overview(&self) -> Value {
+        let state = &self.state;
+        json!({
+            "NodeTag": NODE_TAG, "NodeUrl": self.address, "NodeType": "Member",
+            "NodeState": "Leader", "StartTime": date::format(state.started_at().ticks()),
+            "ServerVersion": state.settings.protocol_version.as_str(),
+            "OsName": state.machine.os.full_name
+        })
+    }
+
+    /// What has happened per second in each open database since this widget was shown last.
+    fn traffic(&mut self, widget: Widget) -> BTreeMap<String, Rates> {
+        let at = self.state.platform.clock.monotonic();
+        let open = self.open();
+        let counts: BTreeMap<String, Counts> =
+            open.iter().map(|(name, database)| (name.clone(), counts_of(database))).collect();
+        let before = self.seen.insert(widget, Seen { at, counts: counts.clone() });
+        let seconds = before.as_ref().map_or(0.0, |seen| at.saturating_sub(seen.at).as_secs_f64());
+        let per_second = |now: u64, before: u64| match now.saturating_sub(before) {
+            _ if seconds <= 0.0 => 0.0,
+            #[expect(clippy::cast_precision_loss, reason = "numbers for people")]
+            new => new as f64 / seconds,
+        };
+        let rates = counts.into_iter().map(|(name, now)| {
+            let before = before.as_ref().and_then(|seen| seen.counts.get(&name).copied());
+            // What was not open before has no rate yet.
+            let before = before.unwrap_or(now);
+            let rates = Rates {
+                requests: per_second(now.requests, before.requests),
+                changes: per_second(now.changes, before.changes),
+            };
+            (name, rates)
+        });
+        rates.collect()
+    }
+}
+
+/// Each change of a document takes an etag, so these count the changes.
+fn counts_of(database: &Database) -> Counts {
+    let changes = documents::progress(&database.read()).map_or(0, |progress| progress.last_etag.0);
+    Counts { requests: database.requests_count(), changes }
+}
+
+fn total(rates: &BTreeMap<String, Rates>) -> Rates {
+    rates.values().fold(Rates::default(), |sum, one| Rates {
+        requests: sum.requests + one.requests,
+        changes: sum.changes + one.changes,
+    })
+}
+
+fn traffic_shape(rates: Rates) -> Value {
+    json!({"RequestsPerSecond": rates.requests.round(), "DocumentWritesPerSecond": rates.changes.round()})
+}
+
+fn indexing_rates(database: &Database) -> (f64, f64) {
+    database.indexes().all().iter().fold((0.0, 0.0), |sum, index| {
+        let rates = index.rates();
+        (sum.0 + rates.mapped, sum.1 + rates.reduced)
+    })
+}
+
+fn indexing_shape(mapped: f64, reduced: f64) -> Value {
+    json!({"IndexedPerSecond": mapped, "MappedPerSecond": mapped, "ReducedPerSecond": reduced})
+}
+
+fn with_database(name: &str, content: Value) -> Value {
+    let mut shape = json!({"Database": name});
+    if let (Some(shape), Value::Object(content)) = (shape.as_object_mut(), content) {
+        shape.extend(content);
+    }
+    shape
+}

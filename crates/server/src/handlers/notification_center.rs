@@ -1,0 +1,359 @@
+//! Notification centers, of the server and of a database: what operators should know, operations as they go
+//! on, and numbers as they change, each told once over a WebSocket.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use database::{Database, Hidden, NoticeBoard, NoticeUpdate, Operation, Operations};
+use http::StatusCode;
+use model::date;
+use platform::Timestamp;
+use serde_json::{Map, Value, json};
+use wire::{ProtocolError, operation_state::OperationStatus};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    handlers::{
+        index_faults::all_known, notifications, operations::state_json,
+        server_info::topology_notification,
+    },
+    live_feed::OpenedDatabase,
+    pulse_feed::{self, Pulse},
+    server_state::ServerState,
+    web_socket::{Gone, Session},
+};
+
+/// Collections that one message tells of.
+const COLLECTIONS_MAX: usize = 1024;
+const TICKS_PER_SECOND: i64 = 10_000_000;
+
+/// `GET /server/notification-center/watch`.
+pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
+    let address = call.state.address_in_passing(&call.headers).into_owned();
+    let topology = topology_notification(&call.state, &address);
+    Ok(pulse_feed::begin(ServerCenter {
+        state: Arc::clone(&call.state),
+        first: Some(topology),
+        told: Told::default(),
+    }))
+}
+
+/// `GET /databases/*/notification-center/watch`.
+pub(crate) fn watch_database(call: &Call) -> Result<Session, ProtocolError> {
+    Ok(pulse_feed::begin(DatabaseCenter {
+        database: OpenedDatabase::of(call)?,
+        told: Told::default(),
+        numbers: None,
+    }))
+}
+
+/// `POST /server/notification-center/dismiss`.
+pub(crate) fn dismiss_of_server(call: &Call) -> Result<Answer, ProtocolError> {
+    dismiss(call, &call.state.notices)
+}
+
+/// `POST /databases/*/notification-center/dismiss`.
+pub(crate) fn dismiss_of_database(call: &Call) -> Result<Answer, ProtocolError> {
+    dismiss(call, call.database()?.notices())
+}
+
+/// `POST /server/notification-center/postpone`.
+pub(crate) fn postpone_of_server(call: &Call) -> Result<Answer, ProtocolError> {
+    postpone(call, &call.state.notices)
+}
+
+/// `POST /databases/*/notification-center/postpone`.
+pub(crate) fn postpone_of_database(call: &Call) -> Result<Answer, ProtocolError> {
+    postpone(call, call.database()?.notices())
+}
+
+fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let id = query.required("id")?;
+    let is_forever = query.bool("forever")?.unwrap_or(false);
+    let hidden = if is_forever { Hidden::Forever } else { Hidden::WhileItLasts };
+    board.hide(id, hidden, call.state.platform.clock.now());
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (id, seconds) = (query.required("id")?, query.required_long("timeInSec")?);
+    let now = call.state.platform.clock.now();
+    let ticks = now.ticks().saturating_add(seconds.saturating_mul(TICKS_PER_SECOND));
+    board.hide(id, Hidden::Until(Timestamp::from_ticks(ticks)), now);
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// `GET /databases/*/notification-center/stats`.
+pub(crate) fn numbers(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let Some(numbers) = Numbers::of(database) else {
+        return Err(ProtocolError::invalid_operation("The numbers of the database cannot be read"));
+    };
+    let mut answer = numbers.shape();
+    let collections = numbers.collections.iter();
+    answer.insert(
+        "Collections".to_owned(),
+        collections
+            .map(|(name, collection)| (name.clone(), collection.shape(name)))
+            .collect::<Map<_, _>>()
+            .into(),
+    );
+    let revisions = documents::revisions_total(&database.read()).unwrap_or(0);
+    answer.insert("CountOfRevisions".to_owned(), revisions.into());
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// What a reader was told.
+#[derive(Default)]
+struct Told {
+    has_begun: bool,
+    /// Of each operation, by its id and its beginning, the state that was told; null when it had ended
+    /// before the reader came, or was told that it has.
+    operations: BTreeMap<(i64, i64), Value>,
+    /// Of each notice its severity.
+    notices: BTreeMap<String, Value>,
+    /// Up to where the reader knows what was hidden.
+    position: u64,
+}
+
+impl Told {
+    /// What is new of the operations and the notices.
+    fn news(
+        &mut self,
+        operations: &Operations,
+        notices: Vec<Value>,
+        board: &NoticeBoard,
+        (now, database): (Timestamp, Option<&str>),
+    ) -> Vec<Value> {
+        let mut news = Vec::new();
+        let notices = board.shown(notices, |notice| notice["Id"].as_str().unwrap_or(""), now);
+        let mut current = BTreeMap::new();
+        for notice in notices {
+            let id = notice["Id"].as_str().unwrap_or("").to_owned();
+            let severity = notice["Severity"].clone();
+            if self.notices.get(&id) != Some(&severity) {
+                news.push(notice);
+            }
+            current.insert(id, severity);
+        }
+        self.notices = current;
+        self.add_operations(operations, database, now, &mut news);
+        if !self.has_begun {
+            self.position = board.position();
+        }
+        let (updates, position) = board.updates_since(self.position);
+        news.extend(updates.iter().map(update_message));
+        (self.position, self.has_begun) = (position, true);
+        news
+    }
+
+    fn add_operations(
+        &mut self,
+        operations: &Operations,
+        database: Option<&str>,
+        now: Timestamp,
+        news: &mut Vec<Value>,
+    ) {
+        let mut current = BTreeMap::new();
+        for (id, operation) in operations.all() {
+            let key = (id, operation.started.ticks());
+            let known = self.operations.remove(&key);
+            let (is_running, is_over) = (operation.is_running(), known == Some(Value::Null));
+            let state = if is_over { Value::Null } else { state_json(&operation) };
+            let is_old = !self.has_begun && !is_running;
+            if !is_over && !is_old && known.as_ref() != Some(&state) {
+                news.push(operation_message(id, &operation, &state, database, now));
+            }
+            current.insert(key, if is_running { state } else { Value::Null });
+        }
+        self.operations = current;
+    }
+}
+
+fn operation_message(
+    id: i64,
+    operation: &Operation,
+    state: &Value,
+    database: Option<&str>,
+    now: Timestamp,
+) -> Value {
+    let severity = match operation.state().status {
+        OperationStatus::InProgress => "None",
+        OperationStatus::Faulted(_) => "Error",
+        OperationStatus::Canceled => "Warning",
+        OperationStatus::Completed(_)
+        | OperationStatus::Compacted(_)
+        | OperationStatus::IndexOptimized { .. }
+        | OperationStatus::Revised(_) => "Success",
+    };
+    let ended = operation.state().ended.map(|ended| date::format(ended.ticks()));
+    json!({
+        "Id": format!("OperationChanged/{id}"), "CreatedAt": date::format(now.ticks()),
+        "Type": "OperationChanged", "Title": title_of(operation.task_type),
+        "Message": operation.description, "Severity": severity, "IsPersistent": false,
+        "Database": database, "OperationId": id, "State": state, "Killable": ended.is_none(),
+        "TaskType": operation.task_type, "StartTime": date::format(operation.started.ticks()),
+        "EndTime": ended, "DetailedDescription": null
+    })
+}
+
+/// `Delete by query` for `DeleteByQuery`.
+fn title_of(task_type: &str) -> String {
+    let mut title = String::with_capacity(task_type.len() + 4);
+    for letter in task_type.chars() {
+        if letter.is_ascii_uppercase() && !title.is_empty() {
+            title.push(' ');
+            title.push(letter.to_ascii_lowercase());
+        } else {
+            title.push(letter);
+        }
+    }
+    title
+}
+
+fn update_message(update: &NoticeUpdate) -> Value {
+    let kind = match update.hidden {
+        Hidden::WhileItLasts => "Dismissed",
+        Hidden::Forever | Hidden::Until(_) => "Postponed",
+    };
+    json!({
+        "Id": format!("NotificationUpdated/{kind}/{}", update.id),
+        "CreatedAt": date::format(update.at.ticks()), "Type": "NotificationUpdated", "Title": null,
+        "Message": null, "Severity": "None", "IsPersistent": false, "Database": "*",
+        "NotificationId": update.id, "UpdateType": kind
+    })
+}
+
+/// A reader of the server's.
+struct ServerCenter {
+    state: Arc<ServerState>,
+    first: Option<Value>,
+    told: Told,
+}
+
+impl Pulse for ServerCenter {
+    fn messages(&mut self) -> Result<Vec<Value>, Gone> {
+        let now = self.state.platform.clock.now();
+        let notices = notifications::of_server(&self.state, &date::format(now.ticks()));
+        let (operations, board) = (&self.state.operations, &self.state.notices);
+        let mut news: Vec<Value> = self.first.take().into_iter().collect();
+        news.extend(self.told.news(operations, notices, board, (now, None)));
+        Ok(news)
+    }
+}
+
+/// A reader of a database's.
+struct DatabaseCenter {
+    database: OpenedDatabase,
+    told: Told,
+    numbers: Option<Numbers>,
+}
+
+impl Pulse for DatabaseCenter {
+    fn messages(&mut self) -> Result<Vec<Value>, Gone> {
+        let database = self.database.get()?;
+        let state = self.database.state();
+        let now = state.platform.clock.now();
+        let at = date::format(now.ticks());
+        let notices = notifications::of_database(state, &database, &at);
+        let record = database.record();
+        let name = record.name.as_str();
+        let place = (now, Some(name));
+        let mut news = self.told.news(database.operations(), notices, database.notices(), place);
+        news.extend(self.changed_numbers(&database, name, &at));
+        Ok(news)
+    }
+}
+
+impl DatabaseCenter {
+    /// The numbers of the database, if they have changed since they were told.
+    fn changed_numbers(&mut self, database: &Database, name: &str, at: &str) -> Option<Value> {
+        let new = Numbers::of(database)?;
+        let old = self.numbers.replace(new.clone()).filter(|old| *old != new)?;
+        let is_changed = |(name, collection): &(&String, &Collection)| {
+            old.collections.get(*name) != Some(*collection)
+        };
+        let modified = new.collections.iter().filter(is_changed).take(COLLECTIONS_MAX);
+        let modified: Vec<Value> = modified.map(|(name, one)| one.shape(name)).collect();
+        let mut message = json!({
+            "Id": "", "CreatedAt": at, "Type": "DatabaseStatsChanged", "Title": null, "Message": null,
+            "Severity": "Info", "IsPersistent": false, "Database": name,
+            "ModifiedCollections": modified
+        });
+        message.as_object_mut()?.extend(new.shape());
+        Some(message)
+    }
+}
+
+/// The numbers of a database that a studio shows all the time.
+#[derive(Clone, PartialEq)]
+struct Numbers {
+    documents: u64,
+    last_etag: u64,
+    change_vector: String,
+    indexes: usize,
+    stale: Vec<String>,
+    errors: u64,
+    collections: BTreeMap<String, Collection>,
+}
+
+#[derive(Clone, PartialEq)]
+struct Collection {
+    documents: u64,
+    newest: Option<String>,
+}
+
+impl Collection {
+    fn shape(&self, name: &str) -> Value {
+        json!({"Name": name, "Count": self.documents, "LastDocumentChangeVector": self.newest})
+    }
+}
+
+impl Numbers {
+    /// `None` when they cannot be read, which is said elsewhere.
+    fn of(database: &Database) -> Option<Numbers> {
+        let tx = database.read();
+        let progress = documents::progress(&tx).ok()?;
+        let (open, known) = (database.indexes().all(), all_known(database.indexes()).len());
+        let stale = open.iter().filter(|index| index.is_stale(&tx).unwrap_or(true));
+        let mut collections = BTreeMap::new();
+        for collection in documents::collections(&tx).ok()?.into_iter().take(COLLECTIONS_MAX) {
+            let newest = documents::newest_first_of_collection(&tx, &collection.name).ok()?.next();
+            let newest = newest.transpose().ok()?.map(|row| row.change_vector().to_owned());
+            let numbers = Collection { documents: collection.documents, newest };
+            collections.insert(collection.name.as_str().to_owned(), numbers);
+        }
+        Some(Numbers {
+            documents: progress.documents,
+            last_etag: progress.last_etag.0,
+            change_vector: progress.change_vector.to_string(),
+            indexes: known,
+            stale: stale.map(|index| index.name().to_owned()).collect(),
+            errors: open.iter().map(|index| index.error_count().unwrap_or(0)).sum(),
+            collections,
+        })
+    }
+
+    fn shape(&self) -> Map<String, Value> {
+        let shape = json!({
+            "CountOfDocuments": self.documents, "CountOfConflicts": 0, "LastEtag": self.last_etag,
+            "CountOfIndexes": self.indexes, "CountOfStaleIndexes": self.stale.len(),
+            "StaleIndexes": self.stale, "CountOfIndexingErrors": self.errors,
+            "GlobalChangeVector": self.change_vector, "LastIndexingErrorTime": null
+        });
+        shape.as_object().cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_of_an_operation_is_its_type_in_words() {
+        assert_eq!(title_of("DeleteByCollection"), "Delete by collection");
+        assert_eq!(title_of("Compact"), "Compact");
+    }
+}

@@ -1,0 +1,22 @@
+//! Who asks, and keys. There are no certificates yet, so nobody is known by one.
+
+use http::StatusCode;
+use wire::ProtocolError;
+
+use crate::{answer::Answer, call::Call};
+
+/// Bytes of a key.
+const KEY_BYTES: usize = 32;
+
+/// `GET /certificates/whoami`: the certificate of the client, which has none.
+pub(crate) fn who_am_i(_: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// `GET /secrets/generate` and `GET /admin/secrets/generate`: a new key, in base64. Nothing keeps it.
+pub(crate) fn generate(call: &Call) -> Result<Answer, ProtocolError> {
+    let mut key = [0; KEY_BYTES];
+    call.state.platform.entropy.fill(&mut key);
+    let text = model::base64_text(&key);
+    Ok(Answer::json(text.into_bytes()).with_content_type("application/base64"))
+}

@@ -1,0 +1,68 @@
+//! What a studio shows of the server and of databases, above all which environment they are.
+
+use http::StatusCode;
+use serde_json::Value;
+use wire::{ProtocolError, STUDIO_CONFIGURATION_PROPERTY, StudioOf, read_studio_configuration};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    error_mapping::catalog_error,
+    router::Answering,
+    stored_record::{body_of, change_body, read_object},
+};
+
+/// The name under which the server's own configuration is kept in the catalog.
+const SERVER_CONFIGURATION: &str = "Configuration/Studio";
+
+/// `GET /configuration/studio`.
+pub(crate) fn of_server(call: &Call) -> Result<Answer, ProtocolError> {
+    let stored = call.state.catalog.value(SERVER_CONFIGURATION);
+    let stored = stored.map_err(|error| catalog_error(&error))?;
+    Ok(match stored {
+        Some(value) => Answer::json(value.bytes),
+        None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+/// `GET /databases/*/configuration/studio`.
+pub(crate) fn of_database(call: &Call) -> Result<Answer, ProtocolError> {
+    let body = body_of(&call.database()?.record());
+    Ok(match body.get(STUDIO_CONFIGURATION_PROPERTY).filter(|stored| !stored.is_null()) {
+        Some(stored) => Answer::shape(StatusCode::OK, stored),
+        None => Answer::empty(StatusCode::NOT_FOUND),
+    })
+}
+
+/// `PUT /admin/configuration/studio`.
+pub(crate) fn put_of_server(call: Call) -> Answering {
+    Box::pin(async move {
+        let configuration = read_studio_configuration(&read_object(&call.body)?, StudioOf::Server)?;
+        let bytes = configuration.to_string().into_bytes();
+        let state = call.state;
+        blocking(move || {
+            let put = state.catalog.put_value(SERVER_CONFIGURATION, &bytes);
+            put.map_err(|error| catalog_error(&error))?;
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}
+
+/// `PUT /databases/*/admin/configuration/studio`.
+pub(crate) fn put_of_database(call: Call) -> Answering {
+    Box::pin(async move {
+        let configuration: Value =
+            read_studio_configuration(&read_object(&call.body)?, StudioOf::Database)?;
+        let name = call.database()?.record().name.as_str().to_owned();
+        let state = call.state;
+        blocking(move || {
+            change_body(&state, &name, |body| {
+                body.insert(STUDIO_CONFIGURATION_PROPERTY.to_owned(), configuration);
+            })?;
+            Ok(Answer::empty(StatusCode::CREATED))
+        })
+        .await
+    })
+}

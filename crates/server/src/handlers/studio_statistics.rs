@@ -1,0 +1,213 @@
+//! Numbers that a studio shows all the time, and its tables of revisions.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+use documents::{DocumentError, RevisionRow};
+use http::StatusCode;
+use indexing::IndexingAction;
+use model::{CollectionName, Etag, date, lower_case};
+use serde_json::{Value, json};
+use storage::pass_over;
+use wire::ProtocolError;
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    error_mapping::document_error,
+    handlers::index_faults::{Known, all_known},
+    index_choice::index_error,
+};
+
+/// Rows of one answer, at most.
+const ROWS_MAX: usize = 4096;
+
+/// `GET /studio/footer/stats`.
+pub(crate) fn footer(call: &Call) -> Result<Answer, ProtocolError> {
+    let database = call.database()?;
+    let tx = database.read();
+    let documents = documents::progress(&tx).map_err(failed)?.documents;
+    let known = all_known(database.indexes());
+    let (mut stale, mut errors) = (Vec::new(), 0);
+    for index in &known {
+        match index {
+            Known::Open(index) => {
+                errors += index.error_count().map_err(|error| index_error(&error))?;
+                if index.is_stale(&tx).map_err(|error| index_error(&error))? {
+                    stale.push(index.name().to_owned());
+                }
+            }
+            Known::Faulty(_) => errors += 1,
+        }
+    }
+    let answer = json!({
+        "CountOfDocuments": documents, "CountOfIndexes": known.len(), "StaleIndexes": stale,
+        "CountOfStaleIndexes": stale.len(), "CountOfIndexingErrors": errors
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /studio/indexes/errors-count`: how many errors the indexes have, by what they did.
+pub(crate) fn index_errors(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let names: Vec<&str> = query.all("name").filter(|name| !name.is_empty()).collect();
+    let mut results = Vec::new();
+    for index in all_known(call.database()?.indexes()) {
+        let is_wanted = |name: &&str| name.eq_ignore_ascii_case(index.name());
+        if names.is_empty() || names.iter().any(is_wanted) {
+            let counts = counts_of(&index)?;
+            let shown = counts
+                .into_iter()
+                .map(|(action, count)| json!({"Action": action, "NumberOfErrors": count}));
+            results.push(json!({"Name": index.name(), "Errors": shown.collect::<Vec<_>>()}));
+        }
+    }
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": results})))
+}
+
+fn counts_of(index: &Known) -> Result<BTreeMap<&'static str, u64>, ProtocolError> {
+    let mut counts = BTreeMap::new();
+    let index = match index {
+        Known::Open(index) => index,
+        Known::Faulty(_) => return Ok(BTreeMap::from([("Initialization", 1)])),
+    };
+    for error in index.errors().map_err(|error| index_error(&error))? {
+        let action = match error.action {
+            IndexingAction::Map => "Map",
+            IndexingAction::Write => "Write",
+            IndexingAction::Reduce => "Reduce",
+        };
+        *counts.entry(action).or_insert(0) += 1;
+    }
+    Ok(counts)
+}
+
+/// `GET /studio/revisions/ids`: documents with revisions whose ids begin with a prefix.
+pub(crate) fn revised_ids(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let prefix = lower_case(query.required("prefix")?).into_owned();
+    let take = usize::try_from(query.page_size()?).unwrap_or(0).min(ROWS_MAX);
+    let tx = call.read()?;
+    let mut results = Vec::new();
+    for id in documents::revised_ids(&tx, Bound::Included(&prefix)).map_err(failed)? {
+        let id = id.map_err(failed)?;
+        if results.len() == take || !id.lower_cased().starts_with(&prefix) {
+            break;
+        }
+        let newest = documents::revisions_newest_first(&tx, &id).map_err(failed)?.next();
+        if let Some(newest) = newest.transpose().map_err(failed)? {
+            results.push(json!({"Id": newest.id()}));
+        }
+    }
+    Ok(Answer::shape(StatusCode::OK, &json!({"Results": results})))
+}
+
+/// Which revisions a table has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    All,
+    Regular,
+    Deleted,
+}
+
+impl Kind {
+    fn of(text: Option<&str>) -> Result<Kind, ProtocolError> {
+        match text.unwrap_or("all").to_ascii_lowercase().as_str() {
+            "" | "all" => Ok(Kind::All),
+            "regular" => Ok(Kind::Regular),
+            "deleted" => Ok(Kind::Deleted),
+            _ => {
+                let text = text.unwrap_or("");
+                Err(ProtocolError::argument(format!(
+                    "Invalid value '{text}' provided for 'type'. Please use one of the following \
+                     options: All, Regular, Deleted."
+                )))
+            }
+        }
+    }
+
+    fn has(self, revision: &RevisionRow<'_>) -> bool {
+        match self {
+            Kind::All => true,
+            Kind::Regular => !revision.is_deletion(),
+            Kind::Deleted => revision.is_deletion(),
+        }
+    }
+}
+
+/// `GET /studio/revisions/preview`: revisions of all documents, or of a collection, the newest first.
+pub(crate) fn revisions(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let kind = Kind::of(query.get("type"))?;
+    let collection = query.get("collection").filter(|name| !name.is_empty());
+    let collection = collection.map(CollectionName::new).transpose();
+    let collection = collection.map_err(|error| ProtocolError::argument(error.to_string()))?;
+    let skip = usize::try_from(query.start()?).unwrap_or(0);
+    let take = usize::try_from(query.page_size()?).unwrap_or(0).min(ROWS_MAX);
+    let tx = call.read()?;
+    let number = match &collection {
+        None => None,
+        Some(name) => match documents::collection(&tx, name).map_err(failed)? {
+            Some(found) => Some(found.number),
+            None => {
+                return Ok(Answer::shape(
+                    StatusCode::OK,
+                    &json!({"TotalResults": 0, "Results": []}),
+                ));
+            }
+        },
+    };
+    let total = match &collection {
+        None => documents::revisions_total(&tx),
+        Some(name) => documents::revisions_of_collection_count(&tx, name),
+    };
+    let total = total.map_err(failed)?;
+    let mut rows = documents::revision_log_newest_first(&tx, Etag(u64::MAX)).map_err(failed)?;
+    let newest = documents::revision_log_newest_first(&tx, Etag(u64::MAX)).map_err(failed)?.next();
+    let etag = match newest.transpose().map_err(failed)? {
+        Some(newest) => format!("{}/{total}", newest.change_vector()),
+        None => String::new(),
+    };
+    if call.if_none_match() == Some(etag.as_str()) && !etag.is_empty() {
+        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+    }
+    let mut names = CollectionNames { tx: &tx, names: BTreeMap::new() };
+    let is_wanted = |row: &Result<RevisionRow<'_>, DocumentError>| match row {
+        Ok(row) => kind.has(row) && number.is_none_or(|number| number == row.collection_number()),
+        Err(_) => true,
+    };
+    let page = rows.by_ref().filter(is_wanted).skip_while(pass_over(skip)).take(take);
+    let mut results = Vec::new();
+    for row in page {
+        results.push(shown(&row.map_err(failed)?, &mut names)?);
+    }
+    let answer = json!({"TotalResults": total, "Results": results});
+    Ok(Answer::shape(StatusCode::OK, &answer).with_quoted_etag(&etag))
+}
+
+fn shown(row: &RevisionRow<'_>, names: &mut CollectionNames<'_>) -> Result<Value, ProtocolError> {
+    Ok(json!({
+        "Id": row.id(), "Etag": row.etag().0, "LastModified": date::format(row.last_modified_ticks()),
+        "ChangeVector": row.change_vector(), "Flags": row.flags().to_string(),
+        "Collection": names.get(row.collection_number())?
+    }))
+}
+
+/// Names of collections by their numbers, looked up once.
+struct CollectionNames<'t> {
+    tx: &'t storage::ReadTransaction,
+    names: BTreeMap<u32, String>,
+}
+
+impl CollectionNames<'_> {
+    fn get(&mut self, number: u32) -> Result<&str, ProtocolError> {
+        if !self.names.contains_key(&number) {
+            let found = documents::collection_numbered(self.tx, number).map_err(failed)?;
+            self.names.insert(number, found.name.as_str().to_owned());
+        }
+        Ok(self.names.get(&number).map_or("", String::as_str))
+    }
+}
+
+fn failed(error: DocumentError) -> ProtocolError {
+    document_error(&error)
+}

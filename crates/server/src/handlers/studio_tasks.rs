@@ -1,0 +1,149 @@
+//! Small questions of a studio's forms: whether a name may be used, where files would be, when a time that
+//! repeats comes next.
+
+use std::path::Path;
+
+use http::StatusCode;
+use model::{CronExpression, DatabaseName, date};
+use serde_json::{Value, json};
+use wire::{
+    ProtocolError, database_shapes::ListedConfigurations, database_shapes::NODE_TAG, humane_size,
+    studio_environment_of_record,
+};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    database_directories::{directories_below, directory_of_new},
+    handlers::{databases::listed_state, index_changes::check_name},
+    stored_record::{body_of, lock_mode},
+};
+
+/// `GET /studio-tasks/is-valid-name`.
+pub(crate) fn is_valid_name(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let (kind, name) = (query.single_non_empty("type")?, query.get("name").unwrap_or(""));
+    let error = match kind.to_ascii_lowercase().as_str() {
+        "database" => DatabaseName::new(name).err().map(|error| error.to_string()),
+        "index" => check_name(name).err().map(|error| error.message),
+        "script" => name.trim().is_empty().then(|| "Name cannot be empty.".to_owned()),
+        _ => return Err(ProtocolError::argument(format!("Type {kind} is not supported"))),
+    };
+    let answer = json!({"IsValid": error.is_none(), "ErrorMessage": error});
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /studio-tasks/next-cron-expression-occurrence`. The server's clock is that of UTC.
+pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let parsed = CronExpression::parse(query.single_non_empty("expression")?);
+    let now = call.state.platform.clock.now().ticks();
+    let answer = match parsed {
+        Ok(expression) => match expression.next_after(now) {
+            Some(next) => {
+                let utc = date::format(next);
+                let server_time = utc.trim_end_matches('Z');
+                json!({"IsValid": true, "Utc": utc, "ServerTime": server_time})
+            }
+            None => json!({"IsValid": false, "ErrorMessage": "This time does not come any more"}),
+        },
+        Err(error) => json!({"IsValid": false, "ErrorMessage": error.to_string()}),
+    };
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /admin/studio-tasks/full-data-directory`: where the files of a new database would be, and how much
+/// room there is.
+pub(crate) fn full_data_directory(call: &Call) -> Result<Answer, ProtocolError> {
+    let (query, state) = (call.query(), &call.state);
+    let text = |name: &str| query.get(name).map(str::trim).filter(|text| !text.is_empty());
+    let (directory, refusal) = directory_of_new(state, text("name"), text("path"));
+    let space = match &refusal {
+        None => space_at(call, &directory),
+        Some(_) => None,
+    };
+    let (free, total) = space.map_or((0, 0), |space| (space.free_bytes, space.total_bytes));
+    let answer = json!({
+        "NodeTag": NODE_TAG, "FullPath": directory.to_string_lossy(),
+        "FreeSpaceInBytes": free, "FreeSpaceHumane": humane_size(free),
+        "TotalSpaceInBytes": total, "TotalSpaceHumane": humane_size(total),
+        "Error": refusal.map(|refusal| refusal.message)
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// The room at a directory, or at the nearest one above it that is there.
+fn space_at(call: &Call, directory: &Path) -> Option<platform::DiskSpace> {
+    let disk = &call.state.platform.disk;
+    let there = directory.ancestors().find(|place| disk.exists(place).unwrap_or(false))?;
+    disk.space(there).ok()
+}
+
+/// `POST /admin/studio-tasks/folder-path-options`: the directories in a directory, where records may name
+/// some; the roots of these when none is named.
+pub(crate) fn folder_options(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let directory = query.get("path").map(str::trim).filter(|path| !path.is_empty());
+    let listed = directories_below(&call.state, directory.map(Path::new));
+    let listed: Vec<_> = listed.iter().map(|path| path.to_string_lossy()).collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"List": listed})))
+}
+
+/// `GET /studio-tasks/indexes/configuration/defaults`.
+pub(crate) fn index_defaults(_: &Call) -> Result<Answer, ProtocolError> {
+    let answer = json!({
+        "AutoIndexDeploymentMode": "Parallel", "StaticIndexDeploymentMode": "Parallel",
+        "StaticIndexingEngineType": "Corax"
+    });
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /studio-tasks/bootstrap`.
+pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::shape(StatusCode::OK, &json!({"CertificateExpiringThresholdInDays": 14})))
+}
+
+/// `GET /studio-tasks/databases`: what the records of databases say.
+pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
+    let address = call.state.address_in_passing(&call.headers);
+    let records = call.state.catalog.records();
+    let of_one = |record: &std::sync::Arc<database::DatabaseRecord>| {
+        let body = body_of(record);
+        let count = |section: &str| {
+            body.get(section).and_then(Value::as_object).map_or(0, serde_json::Map::len)
+        };
+        let has = ListedConfigurations::of_record(&body);
+        json!({
+            "Name": record.name.as_str(), "IsSharded": false, "IsDisabled": record.disabled,
+            "IsEncrypted": false, "IndexesCount": count("Indexes") + count("AutoIndexes"),
+            "StudioEnvironment": studio_environment_of_record(&body),
+            "HasRevisionsConfiguration": has.has_revisions,
+            "HasExpirationConfiguration": has.has_expiration,
+            "HasRefreshConfiguration": has.has_refresh,
+            "HasDataArchivalConfiguration": has.has_archival,
+            "DeletionInProgress": {}, "LockMode": lock_mode(record).name(),
+            "NodesTopology": {
+                "Members": [{"NodeTag": NODE_TAG, "NodeUrl": address, "ResponsibleNode": null}],
+                "Promotables": [], "Rehabs": [],
+                "Status": {NODE_TAG: {"LastStatus": "Ok", "LastError": null}},
+                "PriorityOrder": [], "DynamicNodesDistribution": false
+            },
+            "Sharding": null
+        })
+    };
+    let listed: Vec<Value> = records.iter().map(of_one).collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"Databases": listed})))
+}
+
+/// `GET /studio-tasks/databases/state`: what databases do; none is opened for it.
+pub(crate) fn database_states(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let name = query.get("name").filter(|name| !name.is_empty());
+    let records = call.state.catalog.records();
+    let is_wanted = |record: &&std::sync::Arc<database::DatabaseRecord>| {
+        name.is_none_or(|name| name.eq_ignore_ascii_case(record.name.as_str()))
+    };
+    let listed = records.iter().filter(is_wanted).map(|record| listed_state(&call.state, record));
+    let listed: Vec<Value> = listed.collect();
+    Ok(Answer::shape(StatusCode::OK, &json!({"Orchestrators": [], "Databases": listed})))
+}

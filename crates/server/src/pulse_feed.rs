@@ -1,0 +1,66 @@
+//! What is told over a WebSocket each second, as far as it is new: notifications, the load of the server.
+//!
+//! Nobody is kept waiting for a reader: at each pulse it is looked what there is then, and a reader that is
+//! slow misses what has passed.
+
+use std::{future::Future, pin::Pin, time::Duration};
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::web_socket::{Gone, Session, Socket, Wake};
+
+/// How often it is looked what is new.
+const PULSE: Duration = Duration::from_secs(1);
+/// How long a reader hears nothing at most.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+/// What a reader is sent when there is nothing new.
+const HEARTBEAT: &str = "\r\n";
+
+/// What a feed tells.
+pub(crate) trait Pulse: Send + 'static {
+    /// What is to be told now.
+    ///
+    /// # Errors
+    /// When that which the feed is about is there no more.
+    fn messages(&mut self) -> Result<Vec<Value>, Gone>;
+
+    /// How often it is looked what is new.
+    fn interval(&self) -> Duration {
+        PULSE
+    }
+
+    /// The reader said something.
+    fn hear(&mut self, _: &str) {}
+}
+
+/// A session that tells what a pulse has to tell.
+pub(crate) fn begin(pulse: impl Pulse) -> Session {
+    Box::new(move |socket| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(run(pulse, socket))
+    })
+}
+
+async fn run(pulse: impl Pulse, mut socket: Socket) {
+    // However it ended, nobody is left to be told.
+    drop(serve(pulse, &mut socket).await);
+    socket.close().await;
+}
+
+async fn serve(mut pulse: impl Pulse, socket: &mut Socket) -> Result<(), Gone> {
+    let mut sent = Instant::now();
+    loop {
+        for message in pulse.messages()? {
+            socket.send(message.to_string()).await?;
+            sent = Instant::now();
+        }
+        if sent.elapsed() >= SILENCE_MAX {
+            socket.send(HEARTBEAT.to_owned()).await?;
+            sent = Instant::now();
+        }
+        let next = Instant::now() + pulse.interval();
+        while let Wake::Text(text) = socket.wait_until(next).await? {
+            pulse.hear(&text);
+        }
+    }
+}

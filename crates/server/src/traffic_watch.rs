@@ -1,0 +1,204 @@
+//! The requests that the server answers, told to those who watch them.
+//!
+//! Nothing is noted while nobody watches. Those who answer requests never wait: what is told lies in a ring of
+//! [`WAITING_MAX`], and a reader that is slower than that misses the oldest.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, Method, StatusCode, header};
+use http_body::Body;
+use model::date;
+use platform::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::broadcast::{self, error::TryRecvError};
+use wire::QueryString;
+
+use crate::{
+    answer::Answer, pulse_feed::Pulse, router::split_database, server_state::ServerState,
+    web_socket::Gone,
+};
+
+/// Requests that may wait for a reader.
+const WAITING_MAX: usize = 1024;
+/// How often a reader is told what has gathered.
+const PULSE: Duration = Duration::from_millis(200);
+/// What is shown where there is nothing to show.
+const NOTHING: &str = "N/A";
+
+/// Where answered requests are told.
+pub(crate) struct TrafficWatch {
+    sender: broadcast::Sender<Arc<Exchange>>,
+}
+
+impl Default for TrafficWatch {
+    fn default() -> TrafficWatch {
+        TrafficWatch { sender: broadcast::channel(WAITING_MAX).0 }
+    }
+}
+
+/// A request that is being answered.
+pub(crate) struct Begun {
+    method: Method,
+    target: String,
+    request_bytes: u64,
+    began: Duration,
+}
+
+/// A request and what became of it.
+struct Exchange {
+    at: Timestamp,
+    method: Method,
+    target: String,
+    database: Option<String>,
+    status: u16,
+    elapsed: Duration,
+    request_bytes: u64,
+    answer_bytes: u64,
+}
+
+impl TrafficWatch {
+    /// Notes the beginning of a request, if somebody watches.
+    pub(crate) fn begin(
+        &self,
+        state: &ServerState,
+        (method, target): (&Method, &str),
+        headers: &HeaderMap,
+    ) -> Option<Begun> {
+        if self.sender.receiver_count() == 0 {
+            return None;
+        }
+        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        Some(Begun {
+            method: method.clone(),
+            target: target.to_owned(),
+            request_bytes: length.and_then(|length| length.parse().ok()).unwrap_or(0),
+            began: state.platform.clock.monotonic(),
+        })
+    }
+
+    /// Tells that a request was answered.
+    pub(crate) fn end(
+        &self,
+        state: &ServerState,
+        begun: Begun,
+        answer: &Answer,
+        database: Option<&str>,
+    ) {
+        // What becomes a session is no answer; those who begin to watch would hear of themselves.
+        if answer.status == StatusCode::SWITCHING_PROTOCOLS {
+            return;
+        }
+        let Begun { method, target, request_bytes, began } = begun;
+        let clock = &state.platform.clock;
+        let exchange = Exchange {
+            at: clock.now(),
+            method,
+            target,
+            database: database.map(str::to_owned),
+            status: answer.status.as_u16(),
+            elapsed: clock.monotonic().saturating_sub(began),
+            request_bytes,
+            // Of one that is made while it is sent nobody knows it yet.
+            answer_bytes: answer.body.size_hint().exact().unwrap_or(0),
+        };
+        // Whoever watched may have gone meanwhile.
+        drop(self.sender.send(Arc::new(exchange)));
+    }
+
+    /// One more watches; only the requests for a database, if one is named.
+    pub(crate) fn watch(&self, address: String, database: Option<String>) -> impl Pulse + use<> {
+        Watcher { receiver: self.sender.subscribe(), address, database, told: 0 }
+    }
+}
+
+struct Watcher {
+    receiver: broadcast::Receiver<Arc<Exchange>>,
+    address: String,
+    database: Option<String>,
+    told: u64,
+}
+
+impl Pulse for Watcher {
+    fn interval(&self) -> Duration {
+        PULSE
+    }
+
+    fn messages(&mut self) -> Result<Vec<Value>, Gone> {
+        let mut messages = Vec::new();
+        while messages.len() < WAITING_MAX {
+            match self.receiver.try_recv() {
+                Ok(exchange) if self.is_wanted(&exchange) => {
+                    self.told += 1;
+                    messages.push(exchange.shape(&self.address, self.told));
+                }
+                Ok(_) | Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Closed) => return Err(Gone),
+            }
+        }
+        Ok(messages)
+    }
+}
+
+impl Watcher {
+    fn is_wanted(&self, exchange: &Exchange) -> bool {
+        let Some(wanted) = &self.database else { return true };
+        exchange.database.as_ref().is_some_and(|database| database.eq_ignore_ascii_case(wanted))
+    }
+}
+
+impl Exchange {
+    fn shape(&self, address: &str, number: u64) -> Value {
+        let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let query = QueryString::parse(query);
+        let kind = match &self.database {
+            Some(_) => split_database(path).map_or("None", |(_, rest)| kind_of(rest)),
+            None => "None",
+        };
+        json!({
+            "TrafficWatchType": "Http", "TimeStamp": date::format(self.at.ticks()),
+            "DatabaseName": self.database.as_deref().unwrap_or(NOTHING),
+            "CustomInfo": query.get("id").or_else(|| query.get("query")).unwrap_or(NOTHING),
+            "ClientIP": null, "CertificateThumbprint": null, "RequestId": number,
+            "HttpMethod": self.method.as_str(),
+            "ElapsedMilliseconds": u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX),
+            "ResponseStatusCode": self.status, "RequestUri": format!("{address}{}", self.target),
+            "AbsoluteUri": address, "RequestSizeInBytes": self.request_bytes,
+            "ResponseSizeInBytes": self.answer_bytes, "Type": kind
+        })
+    }
+}
+
+/// What the protocol calls the requests below a path of a database.
+fn kind_of(rest: &str) -> &'static str {
+    let part = rest.trim_start_matches('/').split('/').next().unwrap_or("");
+    match part.to_ascii_lowercase().as_str() {
+        "docs" => "Documents",
+        "queries" => "Queries",
+        "bulk_docs" => "BulkDocs",
+        "multi_get" => "MultiGet",
+        "indexes" => "Index",
+        "operations" => "Operations",
+        "counters" => "Counters",
+        "hilo" => "Hilo",
+        "subscriptions" => "Subscriptions",
+        "streams" => "Streams",
+        "timeseries" => "TimeSeries",
+        "notifications" | "notification-center" => "Notifications",
+        _ => "None",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_called_by_what_they_are_about() {
+        for (rest, kind) in
+            [("/docs", "Documents"), ("/Indexes/stats", "Index"), ("/stats", "None"), ("", "None")]
+        {
+            assert_eq!(kind_of(rest), kind, "{rest}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Notification centers: what those who watch are told, and what operators do not want to see.
+
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::WebSocket;
+
+use crate::{
+    operations::wait,
+    test_server::TestServer,
+    web_sockets::{connect, read_json},
+};
+
+const OF_SERVER: &str = "/server/notification-center";
+const OF_DATABASE: &str = "/databases/db/notification-center";
+
+/// The next message of a type.
+fn next(socket: &mut WebSocket<TcpStream>, kind: &str) -> Value {
+    loop {
+        let message = read_json(socket);
+        if message["Type"] == kind {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn an_operation_is_told_of_until_it_has_ended() {
+    let server = TestServer::with_database();
+    for n in 0..20 {
+        server.put(&format!("n/{n}"), r#"{"@metadata":{"@collection":"Ns"}}"#);
+    }
+    let delete = |body: &str| {
+        let started = server.send("DELETE", "/databases/db/queries", body.as_bytes()).json();
+        wait(&server, "/databases/db", &started)
+    };
+    // One that is over is no news.
+    delete(r#"{"Query":"from Ns limit 1"}"#);
+    let mut socket = connect(&server, &format!("{OF_DATABASE}/watch"));
+    let mut other = connect(&server, &format!("{OF_DATABASE}/watch"));
+    // Both have begun when they are told what is hidden.
+    let dismiss = |id: &str| server.send("POST", &format!("{OF_DATABASE}/dismiss?id={id}"), b"");
+    for socket in [&mut socket, &mut other] {
+        while {
+            dismiss("x");
+            next(socket, "NotificationUpdated")["NotificationId"] != "x"
+        } {}
+    }
+    delete(r#"{"Query":"from Ns"}"#);
+    for socket in [&mut socket, &mut other] {
+        let mut told = next(socket, "OperationChanged");
+        while told["State"]["Status"] == "InProgress" {
+            assert_eq!((&told["Severity"], &told["Killable"]), (&json!("None"), &json!(true)));
+            told = next(socket, "OperationChanged");
+        }
+        assert_eq!(
+            told.as_object().unwrap().keys().collect::<Vec<_>>(),
+            [
+                "Id",
+                "CreatedAt",
+                "Type",
+                "Title",
+                "Message",
+                "Severity",
+                "IsPersistent",
+                "Database",
+                "OperationId",
+                "State",
+                "Killable",
+                "TaskType",
+                "StartTime",
+                "EndTime",
+                "DetailedDescription"
+            ]
+        );
+        assert_eq!(told["Id"], "OperationChanged/2", "{told}");
+        for (name, expected) in [
+            ("Title", json!("Delete by query")),
+            ("Severity", json!("Success")),
+            ("Database", json!("db")),
+            ("Killable", json!(false)),
+            ("TaskType", json!("DeleteByQuery")),
+        ] {
+            assert_eq!(told[name], expected, "{name}");
+        }
+        assert_eq!(told["State"]["Result"]["Total"], 19);
+    }
+}
+
+#[test]
+fn numbers_of_a_database_are_told_when_they_change() {
+    let server = TestServer::with_database();
+    server.put("a/1", r#"{"@metadata":{"@collection":"As"}}"#);
+    let mut socket = connect(&server, &format!("{OF_DATABASE}/watch"));
+    server.send("POST", &format!("{OF_DATABASE}/dismiss?id=x"), b"");
+    let mut number = 0;
+    let changed = loop {
+        number += 1;
+        server.put(&format!("b/{number}"), r#"{"@metadata":{"@collection":"Bs"}}"#);
+        let message = read_json(&mut socket);
+        if message["Type"] == "DatabaseStatsChanged" {
+            break message;
+        }
+    };
+    let modified = &changed["ModifiedCollections"];
+    assert_eq!(modified.as_array().unwrap().len(), 1, "{changed}");
+    assert_eq!(modified[0]["Name"], "Bs");
+    assert!(1 <= modified[0]["Count"].as_u64().unwrap());
+
+    let numbers = server.get(&format!("{OF_DATABASE}/stats")).json();
+    assert_eq!(numbers["CountOfDocuments"], 1 + number);
+    assert_eq!(numbers["Collections"]["As"]["Count"], 1);
+    assert_eq!(numbers["CountOfRevisions"], 0);
+}
+
+#[test]
+fn those_who_watch_the_server_hear_of_its_topology_and_operations() {
+    let server = TestServer::with_database();
+    server.put("a/1", "{}");
+    let mut socket = connect(&server, &format!("{OF_SERVER}/watch"));
+    let topology = read_json(&mut socket);
+    assert_eq!(topology["Type"], "ClusterTopologyChanged");
+    assert_eq!(topology["Topology"]["Members"].as_object().unwrap().len(), 1);
+    assert_eq!((&topology["Leader"], &topology["NodeTag"]), (&json!("A"), &json!("A")));
+    let started =
+        server.send("POST", "/admin/compact", br#"{"DatabaseName":"db","Documents":true}"#);
+    wait(&server, "", &started.json());
+    loop {
+        let told = next(&mut socket, "OperationChanged");
+        assert_eq!(told["Database"], Value::Null);
+        if told["State"]["Status"] != "InProgress" {
+            assert_eq!(told["State"]["Status"], "Completed", "{told}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn hiding_needs_an_id_and_a_time() {
+    let server = TestServer::with_database();
+    for center in [OF_SERVER, OF_DATABASE] {
+        for (target, status) in [
+            ("dismiss", 500),
+            ("dismiss?id=AlertRaised/x&forever=true", 204),
+            ("postpone?id=x", 500),
+            ("postpone?timeInSec=5", 500),
+            ("postpone?id=x&timeInSec=60", 204),
+        ] {
+            let reply = server.send("POST", &format!("{center}/{target}"), b"");
+            assert_eq!(reply.status, status, "{center}/{target}");
+        }
+        assert_eq!(server.get(&format!("{center}/watch")).status, 500, "no WebSocket");
+    }
+}

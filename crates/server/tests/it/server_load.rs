@@ -1,0 +1,216 @@
+//! What the server tells of its load and of its settings.
+
+use platform::Platform;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::{
+    test_server::TestServer,
+    web_sockets::{connect, read_json},
+};
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_server_tells_how_long_it_runs_and_how_much_it_works() {
+    let server = TestServer::with_database();
+    let statistics = server.get("/admin/stats").json();
+    assert_eq!(
+        keys(&statistics),
+        [
+            "@metadata",
+            "UpTime",
+            "StartUpTime",
+            "LastRequestTime",
+            "LastAuthorizedNonClusterAdminRequestTime"
+        ]
+    );
+    let times = ["StartUpTime", "LastRequestTime"].map(|name| statistics[name].as_str().unwrap());
+    assert!(times[0] <= times[1], "{statistics}");
+    let processor = server.get("/admin/debug/cpu/stats").json();
+    assert_eq!(
+        keys(&processor["CpuStats"][0]),
+        [
+            "ProcessName",
+            "ProcessorAffinity",
+            "PrivilegedProcessorTime",
+            "TotalProcessorTime",
+            "UserProcessorTime"
+        ]
+    );
+    assert!(processor["CpuStats"][0]["TotalProcessorTime"].as_str().unwrap().starts_with("00:"));
+}
+
+#[test]
+fn widgets_are_shown_to_those_who_ask_for_them() {
+    let server = TestServer::with_database();
+    server.put("a/1", "{}");
+    let mut socket = connect(&server, "/cluster-dashboard/watch?node=A");
+    let time = read_json(&mut socket);
+    assert_eq!((&time["Id"], &time["Data"]["Type"]), (&json!(-1), &json!("ServerTime")));
+    let mut watch = |id: i64, widget: &str| {
+        let command = json!({"Command": "watch", "Id": id, "Type": widget});
+        socket.send(Message::text(command.to_string())).unwrap();
+        loop {
+            let message = read_json(&mut socket);
+            if message["Id"] == id {
+                assert_eq!(message["Data"]["Type"], widget);
+                let unwatch = json!({"Command": "unwatch", "Id": id});
+                socket.send(Message::text(unwatch.to_string())).unwrap();
+                return message["Data"].clone();
+            }
+        }
+    };
+    let overview = watch(1, "DatabaseOverview");
+    let database = &overview["Items"][0];
+    assert_eq!(
+        keys(database),
+        [
+            "Database",
+            "DocumentsCount",
+            "IndexesCount",
+            "ErroredIndexesCount",
+            "IndexingErrorsCount",
+            "AlertsCount",
+            "PerformanceHintsCount",
+            "ReplicationFactor",
+            "BackupInfo",
+            "Online",
+            "Disabled",
+            "Irrelevant",
+            "OngoingTasksCount"
+        ]
+    );
+    assert_eq!((&database["DocumentsCount"], &database["Online"]), (&json!(1), &json!(true)));
+    assert_eq!(
+        keys(&watch(2, "CpuUsage")),
+        ["Type", "Date", "ProcessCpuUsage", "MachineCpuUsage", "UtilizedCores", "NumberOfCores"]
+    );
+    assert!(watch(3, "MemoryUsage")["PhysicalMemory"].is_u64());
+    assert_eq!(watch(4, "DatabaseStorageUsage")["Items"][0]["Database"], "db");
+    assert_eq!(watch(5, "OngoingTasks")["Items"][0]["SubscriptionCount"], 0);
+    assert_eq!(watch(6, "ClusterOverview")["NodeTag"], "A");
+    assert!(watch(7, "StorageUsage")["Items"][0]["TotalCapacity"].is_u64());
+    assert!(watch(8, "Indexing")["MappedPerSecond"].is_number());
+    assert_eq!(watch(9, "DatabaseIndexing")["Items"][0]["Database"], "db");
+    assert_eq!(watch(10, "Traffic")["RequestsPerSecond"], 0.0, "a rate needs two looks");
+    assert_eq!(watch(11, "DatabaseTraffic")["Items"][0]["Database"], "db");
+    for refused in ["/cluster-dashboard/watch", "/cluster-dashboard/watch?node=B"] {
+        assert_eq!(server.get(refused).status, 500, "{refused}");
+    }
+}
+
+#[test]
+fn traffic_is_what_happened_between_two_looks() {
+    let server = TestServer::with_database();
+    server.put("a/1", "{}");
+    let mut socket = connect(&server, "/server-dashboard/watch");
+    let mut kinds = Vec::new();
+    for _ in 0..5 {
+        kinds.push(read_json(&mut socket)["Type"].clone());
+    }
+    assert_eq!(
+        kinds,
+        ["MachineResources", "DatabasesInfo", "IndexingSpeed", "TrafficWatch", "DriveUsage"]
+    );
+    let busy = loop {
+        server.put("a/1", "{}");
+        let message = read_json(&mut socket);
+        if message["Type"] == "TrafficWatch" {
+            break message["Items"][0].clone();
+        }
+    };
+    for name in ["RequestsPerSecond", "DocumentWritesPerSecond"] {
+        assert!(0.0 < busy[name].as_f64().unwrap(), "{busy}");
+    }
+}
+
+#[test]
+fn settings_are_shown_with_where_they_come_from() {
+    let platform = Platform::memory();
+    let server = TestServer::start(platform, &["--Documents.MaxNestingDepth=200"]);
+    let record =
+        br#"{"DatabaseName":"db","Settings":{"Storage.MaxUnflushedInMb":"64","License":"secret"}}"#;
+    assert_eq!(server.send("PUT", "/admin/databases", record).status, 201);
+    let settings = |target: &str| server.get(target).json()["Settings"].as_array().unwrap().clone();
+    let find = |all: &[Value], name: &str| {
+        all.iter().find(|one| one["Metadata"]["Keys"] == json!([name])).unwrap().clone()
+    };
+    let of_server = settings("/admin/configuration/settings");
+    let depth = find(&of_server, "Documents.MaxNestingDepth");
+    assert_eq!(
+        keys(&depth["Metadata"]),
+        [
+            "Category",
+            "Keys",
+            "Scope",
+            "DefaultValue",
+            "IsDefaultValueDynamic",
+            "Description",
+            "Type",
+            "SizeUnit",
+            "TimeUnit",
+            "MinValue",
+            "IsArray",
+            "IsNullable",
+            "IsSecured",
+            "AvailableValues"
+        ]
+    );
+    assert_eq!(
+        depth["ServerValues"]["Documents.MaxNestingDepth"],
+        json!({"Value": "200", "HasValue": true, "HasAccess": true, "PendingValue": null})
+    );
+    let unflushed = find(&of_server, "Storage.MaxUnflushedInMb");
+    assert_eq!(unflushed["ServerValues"], json!({}));
+    assert_eq!(
+        (&unflushed["Metadata"]["Type"], &unflushed["Metadata"]["SizeUnit"]),
+        (&json!("Size"), &json!("Megabytes"))
+    );
+
+    let of_database = settings("/databases/db/admin/configuration/settings");
+    let unflushed = find(&of_database, "Storage.MaxUnflushedInMb");
+    assert_eq!(unflushed["DatabaseValues"]["Storage.MaxUnflushedInMb"]["Value"], "64");
+    assert_eq!(find(&of_database, "Documents.MaxNestingDepth")["DatabaseValues"], Value::Null);
+    let text = server.get("/databases/db/admin/configuration/settings").text();
+    assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn requests_are_told_to_those_who_watch_them() {
+    let server = TestServer::with_database();
+    server.create("other");
+    let mut of_one = connect(&server, "/admin/traffic-watch?resourceName=DB");
+    let mut all = connect(&server, "/admin/traffic-watch");
+    let body = br#"{"Query":"from Nope"}"#;
+    server.send("POST", "/databases/other/queries", body);
+    server.get("/build/version");
+    server.get("/databases/db/docs?id=a/1");
+    let expected = [
+        ("other", "POST", "Queries", 200, "N/A"),
+        ("N/A", "GET", "None", 200, "N/A"),
+        ("db", "GET", "Documents", 404, "a/1"),
+    ];
+    for (index, (database, method, kind, status, about)) in expected.into_iter().enumerate() {
+        let told = read_json(&mut all);
+        for (name, expected) in [
+            ("TrafficWatchType", json!("Http")),
+            ("RequestId", json!(index + 1)),
+            ("DatabaseName", json!(database)),
+            ("HttpMethod", json!(method)),
+            ("Type", json!(kind)),
+            ("ResponseStatusCode", json!(status)),
+            ("CustomInfo", json!(about)),
+        ] {
+            assert_eq!(told[name], expected, "{name}: {told}");
+        }
+        if index == 0 {
+            assert_eq!(told["RequestSizeInBytes"], body.len());
+            assert!(0 < told["ResponseSizeInBytes"].as_u64().unwrap());
+            assert!(told["RequestUri"].as_str().unwrap().ends_with("/databases/other/queries"));
+        }
+    }
+    assert_eq!(read_json(&mut of_one)["DatabaseName"], "db");
+}
