@@ -55,12 +55,16 @@ pub struct IndexEntry {
     pub undefined: Vec<Rc<str>>,
 }
 
-/// Appends the entries that `result` is. An object whose properties are all `undefined` is none, an empty
-/// object is one without fields.
-pub(crate) fn push_entries(result: ScriptValue, out: &mut Vec<IndexEntry>) -> Result<(), Corrupt> {
+/// Appends the entries that `result` is. An object whose properties are all `undefined` is none, unless
+/// `is_for_reduce`: there it has nulls. An empty object is an entry without fields.
+pub(crate) fn push_entries(
+    result: ScriptValue,
+    is_for_reduce: bool,
+    out: &mut Vec<IndexEntry>,
+) -> Result<(), Corrupt> {
     if let ScriptValue::Array(results) = result {
         for result in results {
-            push_entries(result, out)?;
+            push_entries(result, is_for_reduce, out)?;
         }
         return Ok(());
     }
@@ -82,7 +86,7 @@ pub(crate) fn push_entries(result: ScriptValue, out: &mut Vec<IndexEntry>) -> Re
             value => push_field(&name, value, &mut entry.fields)?,
         }
     }
-    if was_empty || !entry.fields.is_empty() {
+    if was_empty || is_for_reduce || !entry.fields.is_empty() {
         out.push(entry);
     }
     Ok(())

@@ -164,7 +164,7 @@ impl MapScript {
             let argument = DocumentObject::of_document(ctx, document)?;
             call_map(ctx, &definition, map, argument)
         });
-        push_entries(run?, out).map_err(ScriptError::Corrupt)
+        push_entries(run?, self.has_reduce(), out).map_err(ScriptError::Corrupt)
     }
 
     /// As [`MapScript::map`], over something that is no document.
@@ -180,7 +180,7 @@ impl MapScript {
         let run = engine.run(&self.program, budget, host, |ctx, definition| {
             call_map(ctx, &definition, map, to_js(ctx, value)?)
         });
-        push_entries(run?, out).map_err(ScriptError::Corrupt)
+        push_entries(run?, self.has_reduce(), out).map_err(ScriptError::Corrupt)
     }
 
     /// The key under which the reduce puts `entry`, a result of a map.
@@ -223,7 +223,7 @@ impl MapScript {
             Converter::new(ctx).convert(&result)
         })?;
         refuse_plain(&result)?;
-        push_entries(result, out).map_err(ScriptError::Corrupt)
+        push_entries(result, true, out).map_err(ScriptError::Corrupt)
     }
 }
 

@@ -140,7 +140,8 @@ impl Reducer for JsReduce {
     ) -> Result<(), MapError> {
         for entry in self.map.results_of(item, beside, rows.references())? {
             self.check_has_key(&entry).map_err(|failure| failure.on(&item.name()))?;
-            let row = document_of(&entry)?;
+            // The reduce sees null where the map made nothing.
+            let row = shown_entry(&entry)?;
             let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;
             let value = key.as_view().root().get(KEY).map_err(DocumentError::from)?;
             let key = ReduceKey::of([value]).map_err(DocumentError::from)?;

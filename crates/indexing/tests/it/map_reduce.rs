@@ -163,6 +163,27 @@ fn a_reduce_that_fails_is_an_error_of_its_key() {
 }
 
 #[test]
+fn what_a_script_maps_to_undefined_is_grouped_as_null() {
+    let documents = Documents::new();
+    let reduce = "groupBy(r => r.Key).aggregate(g => ({ Key: g.key, N: g.values.length }))";
+    for (number, json) in ["1", "null", "{}"].into_iter().enumerate() {
+        let json = format!(r#"{{"Key":{json},"@metadata":{{"@collection":"Orders"}}}}"#);
+        documents.put(&format!("orders/{number}"), &json);
+    }
+    documents.put("orders/none", r#"{"@metadata":{"@collection":"Orders"}}"#);
+    for (value, expected) in [
+        ("o.Nope", vec![r#"{"Key":null,"N":4}"#]),
+        ("undefined", vec![r#"{"Key":null,"N":4}"#]),
+        ("o.Key === 1 ? 1 : o.Key?.Deep", vec![r#"{"Key":1,"N":1}"#, r#"{"Key":null,"N":3}"#]),
+    ] {
+        let map = format!("map('Orders', o => ({{ Key: {value} }}))");
+        let index = open(&documents, &definition(&[&map], reduce));
+        assert!(documents.follow(&index));
+        assert_eq!(sorted_results_of(&index), expected, "{value}");
+    }
+}
+
+#[test]
 fn a_failed_node_of_a_large_key_takes_the_result_away_until_it_is_mended() {
     let documents = Documents::new();
     let map = "map('Orders', o => ({ Company: o.Company, Total: o.Total }))";

@@ -7,7 +7,12 @@ use serde_json::json;
 use storage::Transaction;
 use wire::ProtocolError;
 
-use crate::{answer::Answer, call::Call, handlers::indexes::named, index_choice::index_error};
+use crate::{
+    answer::Answer,
+    call::Call,
+    handlers::indexes::named,
+    index_choice::{index_error, refuse_invalid},
+};
 
 /// Terms that are given at once when nobody says how many.
 const TERMS_MAX: usize = 1024;
@@ -18,6 +23,7 @@ pub(crate) fn terms(call: &Call) -> Result<Answer, ProtocolError> {
     let name = query.single_non_empty("name")?;
     let field = query.single_non_empty("field")?;
     let index = named(call, name)?;
+    refuse_invalid(&index)?;
     let tx = index.read();
     let etag = terms_etag(&index).to_string();
     if call.if_none_match() == Some(etag.as_str()) {
