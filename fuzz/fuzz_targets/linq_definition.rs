@@ -21,6 +21,7 @@ const BUDGET: Budget = Budget {
     sequence_length_max: 10_000,
     string_bytes_max: 100_000,
     recurse_length_max: 1_000,
+    content_bytes_max: 100_000,
 };
 
 fuzz_target!(|text: &[u8]| {
