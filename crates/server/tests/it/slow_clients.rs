@@ -28,7 +28,9 @@ const LONG_ANSWERS: &[&str] = &[
 
 /// A database `db` with documents that together are more than sockets and pieces hold.
 fn with_documents(settings: &[&str]) -> TestServer {
-    let server = TestServer::start(Platform::memory(), settings);
+    // What the other tests of this process take is not the server's.
+    let memory = Platform::simulated(1).platform.memory;
+    let server = TestServer::start(Platform { memory, ..Platform::memory() }, settings);
     server.create("db");
     let text = "x".repeat(64 << 10);
     for n in 0..300 {
