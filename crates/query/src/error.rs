@@ -144,6 +144,13 @@ pub enum QueryError {
         /// The text of the query.
         query: String,
     },
+    /// A query over a graph, `match`, which there will not be.
+    Graph {
+        /// Where it begins.
+        position: Position,
+        /// The text of the query.
+        query: String,
+    },
     /// The documents could not be read.
     Documents(DocumentError),
     /// Compare exchange could not be read.
@@ -164,9 +171,9 @@ impl QueryError {
             QueryError::InvalidOperation { .. } => Family::InvalidOperation,
             QueryError::MissingIndex { .. } => Family::MissingIndex,
             QueryError::MissingDocument { .. } => Family::MissingDocument,
-            QueryError::NeedsIndex { .. } | QueryError::NotSupportedYet { .. } => {
-                Family::NotSupported
-            }
+            QueryError::NeedsIndex { .. }
+            | QueryError::NotSupportedYet { .. }
+            | QueryError::Graph { .. } => Family::NotSupported,
             QueryError::Argument { .. } => Family::Argument,
             QueryError::Lucene { .. } => Family::Lucene,
             QueryError::MissingSorter { .. } => Family::MissingSorter,
@@ -234,6 +241,12 @@ impl fmt::Display for QueryError {
                 }
                 write!(out, "Queries with {part} are not supported yet\nQuery: {query}")
             }
+            QueryError::Graph { position, query } => write!(
+                out,
+                "{position} Graph queries ('match') are not supported: RavenDB removed them in version 6. \
+                 Load what documents name with 'load' or 'include', or index it with LoadDocument\n\
+                 Query: {query}"
+            ),
             QueryError::Documents(error) => error.fmt(out),
             QueryError::Values(error) => error.fmt(out),
             QueryError::Index(error) => error.fmt(out),
@@ -263,7 +276,8 @@ impl Error for QueryError {
             | QueryError::MissingIndex { .. }
             | QueryError::MissingDocument { .. }
             | QueryError::NeedsIndex { .. }
-            | QueryError::NotSupportedYet { .. } => None,
+            | QueryError::NotSupportedYet { .. }
+            | QueryError::Graph { .. } => None,
         }
     }
 }

@@ -244,7 +244,13 @@ impl<'a> Asked<'a> {
                 Ok((SourceDocuments::Collection(collection), index_name))
             }
             SourceKind::Index(name) => Err(QueryError::MissingIndex { name: name.to_string() }),
-            SourceKind::Graph(_) => Err(self.not_yet("graph patterns", Some(source.offset))),
+            SourceKind::Graph(_) => {
+                let text = self.query.text.as_str();
+                Err(QueryError::Graph {
+                    position: source.offset.locate(text),
+                    query: text.to_owned(),
+                })
+            }
         }
     }
 
@@ -457,7 +463,6 @@ mod tests {
         let needs = |part: &str| {
             format!("Answering {part} takes an index, and indexes are not supported yet")
         };
-        let not_yet = |part: &str| format!("Queries with {part} are not supported yet");
         for (text, message) in [
             ("from B where Name = 'x'", format!("1:14 {}", needs("the condition 'Name = 'x''"))),
             ("from B\nwhere id() != 'x'", format!("2:7 {}", needs("the condition 'id() != 'x''"))),
@@ -472,7 +477,12 @@ mod tests {
                 "from B where startsWith(Name, 'x')",
                 format!("1:14 {}", needs("'startsWith(Name, 'x')'")),
             ),
-            ("match (B as b)", format!("1:1 {}", not_yet("graph patterns"))),
+            (
+                "match (B as b)",
+                "1:1 Graph queries ('match') are not supported: RavenDB removed them in version 6. Load \
+                 what documents name with 'load' or 'include', or index it with LoadDocument"
+                    .to_owned(),
+            ),
         ] {
             let refused = planned(text, "").unwrap_err();
             assert_eq!(refused, format!("{message}\nQuery: {text}"), "{text}");
