@@ -88,7 +88,7 @@ impl LogFiles {
         let next = OpenFile::begin(&self.directory, day, number)?;
         let closed = std::mem::replace(&mut self.open, next);
         if self.limits.is_compressed {
-            compress(&closed.path)?;
+            compress(&closed.path);
         }
         self.delete_old();
         Ok(())
@@ -168,15 +168,20 @@ fn newest_number(directory: &Path, day: &str) -> u32 {
     numbers.max().unwrap_or(0)
 }
 
-/// Puts a compressed file in the place of a file.
-fn compress(path: &Path) -> io::Result<()> {
+/// Puts a compressed file in the place of a file. Where that fails, the file stays as it is.
+fn compress(path: &Path) {
     let compressed = path.with_extension("log.gz");
+    let of_no_use = if compress_to(&compressed, path).is_ok() { path } else { &compressed };
+    drop(fs::remove_file(of_no_use));
+}
+
+fn compress_to(compressed: &Path, path: &Path) -> io::Result<()> {
     let options =
         OpenOptions::new().create(true).write(true).truncate(true).mode(FILE_MODE).to_owned();
     let mut encoder = GzEncoder::new(options.open(compressed)?, Compression::fast());
     io::copy(&mut File::open(path)?, &mut encoder)?;
     encoder.finish()?;
-    fs::remove_file(path)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -308,5 +313,20 @@ mod tests {
         let closed = File::open(files.directory.join("corvus-2026-11-23.000.log.gz")).unwrap();
         let text = io::read_to_string(flate2::read::GzDecoder::new(closed)).unwrap();
         assert_eq!(text, "the first entry\n");
+    }
+
+    #[test]
+    fn what_cannot_be_compressed_is_kept_and_no_entry_is_lost() {
+        let mut bench = Bench::new("not-compressed");
+        bench.settings.is_compressed = true;
+        let mut files = bench.files();
+        let first = files.directory.join("corvus-2026-11-23.000.log");
+        // A directory with something in it stands where the compressed file would be.
+        fs::create_dir_all(first.with_extension("log.gz").join("something")).unwrap();
+        files.write_all(b"the first entry\n").unwrap();
+        files.write_all(b"the second entry\n").unwrap();
+        assert_eq!(fs::read_to_string(first).unwrap(), "the first entry\n");
+        let second = files.directory.join("corvus-2026-11-23.001.log");
+        assert_eq!(fs::read_to_string(second).unwrap(), "the second entry\n");
     }
 }

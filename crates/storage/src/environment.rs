@@ -26,7 +26,9 @@ use crate::{
     history::History,
     io_statistics::{FileIo, IoMeter, IoOperation, IoPosition},
     journal::{AppendError, Journal, Recovery},
-    memory_budget::{ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryShare, TRANSACTION_ALLOWED_BYTES},
+    memory_budget::{
+        ALWAYS_ALLOWED_BYTES, MemoryBudget, MemoryExhausted, MemoryShare, TRANSACTION_ALLOWED_BYTES,
+    },
     open::Origin,
     page_table::VersionBytes,
     sealed::{SealedContent, SealedTransaction},
@@ -270,16 +272,18 @@ impl Environment {
         self.exceeded_memory().is_some()
     }
 
-    /// What is held and what may be, in bytes, where it is more than may be: by this environment, or
-    /// by all together while this one has its part in it.
-    fn exceeded_memory(&self) -> Option<(u64, u64)> {
+    /// What is taken and what may be, where it is more than may be: by this environment, or by all
+    /// together while this one has its part in it.
+    fn exceeded_memory(&self) -> Option<MemoryExhausted> {
         let own = self.versions.get();
-        let EnvironmentOptions { unflushed_bytes_max, memory_budget, .. } = &self.options;
-        if own > *unflushed_bytes_max {
-            return Some((own, *unflushed_bytes_max));
+        let bytes_max = self.options.unflushed_bytes_max;
+        if bytes_max < own {
+            return Some(MemoryExhausted { taken: own, bytes_max });
         }
-        let (all, limit) = (memory_budget.held_bytes(), memory_budget.bytes_max());
-        (own > ALWAYS_ALLOWED_BYTES && memory_budget.is_taken_beyond(100)).then_some((all, limit))
+        if own <= ALWAYS_ALLOWED_BYTES {
+            return None;
+        }
+        self.options.memory_budget.taken_beyond(100)
     }
 
     /// Waits for the flush under way, flushes when that was not enough, and once more when somebody
@@ -293,7 +297,9 @@ impl Environment {
             self.flush_unless(|| !self.has_too_many_unflushed())?;
         }
         match self.exceeded_memory() {
-            Some((bytes, limit)) => Err(StorageError::TooManyUnflushed { bytes, limit }),
+            Some(MemoryExhausted { taken, bytes_max }) => {
+                Err(StorageError::TooManyUnflushed { bytes: taken, limit: bytes_max })
+            }
             None => Ok(()),
         }
     }
@@ -528,7 +534,7 @@ impl Environment {
         let own = self.versions.get();
         own > enough
             || self.journal.bytes_since_floor() > enough
-            || (own > ALWAYS_ALLOWED_BYTES && self.options.memory_budget.is_taken_beyond(75))
+            || (own > ALWAYS_ALLOWED_BYTES && self.options.memory_budget.taken_beyond(75).is_some())
     }
 
     fn ask_for_flush_if_due(&self) {

@@ -63,7 +63,7 @@ struct Waiting {
 /// There is no room in a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryExhausted {
-    /// Bytes that would have been held with what was asked for.
+    /// Bytes that are held, with what was asked for.
     pub taken: u64,
     /// Bytes that may be held.
     pub bytes_max: u64,
@@ -141,12 +141,16 @@ impl MemoryBudget {
         self.waiting.wait_for(time_max, || !self.is_half_taken());
     }
 
-    /// Whether more is taken, here or in the whole, than `percent` (up to 100) of what may be.
-    pub(crate) fn is_taken_beyond(&self, percent: u64) -> bool {
+    /// What is taken, and what may be, where more than `percent` (up to 100) of that is: here, or else in
+    /// the whole.
+    pub(crate) fn taken_beyond(&self, percent: u64) -> Option<MemoryExhausted> {
         let held = self.held_bytes();
         let taken = held.saturating_add(self.uncounted_bytes(held, 0));
-        let may_be = self.bytes_max - self.bytes_max / 100 * (100 - percent.min(100));
-        may_be < taken || self.whole.as_ref().is_some_and(|whole| whole.is_taken_beyond(percent))
+        let bytes_max = self.bytes_max - self.bytes_max / 100 * (100 - percent.min(100));
+        if bytes_max < taken {
+            return Some(MemoryExhausted { taken, bytes_max });
+        }
+        self.whole.as_ref().and_then(|whole| whole.taken_beyond(percent))
     }
 
     fn uncounted_bytes(&self, held: u64, wanted: u64) -> u64 {
@@ -170,7 +174,8 @@ impl MemoryBudget {
         let bytes_max = self.bytes_max.saturating_sub(left);
         let uncounted = self.uncounted_bytes(self.held_bytes(), bytes);
         let taken = |held: u64| held.saturating_add(bytes).saturating_add(uncounted);
-        let room = |held: u64| (taken(held) <= bytes_max).then_some(held + bytes);
+        // Without a limit there is room for more than can be counted.
+        let room = |held: u64| held.checked_add(bytes).filter(|_| taken(held) <= bytes_max);
         self.held
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, room)
             .map_err(|held| MemoryExhausted { taken: taken(held), bytes_max })?;
@@ -371,7 +376,10 @@ mod tests {
         assert_eq!(budget.held_bytes(), 60);
         drop((one, other));
         assert_eq!(budget.held_bytes(), 0);
-        assert!(MemoryBudget::unlimited().share(0).try_grow_to(u64::MAX).is_ok());
+        let unlimited = MemoryBudget::unlimited();
+        let mut most = unlimited.share(0);
+        most.try_grow_to(u64::MAX).unwrap();
+        assert!(unlimited.share(0).try_grow_to(1).is_err(), "more than can be counted");
     }
 
     #[test]
@@ -434,9 +442,10 @@ mod tests {
         assert_eq!(share.try_grow_to(71), Err(MemoryExhausted { taken: 101, bytes_max: 100 }));
         assert_eq!((part.held_bytes(), process.held_bytes()), (0, 0), "a refusal takes nothing");
         share.try_grow_to(50).unwrap();
-        assert!(!part.is_taken_beyond(80));
+        assert_eq!(part.taken_beyond(80), None);
         beside.0.store(60, Ordering::SeqCst);
-        assert!(part.is_taken_beyond(100), "what is held is kept");
+        let beyond = MemoryExhausted { taken: 110, bytes_max: 100 };
+        assert_eq!(part.taken_beyond(100), Some(beyond), "of the process, whose limit it is");
         assert!(share.try_grow_to(51).is_err());
         share.shrink_to(0);
         share.try_grow_to(40).unwrap();

@@ -318,8 +318,10 @@ impl JournalTurn<'_> {
     ) -> Result<(), AppendError> {
         // It cannot be refused any more; others are meanwhile.
         let mut memory = self.state.builder.budget().share(0);
-        memory.grow_to(RecordBuilder::payload_bytes_max(changed) as u64);
+        let payload_bytes_max = RecordBuilder::payload_bytes_max(changed);
+        memory.grow_to(payload_bytes_max as u64);
         let mut builder = self.state.builder.take().unwrap_or_else(RecordBuilder::new);
+        builder.start(payload_bytes_max);
         let result = self.append_with(&mut builder, transaction, changed, meter);
         drop(memory);
         let held = builder.held_bytes();
@@ -339,7 +341,6 @@ impl JournalTurn<'_> {
         changed: &[ChangedPage],
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
-        builder.start(RecordBuilder::payload_bytes_max(changed));
         for page in changed {
             builder.add(page, self.state.whole_since_floor.contains(&page.number));
         }
