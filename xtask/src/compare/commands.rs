@@ -69,10 +69,12 @@ fn read(dice: &mut Dice) -> String {
         3 => format!("/docs?startsWith=items/{}&pageSize={}", dice.below(4), dice.below(9)),
         4 => format!(
             "/docs?startsWith=items/&matches={}&start={}",
-            dice.of(&["1*", "?", "*3", "2?|4*"]),
+            dice.of(&["1*", "%3F", "*3", "2%3F%7C4*"]),
             dice.below(3)
         ),
-        5 => format!("/docs?startsWith=items/&exclude={}&pageSize=5", dice.of(&["1*", "?", "*3"])),
+        5 => {
+            format!("/docs?startsWith=items/&exclude={}&pageSize=5", dice.of(&["1*", "%3F", "*3"]))
+        }
         _ => format!("/docs?startsWith=items/&startAfter={}&pageSize=4", id(dice)),
     }
 }

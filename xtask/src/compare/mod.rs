@@ -32,7 +32,7 @@ use crate::{Failure, checks::Checks, server_process::ServerProcess, server_proce
 const CASES_PER_DATABASE: u64 = 400;
 /// A case is not made smaller more often.
 const SMALLER_MAX: usize = 300;
-/// More differences are counted and not printed.
+/// Of more differences, the end of the report says only how many there are.
 const PRINTED_MAX: usize = 100;
 
 /// Sends so many cases to the built server and to the RavenDB at `peer`.
@@ -153,6 +153,10 @@ impl Comparison {
         for difference in self.found.values().take(PRINTED_MAX) {
             let Difference { case, ours, theirs, times } = difference;
             checks.failures.push(format!("{times} like {case}: {ours} and not {theirs}"));
+        }
+        let more = self.found.len().saturating_sub(PRINTED_MAX);
+        if 0 < more {
+            checks.failures.push(format!("and {more} more kinds of difference"));
         }
         checks
     }
