@@ -50,7 +50,15 @@ pub trait ProcessMemory: Send + Sync + 'static {
     /// Gives back what this thread has allocated and others have freed since: the allocator keeps it
     /// for the thread, which may sleep for long. Worth calling before such a sleep only.
     fn release_unused(&self);
+    /// From now on the allocator returns freed memory to the system after a millisecond, not after a
+    /// second: what is freed within a second may be a hundred megabytes. For processes that may take
+    /// little. A delay that the environment sets (`MIMALLOC_PURGE_DELAY`) remains.
+    fn return_freed_at_once(&self);
 }
+
+/// The number of mimalloc's option for how long freed memory is kept, in milliseconds.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+const PURGE_DELAY_MILLISECONDS: std::ffi::c_long = 1;
 
 /// As the kernel tells it.
 pub struct RealProcessMemory;
@@ -85,6 +93,12 @@ impl ProcessMemory for RealProcessMemory {
         // SAFETY: the function may be called by any thread at any time; it touches nothing but what
         // the allocator has of this thread, and that is nothing where the process has another one.
         unsafe { libmimalloc_sys::mi_collect(true) }
+    }
+
+    fn return_freed_at_once(&self) {
+        // SAFETY: the number is that of an option, as a test checks; options are plain numbers that may
+        // be set at any time, and are without effect where the process has another allocator.
+        unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLISECONDS) }
     }
 }
 
@@ -126,6 +140,16 @@ mod tests {
         assert!(0 < usage.taken_bytes && usage.taken_bytes <= usage.resident_bytes);
         assert!(usage.resident_bytes < limit.bytes);
         assert!(0 < usage.machine_free_bytes);
+    }
+
+    /// Options have no names at run time; the delay is the one that is a second at first.
+    #[test]
+    fn freed_memory_is_returned_after_a_millisecond_when_that_is_asked_for() {
+        // SAFETY: reads a number.
+        let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
+        assert_eq!(delay(), 1000);
+        RealProcessMemory.return_freed_at_once();
+        assert_eq!(delay(), PURGE_DELAY_MILLISECONDS);
     }
 
     #[test]

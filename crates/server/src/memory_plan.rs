@@ -61,6 +61,8 @@ const SEND_BUFFER_BYTES_MIN: usize = 64 << 10;
 const SEND_BUFFER_BYTES_MAX: usize = 2 << 20;
 /// Between the two it is this part of the limit.
 const SEND_BUFFER_PART: u64 = 2048;
+/// With less, what the allocator keeps of what was freed would be a large part.
+const KEEPING_FREED_BYTES_MIN: u64 = 2 << 30;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -131,6 +133,9 @@ impl MemoryPlan {
             (None, MemoryLimitSource::Physical) => "the machine",
         };
         let bytes = limit.bytes;
+        if bytes < KEEPING_FREED_BYTES_MIN {
+            platform.memory.return_freed_at_once();
+        }
         let low = settings.low_bytes.unwrap_or_else(|| (bytes / 5).min(LOW_BYTES_MAX));
         let standard = CommitQueueOptions::default();
         let part = |of: u64| usize::try_from(bytes / of).unwrap_or(usize::MAX);
@@ -211,11 +216,19 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     fn plan(system_mb: u64, limit_mb: Option<u64>, unflushed_mb: Option<u64>) -> MemoryPlan {
+        plan_on(&Platform::simulated(1).platform, system_mb, limit_mb, unflushed_mb)
+    }
+
+    fn plan_on(
+        platform: &Platform,
+        system_mb: u64,
+        limit_mb: Option<u64>,
+        unflushed_mb: Option<u64>,
+    ) -> MemoryPlan {
         let system = MemoryLimit { bytes: system_mb * MB, source: MemoryLimitSource::ControlGroup };
         let limit_bytes = limit_mb.map(|mb| mb * MB);
-        let platform = Platform::simulated(1).platform;
         let settings = MemorySettings { limit_bytes, low_bytes: None };
-        MemoryPlan::within(&platform, system, &settings, unflushed_mb.map(|mb| mb * MB))
+        MemoryPlan::within(platform, system, &settings, unflushed_mb.map(|mb| mb * MB))
     }
 
     #[test]
@@ -260,6 +273,17 @@ mod tests {
         let group = plan(1000, Some(2000), None);
         assert_eq!(group.pressure.limit().bytes, 1000 * MB);
         assert_eq!(group.limited_by, "the control group");
+    }
+
+    #[test]
+    fn where_there_is_little_memory_freed_memory_is_returned_at_once() {
+        let returns_freed_at_once = |megabytes| {
+            let simulation = Platform::simulated(1);
+            plan_on(&simulation.platform, megabytes, None, None);
+            simulation.memory.returns_freed_at_once()
+        };
+        assert!(returns_freed_at_once(256));
+        assert!(!returns_freed_at_once(4096));
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::{
     io,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,6 +20,7 @@ pub struct SimulatedMemory {
     /// How often it was asked to give back what is unused.
     releases: Mutex<u64>,
     released: Condvar,
+    returns_freed_at_once: AtomicBool,
 }
 
 impl SimulatedMemory {
@@ -24,8 +28,8 @@ impl SimulatedMemory {
         let limit = MemoryLimit { bytes: UNLIMITED_BYTES, source: MemoryLimitSource::Physical };
         let usage =
             MemoryUsage { taken_bytes: 0, resident_bytes: 0, machine_free_bytes: UNLIMITED_BYTES };
-        let (releases, released) = Default::default();
-        Self { state: Mutex::new((limit, usage)), releases, released }
+        let (releases, released, returns_freed_at_once) = Default::default();
+        Self { state: Mutex::new((limit, usage)), releases, released, returns_freed_at_once }
     }
 
     /// Whether it was asked to give back what is unused at least so often; waits for that, at most so long.
@@ -34,6 +38,11 @@ impl SimulatedMemory {
         let waited = self.released.wait_timeout_while(releases, patience, |count| *count < times);
         let (releases, _) = waited.unwrap_or_else(PoisonError::into_inner);
         times <= *releases
+    }
+
+    /// Whether it returns at once what is freed.
+    pub fn returns_freed_at_once(&self) -> bool {
+        self.returns_freed_at_once.load(Ordering::SeqCst)
     }
 
     /// Sets the limit, in bytes, as a control group would.
@@ -69,5 +78,9 @@ impl ProcessMemory for SimulatedMemory {
     fn release_unused(&self) {
         *self.releases.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.released.notify_all();
+    }
+
+    fn return_freed_at_once(&self) {
+        self.returns_freed_at_once.store(true, Ordering::SeqCst);
     }
 }
