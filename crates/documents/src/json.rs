@@ -85,7 +85,8 @@ pub fn write_found_document_json(
 }
 
 /// Appends the document with only those of its properties that `is_shown` names, and its metadata. `write`
-/// may write the value of a property otherwise than it is, and says whether it did. `beside_id` are further properties of its metadata, each with a comma before it.
+/// may write the value of the property of that name otherwise than it is, and says whether it did.
+/// `beside_id` are further properties of its metadata, each with a comma before it.
 ///
 /// # Errors
 /// When the stored document is damaged; `out` then ends in the middle of it.
@@ -93,7 +94,7 @@ pub fn write_part_of_document_json(
     row: &DocumentRow<'_>,
     is_shown: impl Fn(&str) -> bool,
     beside_id: &[u8],
-    write: impl Fn(&Value<'_>, &mut Vec<u8>) -> Result<bool, Corrupt>,
+    write: impl Fn(&str, &Value<'_>, &mut Vec<u8>) -> Result<bool, Corrupt>,
     out: &mut Vec<u8>,
 ) -> Result<(), DocumentError> {
     let shown = Shown::of_document(row, beside_id)?;
@@ -102,7 +103,7 @@ pub fn write_part_of_document_json(
         if name == METADATA || !is_shown(name) {
             return Ok(Handled::Omitted);
         }
-        Ok(if write(&value, out)? { Handled::Printed } else { Handled::No })
+        Ok(if write(name, &value, out)? { Handled::Printed } else { Handled::No })
     })?;
     if any {
         out.push(b',');

@@ -110,8 +110,43 @@ pub(crate) fn read_object(body: &[u8]) -> Result<Map<String, Value>, ProtocolErr
     })
 }
 
-/// The texts of an array property.
-pub(crate) fn texts_of(body: &Map<String, Value>, property: &str) -> Vec<String> {
-    let texts = body.get(property).and_then(Value::as_array);
-    texts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+/// The texts of an array property; none when it is missing or null.
+///
+/// # Errors
+/// When it is no array, or has elements that are no texts: what a client wants to name must not be taken for
+/// nothing.
+pub(crate) fn texts_of(
+    body: &Map<String, Value>,
+    property: &str,
+) -> Result<Vec<String>, ProtocolError> {
+    let elements = match body.get(property) {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(elements)) => elements,
+        Some(other) => return Err(not_convertible(property, other, "an array of texts")),
+    };
+    let text = |element: &Value| match element {
+        Value::String(text) => Ok(text.clone()),
+        other => Err(not_convertible(property, other, "a text")),
+    };
+    elements.iter().map(text).collect()
+}
+
+/// The object that a property is, unless it is missing or null.
+///
+/// # Errors
+/// When it is anything else.
+pub(crate) fn object_of<'b>(
+    body: &'b Map<String, Value>,
+    property: &str,
+) -> Result<Option<&'b Map<String, Value>>, ProtocolError> {
+    match body.get(property) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(object)) => Ok(Some(object)),
+        Some(other) => Err(not_convertible(property, other, "an object")),
+    }
+}
+
+fn not_convertible(property: &str, value: &Value, kind: &str) -> ProtocolError {
+    let message = format!("Could not convert '{value}' in '{property}' to {kind}");
+    ProtocolError::new(ErrorKind::Format, message)
 }

@@ -13,7 +13,7 @@ use crate::{
     error_mapping::document_error,
     handlers::revision_changes::flag,
     router::Answering,
-    stored_record::{read_object, texts_of},
+    stored_record::{object_of, read_object, texts_of},
     submitting::submit,
 };
 
@@ -50,7 +50,7 @@ fn chosen(
     let with_forced = flag(body, "RemoveForceCreatedRevisions")?;
     let from = moment(body, &["From", "After"])?;
     let to = moment(body, &["To", "Before"])?;
-    let change_vectors = texts_of(body, "RevisionsChangeVectors");
+    let change_vectors = texts_of(body, "RevisionsChangeVectors")?;
     if let (Some(from), Some(to)) = (from, to)
         && to <= from
     {
@@ -81,11 +81,7 @@ fn chosen(
 }
 
 fn ids_in(body: &Map<String, Value>) -> Result<Vec<DocumentId>, ProtocolError> {
-    if let Some(ids) = body.get("DocumentIds").filter(|ids| !ids.is_null() && !ids.is_array()) {
-        let message = format!("Could not convert '{ids}' to an array of ids");
-        return Err(ProtocolError::new(ErrorKind::Format, message));
-    }
-    let ids = texts_of(body, "DocumentIds").into_iter().map(DocumentId::new);
+    let ids = texts_of(body, "DocumentIds")?.into_iter().map(DocumentId::new);
     let ids = ids.collect::<Result<Vec<_>, _>>();
     let ids = ids.map_err(|error| ProtocolError::argument(error.to_string()))?;
     if ids.is_empty() {
@@ -137,7 +133,7 @@ fn foreign(change_vector: &str, asked: &str, owner: &str) -> ProtocolError {
 pub(crate) fn revert(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
-        let chosen = body.get("IdToChangeVector").and_then(Value::as_object);
+        let chosen = object_of(&body, "IdToChangeVector")?;
         let commands: Result<Vec<_>, _> = chosen
             .into_iter()
             .flatten()

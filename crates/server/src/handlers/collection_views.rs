@@ -29,7 +29,7 @@ const COLUMNS_DEFAULT: usize = 10;
 const TEXT_CHARACTERS_MAX: usize = 255;
 /// Names of columns that an answer lists.
 const COLUMNS_MAX: usize = 10_000;
-/// What the metadata calls that the documents without a collection are in.
+/// What queries call all documents, whatever their collection.
 const EVERYTHING: &str = "@all_docs";
 
 /// `GET /studio/collections/preview`: a page of a collection, or of all documents, the newest first.
@@ -178,9 +178,8 @@ impl Table {
             |name: &str| self.is_whole(name) || (self.is_column(name) && !is_left_out(name));
         let mut beside_id = Vec::new();
         left_out.write(&mut beside_id);
-        let shorten = |value: &Value<'_>, out: &mut Vec<u8>| match value {
-            // A text of a column that is shown whole is never so long that it is cut.
-            Value::String(text) => {
+        let shorten = |name: &str, value: &Value<'_>, out: &mut Vec<u8>| match value {
+            Value::String(text) if !self.is_whole(name) => {
                 let text = text.as_cow()?;
                 let cut = cut(&text);
                 if let Some(cut) = cut {
@@ -341,7 +340,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let query = call.query();
         let name = query.single_non_empty("name")?;
         let body = read_object(&call.body)?;
-        let kept = texts_of(&body, "ExcludeIds").into_iter().map(DocumentId::new);
+        let kept = texts_of(&body, "ExcludeIds")?.into_iter().map(DocumentId::new);
         let kept: Result<HashSet<_>, _> = kept.collect();
         let kept = kept.map_err(|error| ProtocolError::argument(error.to_string()))?;
         let source = match name {

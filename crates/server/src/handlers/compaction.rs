@@ -41,7 +41,7 @@ pub(crate) fn compact(call: Call) -> Answering {
             return refused("DatabaseName is a required field when compacting a database.".into());
         };
         let with_documents = body.get("Documents").and_then(Value::as_bool).unwrap_or(false);
-        let indexes = texts_of(&body, "Indexes");
+        let indexes = texts_of(&body, "Indexes")?;
         if !with_documents && indexes.is_empty() {
             return refused(
                 "Documents is false in compact settings and no indexes were supplied. Nothing to \

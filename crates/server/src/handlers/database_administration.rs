@@ -49,7 +49,7 @@ pub(crate) fn put_settings(call: Call) -> Answering {
 pub(crate) fn set_lock(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
-        let names = texts_of(&body, "DatabaseNames");
+        let names = texts_of(&body, "DatabaseNames")?;
         if names.is_empty() {
             let message = "Value cannot be null. (Parameter 'DatabaseNames')";
             return Err(ProtocolError::new(ErrorKind::ArgumentNull, message));
@@ -93,7 +93,7 @@ pub(crate) fn reorder(call: Call) -> Answering {
         if state.catalog.record(&name).is_none() {
             return Err(missing(&name));
         }
-        if texts_of(&body, "MembersOrder") != [NODE_TAG] {
+        if texts_of(&body, "MembersOrder")? != [NODE_TAG] {
             let message = "The reordered list doesn't correspond to the existing nodes of the \
                            database group.";
             return Err(ProtocolError::argument(message));

@@ -221,7 +221,7 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
 pub(crate) fn delete(call: Call) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
-        let names = texts_of(&body, "DatabaseNames");
+        let names = texts_of(&body, "DatabaseNames")?;
         let hard = body.get("HardDelete").and_then(Value::as_bool).unwrap_or(false);
         check_nodes(&body, &names)?;
         let state = call.state;
@@ -321,7 +321,7 @@ pub(crate) fn enable(call: Call) -> Answering {
 
 fn toggle(call: Call, disabled: bool) -> Answering {
     Box::pin(async move {
-        let names = texts_of(&read_object(&call.body)?, "DatabaseNames");
+        let names = texts_of(&read_object(&call.body)?, "DatabaseNames")?;
         let state = call.state;
         blocking(move || {
             let mut statuses = Vec::with_capacity(names.len());

@@ -448,7 +448,7 @@ fn configure(
 ) -> Answering {
     Box::pin(async move {
         let body = read_object(&call.body)?;
-        let names = texts_of(&body, "IndexNames");
+        let names = texts_of(&body, "IndexNames")?;
         if names.is_empty() {
             let shown = body.get("IndexNames").unwrap_or(&Value::Null);
             let message = format!("'IndexNames' names no index: {shown}");

@@ -193,7 +193,7 @@ impl Work {
         description: String,
         kind: RevisedKind,
     ) -> Result<Work, ProtocolError> {
-        let collections = texts_of(body, "Collections").into_iter().map(CollectionName::new);
+        let collections = texts_of(body, "Collections")?.into_iter().map(CollectionName::new);
         let collections = collections.collect::<Result<Vec<_>, _>>();
         let collections =
             collections.map_err(|error| ProtocolError::argument(error.to_string()))?;

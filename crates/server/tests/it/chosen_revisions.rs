@@ -77,10 +77,18 @@ fn revisions_are_removed_by_change_vector_by_time_and_all() {
             json!({"DocumentIds": ["a/1"], "To": made(0), "RevisionsChangeVectors": ["x"]}),
             "has no span of time",
         ),
+        (json!({"DocumentIds": "a/1"}), "'DocumentIds' to an array"),
+        // None of these may be taken for all revisions.
+        (json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": "x"}), "to an array"),
+        (json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": [5]}), "'5'"),
     ] {
         let message_there = refused(&send(&server, "DELETE", REMOVE, &body));
         assert!(message_there.contains(message), "{body}: {message_there}");
     }
+    versions(&server, "a/1", 1);
+    let left = count(&server, "a/1");
+    send(&server, "DELETE", REMOVE, &json!({"DocumentIds": ["a/1"], "RevisionsChangeVectors": {}}));
+    assert_eq!(count(&server, "a/1"), left);
 }
 
 #[test]
@@ -118,6 +126,7 @@ fn documents_are_set_back_to_revisions_all_of_them_or_none() {
     for nothing in [json!({}), Value::Null] {
         assert_eq!(revert(nothing).status, 200);
     }
+    assert!(refused(&revert(json!(5))).contains("'5' in 'IdToChangeVector' to an object"));
 
     server.send("DELETE", "/databases/db/docs?id=a/1", b"");
     assert_eq!(revert(json!({"a/1": first[2]})).status, 200);

@@ -318,6 +318,9 @@ fn the_configuration_is_enforced_on_what_is_there() {
     assert_eq!(result["RemovedRevisions"], 1);
     assert_eq!(result["Warnings"].as_object().unwrap().len(), 1);
     assert_eq!(revisions(&server, "u/1").len(), 3);
+    let target = "/databases/db/admin/revisions/config/enforce";
+    let unclear = server.send("POST", target, br#"{"Collections":"Orders"}"#);
+    assert_eq!(unclear.json()["Type"], "System.FormatException", "not all collections");
     assert_eq!(enforce("{}")["RemovedRevisions"], 1);
     configure(&server, &json!({}));
     assert_eq!(enforce("{}")["RemovedRevisions"], 4);

@@ -163,6 +163,8 @@ fn a_table_of_documents_shows_what_is_short() {
     let chosen =
         table(&server, "?collection=Vs&binding=Obj&fullBinding=Arr&fullBinding=Long&pageSize=1");
     assert_eq!(keys(&chosen["Results"][0]), ["Long", "Arr", "@metadata"]);
+    assert_eq!(chosen["Results"][0]["Long"], long, "a column that is shown whole is not cut");
+    assert_eq!(chosen["Results"][0]["@metadata"]["$t"], json!([]));
     assert_eq!(chosen["Results"][0]["@metadata"]["$o"], json!({"Obj": 1}));
     assert_eq!(table(&server, "?collection=Vs&start=1&pageSize=1")["Results"][0]["C00"], 0);
 
@@ -227,6 +229,9 @@ fn all_of_a_collection_is_deleted_but_what_is_kept() {
     let listed = get(&server, "/databases/db/operations")["Results"][0]["Description"].clone();
     assert_eq!(listed["TaskType"], "DeleteByCollection");
     assert_eq!(get(&server, "/databases/db/stats")["CountOfDocuments"], 3);
+    for kept in [r#"{"ExcludeIds":"w/1"}"#, r#"{"ExcludeIds":[1]}"#] {
+        assert_eq!(delete("W's", kept).json()["Type"], "System.FormatException", "{kept}");
+    }
     let started = delete("@all_docs", "{}").json();
     assert_eq!(wait(&server, "/databases/db", &started)["Result"]["Total"], 3);
     assert_eq!(delete("", "{}").status, 500);
