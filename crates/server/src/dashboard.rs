@@ -15,11 +15,11 @@ use crate::{
     server_state::ServerState,
 };
 
-/// Databases that one section tells of.
+/// Databases that one section shows.
 const DATABASES_MAX: usize = 1024;
 
 /// A part of a dashboard.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Widget {
     CpuUsage,
     MemoryUsage,
@@ -39,51 +39,73 @@ pub(crate) enum Widget {
 }
 
 impl Widget {
-    const ALL: [(Widget, &'static str, Duration); 13] = [
-        (Widget::CpuUsage, "CpuUsage", Duration::from_secs(1)),
-        (Widget::MemoryUsage, "MemoryUsage", Duration::from_secs(1)),
-        (Widget::StorageUsage, "StorageUsage", Duration::from_secs(5)),
-        (Widget::DatabaseStorageUsage, "DatabaseStorageUsage", Duration::from_secs(5)),
-        (Widget::Traffic, "Traffic", Duration::from_secs(1)),
-        (Widget::DatabaseTraffic, "DatabaseTraffic", Duration::from_secs(1)),
-        (Widget::Indexing, "Indexing", Duration::from_secs(1)),
-        (Widget::DatabaseIndexing, "DatabaseIndexing", Duration::from_secs(1)),
-        (Widget::DatabaseOverview, "DatabaseOverview", Duration::from_secs(5)),
-        (Widget::OngoingTasks, "OngoingTasks", Duration::from_secs(5)),
-        (Widget::ClusterOverview, "ClusterOverview", Duration::from_secs(60)),
-        (Widget::MachineResources, "MachineResources", Duration::from_secs(1)),
-        (Widget::DriveUsage, "DriveUsage", Duration::from_secs(5)),
+    const ALL: [Widget; 13] = [
+        Widget::CpuUsage,
+        Widget::MemoryUsage,
+        Widget::StorageUsage,
+        Widget::DatabaseStorageUsage,
+        Widget::Traffic,
+        Widget::DatabaseTraffic,
+        Widget::Indexing,
+        Widget::DatabaseIndexing,
+        Widget::DatabaseOverview,
+        Widget::OngoingTasks,
+        Widget::ClusterOverview,
+        Widget::MachineResources,
+        Widget::DriveUsage,
     ];
 
     /// The widget that clients call so.
     pub(crate) fn named(name: &str) -> Option<Widget> {
-        Widget::ALL.iter().find(|(_, known, _)| *known == name).map(|(widget, ..)| *widget)
-    }
-
-    fn row(self) -> (&'static str, Duration) {
-        let row = Widget::ALL.iter().find(|(widget, ..)| *widget == self);
-        row.map_or(("", Duration::MAX), |(_, name, interval)| (name, *interval))
+        Widget::ALL.into_iter().find(|widget| widget.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
-        self.row().0
+        match self {
+            Widget::CpuUsage => "CpuUsage",
+            Widget::MemoryUsage => "MemoryUsage",
+            Widget::StorageUsage => "StorageUsage",
+            Widget::DatabaseStorageUsage => "DatabaseStorageUsage",
+            Widget::Traffic => "Traffic",
+            Widget::DatabaseTraffic => "DatabaseTraffic",
+            Widget::Indexing => "Indexing",
+            Widget::DatabaseIndexing => "DatabaseIndexing",
+            Widget::DatabaseOverview => "DatabaseOverview",
+            Widget::OngoingTasks => "OngoingTasks",
+            Widget::ClusterOverview => "ClusterOverview",
+            Widget::MachineResources => "MachineResources",
+            Widget::DriveUsage => "DriveUsage",
+        }
     }
 
     /// How often its numbers are of interest.
     pub(crate) fn interval(self) -> Duration {
-        self.row().1
+        Duration::from_secs(match self {
+            Widget::CpuUsage
+            | Widget::MemoryUsage
+            | Widget::Traffic
+            | Widget::DatabaseTraffic
+            | Widget::Indexing
+            | Widget::DatabaseIndexing
+            | Widget::MachineResources => 1,
+            Widget::StorageUsage
+            | Widget::DatabaseStorageUsage
+            | Widget::DatabaseOverview
+            | Widget::OngoingTasks
+            | Widget::DriveUsage => 5,
+            Widget::ClusterOverview => 60,
+        })
     }
 }
 
-/// One reader's view of the load.
+/// The load of a server, for one reader.
 pub(crate) struct Dashboard {
     state: Arc<ServerState>,
     address: String,
-    /// What each widget saw last, by database.
-    seen: BTreeMap<Widget, Seen>,
 }
 
-struct Seen {
+/// What there was when a widget was shown last; rates are what has happened since then.
+pub(crate) struct Look {
     at: Duration,
     counts: BTreeMap<String, Counts>,
 }
@@ -104,21 +126,21 @@ struct Rates {
 
 impl Dashboard {
     pub(crate) fn new(state: Arc<ServerState>, address: String) -> Dashboard {
-        Dashboard { state, address, seen: BTreeMap::new() }
+        Dashboard { state, address }
     }
 
-    /// What a widget shows now.
-    pub(crate) fn show(&mut self, widget: Widget) -> Value {
+    /// What a widget shows now, when `last` is how it was shown last.
+    pub(crate) fn show(&self, widget: Widget, last: &mut Option<Look>) -> Value {
         let content = match widget {
             Widget::CpuUsage => self.cpu_usage(),
             Widget::MemoryUsage => self.memory_usage(),
             Widget::StorageUsage => json!({"Items": [self.drive()]}),
             Widget::DatabaseStorageUsage => json!({"Items": self.database_sizes()}),
-            Widget::Traffic => traffic_shape(total(&self.traffic(widget))),
+            Widget::Traffic => traffic_shape(total(&self.traffic(last))),
             Widget::DatabaseTraffic => {
                 let of_one =
                     |(name, rates): (String, Rates)| with_database(&name, traffic_shape(rates));
-                json!({"Items": self.traffic(widget).into_iter().map(of_one).collect::<Vec<_>>()})
+                json!({"Items": self.traffic(last).into_iter().map(of_one).collect::<Vec<_>>()})
             }
             Widget::Indexing => {
                 let (mapped, reduced) =
@@ -290,21 +312,21 @@ impl Dashboard {
         })
     }
 
-    /// What has happened per second in each open database since this widget was shown last.
-    fn traffic(&mut self, widget: Widget) -> BTreeMap<String, Rates> {
+    /// What has happened per second in each open database since then.
+    fn traffic(&self, last: &mut Option<Look>) -> BTreeMap<String, Rates> {
         let at = self.state.platform.clock.monotonic();
         let open = self.open();
         let counts: BTreeMap<String, Counts> =
             open.iter().map(|(name, database)| (name.clone(), counts_of(database))).collect();
-        let before = self.seen.insert(widget, Seen { at, counts: counts.clone() });
-        let seconds = before.as_ref().map_or(0.0, |seen| at.saturating_sub(seen.at).as_secs_f64());
+        let before = last.replace(Look { at, counts: counts.clone() });
+        let seconds = before.as_ref().map_or(0.0, |look| at.saturating_sub(look.at).as_secs_f64());
         let per_second = |now: u64, before: u64| match now.saturating_sub(before) {
             _ if seconds <= 0.0 => 0.0,
             #[expect(clippy::cast_precision_loss, reason = "numbers for people")]
             new => new as f64 / seconds,
         };
         let rates = counts.into_iter().map(|(name, now)| {
-            let before = before.as_ref().and_then(|seen| seen.counts.get(&name).copied());
+            let before = before.as_ref().and_then(|look| look.counts.get(&name).copied());
             // What was not open before has no rate yet.
             let before = before.unwrap_or(now);
             let rates = Rates {

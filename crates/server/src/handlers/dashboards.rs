@@ -8,7 +8,7 @@ use wire::{ProtocolError, database_shapes::NODE_TAG};
 
 use crate::{
     call::Call,
-    dashboard::{Dashboard, Widget},
+    dashboard::{Dashboard, Look, Widget},
     pulse_feed::{self, Pulse},
     web_socket::{Gone, Session},
 };
@@ -32,9 +32,9 @@ pub(crate) fn watch_cluster(call: &Call) -> Result<Session, ProtocolError> {
     }))
 }
 
-/// `GET /server-dashboard/watch`: everything that the server tells of itself.
+/// `GET /server-dashboard/watch`: everything that the server shows of itself.
 pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
-    Ok(pulse_feed::begin(AllWidgets { dashboard: dashboard(call), shown: BTreeMap::new() }))
+    Ok(pulse_feed::begin(AllWidgets::of(dashboard(call))))
 }
 
 fn dashboard(call: &Call) -> Dashboard {
@@ -42,12 +42,35 @@ fn dashboard(call: &Call) -> Dashboard {
     Dashboard::new(call.state.clone(), address)
 }
 
+/// A widget that a reader watches.
+struct Watched {
+    widget: Widget,
+    shown: Option<Instant>,
+    last: Option<Look>,
+}
+
+impl Watched {
+    fn new(widget: Widget) -> Watched {
+        Watched { widget, shown: None, last: None }
+    }
+
+    /// What it shows now, when it is time for that.
+    fn show_if_due(&mut self, dashboard: &Dashboard, now: Instant) -> Option<Value> {
+        let interval = self.widget.interval();
+        if self.shown.is_some_and(|shown| now.duration_since(shown) < interval) {
+            return None;
+        }
+        self.shown = Some(now);
+        Some(dashboard.show(self.widget, &mut self.last))
+    }
+}
+
 /// A reader of widgets.
 struct ChosenWidgets {
     dashboard: Dashboard,
     has_begun: bool,
-    /// By the numbers that the reader has given them: the widgets, and when they were shown last.
-    watched: BTreeMap<i64, (Widget, Option<Instant>)>,
+    /// The widgets by the numbers that the reader has given them.
+    watched: BTreeMap<i64, Watched>,
 }
 
 impl Pulse for ChosenWidgets {
@@ -58,10 +81,9 @@ impl Pulse for ChosenWidgets {
             messages.push(json!({"Id": -1, "Data": data}));
         }
         let now = Instant::now();
-        for (id, (widget, shown)) in &mut self.watched {
-            if shown.is_none_or(|shown| widget.interval() <= now.duration_since(shown)) {
-                *shown = Some(now);
-                messages.push(json!({"Id": id, "Data": self.dashboard.show(*widget)}));
+        for (id, watched) in &mut self.watched {
+            if let Some(data) = watched.show_if_due(&self.dashboard, now) {
+                messages.push(json!({"Id": id, "Data": data}));
             }
         }
         Ok(messages)
@@ -74,7 +96,7 @@ impl Pulse for ChosenWidgets {
         match said["Command"].as_str() {
             Some("watch") if self.watched.len() < WATCHED_MAX => {
                 if let Some(widget) = said["Type"].as_str().and_then(Widget::named) {
-                    self.watched.insert(id, (widget, None));
+                    self.watched.insert(id, Watched::new(widget));
                 }
             }
             Some("unwatch") => {
@@ -88,10 +110,15 @@ impl Pulse for ChosenWidgets {
 /// A reader of the server's own dashboard.
 struct AllWidgets {
     dashboard: Dashboard,
-    shown: BTreeMap<Widget, Instant>,
+    parts: Vec<Part>,
 }
 
-/// What that dashboard calls its parts.
+/// A part of that dashboard, under the name that it has there.
+struct Part {
+    name: &'static str,
+    watched: Watched,
+}
+
 const PARTS: [(Widget, &str); 5] = [
     (Widget::MachineResources, "MachineResources"),
     (Widget::DatabaseOverview, "DatabasesInfo"),
@@ -100,16 +127,20 @@ const PARTS: [(Widget, &str); 5] = [
     (Widget::DriveUsage, "DriveUsage"),
 ];
 
+impl AllWidgets {
+    fn of(dashboard: Dashboard) -> AllWidgets {
+        let part = |(widget, name)| Part { name, watched: Watched::new(widget) };
+        AllWidgets { dashboard, parts: PARTS.map(part).into() }
+    }
+}
+
 impl Pulse for AllWidgets {
     fn messages(&mut self) -> Result<Vec<Value>, Gone> {
         let now = Instant::now();
         let mut messages = Vec::new();
-        for (widget, name) in PARTS {
-            let shown = self.shown.get(&widget);
-            if shown.is_none_or(|shown| widget.interval() <= now.duration_since(*shown)) {
-                self.shown.insert(widget, now);
-                let mut message = self.dashboard.show(widget);
-                message["Type"] = name.into();
+        for part in &mut self.parts {
+            if let Some(mut message) = part.watched.show_if_due(&self.dashboard, now) {
+                message["Type"] = part.name.into();
                 messages.push(message);
             }
         }

@@ -128,6 +128,27 @@ fn traffic_is_what_happened_between_two_looks() {
 }
 
 #[test]
+fn a_widget_that_is_watched_twice_shows_the_same_rates_twice() {
+    let server = TestServer::with_database();
+    server.put("a/1", "{}");
+    let mut socket = connect(&server, "/cluster-dashboard/watch?node=A");
+    for id in [1, 2] {
+        let command = json!({"Command": "watch", "Id": id, "Type": "Traffic"});
+        socket.send(Message::text(command.to_string())).unwrap();
+    }
+    let mut next_rate = |id: i64| loop {
+        server.put("a/1", "{}");
+        let message = read_json(&mut socket);
+        if message["Id"] == id {
+            return message["Data"]["DocumentWritesPerSecond"].as_f64().unwrap();
+        }
+    };
+    for id in [1, 2] {
+        assert!((0..5).any(|_| 0.0 < next_rate(id)), "{id}");
+    }
+}
+
+#[test]
 fn settings_are_shown_with_where_they_come_from() {
     let platform = Platform::memory();
     let server = TestServer::start(platform, &["--Documents.MaxNestingDepth=200"]);
