@@ -423,9 +423,11 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
     })
 }
 
-/// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped.
+/// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped. Other
+/// bodies are JSON, which begins with a brace.
 fn exported_by_form(body: &[u8], shape: Shape) -> Option<Vec<u8>> {
-    let form = std::str::from_utf8(body).ok().filter(|_| shape == Shape::Csv)?;
+    let is_form = shape == Shape::Csv && !body.trim_ascii_start().starts_with(b"{");
+    let form = std::str::from_utf8(body).ok().filter(|_| is_form)?;
     let query = form.split('&').find_map(|field| field.strip_prefix("ExportOptions="))?;
     Some(wire::percent_decode(query).into_owned().into_bytes())
 }

@@ -460,6 +460,8 @@ fn rows_can_be_had_as_separated_values() {
         b"ExportOptions=%7B%22Query%22%3A%22from+index+Boats+where+N=2+select+Twice,Boat%22%7D";
     let target = "/databases/db/streams/queries?format=csv";
     assert_eq!(server.send("POST", target, form).text(), rows);
+    let no_form = br#"{"Query":"from index Boats where Boat = 'a&ExportOptions=b'"}"#;
+    assert_eq!(server.send("POST", target, no_form).status, 200);
 }
 
 #[test]
