@@ -17,6 +17,7 @@
 //! | [`own_signals`] | which signals this process was started to ignore |
 //! | [`sockets`] | connections whose other side has vanished, or does not read |
 //! | [`descriptors`] | how many files may be open at once |
+//! | [`processor_time`] | how long the processors have worked, and which may be used |
 //! | [`thread_priority`] | threads that let others go first |
 
 pub mod clock;
@@ -27,6 +28,7 @@ pub mod memory;
 pub mod other_process;
 pub mod own_signals;
 pub mod process_memory;
+pub mod processor_time;
 pub mod real;
 pub mod simulated;
 pub mod sockets;

@@ -131,7 +131,7 @@ impl ServerState {
             newest_client_configuration: AtomicU64::new(newest_client_configuration),
             operations: Operations::default(),
             notices: NoticeBoard::default(),
-            processor_load: ProcessorLoad::default(),
+            processor_load: ProcessorLoad::begin(started),
             traffic: TrafficWatch::default(),
             last_request: AtomicI64::new(0),
             running_queries: RunningQueries::default(),

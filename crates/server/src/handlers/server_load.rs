@@ -1,21 +1,22 @@
 //! How long the server runs, how much its processors work, and what it is asked.
 
-use http::StatusCode;
-use model::date;
-use serde_json::json;
-use wire::ProtocolError;
+use std::io;
 
-use crate::{
-    answer::Answer, call::Call, handlers::databases::span_text, processor_load::process_times,
-    pulse_feed, web_socket::Session,
-};
+use http::StatusCode;
+use model::{TimeSpan, date};
+use platform::processor_time::{allowed_processors, process_times};
+use serde_json::json;
+use wire::{ErrorKind, ProtocolError};
+
+use crate::{answer::Answer, call::Call, pulse_feed, web_socket::Session};
 
 /// `GET /admin/stats`.
 pub(crate) fn statistics(call: &Call) -> Result<Answer, ProtocolError> {
     let state = &call.state;
+    let up_time = state.platform.clock.monotonic().saturating_sub(state.started);
     let answer = json!({
         "@metadata": state.debug_metadata(),
-        "UpTime": span_text(state.platform.clock.monotonic().saturating_sub(state.started)),
+        "UpTime": TimeSpan::of(up_time).to_string(),
         "StartUpTime": date::format(state.started_at().ticks()),
         "LastRequestTime": state.last_request().map(|moment| date::format(moment.ticks())),
         "LastAuthorizedNonClusterAdminRequestTime": null
@@ -33,14 +34,16 @@ pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ProtocolError> {
 
 /// `GET /admin/debug/cpu/stats`.
 pub(crate) fn processor(call: &Call) -> Result<Answer, ProtocolError> {
-    let times = process_times();
+    let unknown = |error: io::Error| ProtocolError::new(ErrorKind::Internal, error.to_string());
+    let times = process_times().map_err(unknown)?;
+    let text = |time| TimeSpan::of(time).to_string();
     let answer = json!({
         "@metadata": call.state.debug_metadata(),
         "CpuStats": [{
-            "ProcessName": "corvus", "ProcessorAffinity": call.state.machine.cores,
-            "PrivilegedProcessorTime": span_text(times.system),
-            "TotalProcessorTime": span_text(times.user + times.system),
-            "UserProcessorTime": span_text(times.user)
+            "ProcessName": "corvus", "ProcessorAffinity": allowed_processors().map_err(unknown)?,
+            "PrivilegedProcessorTime": text(times.system),
+            "TotalProcessorTime": text(times.user + times.system),
+            "UserProcessorTime": text(times.user)
         }]
     });
     Ok(Answer::shape(StatusCode::OK, &answer))

@@ -41,6 +41,10 @@ fn the_server_tells_how_long_it_runs_and_how_much_it_works() {
         ]
     );
     assert!(processor["CpuStats"][0]["TotalProcessorTime"].as_str().unwrap().starts_with("00:"));
+    // A bit for each processor that may be used.
+    let allowed = processor["CpuStats"][0]["ProcessorAffinity"].as_u64().unwrap();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert!(cores <= allowed.count_ones() as usize, "{allowed}");
 }
 
 #[test]
