@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use database::{DatabaseRecord, NewRecord};
 use http::StatusCode;
-use model::DatabaseName;
+use model::{DatabaseName, TimeSpan};
 use serde_json::{Map, Value, json};
 use wire::{
     ErrorKind, ProtocolError,
@@ -24,7 +24,9 @@ use crate::{
     database_directories::{check_named, check_new},
     database_files::check_settings,
     error_mapping::catalog_error,
-    handlers::{indexes::indexing_status, notifications, statistics::size_on_disk},
+    handlers::{
+        index_faults::all_known, indexes::indexing_status, notifications, statistics::size_on_disk,
+    },
     router::Answering,
     server_state::ServerState,
     stored_record::{body_of, lock_mode, read_object, record_json, texts_of, topology_facts},
@@ -62,7 +64,7 @@ pub(crate) fn listed_state(state: &ServerState, record: &DatabaseRecord) -> Valu
     listed(state, record, record.name.as_str()).to_state_json()
 }
 
-/// What a dashboard tells of a database; it is not opened for that.
+/// What a dashboard shows of a database; it is not opened for that.
 pub(crate) fn listed_overview(state: &ServerState, record: &DatabaseRecord) -> Value {
     listed(state, record, record.name.as_str()).to_overview_json()
 }
@@ -75,7 +77,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
     });
     let up_time = open.as_ref().map(|database| {
         let now = state.platform.clock.monotonic();
-        span_text(now.saturating_sub(database.opened_after()))
+        TimeSpan::of(now.saturating_sub(database.opened_after())).to_string()
     });
     let body = body_of(record);
     let count =
@@ -105,20 +107,8 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
 
 /// How many errors each index has. What cannot be counted has failed, and says so elsewhere.
 fn indexing_errors(database: &database::Database) -> Vec<u64> {
-    let indexes = database.indexes();
-    let (open, faulty) = (indexes.all(), indexes.faulty());
-    let of_open = open.iter().map(|index| index.error_count().unwrap_or(0));
-    of_open.chain(faulty.iter().map(|_| 1)).collect()
-}
-
-/// `1.02:03:04.0050000`, without the days when there are none.
-pub(crate) fn span_text(span: std::time::Duration) -> String {
-    let seconds = span.as_secs();
-    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
-    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
-    let ticks = span.subsec_nanos() / 100;
-    let clock = format!("{hours:02}:{minutes:02}:{seconds:02}.{ticks:07}");
-    if days == 0 { clock } else { format!("{days}.{clock}") }
+    let indexes = all_known(database.indexes());
+    indexes.iter().map(|index| index.error_count().unwrap_or(0)).collect()
 }
 
 /// `GET /topology`.
@@ -361,17 +351,4 @@ pub(crate) fn is_loaded(call: &Call) -> Result<Answer, ProtocolError> {
     let name = query.single_non_empty("name")?;
     let is_loaded = call.state.registry.if_open(name).is_some();
     Ok(Answer::shape(StatusCode::OK, &json!({"DatabaseName": name, "IsLoaded": is_loaded})))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    #[test]
-    fn spans_are_printed_as_clients_read_them() {
-        assert_eq!(span_text(Duration::from_millis(5_019)), "00:00:05.0190000");
-        assert_eq!(span_text(Duration::from_secs(93_784)), "1.02:03:04.0000000");
-    }
 }

@@ -7,8 +7,10 @@ use model::date;
 use serde_json::{Value, json};
 use wire::{
     IndexDefinition, IndexLockMode, IndexPriority, IndexSourceType, IndexState, IndexType,
-    index_shapes::IndexStatistics,
+    ProtocolError, index_shapes::IndexStatistics,
 };
+
+use crate::index_choice::index_error;
 
 /// An index that there is.
 pub(crate) enum Known {
@@ -24,6 +26,14 @@ impl Known {
         match self {
             Known::Open(index) => index.name(),
             Known::Faulty(faulty) => &faulty.name,
+        }
+    }
+
+    /// How many errors it has: one, when it could not be opened.
+    pub(crate) fn error_count(&self) -> Result<u64, ProtocolError> {
+        match self {
+            Known::Open(index) => index.error_count().map_err(|error| index_error(&error)),
+            Known::Faulty(_) => Ok(1),
         }
     }
 

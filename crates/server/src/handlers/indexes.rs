@@ -190,14 +190,9 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
         let shown: Vec<_> = errors
             .iter()
             .map(|error| {
-                let action = match error.action {
-                    IndexingAction::Map => "Map",
-                    IndexingAction::Write => "Write",
-                    IndexingAction::Reduce => "Reduce",
-                };
                 json!({
                     "Timestamp": date::format(error.ticks), "Document": error.document,
-                    "Action": action, "Error": error.message
+                    "Action": action_name(error.action), "Error": error.message
                 })
             })
             .collect();
@@ -205,6 +200,15 @@ pub(crate) fn errors(call: &Call) -> Result<Answer, ProtocolError> {
     };
     let shown: Result<_, _> = listed.into_iter().map(of_one).collect();
     Ok(results(call, shown?))
+}
+
+/// What the protocol calls what an index did when an error came up.
+pub(crate) fn action_name(action: IndexingAction) -> &'static str {
+    match action {
+        IndexingAction::Map => "Map",
+        IndexingAction::Write => "Write",
+        IndexingAction::Reduce => "Reduce",
+    }
 }
 
 /// Whether the indexes of a database run.

@@ -1,9 +1,10 @@
 //! Notification centers, of the server and of a database: what operators should know, operations as they go
-//! on, and numbers as they change, each told once over a WebSocket.
+//! on, and numbers as they change, each sent once over a WebSocket.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use database::{Database, Hidden, NoticeBoard, NoticeUpdate, Operation, Operations};
+use documents::DocumentError;
 use http::StatusCode;
 use model::date;
 use platform::Timestamp;
@@ -13,17 +14,21 @@ use wire::{ProtocolError, operation_state::OperationStatus};
 use crate::{
     answer::Answer,
     call::Call,
+    error_mapping::document_error,
     handlers::{
-        index_faults::all_known, notifications, operations::state_json,
+        index_faults::{Known, all_known},
+        notifications,
+        operations::state_json,
         server_info::topology_notification,
     },
+    index_choice::index_error,
     live_feed::OpenedDatabase,
     pulse_feed::{self, Pulse},
     server_state::ServerState,
     web_socket::{Gone, Session},
 };
 
-/// Collections that one message tells of.
+/// Collections in one message.
 const COLLECTIONS_MAX: usize = 1024;
 const TICKS_PER_SECOND: i64 = 10_000_000;
 
@@ -34,7 +39,7 @@ pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
     Ok(pulse_feed::begin(ServerCenter {
         state: Arc::clone(&call.state),
         first: Some(topology),
-        told: Told::default(),
+        sent: Sent::default(),
     }))
 }
 
@@ -42,7 +47,7 @@ pub(crate) fn watch_server(call: &Call) -> Result<Session, ProtocolError> {
 pub(crate) fn watch_database(call: &Call) -> Result<Session, ProtocolError> {
     Ok(pulse_feed::begin(DatabaseCenter {
         database: OpenedDatabase::of(call)?,
-        told: Told::default(),
+        sent: Sent::default(),
         numbers: None,
     }))
 }
@@ -88,9 +93,7 @@ fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
 /// `GET /databases/*/notification-center/stats`.
 pub(crate) fn numbers(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
-    let Some(numbers) = Numbers::of(database) else {
-        return Err(ProtocolError::invalid_operation("The numbers of the database cannot be read"));
-    };
+    let numbers = Numbers::of(database)?;
     let mut answer = numbers.shape();
     let collections = numbers.collections.iter();
     answer.insert(
@@ -100,17 +103,17 @@ pub(crate) fn numbers(call: &Call) -> Result<Answer, ProtocolError> {
             .collect::<Map<_, _>>()
             .into(),
     );
-    let revisions = documents::revisions_total(&database.read()).unwrap_or(0);
+    let revisions = documents::revisions_total(&database.read()).map_err(failed)?;
     answer.insert("CountOfRevisions".to_owned(), revisions.into());
     Ok(Answer::shape(StatusCode::OK, &answer))
 }
 
-/// What a reader was told.
+/// What a reader was sent.
 #[derive(Default)]
-struct Told {
+struct Sent {
     has_begun: bool,
-    /// Of each operation, by its id and its beginning, the state that was told; null when it had ended
-    /// before the reader came, or was told that it has.
+    /// Of each operation, by its id and its beginning, the state that was sent; null when it had ended
+    /// before the reader came, or the reader was sent its end.
     operations: BTreeMap<(i64, i64), Value>,
     /// Of each notice its severity.
     notices: BTreeMap<String, Value>,
@@ -118,7 +121,7 @@ struct Told {
     position: u64,
 }
 
-impl Told {
+impl Sent {
     /// What is new of the operations and the notices.
     fn news(
         &mut self,
@@ -128,10 +131,10 @@ impl Told {
         (now, database): (Timestamp, Option<&str>),
     ) -> Vec<Value> {
         let mut news = Vec::new();
-        let notices = board.shown(notices, |notice| notice["Id"].as_str().unwrap_or(""), now);
+        let notices = board.shown(notices, notifications::id_of, now);
         let mut current = BTreeMap::new();
         for notice in notices {
-            let id = notice["Id"].as_str().unwrap_or("").to_owned();
+            let id = notifications::id_of(&notice).to_owned();
             let severity = notice["Severity"].clone();
             if self.notices.get(&id) != Some(&severity) {
                 news.push(notice);
@@ -230,7 +233,7 @@ fn update_message(update: &NoticeUpdate) -> Value {
 struct ServerCenter {
     state: Arc<ServerState>,
     first: Option<Value>,
-    told: Told,
+    sent: Sent,
 }
 
 impl Pulse for ServerCenter {
@@ -239,7 +242,7 @@ impl Pulse for ServerCenter {
         let notices = notifications::of_server(&self.state, &date::format(now.ticks()));
         let (operations, board) = (&self.state.operations, &self.state.notices);
         let mut news: Vec<Value> = self.first.take().into_iter().collect();
-        news.extend(self.told.news(operations, notices, board, (now, None)));
+        news.extend(self.sent.news(operations, notices, board, (now, None)));
         Ok(news)
     }
 }
@@ -247,7 +250,7 @@ impl Pulse for ServerCenter {
 /// A reader of a database's.
 struct DatabaseCenter {
     database: OpenedDatabase,
-    told: Told,
+    sent: Sent,
     numbers: Option<Numbers>,
 }
 
@@ -261,16 +264,17 @@ impl Pulse for DatabaseCenter {
         let record = database.record();
         let name = record.name.as_str();
         let place = (now, Some(name));
-        let mut news = self.told.news(database.operations(), notices, database.notices(), place);
+        let mut news = self.sent.news(database.operations(), notices, database.notices(), place);
         news.extend(self.changed_numbers(&database, name, &at));
         Ok(news)
     }
 }
 
 impl DatabaseCenter {
-    /// The numbers of the database, if they have changed since they were told.
+    /// The numbers of the database, if they have changed since they were sent. What cannot be read is
+    /// reported by those who ask for it.
     fn changed_numbers(&mut self, database: &Database, name: &str, at: &str) -> Option<Value> {
-        let new = Numbers::of(database)?;
+        let new = Numbers::of(database).ok()?;
         let old = self.numbers.replace(new.clone()).filter(|old| *old != new)?;
         let is_changed = |(name, collection): &(&String, &Collection)| {
             old.collections.get(*name) != Some(*collection)
@@ -296,6 +300,8 @@ struct Numbers {
     indexes: usize,
     stale: Vec<String>,
     errors: u64,
+    /// When an index had its last error, in ticks.
+    last_error: Option<i64>,
     collections: BTreeMap<String, Collection>,
 }
 
@@ -312,26 +318,40 @@ impl Collection {
 }
 
 impl Numbers {
-    /// `None` when they cannot be read, which is said elsewhere.
-    fn of(database: &Database) -> Option<Numbers> {
+    /// # Errors
+    /// When documents or indexes cannot be read.
+    fn of(database: &Database) -> Result<Numbers, ProtocolError> {
         let tx = database.read();
-        let progress = documents::progress(&tx).ok()?;
-        let (open, known) = (database.indexes().all(), all_known(database.indexes()).len());
-        let stale = open.iter().filter(|index| index.is_stale(&tx).unwrap_or(true));
+        let progress = documents::progress(&tx).map_err(failed)?;
+        let indexes = all_known(database.indexes());
+        let (mut stale, mut errors, mut last_error) = (Vec::new(), 0, None);
+        for index in &indexes {
+            errors += index.error_count()?;
+            let Known::Open(index) = index else { continue };
+            if index.is_stale(&tx).map_err(|error| index_error(&error))? {
+                stale.push(index.name().to_owned());
+            }
+            let newest = index.errors().map_err(|error| index_error(&error))?;
+            last_error = last_error.max(newest.iter().map(|error| error.ticks).max());
+        }
         let mut collections = BTreeMap::new();
-        for collection in documents::collections(&tx).ok()?.into_iter().take(COLLECTIONS_MAX) {
-            let newest = documents::newest_first_of_collection(&tx, &collection.name).ok()?.next();
-            let newest = newest.transpose().ok()?.map(|row| row.change_vector().to_owned());
+        let all = documents::collections(&tx).map_err(failed)?;
+        for collection in all.into_iter().take(COLLECTIONS_MAX) {
+            let mut rows =
+                documents::newest_first_of_collection(&tx, &collection.name).map_err(failed)?;
+            let newest = rows.next().transpose().map_err(failed)?;
+            let newest = newest.map(|row| row.change_vector().to_owned());
             let numbers = Collection { documents: collection.documents, newest };
             collections.insert(collection.name.as_str().to_owned(), numbers);
         }
-        Some(Numbers {
+        Ok(Numbers {
             documents: progress.documents,
             last_etag: progress.last_etag.0,
             change_vector: progress.change_vector.to_string(),
-            indexes: known,
-            stale: stale.map(|index| index.name().to_owned()).collect(),
-            errors: open.iter().map(|index| index.error_count().unwrap_or(0)).sum(),
+            indexes: indexes.len(),
+            stale,
+            errors,
+            last_error,
             collections,
         })
     }
@@ -341,10 +361,15 @@ impl Numbers {
             "CountOfDocuments": self.documents, "CountOfConflicts": 0, "LastEtag": self.last_etag,
             "CountOfIndexes": self.indexes, "CountOfStaleIndexes": self.stale.len(),
             "StaleIndexes": self.stale, "CountOfIndexingErrors": self.errors,
-            "GlobalChangeVector": self.change_vector, "LastIndexingErrorTime": null
+            "GlobalChangeVector": self.change_vector,
+            "LastIndexingErrorTime": self.last_error.map(date::format)
         });
         shape.as_object().cloned().unwrap_or_default()
     }
+}
+
+fn failed(error: DocumentError) -> ProtocolError {
+    document_error(&error)
 }
 
 #[cfg(test)]

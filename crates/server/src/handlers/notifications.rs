@@ -20,10 +20,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
     let start = query.long("pageStart")?.unwrap_or(0).max(0);
     let count = query.long("pageSize")?.unwrap_or(i64::MAX).max(0);
     let database = call.database()?;
-    let now = date::format(call.state.platform.clock.now().ticks());
-    let all = of_database(&call.state, database, &now);
-    let moment = call.state.platform.clock.now();
-    let all = database.notices().shown(all, |one| one["Id"].as_str().unwrap_or(""), moment);
+    let all = shown(&call.state, database);
     let (start, count) = (to_usize(start), to_usize(count));
     let page: Vec<&Value> = all.iter().skip(start).take(count).collect();
     Ok(Answer::shape(StatusCode::OK, &json!({"Results": page, "TotalResults": all.len()})))
@@ -40,6 +37,18 @@ pub(crate) fn of_database(state: &ServerState, database: &Database, now: &str) -
     all.into_iter().flatten().collect()
 }
 
+/// Those notifications of a database that operators have not put away.
+fn shown(state: &ServerState, database: &Database) -> Vec<Value> {
+    let now = state.platform.clock.now();
+    let all = of_database(state, database, &date::format(now.ticks()));
+    database.notices().shown(all, id_of, now)
+}
+
+/// The id of a notification.
+pub(crate) fn id_of(notification: &Value) -> &str {
+    notification["Id"].as_str().unwrap_or("")
+}
+
 /// All notifications of the server now.
 pub(crate) fn of_server(state: &ServerState, now: &str) -> Vec<Value> {
     low_memory(&state.memory, now).into_iter().collect()
@@ -52,9 +61,9 @@ pub(crate) struct Counts {
     pub(crate) hints: u64,
 }
 
-/// How many notifications a database has now.
+/// How many notifications a database shows now.
 pub(crate) fn counts(state: &ServerState, database: &Database) -> Counts {
-    let all = of_database(state, database, "");
+    let all = shown(state, database);
     let of_kind = |kind: &str| all.iter().filter(|one| one["Type"] == kind).count() as u64;
     Counts { alerts: of_kind(ALERT), hints: of_kind(HINT) }
 }

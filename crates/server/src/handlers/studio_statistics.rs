@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, ops::Bound};
 
 use documents::{DocumentError, RevisionRow};
 use http::StatusCode;
-use indexing::IndexingAction;
 use model::{CollectionName, Etag, date, lower_case};
 use serde_json::{Value, json};
 use storage::pass_over;
@@ -14,7 +13,10 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
-    handlers::index_faults::{Known, all_known},
+    handlers::{
+        index_faults::{Known, all_known},
+        indexes::action_name,
+    },
     index_choice::index_error,
 };
 
@@ -29,14 +31,11 @@ pub(crate) fn footer(call: &Call) -> Result<Answer, ProtocolError> {
     let known = all_known(database.indexes());
     let (mut stale, mut errors) = (Vec::new(), 0);
     for index in &known {
-        match index {
-            Known::Open(index) => {
-                errors += index.error_count().map_err(|error| index_error(&error))?;
-                if index.is_stale(&tx).map_err(|error| index_error(&error))? {
-                    stale.push(index.name().to_owned());
-                }
-            }
-            Known::Faulty(_) => errors += 1,
+        errors += index.error_count()?;
+        if let Known::Open(index) = index
+            && index.is_stale(&tx).map_err(|error| index_error(&error))?
+        {
+            stale.push(index.name().to_owned());
         }
     }
     let answer = json!({
@@ -71,12 +70,7 @@ fn counts_of(index: &Known) -> Result<BTreeMap<&'static str, u64>, ProtocolError
         Known::Faulty(_) => return Ok(BTreeMap::from([("Initialization", 1)])),
     };
     for error in index.errors().map_err(|error| index_error(&error))? {
-        let action = match error.action {
-            IndexingAction::Map => "Map",
-            IndexingAction::Write => "Write",
-            IndexingAction::Reduce => "Reduce",
-        };
-        *counts.entry(action).or_insert(0) += 1;
+        *counts.entry(action_name(error.action)).or_insert(0) += 1;
     }
     Ok(counts)
 }

@@ -7,8 +7,9 @@ use http::StatusCode;
 use model::{CronExpression, DatabaseName, date};
 use serde_json::{Value, json};
 use wire::{
-    ProtocolError, database_shapes::ListedConfigurations, database_shapes::NODE_TAG, humane_size,
-    studio_environment_of_record,
+    IndexDefinition, ProtocolError,
+    database_shapes::{ListedConfigurations, NODE_TAG},
+    humane_size, studio_environment_of_record,
 };
 
 use crate::{
@@ -89,11 +90,11 @@ pub(crate) fn folder_options(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &json!({"List": listed})))
 }
 
-/// `GET /studio-tasks/indexes/configuration/defaults`.
+/// `GET /studio-tasks/indexes/configuration/defaults`: how indexes are made when nobody says anything else.
 pub(crate) fn index_defaults(_: &Call) -> Result<Answer, ProtocolError> {
     let answer = json!({
         "AutoIndexDeploymentMode": "Parallel", "StaticIndexDeploymentMode": "Parallel",
-        "StaticIndexingEngineType": "Corax"
+        "StaticIndexingEngineType": IndexDefinition::default().search_engine()
     });
     Ok(Answer::shape(StatusCode::OK, &answer))
 }

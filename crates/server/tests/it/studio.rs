@@ -257,11 +257,17 @@ fn numbers_for_the_footer_the_indexes_and_the_databases() {
         get(&server, "/databases/db/studio/indexes/errors-count")["Results"],
         json!([{"Name": "Bad", "Errors": [{"Action": "Map", "NumberOfErrors": 1}]}])
     );
+    let numbers = get(&server, "/databases/db/notification-center/stats");
+    let errors = get(&server, "/databases/db/indexes/errors")["Results"][0]["Errors"].clone();
+    assert_eq!(numbers["CountOfIndexingErrors"], 1);
+    assert_eq!(numbers["LastIndexingErrorTime"], errors[0]["Timestamp"]);
     let defaults = get(&server, "/databases/db/studio-tasks/indexes/configuration/defaults");
     assert_eq!(
         keys(&defaults),
         ["AutoIndexDeploymentMode", "StaticIndexDeploymentMode", "StaticIndexingEngineType"]
     );
+    let statistics = get(&server, "/databases/db/indexes/stats")["Results"][0].clone();
+    assert_eq!(statistics["SearchEngineType"], defaults["StaticIndexingEngineType"]);
 
     let listed = get(&server, "/databases?name=db");
     for (name, expected) in [
