@@ -117,8 +117,11 @@ impl DatabaseFiles {
             },
             is_disabled: settings.indexing_disabled,
             on_event: {
-                let builds = Arc::clone(&self.index_builds);
-                Arc::new(move |database, event| index_log::log(&builds, database, event))
+                let (builds, clock) =
+                    (Arc::clone(&self.index_builds), Arc::clone(&self.platform.clock));
+                Arc::new(move |database, event| {
+                    index_log::log(&builds, clock.monotonic(), database, event);
+                })
             },
         };
         let huge_documents = HugeDocumentLimits {

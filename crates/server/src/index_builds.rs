@@ -24,10 +24,19 @@ pub(crate) struct IndexBuilds {
     builds: Mutex<BTreeMap<Key, Build>>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Build {
-    /// When it was seen first, and when it was last reported.
-    seen: Option<(Duration, Duration)>,
+    /// When the index began.
+    began: Duration,
+    /// What the log said of it last.
+    reported: Option<Report>,
+}
+
+/// How far an index was when the log said so.
+#[derive(Clone, Copy)]
+struct Report {
+    at: Duration,
+    done: u64,
 }
 
 /// What is seen of an index.
@@ -45,12 +54,13 @@ enum Seen {
 
 impl IndexBuilds {
     /// An index is there that has nothing yet.
-    pub(crate) fn begun(&self, database: &str, index: &str) {
+    pub(crate) fn begun(&self, database: &str, index: &str, now: Duration) {
+        let build = Build { began: now, reported: None };
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
-        builds.insert((database.to_owned(), index.to_owned()), Build::default());
+        builds.insert((database.to_owned(), index.to_owned()), build);
     }
 
-    /// An index is gone, or has another name from now on.
+    /// An index is gone, has another name from now on, or does not go on.
     pub(crate) fn ended(&self, database: &str, index: &str) {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.remove(&(database.to_owned(), index.to_owned()));
@@ -81,26 +91,42 @@ pub(crate) fn look(state: &Arc<ServerState>) {
     let now = state.platform.clock.monotonic();
     for (key, build) in builds.all() {
         let (database, index) = (key.0.as_str(), key.1.as_str());
-        let (began, reported) = build.seen.unwrap_or((now, now));
         match seen(state, database, index) {
             Seen::Gone => builds.ended(database, index),
             Seen::Built { documents } => {
-                let milliseconds = now.saturating_sub(began).as_millis() as u64;
+                let milliseconds = now.saturating_sub(build.began).as_millis() as u64;
                 tracing::info!(database, index, documents, milliseconds, "an index was built");
                 builds.ended(database, index);
             }
             Seen::Building { done, all } => {
-                let mut reported = reported;
-                if build.seen.is_none() {
-                    tracing::info!(database, index, documents = all, "an index is being built");
-                } else if REPORT_INTERVAL <= now.saturating_sub(reported) {
-                    let percent = done * 100 / all.max(1);
-                    tracing::info!(database, index, done, all, percent, "an index is being built");
-                    reported = now;
+                match build.reported {
+                    None => {
+                        tracing::info!(database, index, documents = all, "an index is being built");
+                    }
+                    Some(last) if last.is_due(now, done) => {
+                        let percent = done * 100 / all.max(1);
+                        tracing::info!(
+                            database,
+                            index,
+                            done,
+                            all,
+                            percent,
+                            "an index is being built"
+                        );
+                    }
+                    Some(_) => continue,
                 }
-                builds.keep(&key, Build { seen: Some((began, reported)) });
+                builds.keep(&key, Build { reported: Some(Report { at: now, done }), ..build });
             }
         }
+    }
+}
+
+impl Report {
+    /// Whether the log says how far the index is now. One that rests, because it is paused or has no memory,
+    /// is not spoken of again and again.
+    fn is_due(self, now: Duration, done: u64) -> bool {
+        REPORT_INTERVAL <= now.saturating_sub(self.at) && self.done != done
     }
 }
 
@@ -113,5 +139,18 @@ fn seen(state: &ServerState, database: &str, index: &str) -> Seen {
     match behind {
         0 => Seen::Built { documents: all },
         _ => Seen::Building { done: all.saturating_sub(behind), all },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_an_index_is_is_said_now_and_then_while_it_goes_on() {
+        let last = Report { at: Duration::from_secs(5), done: 7 };
+        assert!(!last.is_due(Duration::from_secs(14), 8), "too soon");
+        assert!(last.is_due(Duration::from_secs(15), 8));
+        assert!(!last.is_due(Duration::from_secs(60), 7), "nothing was done");
     }
 }

@@ -1,11 +1,14 @@
 //! What happens to indexes by itself, in the server's log.
 
+use std::time::Duration;
+
 use indexing::{IndexChange, IndexSetEvent};
 
 use crate::index_builds::IndexBuilds;
 
-/// Logs an event; indexes that begin are watched until they are built.
-pub(crate) fn log(builds: &IndexBuilds, database: &str, event: &IndexSetEvent<'_>) {
+/// Logs an event; indexes that begin are watched until they are built. `now` is the time of the clock that
+/// never goes back.
+pub(crate) fn log(builds: &IndexBuilds, now: Duration, database: &str, event: &IndexSetEvent<'_>) {
     match event {
         IndexSetEvent::Failed { index, error, again_after: Some(pause) } => tracing::warn!(
             database, index, %error, again_after_seconds = pause.as_secs(),
@@ -21,7 +24,7 @@ pub(crate) fn log(builds: &IndexBuilds, database: &str, event: &IndexSetEvent<'_
             database, place = %place.display(), because,
             "the files of an index do not belong to the database; the index is built again"
         ),
-        IndexSetEvent::Begun { index } => builds.begun(database, index),
+        IndexSetEvent::Begun { index } => builds.begun(database, index, now),
         IndexSetEvent::Changed { index, change } => log_change(builds, database, index, *change),
         IndexSetEvent::Replaced { index } => {
             tracing::info!(database, index, "an index of a changed definition took over");
@@ -37,12 +40,15 @@ fn log_change(builds: &IndexBuilds, database: &str, index: &str, change: IndexCh
         }
         IndexChange::Paused => tracing::info!(database, index, "an index was paused"),
         IndexChange::Disabled => tracing::info!(database, index, "an index was disabled"),
-        IndexChange::MarkedAsErrored => tracing::error!(
-            database,
-            index,
-            "an index failed on too many documents and follows them no more: \
-             GET /databases/*/indexes/errors says why"
-        ),
+        IndexChange::MarkedAsErrored => {
+            builds.ended(database, index);
+            tracing::error!(
+                database,
+                index,
+                "an index failed on too many documents and follows them no more: \
+                 GET /databases/*/indexes/errors says why"
+            );
+        }
         IndexChange::BecameIdle => {
             tracing::debug!(database, index, "an automatic index is idle");
         }
