@@ -3,14 +3,16 @@
 //! The mode holds until the server stops. How long files are kept is a matter of the settings: what a client
 //! says of it is kept for those who ask.
 
+use model::TimeSpan;
 use serde_json::{Map, Value, json};
-use settings::Settings;
+use settings::LogSettings;
 use wire::{ErrorKind, ProtocolError};
 
 /// The modes of the protocol.
-const MODES: [&str; 3] = ["None", "Operations", "Information"];
-/// How long logs are kept when nobody says anything else.
-const RETENTION_TIME: &str = "3.00:00:00";
+const MODES: [&str; 3] = [NONE, OPERATIONS, INFORMATION];
+const NONE: &str = "None";
+const OPERATIONS: &str = "Operations";
+const INFORMATION: &str = "Information";
 
 /// A configuration.
 #[derive(Clone, PartialEq, Debug)]
@@ -27,9 +29,16 @@ pub(crate) struct LogsConfiguration {
 
 impl LogsConfiguration {
     /// The configuration that a server with these settings starts with.
-    pub(crate) fn starting(settings: &Settings) -> LogsConfiguration {
-        let path = settings.logs.directory.as_ref().map(|path| path.display().to_string());
-        LogsConfiguration::of_mode(settings.logs.mode, path)
+    pub(crate) fn starting(settings: &LogSettings) -> LogsConfiguration {
+        let mode = mode_of(settings);
+        LogsConfiguration {
+            mode,
+            current_mode: mode,
+            path: settings.directory.as_ref().map(|path| path.display().to_string()),
+            retention_time: TimeSpan::of(settings.kept_for).to_string().into(),
+            retention_size: settings.kept_bytes_max.into(),
+            compress: settings.is_compressed,
+        }
     }
 
     /// The mode that holds.
@@ -37,18 +46,7 @@ impl LogsConfiguration {
         self.current_mode
     }
 
-    fn of_mode(mode: &'static str, path: Option<String>) -> LogsConfiguration {
-        LogsConfiguration {
-            mode,
-            current_mode: mode,
-            path,
-            retention_time: RETENTION_TIME.into(),
-            retention_size: Value::Null,
-            compress: false,
-        }
-    }
-
-    /// What a client asks for instead of this.
+    /// What a client asks for, when this is what the server started with.
     ///
     /// # Errors
     /// When a property has the wrong kind or the mode is unknown.
@@ -61,7 +59,7 @@ impl LogsConfiguration {
             ProtocolError::new(ErrorKind::Format, message)
         };
         let given = |property| body.get(property).filter(|value| !value.is_null());
-        let mut configuration = LogsConfiguration::of_mode(self.mode, self.path.clone());
+        let mut configuration = self.clone();
         if let Some(mode) = given("Mode") {
             let known = mode.as_str().and_then(mode_named);
             configuration.current_mode = known.ok_or_else(|| refused("Mode"))?;
@@ -90,27 +88,72 @@ impl LogsConfiguration {
     }
 }
 
+/// The mode of the settings; a level counts more, and is shown as the mode nearest to it.
+fn mode_of(settings: &LogSettings) -> &'static str {
+    match settings.level {
+        Some("Trace" | "Debug") => INFORMATION,
+        Some("Fatal" | "Off") => NONE,
+        Some(_) => OPERATIONS,
+        None => settings.mode,
+    }
+}
+
 fn mode_named(name: &str) -> Option<&'static str> {
     MODES.into_iter().find(|known| known.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
+    fn settings(mode: &'static str, level: Option<&'static str>) -> LogSettings {
+        LogSettings {
+            mode,
+            level,
+            is_json: false,
+            directory: Some("logs".into()),
+            file_bytes_max: 1 << 20,
+            kept_for: Duration::from_secs(36 * 3600),
+            kept_bytes_max: 7 << 20,
+            is_compressed: true,
+            slow_request_min: None,
+        }
+    }
+
     fn read(json: &str) -> Result<Value, ProtocolError> {
-        let starting = LogsConfiguration::of_mode("None", None);
+        let starting = LogsConfiguration::starting(&settings("None", None));
         starting.changed(&serde_json::from_str(json).unwrap()).map(|changed| changed.to_json())
     }
 
     #[test]
     fn what_is_given_is_kept_and_the_rest_is_as_it_starts() {
-        let set = read(r#"{"Mode":"information","RetentionSize":5,"Compress":true}"#).unwrap();
+        let set = read(r#"{"Mode":"information","RetentionSize":5,"Compress":false}"#).unwrap();
         assert_eq!((&set["CurrentMode"], &set["Mode"]), (&json!("Information"), &json!("None")));
-        assert_eq!((&set["RetentionSize"], &set["Compress"]), (&json!(5), &json!(true)));
-        assert_eq!(read("{}").unwrap(), LogsConfiguration::of_mode("None", None).to_json());
+        assert_eq!((&set["RetentionSize"], &set["Compress"]), (&json!(5), &json!(false)));
+        assert_eq!(
+            read("{}").unwrap(),
+            json!({
+                "CurrentMode": "None", "Mode": "None", "Path": "logs", "UseUtcTime": true,
+                "RetentionTime": "1.12:00:00", "RetentionSize": 7 << 20, "Compress": true
+            })
+        );
         for wrong in [r#"{"Mode":"Bad"}"#, r#"{"Compress":5}"#, r#"{"RetentionTime":5}"#] {
             assert_eq!(read(wrong).unwrap_err().kind, ErrorKind::Format, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_shown_as_the_nearest_mode() {
+        for (level, mode) in [
+            (None, "Operations"),
+            (Some("Debug"), "Information"),
+            (Some("Warn"), "Operations"),
+            (Some("Off"), "None"),
+        ] {
+            let shown = LogsConfiguration::starting(&settings("Operations", level)).to_json();
+            assert_eq!(shown["CurrentMode"], mode, "{level:?}");
         }
     }
 }

@@ -108,7 +108,7 @@ impl ServerState {
         let compression = AnswerCompression::new(&settings.http);
         let public = settings.public_server_url.as_ref().map(ToString::to_string);
         let public_address = public.map(|url| url.trim_end_matches('/').to_owned());
-        let logs = LogsConfiguration::starting(&settings);
+        let logs = LogsConfiguration::starting(&settings.logs);
         let changes_bytes_max = settings.changes.all_queued_bytes_max.min(memory.changes_bytes_max);
         let change_budget = QueueBudget::new(changes_bytes_max);
         let started = platform.clock.monotonic();

@@ -5,7 +5,9 @@ use std::sync::PoisonError;
 use http::StatusCode;
 use wire::ProtocolError;
 
-use crate::{answer::Answer, call::Call, stored_record::read_object};
+use crate::{
+    answer::Answer, call::Call, logs_configuration::LogsConfiguration, stored_record::read_object,
+};
 
 /// `GET /admin/logs/configuration`.
 pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
@@ -17,7 +19,8 @@ pub(crate) fn configuration(call: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ProtocolError> {
     let body = read_object(&call.body)?;
     let mut logs = call.state.logs.lock().unwrap_or_else(PoisonError::into_inner);
-    let changed = logs.changed(&body)?;
+    let starting = LogsConfiguration::starting(&call.state.settings.logs);
+    let changed = starting.changed(&body)?;
     let mode = changed.current_mode();
     tracing::info!(mode, "a client sets how much is logged");
     if let Some(obey) = call.state.on_log_mode.get() {
