@@ -5,6 +5,7 @@ use std::{error::Error, fmt, io, net::SocketAddr};
 use cluster::ClusterError;
 use database::CatalogError;
 use platform::Exposure;
+use settings::{Scheme, ServerUrl};
 use storage::StorageError;
 
 /// The server could not start. The display form says what to do about it.
@@ -28,7 +29,9 @@ pub enum StartError {
     },
     /// The address could not be listened on.
     Bind {
-        /// The address.
+        /// The address as it was given.
+        url: Box<ServerUrl>,
+        /// What it means.
         address: SocketAddr,
         /// What the system said.
         source: io::Error,
@@ -105,7 +108,7 @@ impl fmt::Display for StartError {
                  authentication. Listen on 127.0.0.1, or set Security.UnsecuredAccessAllowed to \
                  {needed} if everybody on that network may read and change all data"
             ),
-            StartError::Bind { address, source } => write_bind(f, *address, source),
+            StartError::Bind { url, address, source } => write_bind(f, url, *address, source),
             StartError::Catalog { directory, source } => write_catalog(f, directory, source),
             StartError::SystemMissing { directory } => write!(
                 f,
@@ -124,26 +127,37 @@ impl fmt::Display for StartError {
     }
 }
 
-fn write_bind(f: &mut fmt::Formatter<'_>, address: SocketAddr, source: &io::Error) -> fmt::Result {
+fn write_bind(
+    f: &mut fmt::Formatter<'_>,
+    url: &ServerUrl,
+    address: SocketAddr,
+    source: &io::Error,
+) -> fmt::Result {
+    let (setting, usual_port) = match url.scheme {
+        Scheme::Http | Scheme::Https => ("ServerUrl", 8080),
+        Scheme::Tcp => ("ServerUrl.Tcp", 38888),
+    };
+    let with_port = |port| ServerUrl { port, ..url.clone() };
     write!(f, "cannot listen on {address}: {source}. ")?;
-    let other_port = SocketAddr::new(address.ip(), address.port().checked_add(1).unwrap_or(8081));
     match source.kind() {
         io::ErrorKind::AddrInUse => write!(
             f,
             "Another program, maybe another Corvus or RavenDB, listens there. Stop it, or take \
-             another port: --ServerUrl=http://{other_port}"
+             another port: --{setting}={}",
+            with_port(url.port.checked_add(1).unwrap_or(usual_port))
         ),
         io::ErrorKind::PermissionDenied => write!(
             f,
             "The system keeps ports below 1024 for privileged users. Take another port: \
-             --ServerUrl=http://{}",
-            SocketAddr::new(address.ip(), 8080)
+             --{setting}={}",
+            with_port(usual_port)
         ),
-        io::ErrorKind::AddrNotAvailable => f.write_str(
-            "This machine has no such address. ServerUrl names an address of this machine, or \
-             127.0.0.1; names for clients belong into PublicServerUrl",
+        io::ErrorKind::AddrNotAvailable => write!(
+            f,
+            "This machine has no such address. {setting} names an address of this machine, or \
+             127.0.0.1; names for clients belong in PublicServerUrl"
         ),
-        _ => f.write_str("ServerUrl and ServerUrl.Tcp say where to listen"),
+        _ => write!(f, "{setting} says where to listen"),
     }
 }
 

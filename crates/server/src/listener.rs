@@ -48,7 +48,8 @@ pub(crate) async fn bind_all(
     for url in urls {
         for address in resolve(url).await? {
             check_access(url, address, allowed)?;
-            listeners.push(bind(address).map_err(|source| StartError::Bind { address, source })?);
+            let refused = |source| StartError::Bind { url: Box::new(url.clone()), address, source };
+            listeners.push(bind(address).map_err(refused)?);
         }
     }
     Ok(listeners)

@@ -40,9 +40,9 @@ fn what_is_not_understood_ends_with_advice() {
     ];
     for (words, code, part) in table {
         let output = run(&place, words);
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{words:?}: {told}");
-        assert!(told.contains(part), "{words:?}: {told}");
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {errors}");
+        assert!(errors.contains(part), "{words:?}: {errors}");
         assert!(output.stdout.is_empty(), "{words:?}");
     }
     let nothing = run(&place, &["offline", "repair"]);
@@ -55,11 +55,15 @@ fn a_port_that_is_taken_comes_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let output = run(&place, &[&format!("--ServerUrl=http://127.0.0.1:{port}")]);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let errors = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
     let advice = format!("take another port: --ServerUrl=http://127.0.0.1:{}", port + 1);
-    assert!(told.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{told}");
-    assert!(told.contains(&advice), "{told}");
+    assert!(errors.contains(&format!("cannot listen on 127.0.0.1:{port}")), "{errors}");
+    assert!(errors.contains(&advice), "{errors}");
+    let tcp = format!("--ServerUrl.Tcp=tcp://127.0.0.1:{port}");
+    let output = run(&place, &["--ServerUrl=http://127.0.0.1:0", &tcp]);
+    let advice = format!("take another port: --ServerUrl.Tcp=tcp://127.0.0.1:{}", port + 1);
+    assert!(text(&output.stderr).contains(&advice), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -68,10 +72,10 @@ fn a_settings_file_is_read_as_ravendb_reads_it() {
     let settings = "// ours\n{ \"DataDir\": \"there\", /* none */ \"Http\": {\"MaxRequestLineSizeInKb\": 7,},\n}\n";
     fs::write(place.join("settings.json"), settings).unwrap();
     let output = run(&place, &["--print-config"]);
-    let told = text(&output.stdout);
+    let shown = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(told.contains("DataDir = there (file settings.json"), "{told}");
-    assert!(told.contains("Http.MaxRequestLineSizeInKb = 7 (file settings.json"), "{told}");
+    assert!(shown.contains("DataDir = there (file settings.json"), "{shown}");
+    assert!(shown.contains("Http.MaxRequestLineSizeInKb = 7 (file settings.json"), "{shown}");
     fs::write(place.join("settings.json"), "{ \"DataDir\": \"there\",, }").unwrap();
     let output = run(&place, &["--check-config"]);
     assert_eq!(output.status.code(), Some(78));
