@@ -61,7 +61,7 @@ cargo xtask identity <n> [--seed n] n histories in which files of stopped server
 cargo xtask powercut <n> [seed]     the same with power cuts of a file system, where that can be done
 cargo xtask consistency <n> [seed]  n operations of many clients, with kill -9 now and then; what they saw
                                     is judged: isolation, lost updates, linearizability
-cargo xtask memory [minutes]        whatever takes much memory, at once, against the built server with 256 MB,
+cargo xtask memory [minutes [step…]] whatever takes much memory, at once, against the built server with 256 MB,
                                     where a control group can be made; other databases go on meanwhile
 cargo xtask compare <url> <seed> <n> n random queries, patches, definitions of indexes and commands to the built
                                     server and to the RavenDB at url; prints what differs, made small

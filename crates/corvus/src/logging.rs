@@ -24,7 +24,7 @@ use tracing_subscriber::{
 use crate::log_files::LogFiles;
 
 const FILTER_VARIABLE: &str = "CORVUS_LOG";
-/// Libraries that tell at length of what is normal.
+/// Libraries that log at length what is normal.
 const QUIET: &str = "openraft=warn,hyper=info,tungstenite=info";
 /// Entries that may wait for the disk of the log files; further ones are left out rather than that
 /// requests wait.

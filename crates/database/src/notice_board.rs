@@ -2,7 +2,7 @@
 //!
 //! Notices themselves are not kept: each is there for as long as its cause is. This is kept in memory alone,
 //! so after a restart every notice is shown again. Invariant: never more than [`HIDDEN_MAX`] are hidden, and
-//! [`UPDATES_MAX`] changes told.
+//! of the updates the newest [`UPDATES_MAX`] are kept.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,7 +13,7 @@ use platform::Timestamp;
 
 /// Notices that may be hidden; of more, the one that comes first by its name is shown again.
 const HIDDEN_MAX: usize = 1024;
-/// Changes that those who watch can still learn of.
+/// Updates that those who watch can still read.
 const UPDATES_MAX: usize = 256;
 
 /// For how long a notice is hidden.
@@ -49,7 +49,7 @@ struct Board {
     hidden: BTreeMap<String, Hidden>,
     updates: VecDeque<NoticeUpdate>,
     /// Updates that there ever were.
-    told: u64,
+    updates_count: u64,
 }
 
 impl NoticeBoard {
@@ -68,11 +68,11 @@ impl NoticeBoard {
         if UPDATES_MAX < board.updates.len() {
             board.updates.pop_front();
         }
-        board.told += 1;
+        board.updates_count += 1;
     }
 
-    /// Of the notices that there are, those that are not hidden. What was dismissed and is there no more
-    /// will be shown when it comes again.
+    /// Of the notices that there are, those that are not hidden. What was dismissed and has gone since will
+    /// be shown when it comes again.
     pub fn shown<T>(&self, notices: Vec<T>, id: impl Fn(&T) -> &str, now: Timestamp) -> Vec<T> {
         let mut board = self.lock();
         board.hidden.retain(|hidden_id, hidden| match hidden {
@@ -85,16 +85,17 @@ impl NoticeBoard {
 
     /// How many updates there were.
     pub fn position(&self) -> u64 {
-        self.lock().told
+        self.lock().updates_count
     }
 
     /// The updates since a position, as far as they are kept, and the position behind them.
     pub fn updates_since(&self, position: u64) -> (Vec<NoticeUpdate>, u64) {
         let board = self.lock();
-        let new = usize::try_from(board.told.saturating_sub(position)).unwrap_or(usize::MAX);
+        let new =
+            usize::try_from(board.updates_count.saturating_sub(position)).unwrap_or(usize::MAX);
         let kept = board.updates.len();
         let updates = board.updates.iter().skip(kept.saturating_sub(new)).cloned().collect();
-        (updates, board.told)
+        (updates, board.updates_count)
     }
 }
 
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_are_told_once_and_bounded() {
+    fn updates_are_read_once_and_bounded() {
         let board = NoticeBoard::default();
         let begin = board.position();
         board.hide("a", Hidden::Forever, NOW);

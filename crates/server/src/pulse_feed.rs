@@ -1,4 +1,4 @@
-//! What is told over a WebSocket each second, as far as it is new: notifications, the load of the server.
+//! What is sent over a WebSocket each second, as far as it is new: notifications, the load of the server.
 //!
 //! Nobody is kept waiting for a reader: at each pulse it is looked what there is then, and a reader that is
 //! slow misses what has passed.
@@ -17,9 +17,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// What a reader is sent when there is nothing new.
 const HEARTBEAT: &str = "\r\n";
 
-/// What a feed tells.
+/// What a feed sends.
 pub(crate) trait Pulse: Send + 'static {
-    /// What is to be told now.
+    /// What is to be sent now.
     ///
     /// # Errors
     /// When that which the feed is about is there no more.
@@ -34,7 +34,7 @@ pub(crate) trait Pulse: Send + 'static {
     fn hear(&mut self, _: &str) {}
 }
 
-/// A session that tells what a pulse has to tell.
+/// A session that sends what a pulse has to send.
 pub(crate) fn begin(pulse: impl Pulse) -> Session {
     Box::new(move |socket| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(run(pulse, socket))
@@ -42,7 +42,7 @@ pub(crate) fn begin(pulse: impl Pulse) -> Session {
 }
 
 async fn run(pulse: impl Pulse, mut socket: Socket) {
-    // However it ended, nobody is left to be told.
+    // However it ended, nobody is left to hear of it.
     drop(serve(pulse, &mut socket).await);
     socket.close().await;
 }

@@ -1,6 +1,6 @@
-//! The requests that the server answers, told to those who watch them.
+//! The requests that the server answers, reported to those who watch.
 //!
-//! Nothing is noted while nobody watches. Those who answer requests never wait: what is told lies in a ring of
+//! Nothing is noted while nobody watches. Those who answer requests never wait: reports lie in a ring of
 //! [`WAITING_MAX`], and a reader that is slower than that misses the oldest.
 
 use std::{sync::Arc, time::Duration};
@@ -20,12 +20,12 @@ use crate::{
 
 /// Requests that may wait for a reader.
 const WAITING_MAX: usize = 1024;
-/// How often a reader is told what has gathered.
+/// How often a reader is sent what has gathered.
 const PULSE: Duration = Duration::from_millis(200);
 /// What is shown where there is nothing to show.
 const NOTHING: &str = "N/A";
 
-/// Where answered requests are told.
+/// Where answered requests are reported.
 pub(crate) struct TrafficWatch {
     sender: broadcast::Sender<Arc<Exchange>>,
 }
@@ -76,7 +76,7 @@ impl TrafficWatch {
         })
     }
 
-    /// Tells that a request was answered.
+    /// Reports that a request was answered.
     pub(crate) fn end(
         &self,
         state: &ServerState,
@@ -84,7 +84,7 @@ impl TrafficWatch {
         answer: &Answer,
         database: Option<&str>,
     ) {
-        // What becomes a session is no answer; those who begin to watch would hear of themselves.
+        // What becomes a session is no answer; those who begin to watch would see themselves.
         if answer.status == StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
@@ -101,13 +101,13 @@ impl TrafficWatch {
             // Of one that is made while it is sent nobody knows it yet.
             answer_bytes: answer.body.size_hint().exact().unwrap_or(0),
         };
-        // Whoever watched may have gone meanwhile.
+        // Those who watched may have gone meanwhile.
         drop(self.sender.send(Arc::new(exchange)));
     }
 
     /// One more watches; only the requests for a database, if one is named.
     pub(crate) fn watch(&self, address: String, database: Option<String>) -> impl Pulse + use<> {
-        Watcher { receiver: self.sender.subscribe(), address, database, told: 0 }
+        Watcher { receiver: self.sender.subscribe(), address, database, sent: 0 }
     }
 }
 
@@ -115,7 +115,7 @@ struct Watcher {
     receiver: broadcast::Receiver<Arc<Exchange>>,
     address: String,
     database: Option<String>,
-    told: u64,
+    sent: u64,
 }
 
 impl Pulse for Watcher {
@@ -128,8 +128,8 @@ impl Pulse for Watcher {
         while messages.len() < WAITING_MAX {
             match self.receiver.try_recv() {
                 Ok(exchange) if self.is_wanted(&exchange) => {
-                    self.told += 1;
-                    messages.push(exchange.shape(&self.address, self.told));
+                    self.sent += 1;
+                    messages.push(exchange.shape(&self.address, self.sent));
                 }
                 Ok(_) | Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty) => break,

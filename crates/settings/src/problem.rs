@@ -385,7 +385,7 @@ impl fmt::Display for Warning {
             Warning::WithoutEffect { names } => write!(
                 f,
                 "These settings are RavenDB's and have no effect in Corvus: {}. \
-                 docs/configuration.md lists those that have.",
+                 docs/configuration.md lists those that do.",
                 names.join(", ")
             ),
             Warning::FlagsWithoutEffect { names } => write!(

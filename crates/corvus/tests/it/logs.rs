@@ -1,4 +1,4 @@
-//! What the log tells of a server's life.
+//! What the log says of a server's life.
 
 use std::{fs, path::Path};
 
@@ -26,7 +26,7 @@ fn check_parts(log: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_log_tells_of_start_databases_indexes_and_end() {
+fn the_log_has_start_databases_indexes_and_end() {
     let place = directory("log_of_a_life");
     let words = ["--DataDir=here", "--Logs.SlowRequestThresholdInMs=1"];
     let server = Server::start(&place, &words);
@@ -57,7 +57,7 @@ fn the_log_tells_of_start_databases_indexes_and_end() {
 }
 
 #[test]
-fn a_server_that_was_killed_tells_what_it_recovers() {
+fn a_server_that_was_killed_logs_what_it_recovers() {
     let place = directory("log_of_recovery");
     let killed = Server::start(&place, &[]);
     live(&killed);

@@ -91,7 +91,7 @@ pub(crate) fn cluster_topology(call: &Call) -> Result<Answer, ProtocolError> {
     Ok(Answer::shape(StatusCode::OK, &topology_of(&call.state, address)))
 }
 
-/// The topology of the cluster as the first notification of the server tells it.
+/// The topology of the cluster as the first notification of the server shows it.
 pub(crate) fn topology_notification(state: &ServerState, address: &str) -> Value {
     let topology = topology_of(state, address.to_owned());
     let mut shape = json!({
@@ -99,9 +99,9 @@ pub(crate) fn topology_notification(state: &ServerState, address: &str) -> Value
         "Type": "ClusterTopologyChanged", "Title": "Cluster topology was changed", "Message": null,
         "Severity": "Info", "IsPersistent": false, "Database": null
     });
-    let told = ["Topology", "Leader", "NodeTag", "Status", "CurrentTerm", "NodeLicenseDetails"];
+    let shown = ["Topology", "Leader", "NodeTag", "Status", "CurrentTerm", "NodeLicenseDetails"];
     let mut all = serde_json::to_value(topology).unwrap_or_default();
-    for name in told {
+    for name in shown {
         shape[name] = all[name].take();
     }
     shape

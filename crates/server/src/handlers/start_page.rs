@@ -38,7 +38,7 @@ const ROUTES: [(&str, &str); 5] = [
     ("statistics", "stats"),
 ];
 
-/// `GET /`: a page for browsers, and the same facts as JSON for everybody else.
+/// `GET /`: a page for browsers, and the versions as JSON for any other client.
 pub(crate) fn start_page(call: &Call) -> Result<Answer, ProtocolError> {
     let accepts = call.headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     match accepts.is_some_and(|accepts| accepts.contains("text/html")) {

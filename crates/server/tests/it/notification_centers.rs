@@ -1,4 +1,4 @@
-//! Notification centers: what those who watch are told, and what operators do not want to see.
+//! Notification centers: what those who watch are sent, and what operators do not want to see.
 
 use std::net::TcpStream;
 
@@ -25,7 +25,7 @@ fn next(socket: &mut WebSocket<TcpStream>, kind: &str) -> Value {
 }
 
 #[test]
-fn an_operation_is_told_of_until_it_has_ended() {
+fn an_operation_is_reported_until_it_has_ended() {
     let server = TestServer::with_database();
     for n in 0..20 {
         server.put(&format!("n/{n}"), r#"{"@metadata":{"@collection":"Ns"}}"#);
@@ -38,7 +38,7 @@ fn an_operation_is_told_of_until_it_has_ended() {
     delete(r#"{"Query":"from Ns limit 1"}"#);
     let mut socket = connect(&server, &format!("{OF_DATABASE}/watch"));
     let mut other = connect(&server, &format!("{OF_DATABASE}/watch"));
-    // Both have begun when they are told what is hidden.
+    // Both have begun when they are sent what is hidden.
     let dismiss = |id: &str| server.send("POST", &format!("{OF_DATABASE}/dismiss?id={id}"), b"");
     for socket in [&mut socket, &mut other] {
         while {
@@ -48,13 +48,13 @@ fn an_operation_is_told_of_until_it_has_ended() {
     }
     delete(r#"{"Query":"from Ns"}"#);
     for socket in [&mut socket, &mut other] {
-        let mut told = next(socket, "OperationChanged");
-        while told["State"]["Status"] == "InProgress" {
-            assert_eq!((&told["Severity"], &told["Killable"]), (&json!("None"), &json!(true)));
-            told = next(socket, "OperationChanged");
+        let mut sent = next(socket, "OperationChanged");
+        while sent["State"]["Status"] == "InProgress" {
+            assert_eq!((&sent["Severity"], &sent["Killable"]), (&json!("None"), &json!(true)));
+            sent = next(socket, "OperationChanged");
         }
         assert_eq!(
-            told.as_object().unwrap().keys().collect::<Vec<_>>(),
+            sent.as_object().unwrap().keys().collect::<Vec<_>>(),
             [
                 "Id",
                 "CreatedAt",
@@ -73,7 +73,7 @@ fn an_operation_is_told_of_until_it_has_ended() {
                 "DetailedDescription"
             ]
         );
-        assert_eq!(told["Id"], "OperationChanged/2", "{told}");
+        assert_eq!(sent["Id"], "OperationChanged/2", "{sent}");
         for (name, expected) in [
             ("Title", json!("Delete by query")),
             ("Severity", json!("Success")),
@@ -81,14 +81,14 @@ fn an_operation_is_told_of_until_it_has_ended() {
             ("Killable", json!(false)),
             ("TaskType", json!("DeleteByQuery")),
         ] {
-            assert_eq!(told[name], expected, "{name}");
+            assert_eq!(sent[name], expected, "{name}");
         }
-        assert_eq!(told["State"]["Result"]["Total"], 19);
+        assert_eq!(sent["State"]["Result"]["Total"], 19);
     }
 }
 
 #[test]
-fn numbers_of_a_database_are_told_when_they_change() {
+fn numbers_of_a_database_are_sent_when_they_change() {
     let server = TestServer::with_database();
     server.put("a/1", r#"{"@metadata":{"@collection":"As"}}"#);
     let mut socket = connect(&server, &format!("{OF_DATABASE}/watch"));
@@ -126,10 +126,10 @@ fn those_who_watch_the_server_hear_of_its_topology_and_operations() {
         server.send("POST", "/admin/compact", br#"{"DatabaseName":"db","Documents":true}"#);
     wait(&server, "", &started.json());
     loop {
-        let told = next(&mut socket, "OperationChanged");
-        assert_eq!(told["Database"], Value::Null);
-        if told["State"]["Status"] != "InProgress" {
-            assert_eq!(told["State"]["Status"], "Completed", "{told}");
+        let sent = next(&mut socket, "OperationChanged");
+        assert_eq!(sent["Database"], Value::Null);
+        if sent["State"]["Status"] != "InProgress" {
+            assert_eq!(sent["State"]["Status"], "Completed", "{sent}");
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! What the server tells of its load and of its settings.
+//! What the server shows of its load and of its settings.
 
 use platform::Platform;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_server_tells_how_long_it_runs_and_how_much_it_works() {
+fn the_server_says_how_long_it_runs_and_how_much_it_works() {
     let server = TestServer::with_database();
     let statistics = server.get("/admin/stats").json();
     assert_eq!(
@@ -204,7 +204,7 @@ fn settings_are_shown_with_where_they_come_from() {
 }
 
 #[test]
-fn requests_are_told_to_those_who_watch_them() {
+fn requests_are_reported_to_those_who_watch_them() {
     let server = TestServer::with_database();
     server.create("other");
     let mut of_one = connect(&server, "/admin/traffic-watch?resourceName=DB");
@@ -219,7 +219,7 @@ fn requests_are_told_to_those_who_watch_them() {
         ("db", "GET", "Documents", 404, "a/1"),
     ];
     for (index, (database, method, kind, status, about)) in expected.into_iter().enumerate() {
-        let told = read_json(&mut all);
+        let sent = read_json(&mut all);
         for (name, expected) in [
             ("TrafficWatchType", json!("Http")),
             ("RequestId", json!(index + 1)),
@@ -229,12 +229,12 @@ fn requests_are_told_to_those_who_watch_them() {
             ("ResponseStatusCode", json!(status)),
             ("CustomInfo", json!(about)),
         ] {
-            assert_eq!(told[name], expected, "{name}: {told}");
+            assert_eq!(sent[name], expected, "{name}: {sent}");
         }
         if index == 0 {
-            assert_eq!(told["RequestSizeInBytes"], body.len());
-            assert!(0 < told["ResponseSizeInBytes"].as_u64().unwrap());
-            assert!(told["RequestUri"].as_str().unwrap().ends_with("/databases/other/queries"));
+            assert_eq!(sent["RequestSizeInBytes"], body.len());
+            assert!(0 < sent["ResponseSizeInBytes"].as_u64().unwrap());
+            assert!(sent["RequestUri"].as_str().unwrap().ends_with("/databases/other/queries"));
         }
     }
     assert_eq!(read_json(&mut of_one)["DatabaseName"], "db");
