@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use blittable::{BlittableBuf, ObjectBuilder};
-use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId};
+use blittable::{BlittableBuf, Document, ObjectBuilder, Value};
+use documents::{DocumentError, DocumentWriter, ExpectedVersion, RequestedId, StoredDocument};
 use model::DocumentId;
 use platform::Clock;
 use script::{
@@ -162,13 +162,10 @@ impl Patcher {
         let original = patch.is_test.then(|| body.clone());
         // The document keeps the spelling of its id.
         let id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
+        let version = ExpectedVersion::Exactly((&*info.change_vector).into());
         let before = ScriptDocument::new(body, info);
         let changed = self.run(writer, &patch.script, &patch.id, &before, patch.wants_notes)?;
-        let body = changed.body.unwrap_or_else(|| before.document().to_buf());
-        // It may be large, and what is stored now needs room.
-        drop(before);
-        // The script may have put or deleted this very document, so that what is there counts.
-        let stored = writer.replace(&id, &body)?;
+        let (body, stored) = store_made(writer, (&id, &version), before, changed.body)?;
         Ok(PatchOutcome {
             status: match stored {
                 Some(_) => PatchStatus::Patched,
@@ -256,10 +253,10 @@ impl Patcher {
             return Ok((PatchedOne { id: id.clone(), change_vector: None, status }, 0));
         };
         let stored_id = DocumentId::new(&*info.id).map_err(DocumentError::from)?;
+        let version = ExpectedVersion::Exactly((&*info.change_vector).into());
         let before = ScriptDocument::new(body, info);
         let changed = self.run(writer, &patch.script, id, &before, false)?;
-        let body = changed.body.unwrap_or_else(|| before.document().to_buf());
-        let stored = writer.replace(&stored_id, &body)?;
+        let (body, stored) = store_made(writer, (&stored_id, &version), before, changed.body)?;
         self.results.shrink_to(results_bytes);
         let bytes = changed.put_bytes + stored.as_ref().map_or(0, |_| body.as_bytes().len());
         let (change_vector, status) = match stored {
@@ -323,6 +320,35 @@ impl Patcher {
         let time_max = left.min(SCRIPT_TIME_MAX);
         Ok(Budget { steps_max, time_max, result_bytes_max: self.limits.result_bytes_max })
     }
+}
+
+/// Stores what a script made of a document, and returns it with how it is stored: not at all when nothing
+/// has changed. The script may have put this very document, so that what is there now is what counts. One
+/// that it both changed and deleted is refused, as is any change of a version that is gone.
+fn store_made(
+    writer: &mut DocumentWriter<'_>,
+    (id, version): (&DocumentId, &ExpectedVersion),
+    before: ScriptDocument,
+    made: Option<BlittableBuf>,
+) -> Result<(BlittableBuf, Option<StoredDocument>), CommandError> {
+    let original = before.document();
+    let is_changed = match &made {
+        Some(made) => !equal_roots(&original, &made.as_view())?,
+        None => false,
+    };
+    let body = made.unwrap_or_else(|| original.to_buf());
+    // It may be large, and what is stored now needs room.
+    drop(before);
+    let stored = match is_changed && writer.get(id)?.is_none() {
+        true => Some(writer.put(&RequestedId::Exactly(id.clone()), version, &body)?),
+        false => writer.replace(id, &body)?,
+    };
+    Ok((body, stored))
+}
+
+fn equal_roots(one: &Document<'_>, other: &Document<'_>) -> Result<bool, CommandError> {
+    let roots = (Value::Object(one.root()), Value::Object(other.root()));
+    Ok(blittable::equal(&roots.0, &roots.1).map_err(DocumentError::from)?)
 }
 
 /// Whether the outcome keeps what the script made.

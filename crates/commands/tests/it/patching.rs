@@ -13,6 +13,7 @@ use commands::{
     Batch, Command, CommandError, CommandResult, PatchCommand, PatchEach, PatchError, PatchRequest,
     PatchStatus, PatchedEach, WhenMissing,
 };
+use documents::DocumentError;
 use model::DocumentId;
 use platform::{Clock, Platform, Timestamp, simulated::Random};
 use script::Exhausted;
@@ -137,6 +138,45 @@ fn a_document_that_fails_takes_its_portion_along() {
         other => panic!("{other:?}"),
     }
     assert_eq!(content(&environment), before);
+}
+
+#[test]
+fn a_document_that_its_script_changes_and_deletes_is_refused() {
+    let simulation = Platform::simulated(1);
+    let environment = filled(&simulation.platform, 2);
+    let before = content(&environment);
+    let outcome = |text: &str, is_test: bool| {
+        let patch = PatchCommand { is_test, wants_document: true, ..patch("u/0", text) };
+        let patch = Batch::one(Command::Patch(Box::new(patch)));
+        apply(&environment, &simulation.platform, &patch)
+    };
+    let many = |text: &str| {
+        apply(&environment, &simulation.platform, &each(vec![id("u/0")], request(text)))
+    };
+    for text in ["del('u/0'); this.V = 1", "this.V = 1; del('U/0')"] {
+        for refused in [outcome(text, true), outcome(text, false), many(text)] {
+            let Err(CommandError::Document(DocumentError::Concurrency { message, .. })) = refused
+            else {
+                panic!("{text}: {refused:?}");
+            };
+            let expected =
+                "Document u/0 does not exist, but Put was called with change vector: A:1-";
+            assert!(message.starts_with(expected), "{message}");
+            assert_eq!(content(&environment), before);
+        }
+    }
+    // What the script only deletes, or puts anew, is meant.
+    for (text, status) in [
+        (
+            "del('u/0'); put('u/0', { '@metadata': { '@collection': 'Users' } }); this.V = 2",
+            PatchStatus::Patched,
+        ),
+        ("del('u/0'); this.V = this.V", PatchStatus::NotModified),
+    ] {
+        let results = outcome(text, false).unwrap();
+        let [CommandResult::Patched(outcome)] = &*results else { panic!("{results:?}") };
+        assert_eq!(outcome.status, status, "{text}");
+    }
 }
 
 #[test]
