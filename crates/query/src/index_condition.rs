@@ -230,7 +230,10 @@ impl<'a> Conditions<'_, 'a> {
             let range = TermRange::Double(bound(&low), bound(&high));
             return Ok(Query::range(&field.name, range));
         }
-        if ends().any(|value| matches!(value, Sought::Long(_) | Sought::Double { .. })) {
+        let is_bool = |value: &Sought| matches!(value, Sought::Bool(_));
+        if ends().any(|value| matches!(value, Sought::Long(_) | Sought::Double { .. }))
+            || ends().any(is_bool) && !ends().all(is_bool)
+        {
             return Err(self.asked.mixed_types(&format!("<Field>: {}", field.name)));
         }
         let time_field = time_field_name(&field.name);
