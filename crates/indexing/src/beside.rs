@@ -1,6 +1,8 @@
 //! What maps see beside the thing that they map.
 
 use cluster::DatabaseValues;
+use documents::{DocumentError, DocumentRow};
+use model::{DocumentId, EMPTY_COLLECTION};
 use storage::ReadTransaction;
 
 /// The other documents, and the values of compare exchange, each as they are at one moment.
@@ -10,4 +12,19 @@ pub struct Beside<'t> {
     pub documents: &'t ReadTransaction,
     /// The values; there are none without.
     pub values: Option<&'t DatabaseValues>,
+}
+
+impl<'t> Beside<'t> {
+    /// The document that a map loads: one of this collection, or of none, if it names any.
+    pub(crate) fn load(
+        &self,
+        id: &DocumentId,
+        collection: Option<&str>,
+    ) -> Result<Option<DocumentRow<'t>>, DocumentError> {
+        let Some(document) = documents::get(self.documents, id)? else { return Ok(None) };
+        let own = document.collection()?;
+        let is_meant = collection
+            .is_none_or(|named| own.eq_ignore_ascii_case(named) || own == EMPTY_COLLECTION);
+        Ok(is_meant.then_some(document))
+    }
 }

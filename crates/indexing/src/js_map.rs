@@ -368,10 +368,8 @@ impl HostBeside<'_, '_> {
         id: &DocumentId,
         collection: Option<&str>,
     ) -> Result<Option<ScriptDocument>, HostError> {
-        let Some(document) = documents::get(self.beside.documents, id)? else { return Ok(None) };
-        let own = document.collection()?;
-        let is_there = collection.is_none_or(|wanted| own.eq_ignore_ascii_case(wanted));
-        Ok(if is_there { Some(script_document(&document)?) } else { None })
+        let document = self.beside.load(id, collection)?;
+        Ok(document.as_ref().map(script_document).transpose()?)
     }
 }
 

@@ -60,7 +60,11 @@ impl LinqMap {
         }
         let collections = collections_of(&maps)?;
         let referenced = maps.iter().flat_map(linq::Map::referenced_collections);
-        let referenced = collection_names(referenced)?;
+        let mut referenced = collection_names(referenced)?;
+        if !referenced.is_empty() {
+            // What has no collection may be loaded by the name of any.
+            referenced.push(CollectionName::empty());
+        }
         let empty = EmptyValues::of(definition);
         let (definition, budget) = (definition.clone(), Budget::default());
         Ok(Self { definition, maps, collections, referenced, options, budget, empty })
@@ -448,10 +452,7 @@ impl<'a, 't: 'a> linq::Host<'a> for HostBeside<'a, 't, '_> {
         if tracking == Tracking::Followed {
             self.references.note_document(id.lower_cased());
         }
-        let Some(document) = documents::get(self.beside.documents, &id)? else { return Ok(None) };
-        if !document.collection()?.eq_ignore_ascii_case(collection) {
-            return Ok(None);
-        }
+        let Some(document) = self.beside.load(&id, Some(collection))? else { return Ok(None) };
         let (document, behind) = self.rows.add(document);
         self.rows = behind;
         Ok(Some(input_of(document)?))

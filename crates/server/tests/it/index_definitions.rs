@@ -68,6 +68,35 @@ fn a_change_of_a_loaded_document_reaches_the_index() {
 }
 
 #[test]
+fn a_document_without_a_collection_is_loaded_by_the_name_of_any() {
+    let server = TestServer::with_database();
+    let maps = [
+        ("CSharp", "from u in docs.Users select new { LoadDocument(u.Town, \"Towns\").Name }"),
+        ("Script", "map('Users', u => ({ Name: load(u.Town, 'Towns').Name }))"),
+    ];
+    for (name, map) in maps {
+        assert_eq!(define(&server, &json!({"Name": name, "Maps": [map]})).status, 201);
+    }
+    put(&server, "users/1", r#"{"Town":"towns/1"}"#);
+    let are_found = |town: &str, is_found: bool| {
+        for (name, _) in maps {
+            let query = format!("from index {name} where Name = '{town}'");
+            let expected = if is_found { vec!["users/1"] } else { Vec::new() };
+            assert_eq!(found(&server, &query).0, expected, "{query}");
+        }
+    };
+    server.put("towns/1", r#"{"Name":"Oz"}"#);
+    are_found("oz", true);
+    server.put("towns/1", r#"{"Name":"Rome"}"#);
+    are_found("oz", false);
+    are_found("rome", true);
+    assert_eq!(server.send("DELETE", "/databases/db/docs?id=towns/1", b"").status, 204);
+    are_found("rome", false);
+    server.put("towns/1", r#"{"Name":"Oz","@metadata":{"@collection":"Others"}}"#);
+    are_found("oz", false);
+}
+
+#[test]
 fn documents_that_a_map_fails_on_are_told_and_too_many_stop_the_index() {
     let server = TestServer::with_database();
     let definition =
