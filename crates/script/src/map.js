@@ -71,6 +71,15 @@ const attachmentsOf = Object.freeze({
         return isOwner('LoadAttachments', document, 'a') ? natives.attachments(document) : nothing;
     },
 });
+// The names of what a document has, beside its properties; none is an empty list.
+const namesOf = (name, find) => function (document) {
+    if (hasEverything(document)) return document;
+    if (arguments.length === 1 && (isAbsent(document) || typeof document !== 'object'))
+        throw new Error('The value is not an object');
+    if (arguments.length !== 1 || typeof natives.idOf(document) !== 'string')
+        throw new Error(`${name} must be called with a single entity argument`);
+    return find(document) ?? [];
+};
 // What `below` gives for a thing, what it gives for that, and so on, those that are nearest first. Each thing
 // comes once, and a document however often it is loaded: documents may name each other in a circle.
 const RECURSED_MAX = 1000000;
@@ -102,6 +111,9 @@ const globals = {
     noTracking: Object.freeze({ load: loadWith('noTracking.load', natives.loadUntracked) }),
     loadAttachment: attachmentsOf.one,
     loadAttachments: attachmentsOf.all,
+    attachmentsFor: namesOf('attachmentsFor(doc)', globalThis.attachmentsFor),
+    counterNamesFor: namesOf('counterNamesFor(doc)', globalThis.counterNamesFor),
+    timeSeriesNamesFor: namesOf('timeSeriesNamesFor(doc)', globalThis.timeSeriesNamesFor),
     recurse,
     cmpxchg: function cmpxchg(key) {
         if (arguments.length !== 1)

@@ -66,7 +66,7 @@ pub struct MapScript {
 }
 
 /// What only index definitions have in their global scope.
-const GLOBALS: [&str; 10] = [
+const GLOBALS: [&str; 13] = [
     "map",
     "groupBy",
     "timeSeries",
@@ -75,6 +75,9 @@ const GLOBALS: [&str; 10] = [
     "noTracking",
     "loadAttachment",
     "loadAttachments",
+    "attachmentsFor",
+    "counterNamesFor",
+    "timeSeriesNamesFor",
     "recurse",
     "cmpxchg",
 ];

@@ -146,6 +146,30 @@ fn attachments_are_read() {
 }
 
 #[test]
+fn names_of_counters_series_and_attachments_are_those_of_one_document() {
+    for name in ["counterNamesFor", "timeSeriesNamesFor", "attachmentsFor"] {
+        check(&[
+            (&format!("{name}(load('r/1', 'Docs')).length"), "0"),
+            (&format!("{name}(load('r/1', 'Docs')).join('|')"), r#""""#),
+        ]);
+        let alone = format!("{name}(doc) must be called with a single entity argument");
+        for (arguments, message) in [
+            ("", alone.as_str()),
+            ("d, 1", &alone),
+            ("{}", &alone),
+            ("[d]", &alone),
+            ("null", "The value is not an object"),
+            ("d.Missing", "The value is not an object"),
+            ("load('x', 'Docs')", "The value is not an object"),
+            ("'d/1'", "The value is not an object"),
+        ] {
+            let error = mapped(&format!("{name}({arguments})")).unwrap_err().to_string();
+            assert!(error.contains(message), "{name}({arguments}): {error}");
+        }
+    }
+}
+
+#[test]
 fn recursion_goes_level_by_level_and_ends_in_circles() {
     check(&[
         ("recurse(d, x => x.Kids).map(x => x.A)", "[1,5,2,3,4]"),

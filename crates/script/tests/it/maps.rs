@@ -101,7 +101,7 @@ const MAPS: &[(&str, &str)] = &[
     ("map('Docs', d => ({ X: boost(d.Name, 2) }))", r#"{X: "John Smith" ^2} | {X: null ^2}"#),
     ("map('Docs', d => boost({ A: d.Age }, 2))", "{A: 30}^2 | {A: 7}^2"),
     ("map('Docs', d => ({ A: attachmentsFor(d).length, C: counterNamesFor(d), T: timeSeriesNamesFor(d), X: cmpxchg('k') }))",
-        r#"{A: 0, C: ["likes"]} | {A: 0}"#),
+        r#"{A: 0, C: ["likes"], T: []} | {A: 0, C: [], T: []}"#),
     ("map('Docs', d => ({ Y: new Date(d.Date).getFullYear(), Y2: Date.parse(d.Date) }))",
         r#"{Y: 2020, Y2: 1583403630123} | {Y: "NaN", Y2: "NaN"}"#),
     ("map('Docs', d => { d.Age = 5; delete d.Name; return { A: d.Age, N: d.Name }; })", "{A: 5} | {A: 5}"),

@@ -172,6 +172,9 @@ fn maps_of_documents_know_the_names_of_counters() {
     for index in ["Names", "JsNames"] {
         assert_eq!(found(index, "likes"), ["U/2"], "{index}");
     }
+    define(&server, "Joined", "map('Us', u => ({ N: counterNamesFor(u).join('|') }))", None);
+    server.put("u/none", r#"{"@metadata":{"@collection":"Us"}}"#);
+    assert_eq!(found("Joined", ""), ["u/none"]);
 }
 
 #[test]
