@@ -42,13 +42,16 @@ pub(super) enum Shown {
     HasErrors,
     /// Nothing: it is only waited for.
     Nothing,
+    /// Nothing either: it is asked for again until it says that an index has counted its last batch. What
+    /// failed shows only then, and a query may be answered a little before.
+    Counted,
     /// Only whether it succeeded.
     Outcome,
 }
 
 /// What is compared, as text.
 pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
-    if shown == Shown::Nothing {
+    if matches!(shown, Shown::Nothing | Shown::Counted) {
         return String::new();
     }
     if shown == Shown::Terms && 400 <= answer.status {
@@ -88,13 +91,22 @@ pub(super) fn comparable(answer: &Answer, shown: Shown) -> String {
     format!("{} {value}", answer.status)
 }
 
+/// Whether an index that is described here has counted what failed, and drawn its conclusion.
+pub(super) fn is_counted(answer: &Answer) -> bool {
+    let value: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let index = &value["Results"][0];
+    let is_in_error = index["State"] == "Error";
+    index["MapAttempts"].as_u64().is_some_and(|count| 0 < count)
+        && index["IsInvalidIndex"] == is_in_error
+}
+
 /// Leaves out what differs between servers, and writes whole numbers in one way.
 fn strip(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            if let Some(whole) =
-                number.as_f64().filter(|real| real.fract() == 0.0 && real.abs() < 1e15)
-            {
+            // One that is written as a whole number keeps all of its digits.
+            let real = number.as_f64().filter(|_| number.is_f64());
+            if let Some(whole) = real.filter(|real| real.fract() == 0.0 && real.abs() < 1e18) {
                 *value = json!(whole as i64);
             }
         }
@@ -137,5 +149,25 @@ mod tests {
         assert_ne!(comparable(&one, Shown::All), comparable(&other, Shown::All));
         let failed = answer(400, r#"{"Type":"A.B.SomeException","Message":"x"}"#);
         assert_eq!(comparable(&failed, Shown::All), "400 SomeException");
+    }
+
+    #[test]
+    fn a_number_is_the_same_however_it_is_written_but_not_one_beside_it() {
+        let shown = |number: &str| comparable(&answer(200, number), Shown::All);
+        assert_eq!(shown("2.0"), shown("2"));
+        assert_eq!(shown("9007199254740992.0"), shown("9007199254740992"));
+        assert_ne!(shown("9007199254740993"), shown("9007199254740992"));
+    }
+
+    #[test]
+    fn an_index_has_counted_when_its_state_says_what_its_counts_do() {
+        let is = |attempts, is_invalid, state| {
+            let index =
+                json!({"MapAttempts": attempts, "IsInvalidIndex": is_invalid, "State": state});
+            is_counted(&answer(200, &json!({"Results": [index]}).to_string()))
+        };
+        assert!(is(3, false, "Normal") && is(3, true, "Error"));
+        assert!(!is(0, false, "Normal") && !is(3, true, "Normal"));
+        assert!(!is_counted(&answer(404, "")));
     }
 }

@@ -200,9 +200,11 @@ impl Case for Index {
     fn exchanges(&self) -> Vec<Exchange> {
         let get = |path, shown| Exchange { method: "GET", path, body: None, shown };
         let put = json!({"Indexes": [self.definition()]});
-        let query =
-            json!({"Query": format!("from index '{NAME}'"), "WaitForNonStaleResults": true});
-        let all = if self.reduces { Shown::InAnyOrder } else { Shown::Nothing };
+        let query = |shown| {
+            let text = format!("from index '{NAME}'");
+            let body = Some(json!({"Query": text, "WaitForNonStaleResults": true}));
+            Exchange { method: "POST", path: "/queries".into(), body, shown }
+        };
         let mut exchanges = vec![
             Exchange {
                 method: "PUT",
@@ -210,8 +212,12 @@ impl Case for Index {
                 body: Some(put),
                 shown: Shown::Outcome,
             },
-            Exchange { method: "POST", path: "/queries".into(), body: Some(query), shown: all },
+            query(Shown::Nothing),
+            get(format!("/indexes/stats?name={NAME}"), Shown::Counted),
         ];
+        if self.reduces {
+            exchanges.push(query(Shown::InAnyOrder));
+        }
         for name in self.names() {
             exchanges.push(get(format!("/indexes/terms?name={NAME}&field={name}"), Shown::Terms));
         }

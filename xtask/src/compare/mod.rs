@@ -106,7 +106,7 @@ impl Comparison {
         let is_changed = case.changes_documents();
         let smallest = if is_changed { case } else { self.smallest(case)? };
         let (ours, theirs) = self.pair.last_difference();
-        match listed::reason(&smallest.text()) {
+        match listed::reason(&smallest.text(), &ours, &theirs) {
             Some(reason) => *self.listed.entry(reason).or_default() += 1,
             None => self.note(&*smallest, ours, theirs),
         }

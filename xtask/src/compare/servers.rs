@@ -1,12 +1,22 @@
 //! The two servers, with a database of the same name on each.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::{
-    answers::{comparable, where_they_differ},
+    answers::{Shown, comparable, is_counted, where_they_differ},
     case::{Case, Exchange},
 };
-use crate::{Failure, drill_database::create_database, http_client::HttpClient};
+use crate::{
+    Failure,
+    drill_database::create_database,
+    http_client::{Answer, HttpClient},
+};
+
+/// How long an index may take to count what failed, and how often it is asked.
+const COUNTING_TIME_MAX: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Both, and the connections to them.
 pub(super) struct Pair {
@@ -29,6 +39,19 @@ impl Server {
 
     /// What of its answers is compared.
     fn ask(&mut self, database: &str, exchange: &Exchange) -> Result<String, Failure> {
+        let began = Instant::now();
+        loop {
+            let answer = self.send(database, exchange)?;
+            let is_ready = exchange.shown != Shown::Counted || is_counted(&answer);
+            // An index that never says so is compared as it is.
+            if is_ready || COUNTING_TIME_MAX < began.elapsed() {
+                return Ok(comparable(&answer, exchange.shown));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn send(&mut self, database: &str, exchange: &Exchange) -> Result<Answer, Failure> {
         let path = format!("/databases/{database}{}", exchange.path);
         let body = exchange.body.as_ref().map(Value::to_string).unwrap_or_default();
         // One that closed the connection after its last answer is asked again on a new one.
@@ -40,7 +63,7 @@ impl Server {
             match client.send(exchange.method, &path, body.as_bytes()) {
                 Ok(answer) => {
                     self.client = Some(client);
-                    return Ok(comparable(&answer, exchange.shown));
+                    return Ok(answer);
                 }
                 Err(error) if is_last => {
                     return Err(format!("{}: {path}: {error}", self.url).into());
