@@ -83,7 +83,12 @@ pub fn double_of_decimal(decimal: &Decimal) -> f64 {
     decimal.to_string().parse().unwrap_or(f64::NAN)
 }
 
-/// A double as .NET writes it: the shortest digits that read back, `1E+16`, `1E-05`, `NaN`, `∞`.
+/// Doubles from the power of ten behind this one on are written with an exponent.
+const PLAIN_EXPONENT_MAX: i32 = 16;
+/// Doubles below this power of ten are written with an exponent.
+const PLAIN_EXPONENT_MIN: i32 = -4;
+
+/// A double as .NET 9 writes it: the shortest digits that read back, `1E+17`, `1E-05`, `NaN`, `Infinity`.
 pub fn double_text(double: f64) -> String {
     if double.is_nan() {
         return "NaN".to_owned();
@@ -94,7 +99,7 @@ pub fn double_text(double: f64) -> String {
     let scientific = format!("{double:e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..15).contains(&exponent) {
+    if (PLAIN_EXPONENT_MIN..=PLAIN_EXPONENT_MAX).contains(&exponent) {
         return format!("{double}");
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -111,8 +116,10 @@ mod tests {
             (1.0, "1"),
             (0.1 + 0.2, "0.30000000000000004"),
             (1e14, "100000000000000"),
-            (1e15, "1E+15"),
-            (1e16, "1E+16"),
+            (1e15 + 0.5, "1000000000000000.5"),
+            (1e16, "10000000000000000"),
+            (99999999999999984.0, "99999999999999980"),
+            (1e17, "1E+17"),
             (123456789012345678.0, "1.2345678901234568E+17"),
             (0.0001, "0.0001"),
             (0.00001, "1E-05"),

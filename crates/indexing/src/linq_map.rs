@@ -373,6 +373,11 @@ fn add_terms(
             let value = blittable::Value::Array(*array);
             add_stored_value(&value, &mut add)
         }
+        // The text of an object that the definition makes is analyzed; that of a document's is not.
+        Value::Record(_) => {
+            let json = String::from_utf8_lossy(&json_of(value)?).into_owned();
+            add(&IndexValue::Text(json.into()))
+        }
         value => {
             // Whatever else there is has a form in JSON, and terms by that.
             let document = document_of(value)?;

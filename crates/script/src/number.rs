@@ -1,13 +1,8 @@
 //! Numbers of scripts as JSON text, in the form that the protocol's other speakers print.
 //!
 //! A number without fraction inside of 64 bits is an integer, `-0` is 0; other doubles have the
-//! shortest digits that give the double back, with an exponent like `E+21` or `E-07` when they are
-//! large or small.
-
-/// Doubles from this power of ten on, and integers beyond 64 bits, are printed with an exponent.
-const PLAIN_EXPONENT_MAX: i32 = 14;
-/// Doubles below this power of ten are printed with an exponent.
-const PLAIN_EXPONENT_MIN: i32 = -4;
+//! shortest digits that read back as the double, with an exponent like `E+21` or `E-07` when they are large or
+//! small.
 
 /// The integer that `value` is, if it is one of 64 bits.
 pub fn whole(value: f64) -> Option<i64> {
@@ -18,16 +13,7 @@ pub fn whole(value: f64) -> Option<i64> {
 }
 
 /// The JSON text of a finite double that is no integer of 64 bits; `whole` is asked first.
-pub fn double_text(value: f64) -> String {
-    let scientific = format!("{value:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
-    let Ok(exponent) = exponent.parse::<i32>() else { return scientific };
-    if (PLAIN_EXPONENT_MIN..=PLAIN_EXPONENT_MAX).contains(&exponent) {
-        return format!("{value}");
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}E{sign}{:02}", exponent.unsigned_abs())
-}
+pub use dotnet::number::double_text;
 
 #[cfg(test)]
 mod tests {
@@ -48,6 +34,7 @@ mod tests {
             (-2.25, "-2.25"),
             (1.0 / 3.0, "0.3333333333333333"),
             (99999999999999.5, "99999999999999.5"),
+            (1234567890123456.7, "1234567890123456.8"),
             (-1.5e-9, "-1.5E-09"),
         ] {
             assert_eq!(whole(value), None, "{value}");

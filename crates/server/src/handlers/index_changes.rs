@@ -131,11 +131,19 @@ pub(crate) fn typed(mut definition: IndexDefinition) -> IndexDefinition {
     definition
 }
 
+/// An index's name has at most that many characters.
+const NAME_LETTERS_MAX: usize = 206;
+
 /// Refuses a name that an index may not have.
 pub(crate) fn check_name(name: &str) -> Result<(), ProtocolError> {
-    let is_allowed = |character: char| character.is_alphanumeric() || "_-./ ".contains(character);
+    let is_allowed = |character: char| character.is_alphanumeric() || "_-./".contains(character);
+    let length = name.chars().count();
     let message = if name.is_empty() {
-        "Index name cannot be empty".to_owned()
+        "Index name cannot be empty!".to_owned()
+    } else if NAME_LETTERS_MAX < length {
+        format!(
+            "Index name '{name}' is not permitted. Index name cannot exceed {NAME_LETTERS_MAX} characters."
+        )
     } else if name.to_ascii_lowercase().starts_with("auto/") {
         format!("Index name '{name}' is not permitted. Static index name cannot start with 'Auto/'")
     } else if name.starts_with(indexing::REPLACEMENT_PREFIX) {
@@ -145,6 +153,15 @@ pub(crate) fn check_name(name: &str) -> Result<(), ProtocolError> {
         format!(
             "Index name '{name}' is not permitted. Only letters, digits and characters ('_', '-', \
              '.', '/') are allowed."
+        )
+    } else if name.contains("//") {
+        format!(
+            "Index name '{name}' is not permitted. Index name cannot contain // (double slashes)"
+        )
+    } else if name.split('.').any(str::is_empty) {
+        format!(
+            "Index name '{name}' is not permitted. If a name contains '.' character then it must be \
+             surrounded by other allowed characters."
         )
     } else {
         return Ok(());
