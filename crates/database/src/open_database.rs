@@ -109,6 +109,8 @@ pub struct Database {
     tombstone_holders: TombstoneHolders,
     tombstones_interval: Duration,
     record: RwLock<Arc<DatabaseRecord>>,
+    /// Held while a changed record is taken over.
+    following: Mutex<()>,
     /// How often it is looked for what is due, in the order of [`RetentionKind::ALL`].
     retention: RwLock<[Option<RetentionConfiguration>; RetentionKind::ALL.len()]>,
     time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
@@ -205,6 +207,7 @@ impl Database {
             retention: RwLock::new(recorded_retention(&record)),
             time_series: RwLock::new(recorded_time_series(&record)),
             record: RwLock::new(record),
+            following: Mutex::default(),
             opened: platform.clock.now(),
             opened_after: platform.clock.monotonic(),
             requests: AtomicU64::new(0),
@@ -447,8 +450,13 @@ impl Database {
         self.auto_index_limits
     }
 
-    /// Takes a changed record over: indexes that it lists no more are deleted, new ones are made.
-    pub(crate) fn set_record(&self, record: Arc<DatabaseRecord>) {
+    /// Takes a changed record over, unless a newer one was: indexes that it lists no more are deleted, new
+    /// ones are made. It is [`Self::record`] once all of it is in force.
+    pub(crate) fn follow_record(&self, record: Arc<DatabaseRecord>) {
+        let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        if record.etag <= self.record().etag {
+            return;
+        }
         if let Ok(recorded) = recorded_indexes(&record) {
             self.indexes.follow_record(&recorded);
         }

@@ -2,8 +2,9 @@
 //!
 //! A database is opened by the first request for it, on a thread of its own, at most so many at once;
 //! no lock is held meanwhile, so other databases are not delayed. Closing (switching off, deleting,
-//! idleness, failure) keeps the name taken until it is done. Invariant: at most one open environment
-//! per database at any time.
+//! idleness, failure) keeps the name taken until it is done. Invariants: at most one open environment
+//! per database at any time; a database that requests have goes by the newest record whose change was
+//! acknowledged.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,8 +19,8 @@ use std::{
 use storage::{History, Recovery, StorageError};
 
 use crate::{
-    catalog::ServerCatalog,
-    error::{AccessError, LoadError},
+    catalog::{NewRecord, PutRecord, ServerCatalog},
+    error::{AccessError, CatalogError, LoadError},
     files,
     flusher::Flusher,
     open_database::{Database, DatabaseLease, DatabaseOptions},
@@ -173,22 +174,53 @@ impl DatabaseRegistry {
         let database = self.shared.claim(&key, &transition);
         transition.start();
         if let Some(database) = database {
-            database.close(self.shared.options.close_timeout);
-            let record = database.record();
-            (self.shared.options.on_event)(&RegistryEvent::Closed {
-                database: record.name.as_str(),
-            });
+            self.shared.close(&database);
         }
         let result = action();
-        self.shared.release(&key, None);
+        self.shared.release(&key);
         transition.finish(Ok(()));
         result
     }
 
-    /// Tells an open database that its record has changed.
-    pub fn record_changed(&self, record: &Arc<DatabaseRecord>) {
+    /// Creates a database, or replaces its record; as [`ServerCatalog::put`], and in force when it returns, as
+    /// with [`Self::change_record`]. Blocks.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn put_record(
+        &self,
+        new: NewRecord,
+        expected: Option<u64>,
+    ) -> Result<PutRecord, CatalogError> {
+        let put = self.shared.catalog.put(new, expected)?;
+        self.enforce(&put.record);
+        Ok(put)
+    }
+
+    /// Changes the record of a database. When it returns, an open database goes by the changed record or by a
+    /// newer one, and one that was switched off is closed. `None` when there is no such database. Blocks.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn change_record(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut DatabaseRecord, u64),
+    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
+        let changed = self.shared.catalog.update(name, change)?;
+        if let Some(record) = &changed {
+            self.enforce(record);
+        }
+        Ok(changed)
+    }
+
+    /// A database that is being opened looks at its record once more before any request has it.
+    fn enforce(&self, record: &Arc<DatabaseRecord>) {
         if let Some(Slot::Open(database)) = self.shared.slot(record.name.lower_cased()) {
-            database.set_record(Arc::clone(record));
+            match record.disabled {
+                true => self.with_closed(record.name.as_str(), || ()),
+                false => database.follow_record(Arc::clone(record)),
+            }
         }
     }
 
@@ -336,21 +368,46 @@ impl Shared {
     fn load_pending(self: &Arc<Self>) {
         while let Some((key, transition)) = self.next_load() {
             transition.start();
-            let loaded = catch_unwind(AssertUnwindSafe(|| self.load(&key)));
-            let loaded = loaded.unwrap_or(Err(LoadError::Panicked));
-            let (slot, arrival) = match loaded {
-                Ok(database) => (database.map(Slot::Open), Ok(())),
-                Err(error) => {
-                    (self.options.on_event)(&RegistryEvent::Failed {
-                        database: &key,
-                        error: &error,
-                    });
-                    (None, Err(Arc::new(error)))
+            let opened = catch_unwind(AssertUnwindSafe(|| {
+                match self.load(&key)? {
+                    Some(database) => self.let_in(&key, database),
+                    None => self.release(&key),
                 }
-            };
-            self.release(&key, slot);
+                Ok(())
+            }));
+            let arrival = opened.unwrap_or(Err(LoadError::Panicked)).map_err(|error| {
+                (self.options.on_event)(&RegistryEvent::Failed { database: &key, error: &error });
+                self.release(&key);
+                Arc::new(error)
+            });
             transition.finish(arrival);
         }
+    }
+
+    /// Lets requests have a database that was opened, once it goes by the record as that is now: changes find
+    /// either the record that is read here, or the open database.
+    fn let_in(&self, key: &str, database: Arc<Database>) {
+        loop {
+            let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+            let record = self.catalog.record(key).filter(|record| !record.disabled);
+            let Some(record) = record else {
+                drop(slots);
+                self.close(&database);
+                return self.release(key);
+            };
+            if record.etag <= database.record().etag {
+                slots.insert(key.to_owned(), Slot::Open(database));
+                return;
+            }
+            drop(slots);
+            database.follow_record(record);
+        }
+    }
+
+    fn close(&self, database: &Database) {
+        database.close(self.options.close_timeout);
+        let record = database.record();
+        (self.options.on_event)(&RegistryEvent::Closed { database: record.name.as_str() });
     }
 
     fn next_load(&self) -> Option<(String, Arc<Transition>)> {
@@ -371,7 +428,7 @@ impl Shared {
             }
         };
         for (key, transition) in pending {
-            self.release(&key, None);
+            self.release(&key);
             transition.finish(Err(Arc::new(LoadError::Thread { message: message.to_owned() })));
         }
     }
@@ -433,11 +490,7 @@ impl Shared {
         }
     }
 
-    fn release(&self, key: &str, slot: Option<Slot>) {
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
-        match slot {
-            Some(slot) => slots.insert(key.to_owned(), slot),
-            None => slots.remove(key),
-        };
+    fn release(&self, key: &str) {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }

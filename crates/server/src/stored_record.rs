@@ -76,11 +76,7 @@ pub(crate) fn change_record(
     name: &str,
     change: impl FnOnce(&mut DatabaseRecord, u64),
 ) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
-    let updated = state.catalog.update(name, change).map_err(|error| catalog_error(&error))?;
-    if let Some(record) = &updated {
-        state.registry.record_changed(record);
-    }
-    Ok(updated)
+    state.registry.change_record(name, change).map_err(|error| catalog_error(&error))
 }
 
 /// The object of that name in a record, which is made when there is none.

@@ -83,7 +83,7 @@ impl House {
         House { platform, catalog, registry, loads }
     }
 
-    fn simple(names: &[&str]) -> House {
+    pub(crate) fn simple(names: &[&str]) -> House {
         House::new(names, 4, Box::new(|_| Ok(())))
     }
 

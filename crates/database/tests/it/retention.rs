@@ -26,7 +26,6 @@ const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 pub(crate) struct Machine {
     pub(crate) simulation: Simulation,
-    catalog: Arc<ServerCatalog>,
     registry: DatabaseRegistry,
     retention: Retention,
     reported: Arc<Mutex<Vec<RetentionEvent>>>,
@@ -81,7 +80,7 @@ impl Machine {
                 reported.lock().unwrap().push(event.clone());
             })
         };
-        Machine { simulation, catalog, registry, retention, reported, _flusher: flusher }
+        Machine { simulation, registry, retention, reported, _flusher: flusher }
     }
 
     pub(crate) fn open(&self) -> DatabaseLease {
@@ -99,8 +98,7 @@ impl Machine {
 
     pub(crate) fn configure(&self, sections: &str) {
         let change = |record: &mut DatabaseRecord, _| record.body = sections.as_bytes().to_vec();
-        let record = self.catalog.update("a", change).unwrap().unwrap();
-        self.registry.record_changed(&record);
+        assert!(self.registry.change_record("a", change).unwrap().is_some());
     }
 
     /// Looks after so many seconds. Returns what was reported.

@@ -56,7 +56,7 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
         let name = call.database()?.record().name.as_str().to_owned();
         let state = call.state;
         blocking(move || {
-            let updated = state.catalog.update(&name, |record, index| {
+            let updated = state.registry.change_record(&name, |record, index| {
                 stored.insert("Etag".to_owned(), index.into());
                 let mut body: Map<String, Value> =
                     serde_json::from_slice(&record.body).unwrap_or_default();
@@ -64,7 +64,6 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
                 record.body = Value::Object(body).to_string().into_bytes();
             });
             if let Some(record) = updated.map_err(|error| catalog_error(&error))? {
-                state.registry.record_changed(&record);
                 state.client_configuration_changed(record.etag);
             }
             let answer = Answer::empty(StatusCode::CREATED);

@@ -166,15 +166,12 @@ pub(crate) fn put(call: Call) -> Answering {
             if is_new {
                 new.takes_over_files = check_new(&state, &new.name, &new.body)?;
             }
-            let put = state.catalog.put(new, expected).map_err(|error| catalog_error(&error))?;
+            let put =
+                state.registry.put_record(new, expected).map_err(|error| catalog_error(&error))?;
             let record = put.record;
             let name = record.name.as_str();
             if is_new {
                 tracing::info!(database = name, "a database was created");
-            }
-            state.registry.record_changed(&record);
-            if record.disabled && state.registry.if_open(name).is_some() {
-                state.registry.with_closed(name, || ());
             }
             let facts = topology_facts(&record);
             let result = database_put_result(name, put.index, &facts, &address);
@@ -333,9 +330,8 @@ fn toggle_one(
     if record.disabled == disabled {
         return Ok(ToggleStatus::done(name, disabled));
     }
-    let set = || state.catalog.update(name, |record, _| record.disabled = disabled);
-    let updated = if disabled { state.registry.with_closed(name, set) } else { set() };
-    match updated.map_err(|error| catalog_error(&error))? {
+    let changed = state.registry.change_record(name, |record, _| record.disabled = disabled);
+    match changed.map_err(|error| catalog_error(&error))? {
         Some(_) => {
             let what = if disabled { "a database was disabled" } else { "a database was enabled" };
             tracing::info!(database = name, "{what}");
