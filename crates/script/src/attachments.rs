@@ -11,6 +11,9 @@ use crate::convert::well_formed;
 use crate::host::Attachment;
 use crate::natives::ask;
 
+const UNKNOWN_ENCODING: &str = "getContentAsString(encoding): the encoding must be one of utf8, ascii, \
+                                unicode, bigEndianUnicode, utf32";
+
 /// Adds the functions that the prelude calls.
 pub(crate) fn add<'js>(ctx: &Ctx<'js>, host: &Object<'js>) -> Result<()> {
     host.set("attachment", Function::new(ctx.clone(), attachment)?)?;
@@ -58,5 +61,3 @@ fn content_text<'js>(
     };
     Ok(encoding.decode(&ask(ctx, |host| host.attachment_content(attachment))?))
 }
-
-const UNKNOWN_ENCODING: &str = "getContentAsString(encoding): the encoding must be one of utf8, ascii, unicode, bigEndianUnicode, utf32";

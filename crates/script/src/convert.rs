@@ -8,7 +8,7 @@
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use blittable::{Array as StoredArray, Value as Stored, prints_within};
+use blittable::{Array as StoredArray, JsonReader, Value as Stored, prints_within};
 use rquickjs::function::This;
 use rquickjs::object::Filter;
 use rquickjs::{Array, Ctx, Function, Object, Value};
@@ -347,22 +347,25 @@ fn is_missing(value: &Value<'_>) -> bool {
     bits.finish() == MISSING
 }
 
-/// Where the prelude keeps the digits of a number that a script took as it is stored.
+/// The name of the symbol under which the prelude keeps the digits of a number that a script took as it
+/// is stored.
 const RAW_DIGITS: &str = "digits of a stored number";
 
 /// The number that a script took as it is stored.
 fn raw_number(object: &Object<'_>) -> rquickjs::Result<Option<ScriptValue>> {
-    let digits: Value<'_> = object.get(RAW_DIGITS)?;
+    let symbols: Object<'_> = object.ctx().globals().get("Symbol")?;
+    let symbol_for: Function<'_> = symbols.get("for")?;
+    let key: Value<'_> = symbol_for.call((RAW_DIGITS,))?;
+    let digits: Value<'_> = object.get(key)?;
     let Some(digits) = digits.as_string() else { return Ok(None) };
+    // A script may have made the object itself, so it is not taken on trust that it has digits.
     let digits = digits.to_string()?;
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-    Ok(match digits.parse::<i64>() {
-        Ok(integer) => Some(ScriptValue::Integer(integer)),
-        Err(_) if is_number && digits.parse::<f64>().is_ok() => {
-            Some(ScriptValue::Number(Rc::from(digits)))
-        }
-        Err(_) => None,
-    })
+    let mut reader = JsonReader::new(digits.as_bytes());
+    let (Ok(number), Ok(())) = (reader.read_number(), reader.finish()) else { return Ok(None) };
+    Ok(Some(match number.parse() {
+        Ok(integer) => ScriptValue::Integer(integer),
+        Err(_) => ScriptValue::Number(Rc::from(number)),
+    }))
 }
 
 fn single(name: &str, value: ScriptValue) -> ScriptValue {

@@ -58,7 +58,7 @@ const attachmentsOf = Object.freeze({
                 + `'${arguments.length}' were passed.`);
         if (hasEverything(document)) return document;
         if (!isOwner('LoadAttachment', document, 'a first')) return nothing;
-        if (typeof name !== 'string' && !hasEverything(name))
+        if (typeof name !== 'string')
             throw new Error('LoadAttachment may only be called with a string, but was called with a '
                 + `parameter of type ${typeof name}.`);
         return natives.attachment(document, name) ?? nothing;
@@ -80,8 +80,8 @@ const namesOf = (name, find) => function (document) {
         throw new Error(`${name} must be called with a single entity argument`);
     return find(document) ?? [];
 };
-// What `below` gives for a thing, what it gives for that, and so on, those that are nearest first. Each thing
-// comes once, and a document however often it is loaded: documents may name each other in a circle.
+// A thing, what `below` returns for it, what it returns for that, and so on, level by level. Each thing comes
+// once, and a document however often it is loaded: documents may name each other in a circle.
 const RECURSED_MAX = 1000000;
 const recurse = function recurse(item, below) {
     if (arguments.length !== 2)
@@ -89,20 +89,21 @@ const recurse = function recurse(item, below) {
     if (typeof below !== 'function')
         throw new Error('The second argument in recurse(item, func) must be an arrow function.');
     if (hasEverything(item)) return [item];
-    const found = [], seen = new Set();
+    const found = [], values = new Set(), ids = new Set();
     const add = value => {
+        if (value === undefined) return;
         const id = isAbsent(value) ? null : natives.idOf(value);
-        const mark = typeof id === 'string' ? `id ${id.toLowerCase()}` : value;
-        if (value === undefined || seen.has(mark)) return;
+        const [seen, mark] = typeof id === 'string' ? [ids, id.toLowerCase()] : [values, value];
+        if (seen.has(mark)) return;
         if (found.length === RECURSED_MAX) throw new Error('recurse(item, func) finds too much');
         seen.add(mark);
         found.push(value);
     };
     add(item);
     for (let next = 0; next < found.length; next++) {
-        const values = below(found[next]);
-        if (Array.isArray(values)) values.forEach(add);
-        else add(values);
+        const items = below(found[next]);
+        if (Array.isArray(items)) items.forEach(add);
+        else add(items);
     }
     return found;
 };

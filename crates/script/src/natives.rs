@@ -95,15 +95,11 @@ fn id<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Result<Value<'js>> {
     }
 }
 
-/// The digits of the number to which these names lead in a document, as they are stored.
-fn stored_digits<'js>(
-    ctx: Ctx<'js>,
-    document: Value<'js>,
-    names: Vec<String>,
-) -> Result<Option<String>> {
-    let Some(document) = document_of(&document) else { return Ok(None) };
-    let document = document.borrow();
-    document.stored_digits(&names).map_err(|source| fault::raise(&ctx, source.into()))
+/// The digits of a number of a document, or of a part of one, as they are stored.
+fn stored_digits<'js>(ctx: Ctx<'js>, part: Value<'js>, name: String) -> Result<Option<String>> {
+    let Some(part) = document_of(&part) else { return Ok(None) };
+    let part = part.borrow();
+    part.stored_digits(&name).map_err(|source| fault::raise(&ctx, source.into()))
 }
 
 fn metadata<'js>(ctx: Ctx<'js>, document: Value<'js>) -> Result<Value<'js>> {

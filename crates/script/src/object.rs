@@ -147,20 +147,16 @@ impl<'js> DocumentObject<'js> {
         self.read(ctx, METADATA)
     }
 
-    /// The digits of the stored number to which these names lead.
+    /// The digits of the stored number `name`; `None` when it is no number, or the script gave it a value.
     pub(crate) fn stored_digits(
         &self,
-        names: &[String],
+        name: &str,
     ) -> std::result::Result<Option<String>, blittable::Corrupt> {
-        let mut view = self.source.document().object_at(self.handle)?;
-        let Some((last, before)) = names.split_last() else { return Ok(None) };
-        for name in before {
-            match view.get_object(name)? {
-                Some(inner) => view = inner,
-                None => return Ok(None),
-            }
+        if self.slot(name).is_some() {
+            return Ok(None);
         }
-        Ok(match view.get(last)? {
+        let view = self.source.document().object_at(self.handle)?;
+        Ok(match view.get(name)? {
             Some(Stored::Integer(value)) => Some(value.to_string()),
             Some(Stored::Number(digits)) => Some(digits.to_owned()),
             _ => None,

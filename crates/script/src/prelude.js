@@ -331,27 +331,40 @@ define('convertJsTimeToTimeSpanString', millis => {
         + `${pad(Math.floor(whole / 3600000) % 24, 2)}:${pad(Math.floor(whole / 60000) % 60, 2)}:`
         + pad(Math.floor(whole / 1000) % 60, 2) + (rest > 0 ? `.${pad(rest, 3)}0000` : '');
 });
-// A whole number of a document keeps its digits, also those that numbers of scripts do not have.
-const RAW_DIGITS = 'digits of a stored number';
-const rawNumber = {
-    valueOf() { return Number(this[RAW_DIGITS]); },
+// A number of a document keeps its digits, also those that numbers of scripts do not have. It is an object:
+// a whole number counts as a number where a script computes with it, any other as its text.
+const RAW_DIGITS = Symbol.for('digits of a stored number');
+const rawNumber = Object.freeze({
+    valueOf() {
+        const digits = this[RAW_DIGITS];
+        return /^-?\d+$/.test(digits) ? Number(digits) : digits;
+    },
     toString() { return this[RAW_DIGITS]; },
-};
+});
+// The names of the members that a path reads, each from the one before; none when it does anything else.
 const namesRead = path => {
-    const names = [];
-    const reader = new makeProxy({}, { get: (target, name) => { names.push(String(name)); return reader; } });
+    const namesOf = new Map();
+    const reader = names => {
+        const made = new makeProxy({}, { get: (target, name) => reader([...names, name]) });
+        namesOf.set(made, names);
+        return made;
+    };
     try {
-        return path(reader) === reader ? names : [];
+        return namesOf.get(path(reader([]))) ?? [];
     } catch {
-        // It computes something, so there is no stored number that it gives.
+        // It computes something, so no stored number is its result.
         return [];
     }
 };
 define('scalarToRawString', (document, path) => {
     const value = path(document);
     if (typeof value !== 'number') return value;
-    const digits = host.storedDigits(document, namesRead(path));
-    if (digits === undefined || digits === String(value) || !/^-?\d+$/.test(digits)) return value;
+    const names = namesRead(path);
+    if (names.length === 0 || !names.every(isText)) return value;
+    const name = names.pop();
+    const owner = names.reduce((outer, inner) => outer[inner], document);
+    const digits = host.storedDigits(owner, name);
+    if (digits === undefined || digits === String(value)) return value;
     return Object.create(rawNumber, { [RAW_DIGITS]: { value: digits } });
 });
 define('output', line => host.output(line));
@@ -483,10 +496,10 @@ for (const name of ['Promise', 'WeakRef', 'FinalizationRegistry',
     'SharedArrayBuffer', 'Atomics', 'ArrayBuffer', 'DataView', 'queueMicrotask', 'gc', 'BigInt',
     'performance', 'navigator', 'DOMException', 'AsyncDisposableStack', 'DisposableStack'])
     delete globalThis[name];
-// Names that other speakers of the protocol know: who calls them is told, where an unknown name would be null.
-const missing = reasons => Object.entries(reasons).forEach(([name, reason]) =>
+// Names that scripts of other servers use: calling one is an error, where an unknown name would be null.
+const refuseCalls = reasons => Object.entries(reasons).forEach(([name, reason]) =>
     Object.defineProperty(globalThis, name, { value: function () { throw notHere(`${name}: ${reason}`); } }));
-missing({
+refuseCalls({
     eval: 'text cannot become code',
     Proxy: 'there are no proxies here',
     count: 'count() can only be called where a query groups',

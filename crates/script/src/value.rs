@@ -62,6 +62,18 @@ impl StoredObject {
         self.source.document().root().handle() == self.handle
     }
 
+    /// Its properties, in their order.
+    ///
+    /// # Errors
+    /// When the document is damaged.
+    pub fn properties(&self) -> Result<Properties, Corrupt> {
+        let property = |property: Result<(&str, Value<'_>), Corrupt>| {
+            let (name, value) = property?;
+            Ok((Rc::from(name), ScriptValue::of_stored(&self.source, value)?))
+        };
+        self.view()?.iter().map(property).collect()
+    }
+
     /// The id of the document, if it has one.
     pub fn document_id(&self) -> Option<&str> {
         self.source.id()
@@ -107,15 +119,7 @@ impl ScriptValue {
     pub fn into_properties(self) -> Result<Option<Properties>, Corrupt> {
         match self {
             ScriptValue::Object(properties) => Ok(Some(properties)),
-            ScriptValue::Stored(stored) => {
-                let mut properties = Vec::new();
-                for property in stored.view()?.iter() {
-                    let (name, value) = property?;
-                    let value = ScriptValue::of_stored(&stored.source, value)?;
-                    properties.push((Rc::from(name), value));
-                }
-                Ok(Some(properties))
-            }
+            ScriptValue::Stored(stored) => stored.properties().map(Some),
             _ => Ok(None),
         }
     }

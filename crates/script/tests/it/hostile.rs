@@ -93,6 +93,9 @@ const SCRIPTS: &[(&str, End)] = &[
     ("this.r = typeof Promise + typeof WebAssembly", Gives("\"undefinedundefined\"")),
     ("Array.prototype.map = null", Throws),
     ("Object.prototype.x = 1", Throws),
+    ("Object.getPrototypeOf(scalarToRawString(this, x => x.a)).toString = null", Throws),
+    ("this.r = scalarToRawString(this, x => x.a) + 1", Gives("\"1.01\"")),
+    ("this.r = Object.create({}, { [Symbol.for('digits of a stored number')]: { value: '1.' } })", Gives("{}")),
     ("globalThis.x = 1", Throws),
     ("leak = 1", Throws),
     ("delete globalThis.load", Throws),
@@ -163,7 +166,7 @@ fn ends(end: End, outcome: &Result<String, ScriptError>) -> bool {
 }
 
 fn run(engine: &Engine, text: &str) -> Result<String, ScriptError> {
-    let document = ScriptDocument::unstored(parse(r#"{"a":1}"#));
+    let document = ScriptDocument::unstored(parse(r#"{"a":1.0}"#));
     let budget =
         Budget { steps_max: 10_000, time_max: Duration::from_millis(100), ..Budget::default() };
     let script = PatchScript::compile(engine, &PatchText::of(text))?;
@@ -228,7 +231,7 @@ fn callers_deep_in_their_stack_have_all_of_the_scripts_stack() {
 fn converted(text: &str, time_max: Duration, result_bytes_max: u64) -> Result<(), ScriptError> {
     let engine = Engine::with_memory(Arc::new(AskedClock::default()), 64 << 20);
     let script = PatchScript::compile(&engine, &PatchText::of(text))?;
-    let document = ScriptDocument::unstored(parse(r#"{"a":1}"#));
+    let document = ScriptDocument::unstored(parse(r#"{"a":1.0}"#));
     let budget = Budget { steps_max: 100_000, time_max, result_bytes_max };
     script.run(&engine, &document, None, budget, &mut NoHost).map(drop)
 }

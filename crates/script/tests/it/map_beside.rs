@@ -182,6 +182,7 @@ fn recursion_goes_level_by_level_and_ends_in_circles() {
         ("JSON.stringify(recurse(5, x => x < 8 ? x + 1 : null))", r#""[5,6,7,8,null,1,2,3,4]""#),
         ("JSON.stringify(recurse(null, x => x.Kids))", r#""[null]""#),
         ("recurse(d.Missing, x => x.A).length", "0"),
+        ("recurse(d, x => id(x) === 'd/1' ? 'id d/1' : undefined).length", "2"),
         (
             "recurse(load('r/1', 'Docs'), x => load(x.Next, 'Docs')).map(x => x.Title)",
             r#"["One","Two"]"#,

@@ -1,5 +1,5 @@
-//! Every name that a script finds on RavenDB is there, or says when it is called that it is not: a name that
-//! nobody knows would be null without a word.
+//! Every name that a script finds on RavenDB is there, or calling it is an error that says why: an unknown name
+//! would be null, and the script would go on.
 
 use script::{Argument, Budget, MapScript, Projection};
 
