@@ -31,7 +31,8 @@ use crate::{
     source::Followed,
 };
 
-/// An index that finds no memory has failed only after so many rests in a row: others use it for a moment.
+/// How often in a row an index may find no memory before it counts as failed: others may hold the memory only
+/// for a moment.
 const RESTS_FOR_MEMORY_MAX: u32 = 30;
 /// How long an index rests after a failure that may pass.
 const REST_AFTER_FAILURE: Duration = Duration::from_secs(1);

@@ -88,7 +88,7 @@ pub enum IndexSetEvent<'e> {
         /// How that was seen.
         because: &'e str,
     },
-    /// An index is there that has indexed nothing yet.
+    /// An index was added that has indexed nothing yet.
     Begun {
         /// Its name.
         index: &'e str,

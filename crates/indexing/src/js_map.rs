@@ -27,19 +27,16 @@ use crate::{
     segment_source,
     source::{SourceItem, SourceKind},
     spatial_fields::coordinate_of_text,
-    static_definition::{MIXED_SOURCES, collection_names},
+    static_definition::{MIXED_SOURCES, collection_names, is_part_of_a_name},
     static_fields::{check_fields, static_field_options},
 };
 
 /// How a map names all documents.
 const ALL_DOCUMENTS: &str = "@all_docs";
-/// What a map calls to look at another document.
-const LOAD: &str = "load(";
-/// What a map calls to look at a value of compare exchange.
+/// The function with which a map looks at another document.
+const LOAD: &str = "load";
+/// The function with which a map looks at a value of compare exchange.
 const READ_VALUE: &str = "cmpxchg";
-
-/// What loads without following what is found.
-const LOAD_UNTRACKED: &str = "noTracking.load(";
 /// Bytes of attachments that a map may read of one document, each reading counting again.
 const CONTENT_BYTES_MAX: u64 = 64 << 20;
 
@@ -83,13 +80,32 @@ impl JsMap {
         for name in script.fields().iter().flat_map(|fields| &fields.names) {
             options.insert(name.to_string(), static_field_options(definition, name)?);
         }
-        let calls = |name: &str| {
+        let may_call = |function: &str| {
             let mut texts = texts.iter().chain(&sources);
-            texts.any(|text| text.replace(LOAD_UNTRACKED, "").contains(name))
+            texts.any(|text| mentions(text, function))
         };
-        let (loads, reads_values) = (calls(LOAD), calls(READ_VALUE));
+        let (loads, reads_values) = (may_call(LOAD), may_call(READ_VALUE));
         let (definition, pool) = (definition.clone(), pool.clone());
         Ok(Self { definition, script, pool, collections, loads, reads_values, options })
+    }
+}
+
+/// Whether a script names a global function, and so may call it, directly or under another name. A member
+/// of an object is another function, such as that of `noTracking`.
+fn mentions(script: &str, function: &str) -> bool {
+    script.match_indices(function).any(|(start, _)| {
+        let (before, after) = (&script[..start], &script[start + function.len()..]);
+        let is_part = before.ends_with(is_part_of_a_name) || after.starts_with(is_part_of_a_name);
+        !is_part && !is_member(before.trim_end())
+    })
+}
+
+/// Whether what follows this text is a member of an object that is not the global one.
+fn is_member(before: &str) -> bool {
+    match before.strip_suffix('.') {
+        Some(object) if object.ends_with("..") => false,
+        Some(object) => !object.trim_end_matches('?').trim_end().ends_with("globalThis"),
+        None => false,
     }
 }
 
@@ -425,5 +441,32 @@ impl Host for HostBeside<'_, '_> {
         self.references.note_value(key);
         let Some(values) = self.beside.values else { return Ok(None) };
         Ok(values.get(key)?.map(|entry| entry.value.to_buf()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_that_may_load_follows_documents() {
+        for (text, expected) in [
+            ("load(u.Company, 'Companies').Name", true),
+            ("load (u.Company, 'Companies').Name", true),
+            ("[...load(u.Company, 'Companies').Names]", true),
+            ("(find => find(u.Company, 'Companies'))(load)", true),
+            ("globalThis.load(u.Company, 'Companies')", true),
+            ("globalThis\n  ?. load(u.Company, 'Companies')", true),
+            ("noTracking.load(u.Company, 'Companies').Name", false),
+            ("noTracking\n  .load(u.Company, 'Companies').Name", false),
+            ("noTracking.load(u.A, 'As').N + load(u.B, 'Bs').N", true),
+            ("reload(u.Company, 'Companies')", false),
+            ("load2(u.Company, 'Companies') + $load", false),
+            ("u.load", false),
+            ("u?.load", false),
+            ("u.Load", false),
+        ] {
+            assert_eq!(mentions(text, LOAD), expected, "{text}");
+        }
     }
 }

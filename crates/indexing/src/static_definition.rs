@@ -12,11 +12,29 @@ pub const REPLACEMENT_PREFIX: &str = "ReplacementOf/";
 pub(crate) const MIXED_SOURCES: &str =
     "Index definition cannot contain Maps with different source types.";
 
-/// The words that a map in C# begins with; any other text is JavaScript.
-const BEGINNINGS: [&str; 4] = ["from", "docs", TIME_SERIES, COUNTERS];
-/// Sources that may be written in any case in C#, and only so in JavaScript.
-const TIME_SERIES: &str = "timeSeries";
-const COUNTERS: &str = "counters";
+/// A word that a map in C# begins with; any other text is JavaScript.
+struct Beginning {
+    word: &'static str,
+    /// Whether it may be written in any case. JavaScript writes the same word as it is here.
+    has_any_case: bool,
+}
+
+const BEGINNINGS: [Beginning; 4] = [
+    Beginning { word: "from", has_any_case: false },
+    Beginning { word: "docs", has_any_case: false },
+    Beginning { word: "timeSeries", has_any_case: true },
+    Beginning { word: "counters", has_any_case: true },
+];
+
+impl Beginning {
+    /// What follows the word in a text that begins with it.
+    fn rest_of<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let (start, rest) = text.split_at_checked(self.word.len())?;
+        let is_it =
+            start == self.word || (self.has_any_case && start.eq_ignore_ascii_case(self.word));
+        (is_it && !rest.starts_with(is_part_of_a_name)).then_some(rest)
+    }
+}
 
 /// The collections of these names, each once.
 ///
@@ -57,26 +75,14 @@ pub fn source_type_of(map: &str) -> IndexSourceType {
 /// Whether the text of a map is JavaScript.
 pub fn is_javascript(map: &str) -> bool {
     let text = without_comments(map);
-    !BEGINNINGS.iter().any(|beginning| {
-        let behind = match *beginning {
-            TIME_SERIES | COUNTERS => without_prefix(text, beginning),
-            word => text.strip_prefix(word),
-        };
-        // `timeSeries.map(…)` and `counters.map(…)` are JavaScript; `docs.Users.Select(…)` is not.
-        behind.is_some_and(|behind| {
-            !behind.starts_with(is_part_of_a_name) && !behind.starts_with(".map(")
-        })
-    })
+    // `timeSeries.map(…)` and `counters.map(…)` are JavaScript; `docs.Users.Select(…)` is not.
+    let rest = BEGINNINGS.iter().find_map(|beginning| beginning.rest_of(text));
+    rest.is_none_or(|rest| rest.starts_with(".map("))
 }
 
-/// The text behind a word, which may be written in any case.
-fn without_prefix<'t>(text: &'t str, word: &str) -> Option<&'t str> {
-    let (start, behind) = text.split_at_checked(word.len())?;
-    start.eq_ignore_ascii_case(word).then_some(behind)
-}
-
-fn is_part_of_a_name(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
+/// Whether the character can stand inside of a name.
+pub(crate) fn is_part_of_a_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '$')
 }
 
 /// The text behind white space and comments.
