@@ -87,7 +87,7 @@ impl DocumentWriter<'_> {
         change_vector: &str,
     ) -> Result<Reversion, DocumentError> {
         let target = match revision_by_change_vector(self.tx, change_vector)? {
-            Some(found) if found.id().eq_ignore_ascii_case(id.as_str()) => target_of(&found)?,
+            Some(found) if found.lower_id() == id.lower_cased() => target_of(&found)?,
             Some(_) | None => {
                 let message =
                     format!("Revision with the cv \"{change_vector}\" doesn't exist (id: '{id}')");

@@ -289,6 +289,27 @@ fn documents_are_set_back_to_what_they_were() {
 }
 
 #[test]
+fn a_revision_is_restored_by_any_spelling_of_the_id() {
+    let database = Database::new();
+    database.keep(Some(rule(Some(5))));
+    database.put("Öl/1", &user("a"));
+    let oldest = {
+        let tx = database.environment.read();
+        let mut revisions = documents::revisions_newest_first(&tx, &id("Öl/1")).unwrap();
+        revisions.next().unwrap().unwrap().change_vector().to_owned()
+    };
+    database.put("Öl/1", &user("b"));
+    let restore =
+        |of: &str| database.write(|writer| writer.restore_revision(&id(of), &oldest).map(drop));
+    for of in ["öl/2", "ol/1"] {
+        let error = restore(of).unwrap_err();
+        assert!(matches!(error, documents::DocumentError::DocumentMissing { .. }), "{of}: {error}");
+    }
+    restore("öl/1").unwrap();
+    assert_eq!(database.json("Öl/1").unwrap().split('"').nth(3), Some("a"));
+}
+
+#[test]
 fn collections_have_rules_of_their_own_and_ranges_of_ids_none() {
     let database = Database::new();
     let mut configuration = RevisionsConfiguration::new(Some(rule(Some(2))));
