@@ -1,8 +1,8 @@
-//! One object that a script made of a row: what it shows, and what it says of itself.
+//! One object that a script made of a row, and its metadata.
 //!
-//! A document that the script gave back as it is, the row's or one that it loaded, is shown as that
-//! document. Anything else is a projection; of the metadata that the script gave it, what the row itself
-//! has counts more.
+//! A document that the script returned unchanged, the row's or one that it loaded, is shown as that document.
+//! Anything else is a projection; where the script gave it metadata that the row has too, those of the row
+//! are shown.
 
 use blittable::write_json_string;
 use documents::DocumentRow;
@@ -15,7 +15,7 @@ use crate::result::Row;
 use crate::row_document::Marked;
 
 const METADATA: &str = "@metadata";
-/// What the metadata of a row have anyway.
+/// The properties that the metadata of every row have.
 const OF_THE_ROW: [&str; 7] = [
     "@projection",
     "@change-vector",
@@ -38,23 +38,22 @@ pub(crate) struct MadeObject {
 }
 
 impl MadeObject {
-    /// What a script gave for a row. It saw something else of the document `replaced`.
-    pub(crate) fn of(
-        value: &ScriptValue,
-        replaced: Option<&str>,
-    ) -> Result<MadeObject, QueryError> {
-        let whole = match value {
-            ScriptValue::Stored(stored) if stored.is_root() => {
-                let id = stored.document_id().filter(|id| Some(*id) != replaced);
-                id.and_then(|id| DocumentId::new(id).ok())
+    /// What a script made of a row. It saw something else of the document `replaced`.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::InvalidOperation`] for anything but an object.
+    pub(crate) fn of(value: ScriptValue, replaced: Option<&str>) -> Result<MadeObject, QueryError> {
+        let (mut properties, whole) = match value {
+            ScriptValue::Object(properties) => (properties, None),
+            ScriptValue::Stored(stored) => {
+                let id =
+                    stored.document_id().filter(|id| stored.is_root() && Some(*id) != replaced);
+                (stored.properties()?, id.and_then(|id| DocumentId::new(id).ok()))
             }
-            _ => None,
+            other => return refuse(&other),
         };
         let (mut json, mut metadata) = (Vec::new(), Vec::new());
-        let Some(mut properties) = value.clone().into_properties()? else {
-            value.write_json(&mut json)?;
-            return Ok(MadeObject { json, metadata, whole });
-        };
         if let Some(at) = properties.iter().position(|(name, _)| &**name == METADATA) {
             let (_, given) = properties.remove(at);
             for (name, value) in given.into_properties()?.unwrap_or_default() {
@@ -70,7 +69,7 @@ impl MadeObject {
         Ok(MadeObject { json, metadata, whole })
     }
 
-    /// What tells it apart from others.
+    /// What rows are compared by: all that it shows.
     pub(crate) fn identity(&self) -> Vec<u8> {
         [self.json.as_slice(), &self.metadata].concat()
     }
@@ -99,4 +98,14 @@ impl MadeObject {
         out.push(b'}');
         Ok(())
     }
+}
+
+fn refuse(value: &ScriptValue) -> Result<MadeObject, QueryError> {
+    let mut shown = Vec::new();
+    value.write_json(&mut shown)?;
+    let shown = String::from_utf8_lossy(&shown);
+    let message = format!(
+        "Query returning a single function call result must return an object, but got: {shown}"
+    );
+    Err(QueryError::InvalidOperation { message })
 }

@@ -28,8 +28,7 @@ use crate::row_counts::RowCounts;
 use crate::row_document::{Marked, RowDocument};
 use crate::row_notes::{Notes, NotesOfRow};
 use crate::row_script::{
-    self, Beside, BoundScripts, RowHost, Sources, Wanted, arguments_of, load_beside,
-    script_document,
+    self, Beside, BoundScripts, RowHost, Sources, Wanted, arguments_of, load_beside, row_for_filter,
 };
 use crate::row_told::{RowLocation, Told};
 use crate::series_includes::IncludedSeries;
@@ -223,8 +222,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self
     }
 
-    /// The same result, ending with [`QueryError::Index`] soon after the flag is set while a filter looks
-    /// at rows.
+    /// The same result, ending with [`QueryError::Index`] soon after the flag is set while a filter or
+    /// `select distinct` looks at rows.
     #[must_use]
     pub fn stopped_by(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
@@ -273,8 +272,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         Ok(())
     }
 
-    /// Counts the different rows for a client that asks for none of them: it wants to know how many
-    /// there are.
+    /// Counts the different rows for a client that asks for none of them: it wants to know their number.
     fn count_distinct(&mut self) -> Result<(), QueryError> {
         let counts = Rc::new(RowCounts::default());
         let rows = match self.shown.filter_limit.is_some() {
@@ -324,11 +322,9 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let (loads, stop) = (self.shown.loads.clone(), Arc::clone(&self.stop));
         let (options, functions) = (self.series, self.series_functions());
         let passes = move |row: &Row<'t>| {
-            if stop.load(Ordering::Relaxed) {
-                return Err(SearchError::Interrupted.into());
-            }
+            end_if_stopped(&stop)?;
             let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
-            let arguments = arguments_of(script_document(&row.document, false)?, &beside)?;
+            let arguments = arguments_of(row_for_filter(&row.document)?, &beside)?;
             let series = options.calls(functions, &stop);
             let mut host = RowHost { sources, wanted: &wanted, series };
             row_script::passes(filter, &arguments, &mut host)
@@ -343,6 +339,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let (options, stop) = (self.series, Arc::clone(&self.stop));
         if let Some(projection) = self.shown.projection.clone() {
             return Ok(Box::new(move |row| {
+                end_if_stopped(&stop)?;
                 let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
                 let mut shown = Vec::new();
                 let stored = StoredSeries::new(sources.documents, &stop);
@@ -356,6 +353,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let (wanted, stored) = (Rc::clone(&self.wanted), self.shown.script_fields.clone());
         let functions = self.series_functions();
         Ok(Box::new(move |row| {
+            end_if_stopped(&stop)?;
             let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
             let arguments = arguments_of(stored.document_of(row)?, &beside)?;
             let series = options.calls(functions, &stop);
@@ -688,7 +686,14 @@ fn made_by<T: Transaction>(
     replaced: Option<&str>,
 ) -> Result<Vec<MadeObject>, QueryError> {
     let values = row_script::run(script, arguments, host)?;
-    values.iter().map(|value| MadeObject::of(value, replaced)).collect()
+    values.into_iter().map(|value| MadeObject::of(value, replaced)).collect()
+}
+
+fn end_if_stopped(stop: &AtomicBool) -> Result<(), QueryError> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(SearchError::Interrupted.into()),
+        false => Ok(()),
+    }
 }
 
 fn distinct(ids: Vec<DocumentId>) -> impl Iterator<Item = DocumentId> {

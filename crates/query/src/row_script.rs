@@ -385,16 +385,20 @@ pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
     }
 }
 
-/// The row as a script sees it. One that may show it inside of something else finds its id in it.
-pub(crate) fn script_document(
-    row: &RowDocument<'_>,
-    may_show_it: bool,
-) -> Result<ScriptDocument, QueryError> {
+/// The row as a script sees it that only looks at it.
+pub(crate) fn row_for_filter(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
     Ok(match row.stored() {
-        Some(document) if may_show_it => loaded_document(document)?,
         Some(document) => ScriptDocument::new(row.to_buf()?, info_of(document)),
         None => ScriptDocument::unstored(row.to_buf()?),
     })
+}
+
+/// The row as a script sees it that may show it inside of something else, with its id in its metadata.
+pub(crate) fn row_for_projection(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
+    match row.stored() {
+        Some(document) => loaded_document(document),
+        None => Ok(ScriptDocument::unstored(row.to_buf()?)),
+    }
 }
 
 fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {
@@ -486,24 +490,10 @@ pub(crate) fn run<T: Transaction>(
     arguments: &[Argument],
     host: &mut RowHost<'_, T>,
 ) -> Result<Vec<ScriptValue>, QueryError> {
-    let value = script.evaluate(arguments, Budget::default(), host)?;
-    let values = match value {
+    Ok(match script.evaluate(arguments, Budget::default(), host)? {
         ScriptValue::Array(values) => values,
         value => vec![value],
-    };
-    for value in &values {
-        if !matches!(value, ScriptValue::Object(_) | ScriptValue::Stored(_)) {
-            let mut shown = Vec::new();
-            value.write_json(&mut shown)?;
-            let shown = String::from_utf8_lossy(&shown).into_owned();
-            let message = format!(
-                "Query returning a single function call result must return an object, but got: \
-                 {shown}"
-            );
-            return Err(QueryError::InvalidOperation { message });
-        }
-    }
-    Ok(values)
+    })
 }
 
 /// Whether the script of a filter lets a row through.

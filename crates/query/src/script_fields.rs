@@ -9,7 +9,7 @@ use search::SearchError;
 
 use crate::error::QueryError;
 use crate::result::Row;
-use crate::row_script::{info_of, script_document};
+use crate::row_script::{info_of, row_for_projection};
 
 /// How deep stored arrays may lie in arrays; what is deeper is taken as it is.
 const NESTED_ARRAYS_MAX: u32 = 64;
@@ -34,7 +34,7 @@ impl ScriptFields {
     /// The row as the script sees it.
     pub(crate) fn document_of(&self, row: &Row<'_>) -> Result<ScriptDocument, QueryError> {
         if !self.replaces(row) {
-            return script_document(&row.document, true);
+            return row_for_projection(&row.document);
         }
         let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
         let mut json = vec![b'{'];

@@ -62,43 +62,52 @@ fn part_query(field: &SearchedField, part: &Part<'_>) -> Option<Query> {
         Part::Quoted(text) => return phrase_query(field, text),
         Part::Plain(text) => text,
     };
+    let stars = Stars { in_front: text.starts_with('*'), at_end: text.ends_with('*') };
     let core = text.trim_matches('*');
-    let (is_open_in_front, is_open_behind) = (text.starts_with('*'), text.ends_with('*'));
-    if core.is_empty() {
-        return is_open_in_front.then(|| Query::exists(&field.name));
+    match stars {
+        Stars { in_front: false, at_end: false } => phrase_query(field, text),
+        _ if core.is_empty() => Some(Query::exists(&field.name)),
+        stars => Some(wildcard(field, core, stars)),
     }
-    if !is_open_in_front && !is_open_behind {
-        return phrase_query(field, text);
-    }
-    Some(wildcard(field, core, is_open_in_front, is_open_behind))
 }
 
-/// A wildcard with this text between its stars.
-fn wildcard(field: &SearchedField, text: &str, is_front: bool, is_behind: bool) -> Query {
-    let open = |text: String, is_front: bool, is_behind: bool| {
+/// Where a wildcard has stars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stars {
+    in_front: bool,
+    at_end: bool,
+}
+
+impl Stars {
+    /// The terms that have this text between the stars.
+    fn around(self, field: &SearchedField, text: String) -> Query {
         let field = field.name.clone();
-        match (is_front, is_behind) {
-            (true, true) => Query::Contains { field, text },
-            (true, false) => Query::Suffix { field, text },
-            (false, true) => Query::Prefix { field, text },
-            (false, false) => Query::text(&field, &text),
+        match self {
+            Stars { in_front: true, at_end: true } => Query::Contains { field, text },
+            Stars { in_front: true, at_end: false } => Query::Suffix { field, text },
+            Stars { in_front: false, at_end: true } => Query::Prefix { field, text },
+            Stars { in_front: false, at_end: false } => Query::text(&field, &text),
         }
-    };
+    }
+}
+
+/// A wildcard with this text between its stars. When the analyzer makes several words of it, the first and
+/// the last have the stars.
+fn wildcard(field: &SearchedField, text: &str, stars: Stars) -> Query {
     let mut words: Vec<String> = match has_parts_of_words(field) {
         true => Vec::new(),
         false => phrase_of(field, text).into_iter().map(|word| word.text).collect(),
     };
     match words.len() {
-        0 => open(model::lower_case(text).into_owned(), is_front, is_behind),
-        1 => open(words.remove(0), is_front, is_behind),
+        0 => stars.around(field, model::lower_case(text).into_owned()),
+        1 => stars.around(field, words.remove(0)),
         count => {
-            let words = words.into_iter().enumerate();
-            let is_last = |at: usize| at + 1 == count;
-            Query::And(
-                words
-                    .map(|(at, word)| open(word, is_front && at == 0, is_behind && is_last(at)))
-                    .collect(),
-            )
+            let one = |(at, word)| {
+                let (is_first, is_last) = (at == 0, at + 1 == count);
+                let (in_front, at_end) = (stars.in_front && is_first, stars.at_end && is_last);
+                Stars { in_front, at_end }.around(field, word)
+            };
+            Query::And(words.into_iter().enumerate().map(one).collect())
         }
     }
 }

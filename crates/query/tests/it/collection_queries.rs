@@ -1,5 +1,7 @@
 //! Collection queries: order, totals, paging, includes, projections and the result's etag.
 
+use std::sync::{Arc, atomic::AtomicBool};
+
 use query::{Family, Paging};
 
 use crate::fixture::Database;
@@ -246,6 +248,21 @@ fn distinct_rows_are_shown_once_and_the_others_are_counted() {
     }
     let whole = database.ask("from Users select distinct *");
     assert_eq!((whole.ids.len(), whole.skipped), (6, 0));
+}
+
+#[test]
+fn looking_for_different_rows_can_be_stopped() {
+    let database = harbour();
+    for text in [
+        "from Boats select distinct Name",
+        "from Boats select distinct Name limit 0",
+        "from Boats as b select distinct { N: b.Name } limit 0",
+        "from Boats filter Name != null select Name",
+    ] {
+        let stop = Arc::new(AtomicBool::new(true));
+        let error = database.try_ask_until(text, Paging::default(), stop).map(|_| ()).unwrap_err();
+        assert_eq!(error.family(), Family::Interrupted, "{text}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A database in memory and a short way to ask it.
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, atomic::AtomicBool, mpsc};
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
 use documents::time_series::{Entry, TICKS_PER_MILLISECOND, TimeSeriesChange};
@@ -13,7 +13,7 @@ use model::{DatabaseId, DocumentId, TimeSeriesName, date};
 use platform::Platform;
 use query::{
     CountedFacet, IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, RowOptions,
-    execute, execute_on_index, facets_of_index, parse,
+    SeriesOptions, execute, execute_on_index, facets_of_index, parse,
 };
 use script::ScriptPool;
 use storage::ReadTransaction;
@@ -159,12 +159,23 @@ impl Database {
     }
 
     pub(crate) fn try_ask(&self, text: &str, paging: Paging) -> Result<Answer, QueryError> {
+        self.try_ask_until(text, paging, Arc::default())
+    }
+
+    /// The same, ending early when the flag is set.
+    pub(crate) fn try_ask_until(
+        &self,
+        text: &str,
+        paging: Paging,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Answer, QueryError> {
         let tx = self.environment.read();
         let query = parse(text)?;
         let scripts = QueryScripts::of(&query, None, &self.scripts)?;
         let scripts = scripts.as_ref().map(|scripts| scripts.bind(&query, None)).transpose()?;
         let result = execute(&tx, &query, None, paging, None)?;
-        Answer::read(&mut result.with_scripts(scripts.as_ref()))
+        let result = result.with_scripts(scripts.as_ref()).stopped_by(stop);
+        Answer::read(&mut result.with_series(SeriesOptions::default()))
     }
 }
 
