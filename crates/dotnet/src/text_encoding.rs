@@ -14,12 +14,16 @@ pub enum TextEncoding {
     Utf16BigEndian,
     /// UTF-32, the lowest byte first.
     Utf32,
+    /// UTF-32, the highest byte first; only a byte order mark says so.
+    Utf32BigEndian,
 }
 
-/// What texts begin with that say how they are encoded. A longer mark stands before one that it begins with.
-const MARKS: [(&[u8], TextEncoding); 4] = [
+/// Byte order marks, and the encodings of the texts that begin with them. A mark that begins with another
+/// one stands before it.
+const MARKS: [(&[u8], TextEncoding); 5] = [
     (&[0xef, 0xbb, 0xbf], TextEncoding::Utf8),
     (&[0xff, 0xfe, 0, 0], TextEncoding::Utf32),
+    (&[0, 0, 0xfe, 0xff], TextEncoding::Utf32BigEndian),
     (&[0xff, 0xfe], TextEncoding::Utf16),
     (&[0xfe, 0xff], TextEncoding::Utf16BigEndian),
 ];
@@ -50,26 +54,23 @@ impl TextEncoding {
             }
             TextEncoding::Utf16 => utf16(bytes, u16::from_le_bytes),
             TextEncoding::Utf16BigEndian => utf16(bytes, u16::from_be_bytes),
-            TextEncoding::Utf32 => utf32(bytes),
+            TextEncoding::Utf32 => utf32(bytes, u32::from_le_bytes),
+            TextEncoding::Utf32BigEndian => utf32(bytes, u32::from_be_bytes),
         }
     }
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let (pairs, rest) = bytes.as_chunks::<2>();
-    let mut text =
-        String::from_utf16_lossy(&pairs.iter().map(|pair| unit(*pair)).collect::<Vec<_>>());
-    if !rest.is_empty() {
-        text.push(char::REPLACEMENT_CHARACTER);
-    }
-    text
+    let characters = char::decode_utf16(pairs.iter().map(|pair| unit(*pair)));
+    let characters = characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    characters.chain((!rest.is_empty()).then_some(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-fn utf32(bytes: &[u8]) -> String {
+fn utf32(bytes: &[u8], unit: fn([u8; 4]) -> u32) -> String {
     let (units, rest) = bytes.as_chunks::<4>();
-    let character = |unit: &[u8; 4]| char::from_u32(u32::from_le_bytes(*unit));
-    let characters =
-        units.iter().map(|unit| character(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
+    let characters = units.iter().map(|bytes| char::from_u32(unit(*bytes)));
+    let characters = characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER));
     characters.chain((!rest.is_empty()).then_some(char::REPLACEMENT_CHARACTER)).collect()
 }
 
@@ -101,6 +102,7 @@ mod tests {
             (b"\xff\xfeh\0\xf6\0", "hö"),
             (b"\xfe\xff\0h\0\xf6", "hö"),
             (b"\xff\xfe\0\0h\0\0\0\xf6\0\0\0", "hö"),
+            (b"\0\0\xfe\xff\0\0\0h\0\0\0\xf6", "hö"),
         ] {
             for encoding in [TextEncoding::Utf8, TextEncoding::Ascii, TextEncoding::Utf16BigEndian]
             {

@@ -7,7 +7,7 @@ pub(crate) fn character(sextet: u8) -> u8 {
     ALPHABET[usize::from(sextet & 0x3f)]
 }
 
-/// Bytes as text, filled up to a multiple of four characters.
+/// The text of bytes in base64, padded to a multiple of four characters.
 pub fn base64_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {

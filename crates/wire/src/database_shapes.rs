@@ -252,9 +252,9 @@ pub struct ListedDatabase {
     pub indexing_status: Option<&'static str>,
     /// How many alerts there are, if it is open.
     pub alerts: u64,
-    /// How many hints there are about what could be faster, if it is open.
+    /// How many performance hints there are, if it is open.
     pub performance_hints: u64,
-    /// Which environment its record says that it is.
+    /// The environment that its record names.
     pub environment: String,
     /// The sections of its record that are filled.
     pub configurations: ListedConfigurations,
@@ -317,10 +317,8 @@ impl ListedDatabase {
         }
         entry
     }
-}
 
-impl ListedDatabase {
-    /// What a dashboard tells of the database.
+    /// What a dashboard shows of the database.
     pub fn to_overview_json(&self) -> Value {
         json!({
             "Database": self.name, "DocumentsCount": self.documents_count,
@@ -332,7 +330,7 @@ impl ListedDatabase {
         })
     }
 
-    /// What the database does, without what its record says of it.
+    /// The state of the database, without what its record says.
     pub fn to_state_json(&self) -> Value {
         let status = if self.up_time.is_some() { "Online" } else { "None" };
         let mut entry = json!({

@@ -90,7 +90,7 @@ impl ProtocolError {
         ProtocolError::new(ErrorKind::InvalidOperation, message)
     }
 
-    /// What to do, for the errors that beginners meet. Shown in `Error` only: clients compare messages.
+    /// What to do about the errors that beginners meet. It is in `Error` alone, since clients compare messages.
     fn advice(&self) -> Option<&'static str> {
         match (self.kind, &self.fields) {
             (ErrorKind::DatabaseDoesNotExist, _) => Some(
@@ -99,7 +99,7 @@ impl ProtocolError {
             ),
             (ErrorKind::DatabaseDisabled, _) => Some(
                 "A disabled database is enabled by POST /admin/databases/enable; one that is locked is \
-                 back when the work is done.",
+                 available again when the work on it is done.",
             ),
             (ErrorKind::RouteNotFound, _) => Some(
                 "Check method and path: what belongs to a database is at /databases/{name}/... A route of \
@@ -113,7 +113,7 @@ impl ProtocolError {
             ),
             (ErrorKind::Concurrency, ErrorFields::Concurrency(fields)) if fields.id.is_some() => {
                 Some(
-                    "Somebody else has written the document since it was loaded: load it in a new session, \
+                    "Another session has written the document since it was loaded: load it in a new session, \
                  change it again and save.",
                 )
             }

@@ -22,7 +22,7 @@ pub enum StudioOf {
 /// Reads a configuration that a client sends, completed.
 ///
 /// # Errors
-/// A value of the wrong type; an environment that nobody knows.
+/// A value of the wrong type or outside its range; an unknown environment.
 pub fn read_studio_configuration(
     sent: &Map<String, Value>,
     of: StudioOf,
@@ -48,18 +48,22 @@ pub fn read_studio_configuration(
     if of == StudioOf::Server {
         shown[REPLICATION_FACTOR] = match sent.get(REPLICATION_FACTOR) {
             None | Some(Value::Null) => Value::Null,
-            Some(factor) if factor.as_i64().is_some_and(|factor| 0 < factor) => factor.clone(),
+            Some(factor) if is_replication_factor(factor) => factor.clone(),
             Some(other) => return Err(not_converted(other, "System.Int32")),
         };
     }
     Ok(shown)
 }
 
-/// The environment that the record of a database says that it is.
+/// The environment that the record of a database names; `None`, the text, without one.
 pub fn studio_environment_of_record(record: &Map<String, Value>) -> &str {
     let own = record.get(STUDIO_CONFIGURATION_PROPERTY);
     let own = own.filter(|own| own.get("Disabled") != Some(&Value::Bool(true)));
     own.and_then(|own| own.get("Environment")?.as_str()).unwrap_or(ENVIRONMENTS[0])
+}
+
+fn is_replication_factor(value: &Value) -> bool {
+    value.as_i64().is_some_and(|factor| (1..=i64::from(i32::MAX)).contains(&factor))
 }
 
 fn not_converted(sent: &Value, to: &str) -> ProtocolError {
@@ -91,6 +95,7 @@ mod tests {
             json!({"Environment": 1}),
             json!({"Disabled": "x"}),
             json!({"ReplicationFactor": 0}),
+            json!({"ReplicationFactor": 2_147_483_648_i64}),
         ] {
             let message = read(refused.clone(), StudioOf::Server).unwrap_err();
             assert!(message.starts_with("Could not convert"), "{refused}: {message}");
