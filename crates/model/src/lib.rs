@@ -27,7 +27,6 @@ mod change_vector;
 mod collection_name;
 mod content_hash;
 mod counter_name;
-mod cron;
 mod database_id;
 mod database_name;
 pub mod date;
@@ -50,7 +49,6 @@ pub use collection_name::{
 };
 pub use content_hash::{CONTENT_HASH_TEXT_BYTES, ContentHash};
 pub use counter_name::{CounterName, InvalidCounterName};
-pub use cron::{CronExpression, InvalidCron};
 pub use database_id::{DATABASE_ID_TEXT_BYTES, DatabaseId};
 pub use database_name::{DATABASE_NAME_CHARACTERS_MAX, DatabaseName, InvalidDatabaseName};
 pub use document_flags::DocumentFlags;

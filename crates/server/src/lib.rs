@@ -32,6 +32,7 @@ mod content_download;
 mod content_upload;
 mod counter_answer;
 mod counter_includes;
+mod cron_expression;
 mod crowd;
 mod csv_rows;
 mod dashboard;

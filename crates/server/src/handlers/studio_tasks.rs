@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use http::StatusCode;
-use model::{CronExpression, DatabaseName, date};
+use model::{DatabaseName, date};
 use serde_json::{Value, json};
 use wire::{
     IndexDefinition, ProtocolError,
@@ -15,6 +15,7 @@ use wire::{
 use crate::{
     answer::Answer,
     call::Call,
+    cron_expression::CronExpression,
     database_directories::{directories_below, directory_of_new},
     handlers::{databases::listed_state, index_changes::check_name},
     stored_record::{body_of, lock_mode},
@@ -46,7 +47,7 @@ pub(crate) fn next_occurrence(call: &Call) -> Result<Answer, ProtocolError> {
                 let server_time = utc.trim_end_matches('Z');
                 json!({"IsValid": true, "Utc": utc, "ServerTime": server_time})
             }
-            None => json!({"IsValid": false, "ErrorMessage": "This time does not come any more"}),
+            None => json!({"IsValid": false, "ErrorMessage": "This time never comes"}),
         },
         Err(error) => json!({"IsValid": false, "ErrorMessage": error.to_string()}),
     };
