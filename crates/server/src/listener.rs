@@ -118,7 +118,11 @@ pub(crate) async fn accept(
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         let Some(permit) = place else { return };
-        let place = ConnectionPlace { _permit: Arc::new(permit), stopping: stopping.clone() };
+        let place = ConnectionPlace {
+            _permit: Arc::new(permit),
+            stopping: stopping.clone(),
+            answers: Arc::clone(&state.memory.answers),
+        };
         tokio::spawn(keep(Arc::clone(&state), (stream, speaks), place, Arc::clone(&crowd)));
     }
 }

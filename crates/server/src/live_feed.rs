@@ -90,8 +90,8 @@ impl<N: News> LiveFeed<N> {
     }
 
     async fn serve(&mut self, socket: &mut Socket) -> Result<(), Gone> {
-        let everything = self.take()?.unwrap_or_else(|| self.news.nothing());
-        socket.send(everything.to_string()).await?;
+        let everything = self.take()?.unwrap_or_else(|| self.news.nothing().to_string());
+        socket.send(everything).await?;
         let (mut asked, mut sent) = (Instant::now(), Instant::now());
         loop {
             let next_look = Instant::now() + LOOK_INTERVAL;
@@ -100,7 +100,7 @@ impl<N: News> LiveFeed<N> {
             if asked.elapsed() >= NEWS_INTERVAL {
                 asked = Instant::now();
                 if let Some(news) = self.take()? {
-                    socket.send(news.to_string()).await?;
+                    socket.send(news).await?;
                     sent = asked;
                     continue;
                 }
@@ -113,8 +113,8 @@ impl<N: News> LiveFeed<N> {
         }
     }
 
-    fn take(&mut self) -> Result<Option<Value>, Gone> {
+    fn take(&mut self) -> Result<Option<String>, Gone> {
         let database = self.database.get()?;
-        Ok(self.news.take(&database))
+        Ok(self.news.take(&database).map(|news| news.to_string()))
     }
 }

@@ -19,7 +19,7 @@ const HEARTBEAT: &str = "\r\n";
 
 /// What a feed sends.
 pub(crate) trait Pulse: Send + 'static {
-    /// What is to be sent now.
+    /// What is to be sent now; all of it is in memory until the reader has taken it.
     ///
     /// # Errors
     /// When that which the feed is about is there no more.
@@ -50,8 +50,9 @@ async fn run(pulse: impl Pulse, mut socket: Socket) {
 async fn serve(mut pulse: impl Pulse, socket: &mut Socket) -> Result<(), Gone> {
     let mut sent = Instant::now();
     loop {
-        for message in pulse.messages()? {
-            socket.send(message.to_string()).await?;
+        let texts: Vec<_> = pulse.messages()?.iter().map(Value::to_string).collect();
+        if !texts.is_empty() {
+            socket.send_all(texts).await?;
             sent = Instant::now();
         }
         if sent.elapsed() >= SILENCE_MAX {

@@ -20,6 +20,10 @@ use crate::{
 
 /// Requests that may wait for a reader.
 const WAITING_MAX: usize = 1024;
+/// Of a longer target only the beginning is shown.
+const TARGET_BYTES_MAX: usize = 4 << 10;
+/// What a reader is sent at once has at most about so many bytes of targets; the others wait for their turn.
+const SENT_BYTES_MAX: usize = 64 << 10;
 /// How often a reader is sent what has gathered.
 const PULSE: Duration = Duration::from_millis(200);
 /// What is shown where there is nothing to show.
@@ -70,7 +74,7 @@ impl TrafficWatch {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         Some(Begun {
             method: method.clone(),
-            target: target.to_owned(),
+            target: target[..target.floor_char_boundary(TARGET_BYTES_MAX)].to_owned(),
             request_bytes: length.and_then(|length| length.parse().ok()).unwrap_or(0),
             began: state.platform.clock.monotonic(),
         })
@@ -125,10 +129,12 @@ impl Pulse for Watcher {
 
     fn messages(&mut self) -> Result<Vec<Value>, Gone> {
         let mut messages = Vec::new();
-        while messages.len() < WAITING_MAX {
+        let mut bytes = 0;
+        while messages.len() < WAITING_MAX && bytes < SENT_BYTES_MAX {
             match self.receiver.try_recv() {
                 Ok(exchange) if self.is_wanted(&exchange) => {
                     self.sent += 1;
+                    bytes += exchange.target.len();
                     messages.push(exchange.shape(&self.address, self.sent));
                 }
                 Ok(_) | Err(TryRecvError::Lagged(_)) => {}

@@ -12,6 +12,7 @@ use futures_util::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use storage::{MemoryBudget, MemoryShare};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{OwnedSemaphorePermit, watch},
@@ -35,6 +36,10 @@ const RECEIVED_BYTES_MAX: usize = 64 << 10;
 const READ_BUFFER_BYTES: usize = 1 << 10;
 /// What may wait to be written before sending waits.
 const WRITE_BUFFER_BYTES: usize = 16 << 10;
+/// What waits to be sent takes this many times its bytes: as it was made, and as a frame.
+const SENT_TIMES: u64 = 2;
+/// Sent also when there is no room: what a session has to say when nothing happens.
+const ALWAYS_SENT_BYTES: u64 = 4 << 10;
 /// How long a client may take to make room for what is sent to it.
 const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long the polite end of a session may take.
@@ -49,6 +54,8 @@ pub(crate) struct ConnectionPlace {
     pub(crate) _permit: Arc<OwnedSemaphorePermit>,
     /// Says when the server stops.
     pub(crate) stopping: watch::Receiver<bool>,
+    /// What waits to be sent is part of it.
+    pub(crate) answers: Arc<MemoryBudget>,
 }
 
 /// A connection that can be taken over from HTTP.
@@ -155,8 +162,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Sends a text and waits until the system has taken it.
     ///
     /// # Errors
-    /// [`Gone`] when the client has gone or takes too long; the session should end.
+    /// [`Gone`] when the client has gone or takes too long, or when there is no memory for what waits for it;
+    /// the session should end.
     pub(crate) async fn send(&mut self, text: String) -> Result<(), Gone> {
+        let _waiting = self.count(text.len())?;
+        self.send_counted(text).await
+    }
+
+    /// As [`Self::send`], one text after the other.
+    ///
+    /// # Errors
+    /// Those of [`Self::send`].
+    pub(crate) async fn send_all(&mut self, texts: Vec<String>) -> Result<(), Gone> {
+        let _waiting = self.count(texts.iter().map(String::len).sum())?;
+        for text in texts {
+            self.send_counted(text).await?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, bytes: usize) -> Result<MemoryShare, Gone> {
+        let mut share = self.place.answers.share(ALWAYS_SENT_BYTES);
+        share.try_grow_to(SENT_TIMES * bytes as u64).map_err(|_| Gone)?;
+        Ok(share)
+    }
+
+    async fn send_counted(&mut self, text: String) -> Result<(), Gone> {
         match timeout(self.send_time_max, self.stream.send(Message::text(text))).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) | Err(_) => Err(Gone),
@@ -223,13 +254,44 @@ mod tests {
         check(&[], None);
     }
 
+    async fn place(answers: &Arc<MemoryBudget>) -> (ConnectionPlace, watch::Sender<bool>) {
+        let permit = Arc::new(tokio::sync::Semaphore::new(1)).acquire_owned().await.unwrap();
+        let (stop, stopping) = watch::channel(false);
+        (
+            ConnectionPlace { _permit: Arc::new(permit), stopping, answers: Arc::clone(answers) },
+            stop,
+        )
+    }
+
+    #[test]
+    fn what_waits_to_be_sent_is_counted_and_without_room_a_client_is_let_go_of() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let answers = MemoryBudget::new(64 << 10);
+            let (place, _stop) = place(&answers).await;
+            let (client, server) = tokio::io::duplex(1 << 10);
+            let mut socket = Socket::over(server, place, Duration::from_millis(50)).await;
+            let _all = {
+                let mut all = answers.share(0);
+                all.try_grow_to(34 << 10).unwrap();
+                all
+            };
+            assert_eq!(socket.send("x".repeat(16 << 10)).await, Err(Gone), "no room");
+            let sending = socket.send_all(vec!["x".repeat(5 << 10), "x".repeat(10 << 10)]);
+            tokio::pin!(sending);
+            assert!(timeout(Duration::from_millis(1), &mut sending).await.is_err(), "it waits");
+            assert_eq!(answers.held_bytes(), (34 + 2 * 15) << 10);
+            assert_eq!(sending.await, Err(Gone), "nobody reads");
+            assert_eq!(answers.held_bytes(), 34 << 10);
+            drop(client);
+        });
+    }
+
     #[test]
     fn a_client_that_takes_nothing_is_let_go_of() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
-            let permit = Arc::new(tokio::sync::Semaphore::new(1)).acquire_owned().await.unwrap();
-            let (_stop, stopping) = watch::channel(false);
-            let place = ConnectionPlace { _permit: Arc::new(permit), stopping };
+            let (place, _stop) = place(&MemoryBudget::unlimited()).await;
             // The client's side exists and is never read from.
             let (_client, server) = tokio::io::duplex(WRITE_BUFFER_BYTES);
             let mut socket = Socket::over(server, place, Duration::from_millis(50)).await;

@@ -9,7 +9,7 @@ use http::StatusCode;
 use model::date;
 use platform::Timestamp;
 use serde_json::{Map, Value, json};
-use wire::{ProtocolError, operation_state::OperationStatus};
+use wire::{ProtocolError, QueryString, operation_state::OperationStatus};
 
 use crate::{
     answer::Answer,
@@ -72,9 +72,23 @@ pub(crate) fn postpone_of_database(call: &Call) -> Result<Answer, ProtocolError>
     postpone(call, call.database()?.notices())
 }
 
+/// No notice has a longer id, and what is hidden is kept.
+const NOTICE_ID_BYTES_MAX: usize = 1024;
+
+fn notice_id<'q>(query: &'q QueryString<'_>) -> Result<&'q str, ProtocolError> {
+    let id = query.required("id")?;
+    if NOTICE_ID_BYTES_MAX < id.len() {
+        return Err(ProtocolError::argument(format!(
+            "The id of a notification has at most {NOTICE_ID_BYTES_MAX} bytes, this one has {}.",
+            id.len()
+        )));
+    }
+    Ok(id)
+}
+
 fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
     let query = call.query();
-    let id = query.required("id")?;
+    let id = notice_id(&query)?;
     let is_forever = query.bool("forever")?.unwrap_or(false);
     let hidden = if is_forever { Hidden::Forever } else { Hidden::WhileItLasts };
     board.hide(id, hidden, call.state.platform.clock.now());
@@ -83,7 +97,7 @@ fn dismiss(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
 
 fn postpone(call: &Call, board: &NoticeBoard) -> Result<Answer, ProtocolError> {
     let query = call.query();
-    let (id, seconds) = (query.required("id")?, query.required_long("timeInSec")?);
+    let (id, seconds) = (notice_id(&query)?, query.required_long("timeInSec")?);
     let now = call.state.platform.clock.now();
     let ticks = now.ticks().saturating_add(seconds.saturating_mul(TICKS_PER_SECOND));
     board.hide(id, Hidden::Until(Timestamp::from_ticks(ticks)), now);
