@@ -93,10 +93,17 @@ pub(crate) fn find_family(name: &str) -> Option<&'static Family> {
     })
 }
 
+/// No name is as long as this; a longer one is near to none.
+const NAME_BYTES_MAX: usize = 128;
+
 /// The name in the table that `name` was most likely meant to be, if one is near enough.
 ///
 /// Keys that Corvus reads win over keys without effect that are equally near.
 pub fn nearest_name(name: &str) -> Option<&'static str> {
+    // The time that it takes grows with the length.
+    if NAME_BYTES_MAX < name.len() {
+        return None;
+    }
     let name = name.to_lowercase();
     let offered = || keys().filter(|key| !matches!(key.status, Status::Refused { .. }));
     let mut nearest = None;
@@ -142,6 +149,7 @@ mod tests {
         let mut names = BTreeSet::new();
         for key in keys() {
             assert!(names.insert(key.name.to_lowercase().replace('.', "_")), "{}", key.name);
+            assert!(key.name.len() < NAME_BYTES_MAX, "{}", key.name);
         }
     }
 
