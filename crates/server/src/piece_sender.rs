@@ -26,6 +26,9 @@ use crate::{answer::Piece, answer_places::Place};
 
 /// About how large the pieces of an answer are.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
+/// What gathered in one go, such as a row of a large document, counts beside the place of its answer from
+/// this size on.
+const COUNTED_BYTES_MIN: usize = 4 * PIECE_BYTES;
 /// How often a sender that waits for its client looks whether it should go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Younger snapshots are not worth cutting an answer off.
@@ -60,6 +63,8 @@ enum Cut {
     Memory,
     /// Others wait for its place, and its client does not read.
     Place,
+    /// There is no memory for a row of it.
+    LargeRow,
 }
 
 impl Cut {
@@ -71,6 +76,11 @@ impl Cut {
                 ErrorKind::LowMemory,
                 "The answer took so long that the state it was read from kept too many later changes in \
                  memory or in the journal. Read faster, or in smaller parts.",
+            ),
+            Cut::LargeRow => (
+                ErrorKind::LowMemory,
+                "A row of the answer is so large that there is no memory for it now. Try again later, or \
+                 select less of each document.",
             ),
             Cut::Place => (
                 ErrorKind::Overloaded,
@@ -148,7 +158,20 @@ impl PieceSender {
     /// Sends what has gathered, if that is enough for a piece; `false` when the answer must not go
     /// on.
     pub(crate) async fn send_if_enough(&self, gathered: &mut Vec<u8>) -> bool {
-        gathered.len() < PIECE_BYTES || self.send(Bytes::from(std::mem::take(gathered))).await
+        if gathered.len() < PIECE_BYTES {
+            return true;
+        }
+        let bytes = gathered.capacity();
+        if bytes < COUNTED_BYTES_MIN {
+            return self.send(Bytes::from(std::mem::take(gathered))).await;
+        }
+        if !self.hold_copy(bytes) {
+            self.cut.set(Some(Cut::LargeRow));
+            return false;
+        }
+        let sent = self.send(Bytes::from(std::mem::take(gathered))).await;
+        self.hold_copy(0);
+        sent
     }
 
     /// Sends a piece while a snapshot is held, waiting as long as that does no harm.

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use database::DatabaseLease;
+use documents::{DocumentError, DocumentRow};
 use http::StatusCode;
 use indexing::Index;
 use query::{CountedFacet, FacetValue, QueryError, ResultFacts, ResultKind, SuggestedTerms};
@@ -20,6 +21,7 @@ use crate::{
         query_pages::{write_page_tail, write_texts},
     },
     json_text::JsonObject,
+    long_answer::{Sink, at_once},
     query_timings::milliseconds,
     server_state::ServerState,
 };
@@ -76,7 +78,7 @@ fn write(
             let found = state.platform.clock.monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);
             write_list(&result.suggestions, &mut out, write_suggestions);
-            write_page_tail(std::iter::empty(), &result.facts, &mut out)?;
+            write_tail(std::iter::empty(), &result.facts, &mut out)?;
             (found, result.facts)
         }
         ResultKind::Facets | ResultKind::Rows => {
@@ -85,12 +87,22 @@ fn write(
             let found = state.platform.clock.monotonic();
             write_head(found.saturating_sub(prepared.began), &result.facts, &mut out);
             write_list(&result.facets, &mut out, write_facet);
-            write_page_tail(result.includes.into_iter().map(Ok), &result.facts, &mut out)?;
+            write_tail(result.includes.into_iter().map(Ok), &result.facts, &mut out)?;
             (found, result.facts)
         }
     };
     prepared.write_additions(state, found, &mut out);
     Ok((facts.result_etag, out))
+}
+
+fn write_tail<'t>(
+    includes: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
+    facts: &ResultFacts,
+    out: &mut Vec<u8>,
+) -> Result<(), ProtocolError> {
+    let whole = Sink::Whole { bytes_max: usize::MAX };
+    at_once(write_page_tail(includes, facts, out, whole)).transpose()?;
+    Ok(())
 }
 
 fn write_head(elapsed: Duration, facts: &ResultFacts, out: &mut Vec<u8>) {

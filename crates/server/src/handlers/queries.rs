@@ -672,7 +672,9 @@ impl Prepared {
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
-        write_page_tail(result.includes(), result.facts(), out)?;
+        if !write_page_tail(result.includes(), result.facts(), out, sink).await? {
+            return Ok(false);
+        }
         revision_includes::write_behind(result.revisions(), out)?;
         query_notes::write(result.notes(), out);
         self.write_additions(state, found, out);

@@ -6,7 +6,7 @@ use query::{QueryResult, ResultFacts};
 use storage::ReadTransaction;
 use wire::{ProtocolError, database_shapes::NODE_TAG};
 
-use crate::{error_mapping::document_error, json_text::write_row};
+use crate::{error_mapping::document_error, json_text::write_row_to, long_answer::Sink};
 
 /// The time that stands for no time: collections are never indexed.
 const NO_TIME: &str = "0001-01-01T00:00:00.0000000";
@@ -23,13 +23,14 @@ pub(crate) fn write_texts(texts: &[impl AsRef<str>], out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// Writes what follows the results of a page: the end of their array, documents that are given along,
-/// and the state of the index.
-pub(crate) fn write_page_tail<'t>(
+/// Writes what follows the results of a page: the end of their array, the included documents, and the state
+/// of the index. `false` when `sink` said that it must not go on.
+pub(crate) async fn write_page_tail<'t>(
     includes: impl Iterator<Item = Result<DocumentRow<'t>, DocumentError>>,
     facts: &ResultFacts,
     out: &mut Vec<u8>,
-) -> Result<(), ProtocolError> {
+    sink: Sink<'_>,
+) -> Result<bool, ProtocolError> {
     out.extend_from_slice(b"],\"Includes\":{");
     for (index, row) in includes.enumerate() {
         let row = row.map_err(|error| document_error(&error))?;
@@ -38,7 +39,9 @@ pub(crate) fn write_page_tail<'t>(
         }
         blittable::write_json_string(row.id(), out);
         out.push(b':');
-        write_row(&row, false, out)?;
+        if !write_row_to(sink, &row, false, out).await? {
+            return Ok(false);
+        }
     }
     let (timestamp, last_query, is_stale) = match &facts.index {
         None => (NO_TIME.to_owned(), NO_TIME.to_owned(), false),
@@ -54,7 +57,7 @@ pub(crate) fn write_page_tail<'t>(
         facts.result_etag
     );
     out.extend_from_slice(tail.as_bytes());
-    Ok(())
+    Ok(true)
 }
 
 /// Writes which fields of the rows are results of time series, as the last property of the object that
