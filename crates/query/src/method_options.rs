@@ -39,6 +39,7 @@ impl<'a> Asked<'a> {
                     return Ok(MethodOptions { of, json: Json::Object(object) });
                 }
                 Worth::Literal(Literal::String(text)) => text.clone(),
+                Worth::Parameter(Value::String(text)) => text.as_cow()?.into_owned(),
                 Worth::Parameter(other) => return Err(no_object(of, &shown(&other))),
                 Worth::Literal(other) => return Err(no_object(of, &other.to_string())),
             },

@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::HashMap};
 
 use blittable::{BlittableBuf, Object, ParseLimits, Value, parse_document};
 use rql::{Expression, Literal, MethodCall};
-use search::{Query, analysis::Analyzer};
+use search::{LikeWord, Query, analysis::Analyzer};
 
 use crate::error::QueryError;
 use crate::index_condition::Conditions;
@@ -151,8 +151,9 @@ impl<'a> Comparison<'_, '_, 'a> {
         for (word, frequency) in compared.flat_map(|(_, words)| words) {
             *frequencies.entry(word).or_default() += frequency;
         }
-        let base = Query::text(ID_FIELD, &document_id);
-        Ok(Query::And(vec![self.like_words(frequencies)?, base.not()]))
+        // That the base is left out adds nothing to a score.
+        let others = Query::Boost(Box::new(Query::text(ID_FIELD, &document_id).not()), 0.0);
+        Ok(Query::And(vec![self.like_words(frequencies)?, others]))
     }
 
     fn like_text(&self, text: &str) -> Result<Query, QueryError> {
@@ -215,16 +216,14 @@ impl<'a> Comparison<'_, '_, 'a> {
         weighed.sort_unstable_by(WeighedWord::compare);
         weighed.truncate(self.options.words_max);
         let best = weighed.first().map_or(1.0, |word| word.weight);
-        let query = |word: WeighedWord| {
-            let term = Query::text(&word.field, &word.text);
-            match self.options.boost {
-                None => term,
-                Some(factor) => Query::Boost(Box::new(term), factor * word.weight / best),
-            }
+        let like_word = |word: WeighedWord| LikeWord {
+            boost: self.options.boost.map_or(1.0, |factor| factor * word.weight / best),
+            field: word.field,
+            text: word.text,
         };
         match weighed.is_empty() {
             true => Ok(Query::None),
-            false => Ok(Query::Or(weighed.into_iter().map(query).collect())),
+            false => Ok(Query::Likeness(weighed.into_iter().map(like_word).collect())),
         }
     }
 

@@ -90,6 +90,10 @@ impl<T: Transaction> IndexReader<'_, T> {
                 let description = format!("(MATCH) weight({term} in {}), product of:", entry.0);
                 return Ok(Some(Explanation { score, description, parts }));
             }
+            Query::Likeness(words) => {
+                let description = format!("(MATCH) likeness by TF-IDF to {} words", words.len());
+                return Ok(Some(Explanation::leaf(score, description)));
+            }
             leaf => {
                 let text = leaf_text(leaf);
                 let description = format!("(MATCH) ConstantScoreQuery({text}), product of:");
@@ -211,7 +215,7 @@ fn leaf_text(query: &Query) -> String {
         Query::Boost(inner, factor) => format!("({})^{factor}", leaf_text(inner)),
         Query::Spatial { field, .. } => format!("spatial({field})"),
         Query::Entries(_) => "entries".to_owned(),
-        Query::And(_) | Query::Or(_) | Query::Preferring(..) => "…".to_owned(),
+        Query::And(_) | Query::Or(_) | Query::Likeness(_) | Query::Preferring(..) => "…".to_owned(),
     }
 }
 

@@ -91,7 +91,7 @@ pub use crate::{
     },
     ids::{EntryId, FieldId},
     place::{SpatialLayout, cell_names},
-    query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
+    query::{LikeWord, PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::{FieldInfo, IndexReader, TermCount},
     search::{Hit, Hits, Scoring},
     sort::{Sort, SortBy, SortKey},

@@ -17,9 +17,9 @@ use crate::{
     interrupt::Interrupt,
     phrase::PhraseFilter,
     postings::PostingList,
-    query::{PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
+    query::{LikeWord, PhraseWord, QUERY_DEPTH_MAX, Query, TermRange},
     reader::IndexReader,
-    scoring::TermScorer,
+    scoring::{TermScorer, likeness_rarity},
     spatial_search::SpatialSearch,
     term::{self, TermKind, TermValue},
     term_match::{FuzzyText, TermMatcher, TextPattern},
@@ -65,6 +65,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             },
             Query::And(clauses) => self.and(clauses, boost, depth),
             Query::Or(clauses) => self.or(clauses, boost, depth),
+            Query::Likeness(words) => self.likeness(words, boost),
             Query::Not(_) => self.and(std::slice::from_ref(query), boost, depth),
             Query::Boost(inner, factor) => self.node(inner, boost * factor, depth + 1),
             Query::Preferring(required, preferred) => {
@@ -133,6 +134,7 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             | Query::Exists { .. }
             | Query::And(_)
             | Query::Or(_)
+            | Query::Likeness(_)
             | Query::Not(_)
             | Query::Boost(..)
             | Query::Preferring(..)
@@ -259,6 +261,31 @@ impl<'r, 't, T: Transaction> Planner<'r, 't, T> {
             .map(|clause| self.node(clause, boost, depth + 1))
             .collect::<Result<_, _>>()?;
         self.union(cursors)
+    }
+
+    /// Words count by the square of their rarity, scaled so that queries of more words score no higher.
+    fn likeness(&self, words: &[LikeWord], boost: f32) -> Planned<'t> {
+        let (mut found, mut squares) = (Vec::new(), 0.0);
+        for word in words {
+            let Some(field) = self.reader.field(&word.field)? else { continue };
+            let bytes = term::shortened(&word.text);
+            let Some(list) = self.reader.list(field, TermKind::Text, bytes.as_bytes())? else {
+                continue;
+            };
+            let rarity = likeness_rarity(self.reader.state.live, list.count());
+            squares += (rarity * word.boost).powi(2);
+            found.push((field, list, rarity * rarity * word.boost));
+        }
+        let mut cursors: Vec<BoxedCursor<'t>> = Vec::with_capacity(found.len());
+        for (field, list, weight) in found {
+            let scorer = TermScorer::likeness(boost * weight / squares.sqrt());
+            let cursor = Box::new(TermCursor::new(list.cursor(self.reader.tx)?, scorer));
+            cursors.push(self.with_boosts(cursor, field, TermKind::Text));
+        }
+        match self.scoring {
+            true => Ok(Box::new(UnionCursor::new(cursors).by_share_of(words.len()))),
+            false => self.union(cursors),
+        }
     }
 
     /// What is preferred decides nothing but scores.

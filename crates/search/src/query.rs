@@ -109,6 +109,9 @@ pub enum Query {
     And(Vec<Query>),
     /// Entries that any matches. The scores of those that match are added.
     Or(Vec<Query>),
+    /// Entries that have any of the words. Scored by TF-IDF without the length of texts, and by the share
+    /// of the words that an entry has.
+    Likeness(Vec<LikeWord>),
     /// Entries that do not match; score 1.
     Not(Box<Query>),
     /// Entries that match the first. Those that match any of the others too have their scores added.
@@ -129,6 +132,17 @@ pub enum Query {
     },
     /// These entries, in any order; score 1.
     Entries(Vec<EntryId>),
+}
+
+/// A word that entries like another one may have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LikeWord {
+    /// The field.
+    pub field: String,
+    /// The word, as the analyzer leaves it.
+    pub text: String,
+    /// What its part of a score is multiplied by.
+    pub boost: f32,
 }
 
 /// A word of a phrase and its place in it.

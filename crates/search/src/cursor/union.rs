@@ -10,6 +10,8 @@ pub(crate) struct UnionCursor<'c> {
     /// Entry and number of each cursor that is not at its end.
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     estimate: u64,
+    /// Of how many alternatives an entry should match all; its score is less by what is missing.
+    wanted: Option<usize>,
 }
 
 impl<'c> UnionCursor<'c> {
@@ -22,7 +24,12 @@ impl<'c> UnionCursor<'c> {
             .collect();
         let estimate =
             cursors.iter().fold(0u64, |sum, cursor| sum.saturating_add(cursor.estimate()));
-        Self { cursors, heap, estimate }
+        Self { cursors, heap, estimate, wanted: None }
+    }
+
+    /// The same, with each score multiplied by the share of so many alternatives that the entry matches.
+    pub(crate) fn by_share_of(self, wanted: usize) -> Self {
+        Self { wanted: Some(wanted), ..self }
     }
 
     /// What it was made of.
@@ -72,14 +79,18 @@ impl Cursor for UnionCursor<'_> {
 
     fn score(&mut self) -> Result<f32, SearchError> {
         let current = self.current();
-        let mut score = 0.0;
+        let (mut score, mut matching) = (0.0, 0);
         if current != END {
             for cursor in &mut self.cursors {
                 if cursor.current() == current {
                     score += cursor.score()?;
+                    matching += 1;
                 }
             }
         }
-        Ok(score)
+        Ok(match self.wanted {
+            Some(wanted) => score * matching as f32 / wanted as f32,
+            None => score,
+        })
     }
 }

@@ -12,8 +12,8 @@ use storage::Environment;
 
 use super::{Bench, Fields, apply, entry, phrase, text};
 use crate::{
-    EntryBuilder, Facet, Hit, IndexBatch, IndexReader, Query, Scoring, SearchError, SortBy,
-    SortKey, TermRange, TermValue, alphanumeric, check,
+    EntryBuilder, Facet, Hit, IndexBatch, IndexReader, LikeWord, Query, Scoring, SearchError,
+    SortBy, SortKey, TermRange, TermValue, alphanumeric, check,
 };
 
 const NAMES: [&str; 12] =
@@ -158,8 +158,14 @@ fn leaf() -> impl Strategy<Value = Query> {
             let words: Vec<&str> = words.iter().map(|word| &**word).collect();
             phrase("Body", &words, slop)
         }),
+        2 => prop::collection::vec(like_word(), 0..4).prop_map(Query::Likeness),
         2 => field().prop_map(|field| Query::Exists { field }),
     ]
+}
+
+fn like_word() -> impl Strategy<Value = LikeWord> {
+    let boost = select(&[1.0, 0.5, 3.0][..]);
+    (field(), term_text(), boost).prop_map(|(field, text, boost)| LikeWord { field, text, boost })
 }
 
 fn query() -> impl Strategy<Value = Query> {
@@ -364,6 +370,9 @@ impl ModelEntry {
             Query::Exists { field } => !self.terms(field).is_empty(),
             Query::And(queries) => queries.iter().all(|query| self.matches(query)),
             Query::Or(queries) => queries.iter().any(|query| self.matches(query)),
+            Query::Likeness(words) => words
+                .iter()
+                .any(|LikeWord { field, text, .. }| texts_match(field, &|own| own == text)),
             Query::Not(query) => !self.matches(query),
             Query::Boost(query, _) | Query::Preferring(query, _) => self.matches(query),
         }
@@ -584,6 +593,7 @@ fn compare_boosts(
         query,
         Query::And(_)
             | Query::Or(_)
+            | Query::Likeness(_)
             | Query::Not(_)
             | Query::Boost(..)
             | Query::Preferring(..)

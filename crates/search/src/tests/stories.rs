@@ -10,8 +10,8 @@ use std::{
 
 use super::{Bench, Fields, apply, documents, entry, phrase, text};
 use crate::{
-    EntryId, FieldSet, IndexBatch, IndexReader, NumberSummary, Query, Scoring, SearchError, SortBy,
-    SortKey, StringDistance, SuggestOptions, TermRange, TermValue, check,
+    EntryId, FieldSet, IndexBatch, IndexReader, LikeWord, NumberSummary, Query, Scoring,
+    SearchError, SortBy, SortKey, StringDistance, SuggestOptions, TermRange, TermValue, check,
 };
 
 fn people(bench: &Bench) -> Arc<storage::Environment> {
@@ -206,6 +206,34 @@ fn the_best_match_comes_first() {
     ]);
     let hits = reader.search(&boosted, &by_score, 0, 1, Scoring::On).expect("searches");
     assert_eq!((hits.total, hits.rows[0].entry), (3, EntryId(3)));
+}
+
+#[test]
+fn likeness_is_the_rarity_of_shared_words_whatever_the_length_of_texts() {
+    let environment = people(&Bench::new(1));
+    let tx = environment.read();
+    let reader = IndexReader::open(&tx).expect("opens");
+    let word = |text: &str, boost| LikeWord { field: "Body".into(), text: text.into(), boost };
+    let scores = |words: Vec<LikeWord>| {
+        let by_score = [SortKey { by: SortBy::Score, descending: false }];
+        let query = Query::Likeness(words);
+        let hits = reader.search(&query, &by_score, 0, 10, Scoring::On).expect("searches");
+        let rounded = |score: f32| (score * 1e4).round() / 1e4;
+        hits.rows.iter().map(|hit| (hit.entry.0, rounded(hit.score))).collect::<Vec<_>>()
+    };
+    // Two of six entries have either word, so its rarity is 1 + ln(6 / 3).
+    let both = vec![word("quick", 1.0), word("brown", 1.0)];
+    assert_eq!(scores(both), [(1, 2.3945), (2, 0.8466), (3, 0.5986)]);
+    let one = vec![word("quick", 1.0), word("nowhere", 1.0)];
+    assert_eq!(scores(one), [(2, 1.1972), (1, 0.8466)]);
+    let boosted = vec![word("quick", 1.0), word("brown", 9.0)];
+    assert_eq!(scores(boosted).iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), [1, 3, 2]);
+    assert_eq!(scores(Vec::new()), []);
+    let found = |scoring| {
+        let query = Query::Likeness(vec![word("quick", 1.0), word("bear", 1.0)]);
+        reader.search(&query, &[], 0, 10, scoring).expect("searches").total
+    };
+    assert_eq!((found(Scoring::On), found(Scoring::Off)), (3, 3));
 }
 
 #[test]
