@@ -52,6 +52,10 @@ const LISTED: &[(&str, &[&[&str]])] = &[
         "whole numbers are in a range of numbers with a fraction",
         &[&[" between ", "RavenDB: 500 InvalidQueryException"]],
     ),
+    (
+        "a property that a script adds is the last",
+        &[&["this.O.Z =", "JSON.stringify(this.O)"], &["this.O.Z =", "Object.keys(this.O)"]],
+    ),
     ("JSON.stringify works on parts of documents", &[&["JSON.stringify(x"]]),
     ("localeCompare is -1, 0 or 1", &[&["localeCompare"]]),
     ("toFixed rounds as JavaScript does", &[&[".toFixed("]]),
