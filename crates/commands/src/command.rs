@@ -8,6 +8,7 @@ use documents::{
     ExpectedVersion, HiLoRange, HiLoRequest, MovedAttachment, NewContent, OutputChange,
     OutputWritten, PutAttachment, PutDocument, RemoveTombstones, RemovedRevisions, Reversion,
     RevisedVersion, RevisionsToRemove, StoredAttachment, StoredDocument, TrainedDictionary,
+    WriteTally,
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
@@ -291,4 +292,6 @@ pub struct BatchOutcome {
     pub wanted_dictionaries: Vec<u32>,
     /// Every change, in order, if somebody watched when the batch was executed.
     pub changes: Vec<Change>,
+    /// How much it stored.
+    pub tally: WriteTally,
 }

@@ -17,7 +17,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use documents::{Compression, has_leftover_contents};
+use documents::{Compression, WriteTally, has_leftover_contents};
 use model::{DocumentsCompression, IdSeparator, RevisionsConfiguration};
 use platform::Platform;
 use storage::Environment;
@@ -168,6 +168,12 @@ impl CommitQueue {
     /// Who is told of the changes of batches. Only the first call counts.
     pub fn tell_changes_to(&self, listener: Arc<dyn ChangeListener>) {
         self.shared.listener.get_or_init(|| listener);
+    }
+
+    /// Notified of how much each durable transaction stored, on the journal's thread: it must be quick and
+    /// must not panic. Only the first call counts.
+    pub fn count_stored_by(&self, on_stored: impl Fn(WriteTally) + Send + Sync + 'static) {
+        self.shared.on_stored.get_or_init(|| Box::new(on_stored));
     }
 
     /// Where patches read compare exchange. Only the first call counts.

@@ -6,6 +6,7 @@
 
 use documents::{
     DocumentError, DocumentWriter, ExpectedVersion, IdentityName, RequestedId, WriteContext,
+    WriteTally,
 };
 use storage::WriteTransaction;
 
@@ -74,6 +75,7 @@ fn rehearse(
         has_leftover_contents: false,
         wanted_dictionaries: Vec::new(),
         changes: Vec::new(),
+        tally: WriteTally::default(),
     })
 }
 
@@ -120,6 +122,7 @@ fn execute(
     let has_leftover_contents = writer.has_leftover_contents();
     let wanted_dictionaries = writer.wanted_dictionaries();
     let changes = writer.take_changes();
+    let tally = writer.tally();
     let last_etag = writer.finish()?;
     Ok(BatchOutcome {
         results,
@@ -128,6 +131,7 @@ fn execute(
         has_leftover_contents,
         wanted_dictionaries,
         changes,
+        tally,
     })
 }
 

@@ -18,6 +18,7 @@ pub(crate) fn run(shared: &Shared, mut rest: Rest) {
         let written = write(sealed);
         settle(shared, &written, pending.len());
         if written.is_ok() {
+            shared.count(&pending);
             tell_changes(shared, &mut pending);
         }
         // The writer goes on while the callers are answered.

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use documents::Compression;
+use documents::{Compression, WriteTally};
 use model::{DocumentsCompression, IdSeparator, RevisionsConfiguration};
 use platform::ProcessMemory;
 use storage::{SealedTransaction, StorageError};
@@ -59,6 +59,9 @@ pub(crate) struct Submission {
     pub(crate) put_backs: u8,
     pub(crate) reply: Reply,
 }
+
+/// Notified of how much a durable transaction stored.
+pub(crate) type OnStored = Box<dyn Fn(WriteTally) + Send + Sync>;
 
 /// A caller whose batch is in a transaction that is not durable yet.
 pub(crate) struct Pending {
@@ -124,6 +127,8 @@ pub(crate) struct Shared {
     trainer_wakes: Condvar,
     /// Who is told of changes.
     pub(crate) listener: OnceLock<Arc<dyn ChangeListener>>,
+    /// Counts what is stored.
+    pub(crate) on_stored: OnceLock<OnStored>,
     /// Where patches read compare exchange.
     pub(crate) values: SharedValues,
 }
@@ -152,6 +157,7 @@ impl Shared {
             journal_wakes: Condvar::new(),
             trainer_wakes: Condvar::new(),
             listener: OnceLock::new(),
+            on_stored: OnceLock::new(),
             values: Arc::default(),
         }
     }
@@ -265,6 +271,14 @@ impl Shared {
     /// Whether somebody wants to be told of changes.
     pub(crate) fn has_listener(&self) -> bool {
         self.listener.get().is_some_and(|listener| listener.is_listening())
+    }
+
+    /// Has what batches stored counted, once it is durable.
+    pub(crate) fn count(&self, pending: &[Pending]) {
+        if let Some(on_stored) = self.on_stored.get() {
+            let tallies = pending.iter().map(|one| one.outcome.tally);
+            on_stored(tallies.fold(WriteTally::default(), WriteTally::with));
+        }
     }
 
     /// Has `reply` called when everything that was submitted before is durable or has failed.

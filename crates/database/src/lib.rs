@@ -10,6 +10,7 @@
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
 //! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
+//! | `activity` | [`Activity`]: how much is asked, written and indexed, in all and of late |
 //! | `log_follower` | [`LogFollowers`]: who reads on when the document log has grown |
 //! | `held_snapshots` | [`HeldSnapshot`]: a state that several requests of a client see |
 //! | `cluster_transactions` | documents of cluster-wide transactions |
@@ -29,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+mod activity;
 mod catalog;
 mod changes;
 mod cluster_transactions;
@@ -58,6 +60,7 @@ mod uncounted_memory;
 mod usage_gate;
 
 pub use crate::{
+    activity::{Activity, RunningRequest, StoredMeters},
     catalog::{Deletion, NewRecord, PutRecord, ServerCatalog, ServerValue},
     changes::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,

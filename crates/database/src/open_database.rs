@@ -27,6 +27,7 @@ use subscriptions::SubscriptionSet;
 use wire::{RetentionConfiguration, RetentionKind, TimeSeriesConfiguration, changes::Watch};
 
 use crate::{
+    activity::Activity,
     changes::{ChangesHub, Event, Family, Listener, TooManyWatches, WatchBegins},
     cluster_transactions::{self, ClusterTransactions, ExecutionError},
     disk_space::{DiskSpaceGauge, DiskSpaceLimits, DiskSpaceReading},
@@ -69,6 +70,8 @@ pub struct DatabaseOptions {
     pub huge_documents: HugeDocumentLimits,
     /// How its documents are indexed.
     pub indexing: IndexingOptions,
+    /// Counts what all databases do.
+    pub activity: Arc<Activity>,
     /// How often tombstones are removed that nobody needs.
     pub tombstones_interval: Duration,
     /// Notified of the database's name and why cluster-wide work is refused for it.
@@ -116,8 +119,7 @@ pub struct Database {
     time_series: RwLock<Option<Arc<TimeSeriesConfiguration>>>,
     opened: Timestamp,
     opened_after: Duration,
-    /// Requests that named it since it was opened.
-    requests: AtomicU64,
+    activity: Arc<Activity>,
     /// The registry's count of idle checks when the database was last asked for.
     last_use: AtomicU64,
     failed: AtomicBool,
@@ -154,6 +156,11 @@ impl Database {
         let changes = Arc::new(ChangesHub::default());
         let queue = queue_of(platform, &environment, options.queue, &values)?;
         recorded_settings::set_queue(&queue, &record)?;
+        let activity = Arc::new(Activity::part_of(&options.activity));
+        queue.count_stored_by({
+            let activity = Arc::clone(&activity);
+            move |tally| activity.note_written(tally)
+        });
         queue.tell_changes_to(Arc::clone(&changes) as Arc<dyn ChangeListener>);
         let held_snapshots = Arc::<HeldSnapshots>::default();
         look_after(&environment, flusher, &held_snapshots);
@@ -170,8 +177,11 @@ impl Database {
             outputs: Arc::new(IndexOutputs { queue: Arc::clone(&queue) }),
             on_event: {
                 let (name, notified) = (record.name.clone(), options.indexing.on_event);
-                let watched = Arc::clone(&changes);
+                let (watched, counted) = (Arc::clone(&changes), Arc::clone(&activity));
                 Arc::new(move |event| {
+                    if let IndexSetEvent::Indexed { batch, .. } = event {
+                        return counted.note_indexed(*batch);
+                    }
                     notified(name.as_str(), event);
                     announce_index(&watched, event);
                 })
@@ -210,7 +220,7 @@ impl Database {
             following: Mutex::default(),
             opened: platform.clock.now(),
             opened_after: platform.clock.monotonic(),
-            requests: AtomicU64::new(0),
+            activity,
             last_use: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             disk,
@@ -288,14 +298,9 @@ impl Database {
         &self.operations
     }
 
-    /// Notes that a request names it.
-    pub fn note_request(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Requests that named it since it was opened.
-    pub fn requests_count(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
+    /// How much it is asked, writes and indexes.
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// Which of its notices operators do not want to see.

@@ -65,6 +65,7 @@ mod schema;
 pub mod time_series;
 mod tombstones;
 mod write;
+mod write_tally;
 
 pub use attachments::{
     AttachmentCounts, AttachmentLogEntry, AttachmentRow, AttachmentTombstoneRow,
@@ -127,3 +128,4 @@ pub use tombstones::{
     last_removed_tombstone, removable_tombstones, tombstone_positions,
 };
 pub use write::{DocumentWriter, WriteContext};
+pub use write_tally::{Stored, WriteTally};

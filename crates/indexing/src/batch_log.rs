@@ -131,6 +131,17 @@ impl BatchLog {
     }
 }
 
+/// What a batch added to the work of its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexedBatch {
+    /// Whether the index has a reduce.
+    pub has_reduce: bool,
+    /// Entries, or rows for the reduce.
+    pub outputs: u64,
+    /// Rows that were reduced.
+    pub reduced: u64,
+}
+
 /// What an index does per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BatchRates {

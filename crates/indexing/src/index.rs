@@ -17,7 +17,7 @@ use storage::{Environment, EnvironmentOptions, ReadTransaction, Transaction};
 use wire::{IndexDefinition, IndexState};
 
 use crate::{
-    batch_log::{BatchFacts, BatchRates, BatchTotals},
+    batch_log::{BatchFacts, BatchRates, BatchTotals, IndexedBatch},
     begun_batch,
     error::IndexError,
     fan_out::{FanOut, OUTPUTS_NOTED_DEFAULT, outputs_noted},
@@ -79,6 +79,8 @@ pub(crate) enum IndexEvent {
     CaughtUp,
     /// It stopped because its files, or the documents, cannot be read or written.
     Failed,
+    /// A batch is in its entries.
+    Indexed(IndexedBatch),
     /// Something that others may watch.
     Changed(IndexChange),
 }

@@ -344,7 +344,7 @@ impl IndexCore {
     }
 
     /// Notifies what looks after it.
-    fn tell(&self, event: IndexEvent) {
+    pub(crate) fn tell(&self, event: IndexEvent) {
         (self.on_event)(self.names.current(), event);
     }
 

@@ -195,6 +195,7 @@ impl IndexSet {
     fn on_event(&self) -> OnEvent {
         let (itself, report) = (Weak::clone(&self.itself), Arc::clone(&self.context.on_event));
         Box::new(move |name, event| match event {
+            IndexEvent::Indexed(batch) => report(&IndexSetEvent::Indexed { index: name, batch }),
             IndexEvent::Changed(change) => report(&IndexSetEvent::Changed { index: name, change }),
             IndexEvent::CaughtUp => {
                 if let Some(set) = itself.upgrade() {

@@ -20,6 +20,7 @@ use wire::{IndexState, RecordedIndexes};
 
 use crate::{
     auto_definition::AutoIndexDefinition,
+    batch_log::IndexedBatch,
     error::IndexError,
     index::Index,
     index_change::IndexChange,
@@ -97,6 +98,13 @@ pub enum IndexSetEvent<'e> {
     Replaced {
         /// Its name.
         index: &'e str,
+    },
+    /// A batch is in the entries of an index. Called on the thread that indexes: it must be quick.
+    Indexed {
+        /// Its name.
+        index: &'e str,
+        /// What the batch did.
+        batch: IndexedBatch,
     },
     /// Something else that others may watch.
     Changed {

@@ -13,12 +13,13 @@ use search::{FieldSet, IndexBatch};
 use storage::{ReadTransaction, WriteTransaction};
 
 use crate::{
-    batch_log::{BatchEnd, BatchFacts},
+    batch_log::{BatchEnd, BatchFacts, IndexedBatch},
     batch_memory::{BUFFERS_KEPT_BYTES, BatchMemory, IndexingMemory},
     batch_outcome::{BatchOutcome, is_too_often_wrong},
     begun_batch,
     beside::Beside,
     error::IndexError,
+    index::IndexEvent,
     index_core::IndexCore,
     index_record::{self, IndexRecord, IndexingAction},
     known_keys::known_keys,
@@ -119,6 +120,7 @@ impl Indexer {
         // Whoever waits for this batch finds it told.
         self.core.fan_out().merge(std::mem::take(&mut outcome.fan_out));
         let (after, end) = (outcome.record, outcome.end);
+        let reduced = after.reduce_attempts - before.reduce_attempts;
         self.core.batch_log().add(BatchFacts {
             number: 0,
             started_ticks,
@@ -127,11 +129,14 @@ impl Indexer {
             mapped: after.map_attempts - before.map_attempts,
             failed: after.map_errors - before.map_errors,
             outputs: outcome.outputs,
-            reduced: after.reduce_attempts - before.reduce_attempts,
+            reduced,
             reduces_failed: after.reduce_errors - before.reduce_errors,
             pages: outcome.pages,
             end,
         });
+        let has_reduce = self.core.mapper.reducer().is_some();
+        let outputs = outcome.outputs;
+        self.core.tell(IndexEvent::Indexed(IndexedBatch { has_reduce, outputs, reduced }));
         self.core.advance(after, outcome.owes_output);
         self.core.tell_of_batch(&before, &after);
         Ok(end.has_more() || self.core.owes_output())

@@ -90,7 +90,9 @@ mod vouching;
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
 pub use auto_grouping::{Aggregate, ArrayGroups, AutoGrouping, GroupKey};
 pub use auto_map::{exact_field_name, search_field_name};
-pub use batch_log::{BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals};
+pub use batch_log::{
+    BATCHES_KEPT, BatchEnd, BatchFacts, BatchRates, BatchTimes, BatchTotals, IndexedBatch,
+};
 pub use beside::Beside;
 pub use definition_views::{fields_of, plain_map_of, source_of};
 pub use entry_writer::{EntryWriter, time_field_name};

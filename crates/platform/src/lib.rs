@@ -11,6 +11,7 @@
 //! | [`entropy`] | [`Entropy`]: random bytes |
 //! | [`process_memory`] | [`ProcessMemory`]: how much memory the process has and may have |
 //! | [`real`] | the machine this process runs on |
+//! | [`meter`] | how often something happens: in all and of late |
 //! | [`memory`] | files in memory, gone with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
@@ -25,6 +26,7 @@ pub mod descriptors;
 pub mod disk;
 pub mod entropy;
 pub mod memory;
+pub mod meter;
 pub mod other_process;
 pub mod own_signals;
 pub mod process_memory;
@@ -48,6 +50,7 @@ pub use crate::{
         SECTOR_BYTES,
     },
     entropy::Entropy,
+    meter::{Meter, MeterReading},
     process_memory::{MemoryLimit, MemoryLimitSource, MemoryUsage, ProcessMemory},
 };
 

@@ -55,6 +55,11 @@ impl Crowd {
         }
     }
 
+    /// Places that are taken.
+    pub(crate) fn taken_places(&self) -> usize {
+        self.places.saturating_sub(self.room.available_permits())
+    }
+
     /// A place for a connection, as soon as there is one.
     pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.room).try_acquire_owned() {

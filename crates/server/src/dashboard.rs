@@ -342,7 +342,8 @@ impl Dashboard {
 /// Each change of a document takes an etag, so these count the changes.
 fn counts_of(database: &Database) -> Counts {
     let changes = documents::progress(&database.read()).map_or(0, |progress| progress.last_etag.0);
-    Counts { requests: database.requests_count(), changes }
+    let activity = database.activity();
+    Counts { requests: activity.requests.read(activity.now()).count, changes }
 }
 
 fn total(rates: &BTreeMap<String, Rates>) -> Rates {

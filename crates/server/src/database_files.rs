@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use commands::{CommitQueueOptions, PatchLimits};
 use database::{
-    DatabaseOptions, DatabaseRecord, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions,
+    Activity, DatabaseOptions, DatabaseRecord, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions,
 };
 use indexing::{AutoIndexLimits, IndexingPool};
 use model::DatabaseName;
@@ -34,6 +34,7 @@ pub(crate) struct DatabaseFiles {
     indexing: IndexingPool,
     plan: Arc<MemoryPlan>,
     index_builds: Arc<IndexBuilds>,
+    activity: Arc<Activity>,
 }
 
 impl DatabaseFiles {
@@ -48,6 +49,7 @@ impl DatabaseFiles {
         let scripts = ScriptPool::with_memory(Arc::clone(&platform.clock), plan.script_bytes_max);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = settings.databases.running_indexes_max.unwrap_or(cores.max(2));
+        let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
         let indexing = IndexingPool::within(Arc::clone(&plan.indexing), &platform, threads);
         Arc::new(DatabaseFiles {
             settings,
@@ -57,6 +59,7 @@ impl DatabaseFiles {
             scripts,
             indexing,
             index_builds: Arc::default(),
+            activity,
         })
     }
 
@@ -68,6 +71,11 @@ impl DatabaseFiles {
     /// Indexes that are built from nothing.
     pub(crate) fn index_builds(&self) -> &IndexBuilds {
         &self.index_builds
+    }
+
+    /// How much all databases are asked, write and index.
+    pub(crate) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
     }
 
     /// How the database of this record is opened.
@@ -137,6 +145,7 @@ impl DatabaseFiles {
             scripts,
             huge_documents,
             indexing,
+            activity: Arc::clone(&self.activity),
             tombstones_interval: settings.tombstones_interval,
             on_refused: |database, reason| tracing::error!(database, "{reason}"),
         }

@@ -35,6 +35,8 @@ pub(crate) mod indexes;
 pub(crate) mod io_metrics;
 pub(crate) mod logs;
 pub(crate) mod memory;
+pub(crate) mod metrics;
+pub(crate) mod monitoring;
 pub(crate) mod multi_get;
 pub(crate) mod notification_center;
 pub(crate) mod notifications;

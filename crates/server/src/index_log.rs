@@ -24,6 +24,7 @@ pub(crate) fn log(builds: &IndexBuilds, now: Duration, database: &str, event: &I
             database, place = %place.display(), because,
             "the files of an index do not belong to the database; the index is built again"
         ),
+        IndexSetEvent::Indexed { .. } => {}
         IndexSetEvent::Begun { index } => builds.begun(database, index, now),
         IndexSetEvent::Changed { index, change } => log_change(builds, database, index, *change),
         IndexSetEvent::Replaced { index } => {

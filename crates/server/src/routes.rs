@@ -7,10 +7,10 @@ use crate::{
         database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
         index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
-        io_metrics, logs, memory, multi_get, notification_center, notifications, ongoing_tasks,
-        operations, patch, patch_by_query, queries, query_debug, replication, retention,
-        revision_changes, revisions, sample_data, security, server_info, server_load,
-        settings_views, snapshots, start_page, statistics, storage_report, streams,
+        io_metrics, logs, memory, metrics, monitoring, multi_get, notification_center,
+        notifications, ongoing_tasks, operations, patch, patch_by_query, queries, query_debug,
+        replication, retention, revision_changes, revisions, sample_data, security, server_info,
+        server_load, settings_views, snapshots, start_page, statistics, storage_report, streams,
         studio_configuration, studio_statistics, studio_tasks, subscription_performance,
         subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
     },
@@ -66,6 +66,12 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/server-dashboard/watch"                 ValidUser     Ignored  WebSocket(dashboards::watch_server);
     "GET"    "/admin/stats"                            Operator      Ignored  Inline(server_load::statistics);
     "GET"    "/admin/traffic-watch"                    Operator      Ignored  WebSocket(server_load::watch_traffic);
+    "GET"    "/admin/metrics"                          Operator      Ignored  Inline(metrics::of_server);
+    "GET"    "/admin/monitoring/v1/server"             Operator      Ignored  Blocking(monitoring::server);
+    "GET"    "/admin/monitoring/v1/databases"          Operator      Ignored  Blocking(monitoring::databases);
+    "GET"    "/admin/monitoring/v1/indexes"            Operator      Ignored  Blocking(monitoring::indexes);
+    "GET"    "/admin/monitoring/v1/collections"        Operator      Ignored  Blocking(monitoring::collections);
+    "GET"    "/admin/monitoring/v1/prometheus"         Operator      Ignored  Blocking(monitoring::prometheus);
     "GET"    "/admin/debug/cpu/stats"                  Operator      Ignored  Inline(server_load::processor);
     "GET"    "/admin/configuration/settings"           Operator      Ignored  Inline(settings_views::of_server);
     "GET"    "/configuration/studio"                   ValidUser     Ignored  Inline(studio_configuration::of_server);
@@ -112,6 +118,9 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/databases/*/studio/collections/preview" Read          Ignored  Blocking(collection_views::preview);
     "GET"    "/databases/*/studio/collections/fields"  Read          Ignored  Blocking(collection_views::fields);
     "DELETE" "/databases/*/studio/collections/docs"    Write         Whole    Waiting(collection_views::delete);
+    "GET"    "/databases/*/metrics"                    Read          Ignored  Inline(metrics::of_database);
+    "GET"    "/databases/*/metrics/puts"               Read          Ignored  Inline(metrics::puts);
+    "GET"    "/databases/*/metrics/bytes"              Read          Ignored  Inline(metrics::bytes);
     "GET"    "/databases/*/studio/footer/stats"        Read          Ignored  Inline(studio_statistics::footer);
     "GET"    "/databases/*/studio/indexes/errors-count" Read         Ignored  Inline(studio_statistics::index_errors);
     "GET"    "/databases/*/studio/revisions/ids"       Read          Ignored  Blocking(studio_statistics::revised_ids);

@@ -80,6 +80,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         state.set_tcp_port(first.port());
     }
     let crowd = Arc::new(Crowd::new(connections_max(&state)));
+    state.set_crowd(Arc::clone(&crowd));
     let (stopping, stopped) = watch::channel(false);
     let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, Speaks::Tcp));
     state.set_stopping(stopped.clone());

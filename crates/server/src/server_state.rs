@@ -28,7 +28,7 @@ use wire::{
 
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
-    database_files::DatabaseFiles, index_choice::IndexesInMaking,
+    crowd::Crowd, database_files::DatabaseFiles, index_choice::IndexesInMaking,
     logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
     processor_load::ProcessorLoad, router::Router, routes::ROUTES, running_queries::RunningQueries,
     traffic_watch::TrafficWatch,
@@ -81,6 +81,8 @@ pub(crate) struct ServerState {
     last_request: AtomicI64,
     public_address: Option<String>,
     address: OnceLock<String>,
+    /// Who has connections; known once the server listens.
+    crowd: OnceLock<Arc<Crowd>>,
     /// The port of the listener for the TCP protocol alone, where there is one.
     tcp_port: OnceLock<u16>,
     stopping: OnceLock<watch::Receiver<bool>>,
@@ -141,6 +143,7 @@ impl ServerState {
             on_log_mode: OnceLock::new(),
             public_address,
             address: OnceLock::new(),
+            crowd: OnceLock::new(),
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
         }
@@ -199,6 +202,16 @@ impl ServerState {
     /// Sets the port of the listener for the TCP protocol alone. Only the first call counts.
     pub(crate) fn set_tcp_port(&self, port: u16) {
         self.tcp_port.get_or_init(|| port);
+    }
+
+    /// Sets who has connections. Only the first call counts.
+    pub(crate) fn set_crowd(&self, crowd: Arc<Crowd>) {
+        self.crowd.get_or_init(|| crowd);
+    }
+
+    /// Connections that have a place.
+    pub(crate) fn connections_count(&self) -> usize {
+        self.crowd.get().map_or(0, |crowd| crowd.taken_places())
     }
 
     /// Sets the address of the first listener. Only the first call counts.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use database::{DatabaseLease, HeldSnapshot};
+use database::{DatabaseLease, HeldSnapshot, RunningRequest};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -49,6 +49,7 @@ pub(crate) async fn serve(
     place: ConnectionPlace,
 ) -> Response<AnswerBody> {
     let began = state.platform.clock.monotonic();
+    let _running = state.files.activity().begin_request();
     let (mut parts, incoming) = request.into_parts();
     let upgrade = Upgrade { connection: parts.extensions.remove(), place };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
@@ -141,6 +142,8 @@ pub(crate) async fn serve_inner(
 #[derive(Default)]
 struct Exchange {
     database: Option<DatabaseLease>,
+    /// Among those of the database.
+    running: Option<RunningRequest>,
     snapshot: Option<Arc<HeldSnapshot>>,
     refresh: Refresh,
     /// It only reads, so it may be refused after it was answered.
@@ -185,7 +188,7 @@ impl Exchange {
         self.path = (!lasts).then_some(found.route.path);
         if let Some(name) = found.database {
             let database = open_database(state, &name).await?;
-            database.note_request();
+            self.running = Some(database.activity().begin_request());
             self.refresh = refresh(state, &database, &headers);
             self.database = Some(database);
         }

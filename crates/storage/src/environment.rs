@@ -107,6 +107,13 @@ pub struct EnvironmentStatistics {
     pub older_snapshots: usize,
 }
 
+impl EnvironmentStatistics {
+    /// Bytes of the pages that are in use.
+    pub fn used_bytes(&self) -> u64 {
+        self.allocated_pages.saturating_sub(self.free_pages) * self.page_bytes as u64
+    }
+}
+
 struct WriterState {
     held: bool,
     /// The newest sealed state, durable or not.

@@ -11,8 +11,9 @@ use std::{
 
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, AccessError, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
-    DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions, ServerCatalog,
+    Access, AccessError, Activity, DatabaseLease, DatabaseOptions, DatabaseRecord,
+    DatabaseRegistry, DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions,
+    ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::IdSeparator;
@@ -61,6 +62,7 @@ impl House {
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
+                    activity: Arc::new(Activity::new(Arc::clone(&platform.clock))),
                     tombstones_interval: Duration::from_secs(300),
                     on_refused: |_, _| (),
                     disk_space: DiskSpaceLimits::NONE,

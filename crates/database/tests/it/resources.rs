@@ -12,9 +12,9 @@ use std::{
 
 use commands::{Batch, Command, CommitQueueOptions, SubmitError};
 use database::{
-    Access, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, DiskSpaceLevel,
-    DiskSpaceLimits, Flusher, HugeDocumentLimits, MemoryLevel, MemoryPressure, RegistryOptions,
-    ResourceEvent, ResourceWatch, ServerCatalog,
+    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
+    DiskSpaceLevel, DiskSpaceLimits, Flusher, HugeDocumentLimits, MemoryLevel, MemoryPressure,
+    RegistryOptions, ResourceEvent, ResourceWatch, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::IdSeparator;
@@ -61,6 +61,7 @@ impl Machine {
                 let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
                 let scripts = ScriptPool::new(Arc::clone(&platform.clock));
                 let indexing = indexing_on(&platform);
+                let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
                 Ok(DatabaseOptions {
                     is_in_memory: false,
                     platform,
@@ -70,6 +71,7 @@ impl Machine {
                     scripts,
                     indexing,
                     huge_documents: HugeDocumentLimits::default(),
+                    activity,
                     tombstones_interval: Duration::from_secs(300),
                     on_refused: |_, _| (),
                 })
@@ -365,6 +367,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
             let (platform, queue) = (platform.clone(), CommitQueueOptions::default());
             let scripts = ScriptPool::new(Arc::clone(&platform.clock));
             let indexing = indexing_on(&platform);
+            let activity = Arc::new(Activity::new(Arc::clone(&platform.clock)));
             let disk_space = DiskSpaceLimits::NONE;
             Ok(DatabaseOptions {
                 is_in_memory: false,
@@ -375,6 +378,7 @@ fn slow_io_is_reported_once_with_its_file_and_kept() {
                 scripts,
                 indexing,
                 huge_documents: HugeDocumentLimits::default(),
+                activity,
                 tombstones_interval: Duration::from_secs(300),
                 on_refused: |_, _| (),
             })

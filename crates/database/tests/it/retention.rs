@@ -7,9 +7,9 @@ use std::{
 
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry, DiskSpaceLimits,
-    Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog,
-    TombstoneHolder, TombstoneNeed,
+    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
+    DiskSpaceLimits, Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent,
+    ServerCatalog, TombstoneHolder, TombstoneNeed,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId, TombstoneKind};
 use model::{DocumentId, Etag, IdSeparator, date};
@@ -53,6 +53,7 @@ impl Machine {
                     environment: EnvironmentOptions::new(directory),
                     queue: CommitQueueOptions::default(),
                     huge_documents: HugeDocumentLimits::default(),
+                    activity: Arc::new(Activity::new(Arc::clone(&platform.clock))),
                     tombstones_interval,
                     on_refused: |_, _| (),
                     disk_space: DiskSpaceLimits {

@@ -183,6 +183,7 @@ impl DocumentWriter<'_> {
             hash: new.hash,
         })?;
         self.tx.table_mut(&ATTACHMENTS).insert(&row)?;
+        self.tally.attachments.add(1, new.content_bytes);
         match replaced {
             Some(replaced) if replaced != new.hash => self.release(&replaced)?,
             Some(_) => {}

@@ -242,6 +242,7 @@ impl DocumentWriter<'_> {
         } else {
             counters.insert(&self.row)?;
         }
+        self.tally.counters.add(1, self.row.len() as u64);
         // Indexes of counters follow collections, too.
         self.collections.count(self.tx, collection_number, 0, 0)?;
         let kind = if is_new { CounterChangeKind::Put } else { CounterChangeKind::Increment };

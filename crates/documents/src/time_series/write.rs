@@ -93,12 +93,14 @@ impl DocumentWriter<'_> {
         if !change.appends.is_empty() {
             let new = rewrite::in_order(&change.appends, Meeting::Replace);
             self.write_entries(&mut series, &new, Meeting::Replace)?;
+            self.tally.time_series.add(new.len() as u64, 0);
             self.note_written(change, &series, &new)?;
         }
         if !change.increments.is_empty() {
             let tagged = self.tagged(&change.increments);
             let new = rewrite::in_order(&tagged, Meeting::Add);
             self.write_entries(&mut series, &new, Meeting::Add)?;
+            self.tally.time_series.add(new.len() as u64, 0);
             self.note_written(change, &series, &new)?;
         }
         series.rolled_up = change.rolled_up.unwrap_or(series.rolled_up);
@@ -458,6 +460,7 @@ impl DocumentWriter<'_> {
             let row = segment_row::write(&fields, entries, range, &segment)?;
             series.entries += segment_row::read(&row)?.moments();
             self.tx.table_mut(&SEGMENTS).insert(&row)?;
+            self.tally.time_series.add(0, row.len() as u64);
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ use crate::{
     revisions::keep::has_revisions,
     row::DocumentRow,
     schema::{self, DOCUMENTS},
+    write_tally::WriteTally,
 };
 
 /// What a violated expectation ends with.
@@ -109,6 +110,8 @@ pub struct DocumentWriter<'w> {
     has_quietly_changed: bool,
     /// What was changed, for those who watch.
     pub(crate) changes: NotedChanges,
+    /// How much was stored.
+    pub(crate) tally: WriteTally,
     /// The row under construction; kept to keep its memory.
     pub(crate) row: Vec<u8>,
 }
@@ -140,6 +143,7 @@ impl<'w> DocumentWriter<'w> {
             packer: Packer::default(),
             has_quietly_changed: false,
             changes: NotedChanges::new(context.notes_changes),
+            tally: WriteTally::default(),
             row: Vec::new(),
         })
     }
@@ -287,6 +291,11 @@ impl<'w> DocumentWriter<'w> {
     /// of it is told twice.
     pub fn take_changes(&mut self) -> Vec<Change> {
         self.changes.take()
+    }
+
+    /// How much was stored so far.
+    pub fn tally(&self) -> WriteTally {
+        self.tally
     }
 
     /// Removes a row that was just read.

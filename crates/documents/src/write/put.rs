@@ -174,6 +174,7 @@ impl DocumentWriter<'_> {
             true => documents.insert_new(&self.row)?,
             false => documents.insert(&self.row)?,
         };
+        self.tally.documents.add(1, new.body.as_bytes().len() as u64);
         self.note_put(new.id, new.collection, new.change_vector);
         Ok(())
     }

@@ -95,7 +95,7 @@ impl Stage {
                 environment: Arc::clone(&self.documents),
             }),
             on_event: Arc::new(move |event| {
-                if !matches!(event, IndexSetEvent::Changed { .. }) {
+                if !matches!(event, IndexSetEvent::Changed { .. } | IndexSetEvent::Indexed { .. }) {
                     told.lock().unwrap().send(()).unwrap_or(());
                 }
             }),

@@ -62,12 +62,19 @@ pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// `GET /collections/stats/detailed`.
 pub(crate) fn detailed_collections(call: &Call) -> Result<Answer, ProtocolError> {
-    let tx = call.database()?.read();
-    let mut collections = of_collections(&tx)?;
-    for collection in &mut collections {
-        estimate_bytes(&tx, collection)?;
-    }
+    let collections = collections_with_bytes(&call.database()?.read())?;
     Ok(Answer::shape(StatusCode::OK, &detailed_collections_answer(&collections)))
+}
+
+/// The collections with their bytes: counted where there are few rows, else estimated.
+pub(crate) fn collections_with_bytes(
+    tx: &ReadTransaction,
+) -> Result<Vec<CollectionStatistics>, ProtocolError> {
+    let mut collections = of_collections(tx)?;
+    for collection in &mut collections {
+        estimate_bytes(tx, collection)?;
+    }
+    Ok(collections)
 }
 
 /// `GET /collections/docs`.

@@ -46,6 +46,8 @@ mod lifecycle;
 mod lost_positions;
 mod lucene_queries;
 mod map_reduce;
+mod metrics;
+mod monitoring;
 mod notification_centers;
 mod operations;
 mod patch_by_query;

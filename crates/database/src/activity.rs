@@ -1,0 +1,156 @@
+//! How much databases are asked, write and index: in all and of late.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use documents::{Stored, WriteTally};
+use indexing::IndexedBatch;
+use platform::{Clock, Meter};
+
+/// Meters of one database since it was opened, or of all databases together since the server started.
+pub struct Activity {
+    clock: Arc<dyn Clock>,
+    requests_running: AtomicU64,
+    /// Requests. Of all together they are marked apart, since not every request names a database.
+    pub requests: Arc<Meter>,
+    /// Microseconds until they were answered.
+    pub request_micros: Arc<Meter>,
+    /// Versions of documents.
+    pub documents: StoredMeters,
+    /// Attachments.
+    pub attachments: StoredMeters,
+    /// Values of counters.
+    pub counters: StoredMeters,
+    /// Entries of time series.
+    pub time_series: StoredMeters,
+    /// Entries of indexes without a reduce.
+    pub indexed: Arc<Meter>,
+    /// Rows that indexes with a reduce mapped.
+    pub mapped: Arc<Meter>,
+    /// Rows that they reduced.
+    pub reduced: Arc<Meter>,
+}
+
+/// A request that is being answered. Dropping it ends it, also when nobody waits for the answer any more.
+pub struct RunningRequest {
+    among: Arc<Activity>,
+    began: Duration,
+}
+
+/// How often one kind of thing is stored.
+pub struct StoredMeters {
+    /// How many.
+    pub puts: Arc<Meter>,
+    /// Bytes of all of them.
+    pub bytes: Arc<Meter>,
+}
+
+impl Activity {
+    /// Meters that begin now.
+    pub fn new(clock: Arc<dyn Clock>) -> Activity {
+        let now = clock.monotonic();
+        Activity::with(clock, |_| Meter::new(now))
+    }
+
+    /// Meters that begin now; what is written and indexed is counted by `whole`, too.
+    pub fn part_of(whole: &Activity) -> Activity {
+        let now = whole.clock.monotonic();
+        Activity::with(Arc::clone(&whole.clock), |of| Meter::part_of(of(whole), now))
+    }
+
+    /// Makes each meter; what makes it is given where the same meter is in another activity.
+    fn with(
+        clock: Arc<dyn Clock>,
+        make: impl Fn(fn(&Activity) -> &Arc<Meter>) -> Meter,
+    ) -> Activity {
+        let make = |of: fn(&Activity) -> &Arc<Meter>| Arc::new(make(of));
+        let now = clock.monotonic();
+        Activity {
+            clock,
+            requests_running: AtomicU64::new(0),
+            requests: Arc::new(Meter::new(now)),
+            request_micros: Arc::new(Meter::new(now)),
+            documents: StoredMeters {
+                puts: make(|of| &of.documents.puts),
+                bytes: make(|of| &of.documents.bytes),
+            },
+            attachments: StoredMeters {
+                puts: make(|of| &of.attachments.puts),
+                bytes: make(|of| &of.attachments.bytes),
+            },
+            counters: StoredMeters {
+                puts: make(|of| &of.counters.puts),
+                bytes: make(|of| &of.counters.bytes),
+            },
+            time_series: StoredMeters {
+                puts: make(|of| &of.time_series.puts),
+                bytes: make(|of| &of.time_series.bytes),
+            },
+            indexed: make(|of| &of.indexed),
+            mapped: make(|of| &of.mapped),
+            reduced: make(|of| &of.reduced),
+        }
+    }
+
+    /// A request begins.
+    pub fn begin_request(self: &Arc<Activity>) -> RunningRequest {
+        let began = self.clock.monotonic();
+        self.requests.mark(began, 1);
+        self.requests_running.fetch_add(1, Ordering::Relaxed);
+        RunningRequest { among: Arc::clone(self), began }
+    }
+
+    /// Requests that have begun and not ended.
+    pub fn requests_running(&self) -> u64 {
+        self.requests_running.load(Ordering::Relaxed)
+    }
+
+    /// How long requests took on average since the meters began, in milliseconds.
+    pub fn average_request_ms(&self) -> f64 {
+        let now = self.clock.monotonic();
+        let (micros, requests) = (self.request_micros.read(now), self.requests.read(now));
+        micros.count as f64 / requests.count.max(1) as f64 / 1000.0
+    }
+
+    /// The time, as the meters have it.
+    pub fn now(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    /// Batches are durable.
+    pub(crate) fn note_written(&self, tally: WriteTally) {
+        let now = self.clock.monotonic();
+        let kinds = [
+            (&self.documents, tally.documents),
+            (&self.attachments, tally.attachments),
+            (&self.counters, tally.counters),
+            (&self.time_series, tally.time_series),
+        ];
+        for (meters, Stored { count, bytes }) in kinds {
+            meters.puts.mark(now, count);
+            meters.bytes.mark(now, bytes);
+        }
+    }
+
+    /// An index is a batch further.
+    pub(crate) fn note_indexed(&self, batch: IndexedBatch) {
+        let now = self.clock.monotonic();
+        let mapped = if batch.has_reduce { &self.mapped } else { &self.indexed };
+        mapped.mark(now, batch.outputs);
+        self.reduced.mark(now, batch.reduced);
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.among.requests_running.fetch_sub(1, Ordering::Relaxed);
+        let now = self.among.clock.monotonic();
+        let micros = now.saturating_sub(self.began).as_micros();
+        self.among.request_micros.mark(now, u64::try_from(micros).unwrap_or(u64::MAX));
+    }
+}

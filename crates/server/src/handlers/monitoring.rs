@@ -1,0 +1,143 @@
+//! Measures of the server for programs that watch it, such as Telegraf, Prometheus and Datadog.
+//!
+//! Only databases that are open are measured, and none is opened for it.
+
+use bytes::Bytes;
+use database::DatabaseLease;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use wire::{ProtocolError, database_shapes::NODE_TAG};
+
+use crate::{
+    answer::{Answer, AnswerBody},
+    call::Call,
+    database_measures,
+    measures::{Labels, Measure, PROMETHEUS_TYPE, to_json, write_prometheus},
+    server_measures,
+};
+
+/// Databases of one answer.
+const DATABASES_MAX: usize = 1024;
+
+/// `GET /admin/monitoring/v1/server`.
+pub(crate) fn server(call: &Call) -> Result<Answer, ProtocolError> {
+    let answer = to_json(server_measures::measures(&call.state));
+    Ok(Answer::shape(StatusCode::OK, &answer))
+}
+
+/// `GET /admin/monitoring/v1/databases?name=`.
+pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
+    let of_one = |(name, database): &(String, DatabaseLease)| {
+        database_measures::of_one(&call.state, name, database).map(to_json)
+    };
+    let results: Result<Vec<Value>, _> = open(call).iter().map(of_one).collect();
+    Ok(list(call, &results?))
+}
+
+/// `GET /admin/monitoring/v1/indexes?name=`.
+pub(crate) fn indexes(call: &Call) -> Result<Answer, ProtocolError> {
+    by_database(call, "Indexes", |database| database_measures::of_indexes(&call.state, database))
+}
+
+/// `GET /admin/monitoring/v1/collections?name=`.
+pub(crate) fn collections(call: &Call) -> Result<Answer, ProtocolError> {
+    by_database(call, "Collections", |database| database_measures::of_collections(&database.read()))
+}
+
+type Named = Vec<(String, Vec<Measure>)>;
+
+fn by_database(
+    call: &Call,
+    parts: &str,
+    measure: impl Fn(&DatabaseLease) -> Result<Named, ProtocolError>,
+) -> Result<Answer, ProtocolError> {
+    let mut results = Vec::new();
+    for (name, database) in open(call) {
+        let measured = measure(&database)?;
+        let shown: Vec<Value> =
+            measured.into_iter().map(|(_, measures)| to_json(measures)).collect();
+        let mut result = Map::from_iter([("DatabaseName".to_owned(), name.into())]);
+        result.insert(parts.to_owned(), shown.into());
+        results.push(result.into());
+    }
+    Ok(list(call, &results))
+}
+
+fn list(call: &Call, results: &[Value]) -> Answer {
+    let public = call.state.settings.public_server_url.as_ref().map(ToString::to_string);
+    let answer = json!({"PublicServerUrl": public, "NodeTag": NODE_TAG, "Results": results});
+    Answer::shape(StatusCode::OK, &answer)
+}
+
+/// The databases that are open, or those of them that are named.
+fn open(call: &Call) -> Vec<(String, DatabaseLease)> {
+    let query = call.query();
+    let named: Vec<&str> = query.all("name").filter(|name| !name.is_empty()).collect();
+    let is_wanted = |name: &str| {
+        named.is_empty() || named.iter().any(|wanted| wanted.eq_ignore_ascii_case(name))
+    };
+    let records = call.state.catalog.records();
+    let wanted = records.iter().map(|record| record.name.as_str()).filter(|name| is_wanted(name));
+    let open =
+        wanted.filter_map(|name| Some((name.to_owned(), call.state.registry.if_open(name)?)));
+    open.take(DATABASES_MAX).collect()
+}
+
+/// `GET /admin/monitoring/v1/prometheus`: everything that is a number. Each part can be left out.
+pub(crate) fn prometheus(call: &Call) -> Result<Answer, ProtocolError> {
+    let query = call.query();
+    let is_wanted = |name| Ok::<_, ProtocolError>(!query.bool(name)?.unwrap_or(false));
+    let mut text = String::new();
+    if is_wanted("skipServerMetrics")? {
+        write_server(call, &mut text);
+    }
+    let open = open(call);
+    if is_wanted("skipDatabasesMetrics")? {
+        let measure = |(name, database): &(String, DatabaseLease)| {
+            let measures = database_measures::of_one(&call.state, name, database)?;
+            Ok((Labels::new([("database_name", name)]), measures))
+        };
+        let measured: Result<Vec<_>, ProtocolError> = open.iter().map(measure).collect();
+        write_prometheus(&mut text, &measured?);
+    }
+    if is_wanted("skipIndexesMetrics")? {
+        let measure =
+            |database: &DatabaseLease| database_measures::of_indexes(&call.state, database);
+        write_prometheus(&mut text, &labelled(&open, "index_name", measure)?);
+    }
+    if is_wanted("skipCollectionsMetrics")? {
+        let measure =
+            |database: &DatabaseLease| database_measures::of_collections(&database.read());
+        write_prometheus(&mut text, &labelled(&open, "collection_name", measure)?);
+    }
+    let mut answer = Answer::empty(StatusCode::OK).with_content_type(PROMETHEUS_TYPE);
+    answer.body = AnswerBody::Whole(Bytes::from(text));
+    Ok(answer)
+}
+
+fn write_server(call: &Call, text: &mut String) {
+    let name = "ravendb_server_info";
+    let identity = server_measures::identity(&call.state);
+    let labels = Labels::new(identity.each_ref().map(|(label, value)| (*label, value.as_str())));
+    text.push_str(&format!(
+        "# HELP {name} Which server it is.\n# TYPE {name} gauge\n{name}{labels} 1\n"
+    ));
+    write_prometheus(text, &[(Labels::default(), server_measures::measures(&call.state))]);
+}
+
+fn labelled(
+    open: &[(String, DatabaseLease)],
+    label: &'static str,
+    measure: impl Fn(&DatabaseLease) -> Result<Named, ProtocolError>,
+) -> Result<Vec<(Labels, Vec<Measure>)>, ProtocolError> {
+    let mut all = Vec::new();
+    for (name, database) in open {
+        for (part, measures) in measure(database)? {
+            all.push((
+                Labels::new([("database_name", name.as_str()), (label, part.as_str())]),
+                measures,
+            ));
+        }
+    }
+    Ok(all)
+}
