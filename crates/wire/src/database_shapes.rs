@@ -254,6 +254,8 @@ pub struct ListedDatabase {
     pub alerts: u64,
     /// How many performance hints there are, if it is open.
     pub performance_hints: u64,
+    /// How many tasks it has, such as subscriptions.
+    pub ongoing_tasks: u64,
     /// The environment that its record names.
     pub environment: String,
     /// The sections of its record that are filled.
@@ -326,7 +328,7 @@ impl ListedDatabase {
             "IndexingErrorsCount": self.indexing_errors, "AlertsCount": self.alerts,
             "PerformanceHintsCount": self.performance_hints, "ReplicationFactor": 1,
             "BackupInfo": null, "Online": self.up_time.is_some(), "Disabled": self.disabled,
-            "Irrelevant": false, "OngoingTasksCount": 0
+            "Irrelevant": false, "OngoingTasksCount": self.ongoing_tasks
         })
     }
 

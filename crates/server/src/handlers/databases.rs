@@ -86,6 +86,9 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         open.as_ref().map(|database| indexing_errors(database)).unwrap_or_default();
     let notifications =
         open.as_ref().map(|database| notifications::counts(state, database)).unwrap_or_default();
+    // Subscriptions are the only kind so far. What cannot be read is reported where it is used.
+    let tasks = state.cluster.read();
+    let ongoing_tasks = tasks.subscriptions(record.topology_id).map_or(0, Iterator::count) as u64;
     ListedDatabase {
         name: name.to_owned(),
         indexes_count: count("Indexes") + count("AutoIndexes"),
@@ -94,6 +97,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
         indexing_status: open.as_ref().map(|database| indexing_status(database.indexes())),
         alerts: notifications.alerts,
         performance_hints: notifications.hints,
+        ongoing_tasks,
         environment: studio_environment_of_record(&body).to_owned(),
         disabled: record.disabled,
         lock_mode: lock_mode(record),
