@@ -93,6 +93,7 @@ mod time_series_commands;
 mod time_series_includes;
 mod time_series_range;
 mod time_series_text;
+mod traffic_log;
 mod traffic_watch;
 mod unbuilt_routes;
 mod unknown_directories;

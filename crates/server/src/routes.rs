@@ -72,6 +72,8 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/monitoring/v1/indexes"            Operator      Ignored  Blocking(monitoring::indexes);
     "GET"    "/admin/monitoring/v1/collections"        Operator      Ignored  Blocking(monitoring::collections);
     "GET"    "/admin/monitoring/v1/prometheus"         Operator      Ignored  Blocking(monitoring::prometheus);
+    "GET"    "/admin/traffic-watch/configuration"      Operator      Ignored  Inline(server_load::traffic_configuration);
+    "POST"   "/admin/traffic-watch/configuration"      Operator      Whole    Inline(server_load::configure_traffic);
     "GET"    "/admin/debug/cpu/stats"                  Operator      Ignored  Inline(server_load::processor);
     "GET"    "/admin/configuration/settings"           Operator      Ignored  Inline(settings_views::of_server);
     "GET"    "/configuration/studio"                   ValidUser     Ignored  Inline(studio_configuration::of_server);

@@ -31,7 +31,7 @@ use crate::{
     crowd::Crowd, database_files::DatabaseFiles, index_choice::IndexesInMaking,
     logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
     processor_load::ProcessorLoad, router::Router, routes::ROUTES, running_queries::RunningQueries,
-    traffic_watch::TrafficWatch,
+    traffic_log::TrafficLog, traffic_watch::TrafficWatch,
 };
 
 /// The commit of this build, when the build knew it.
@@ -70,6 +70,7 @@ pub(crate) struct ServerState {
     pub(crate) notices: NoticeBoard,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
+    pub(crate) traffic_log: TrafficLog,
     pub(crate) running_queries: RunningQueries,
     pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
@@ -135,6 +136,7 @@ impl ServerState {
             notices: NoticeBoard::default(),
             processor_load: ProcessorLoad::begin(started),
             traffic: TrafficWatch::default(),
+            traffic_log: TrafficLog::default(),
             last_request: AtomicI64::new(0),
             running_queries: RunningQueries::default(),
             indexes_in_making: IndexesInMaking::default(),

@@ -1,7 +1,7 @@
 //! The requests that the server answers, reported to those who watch.
 //!
-//! Nothing is noted while nobody watches. Those who answer requests never wait: reports lie in a ring of
-//! [`WAITING_MAX`], and a reader that is slower than that misses the oldest.
+//! Nothing is noted while nobody watches and no request is to be logged. Those who answer requests never wait:
+//! reports lie in a ring of [`WAITING_MAX`], and a reader that is slower than that misses the oldest.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use wire::QueryString;
 
 use crate::{
     answer::Answer, pulse_feed::Pulse, router::split_database, server_state::ServerState,
-    web_socket::Gone,
+    traffic_log::Traffic, web_socket::Gone,
 };
 
 /// Requests that may wait for a reader.
@@ -61,14 +61,14 @@ struct Exchange {
 }
 
 impl TrafficWatch {
-    /// Notes the beginning of a request, if somebody watches.
+    /// Notes the beginning of a request, if somebody watches or it may be logged.
     pub(crate) fn begin(
         &self,
         state: &ServerState,
         (method, target): (&Method, &str),
         headers: &HeaderMap,
     ) -> Option<Begun> {
-        if self.sender.receiver_count() == 0 {
+        if self.sender.receiver_count() == 0 && !state.traffic_log.is_on() {
             return None;
         }
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -105,6 +105,9 @@ impl TrafficWatch {
             // Of one that is made while it is sent nobody knows it yet.
             answer_bytes: answer.body.size_hint().exact().unwrap_or(0),
         };
+        if state.traffic_log.is_on() {
+            state.traffic_log.log(&exchange.traffic());
+        }
         // Those who watched may have gone meanwhile.
         drop(self.sender.send(Arc::new(exchange)));
     }
@@ -154,13 +157,28 @@ impl Watcher {
 }
 
 impl Exchange {
-    fn shape(&self, address: &str, number: u64) -> Value {
-        let (path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
-        let query = QueryString::parse(query);
+    /// What the log may have of it.
+    fn traffic(&self) -> Traffic<'_> {
+        let path = self.target.split('?').next().unwrap_or(&self.target);
         let kind = match &self.database {
             Some(_) => split_database(path).map_or("None", |(_, rest)| kind_of(rest)),
             None => "None",
         };
+        Traffic {
+            database: self.database.as_deref(),
+            method: self.method.as_str(),
+            path,
+            kind,
+            status: self.status,
+            elapsed: self.elapsed,
+            request_bytes: self.request_bytes,
+            response_bytes: self.answer_bytes,
+        }
+    }
+
+    fn shape(&self, address: &str, number: u64) -> Value {
+        let (_, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let query = QueryString::parse(query);
         json!({
             "TrafficWatchType": "Http", "TimeStamp": date::format(self.at.ticks()),
             "DatabaseName": self.database.as_deref().unwrap_or(NOTHING),
@@ -170,7 +188,7 @@ impl Exchange {
             "ElapsedMilliseconds": u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX),
             "ResponseStatusCode": self.status, "RequestUri": format!("{address}{}", self.target),
             "AbsoluteUri": address, "RequestSizeInBytes": self.request_bytes,
-            "ResponseSizeInBytes": self.answer_bytes, "Type": kind
+            "ResponseSizeInBytes": self.answer_bytes, "Type": self.traffic().kind
         })
     }
 }

@@ -315,8 +315,6 @@ const FEATURES: &[Feature] = &[
         "GET /admin/debug/proc/meminfo",
         "GET /admin/debug/proc/stats",
         "GET /admin/debug/proc/status",
-        "GET /admin/traffic-watch/configuration",
-        "POST /admin/traffic-watch/configuration",
         "GET /databases/*/debug/perf-metrics",
         "GET /debug/cpu-credits",
         "GET /monitoring/snmp",

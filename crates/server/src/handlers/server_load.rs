@@ -8,7 +8,10 @@ use platform::processor_time::{allowed_processors, process_times};
 use serde_json::json;
 use wire::{ErrorKind, ProtocolError};
 
-use crate::{answer::Answer, call::Call, pulse_feed, web_socket::Session};
+use crate::{
+    answer::Answer, call::Call, pulse_feed, stored_record::read_object, traffic_log::WantedTraffic,
+    web_socket::Session,
+};
 
 /// `GET /admin/stats`.
 pub(crate) fn statistics(call: &Call) -> Result<Answer, ProtocolError> {
@@ -30,6 +33,19 @@ pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ProtocolError> {
     let database = query.get("resourceName").filter(|name| !name.is_empty()).map(str::to_owned);
     let address = call.state.address_in_passing(&call.headers).into_owned();
     Ok(pulse_feed::begin(call.state.traffic.watch(address, database)))
+}
+
+/// `GET /admin/traffic-watch/configuration`: which requests are logged.
+pub(crate) fn traffic_configuration(call: &Call) -> Result<Answer, ProtocolError> {
+    Ok(Answer::shape(StatusCode::OK, &call.state.traffic_log.wanted().to_json()))
+}
+
+/// `POST /admin/traffic-watch/configuration`: from now on, until the server stops.
+pub(crate) fn configure_traffic(call: &Call) -> Result<Answer, ProtocolError> {
+    let wanted = WantedTraffic::read(&read_object(&call.body)?)?;
+    tracing::info!("a client sets which requests are logged");
+    call.state.traffic_log.set(wanted);
+    Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 
 /// `GET /admin/debug/cpu/stats`.

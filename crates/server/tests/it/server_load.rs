@@ -51,6 +51,8 @@ fn the_server_says_how_long_it_runs_and_how_much_it_works() {
 fn widgets_are_shown_to_those_who_ask_for_them() {
     let server = TestServer::with_database();
     server.put("a/1", "{}");
+    let subscription = br#"{"Query":"from Orders"}"#;
+    assert_eq!(server.send("PUT", "/databases/db/subscriptions", subscription).status, 201);
     let mut socket = connect(&server, "/cluster-dashboard/watch?node=A");
     let time = read_json(&mut socket);
     assert_eq!((&time["Id"], &time["Data"]["Type"]), (&json!(-1), &json!("ServerTime")));
@@ -88,13 +90,14 @@ fn widgets_are_shown_to_those_who_ask_for_them() {
         ]
     );
     assert_eq!((&database["DocumentsCount"], &database["Online"]), (&json!(1), &json!(true)));
+    assert_eq!(database["OngoingTasksCount"], 1, "the subscription");
     assert_eq!(
         keys(&watch(2, "CpuUsage")),
         ["Type", "Date", "ProcessCpuUsage", "MachineCpuUsage", "UtilizedCores", "NumberOfCores"]
     );
     assert!(watch(3, "MemoryUsage")["PhysicalMemory"].is_u64());
     assert_eq!(watch(4, "DatabaseStorageUsage")["Items"][0]["Database"], "db");
-    assert_eq!(watch(5, "OngoingTasks")["Items"][0]["SubscriptionCount"], 0);
+    assert_eq!(watch(5, "OngoingTasks")["Items"][0]["SubscriptionCount"], 1);
     assert_eq!(watch(6, "ClusterOverview")["NodeTag"], "A");
     assert!(watch(7, "StorageUsage")["Items"][0]["TotalCapacity"].is_u64());
     assert!(watch(8, "Indexing")["MappedPerSecond"].is_number());
@@ -103,6 +106,36 @@ fn widgets_are_shown_to_those_who_ask_for_them() {
     assert_eq!(watch(11, "DatabaseTraffic")["Items"][0]["Database"], "db");
     for refused in ["/cluster-dashboard/watch", "/cluster-dashboard/watch?node=B"] {
         assert_eq!(server.get(refused).status, 500, "{refused}");
+    }
+}
+
+#[test]
+fn a_client_chooses_which_requests_are_logged() {
+    let server = TestServer::with_database();
+    let path = "/admin/traffic-watch/configuration";
+    let begin = json!({
+        "TrafficWatchMode": "Off", "Databases": null, "StatusCodes": null,
+        "MinimumResponseSizeInBytes": 0, "MinimumRequestSizeInBytes": 0, "MinimumDurationInMs": 0,
+        "HttpMethods": null, "ChangeTypes": null, "CertificateThumbprints": null
+    });
+    assert_eq!(server.get(path).json(), begin);
+    let set = |body: &Value| server.send("POST", path, body.to_string().as_bytes());
+    let mut wanted = json!({
+        "TrafficWatchMode": "ToLogFile", "Databases": ["db"], "StatusCodes": [200],
+        "MinimumResponseSizeInBytes": 5, "HttpMethods": ["GET"], "ChangeTypes": ["Documents"]
+    });
+    assert_eq!(set(&wanted).status, 204);
+    wanted["MinimumRequestSizeInBytes"] = 0.into();
+    wanted["MinimumDurationInMs"] = 0.into();
+    wanted["CertificateThumbprints"] = json!([]);
+    assert_eq!(server.get(path).json(), wanted);
+    for (refused, kind) in [
+        (json!({"TrafficWatchMode": "Bad"}), "System.FormatException"),
+        (json!({"HttpMethods": "GET"}), "System.FormatException"),
+        (json!({"ChangeTypes": ["Bad"]}), "System.ArgumentException"),
+    ] {
+        assert_eq!(set(&refused).json()["Type"], kind, "{refused}");
+        assert_eq!(server.get(path).json(), wanted, "nothing has changed");
     }
 }
 
