@@ -1,12 +1,13 @@
 //! The log: where it goes, what is in it, and in which form.
 //!
-//! It always goes to standard error, and to files when there is a directory for them. What is logged
+//! It always goes to standard error, to files when there is a directory for them, and to clients that watch. What is logged
 //! follows from `CORVUS_LOG` (levels by target, for developers), else `Logs.MinLevel`, else `Logs.Mode`;
 //! a mode that a client sets counts from then on.
 
 use std::{io, sync::Arc};
 
 use platform::Platform;
+use server::LogFeed;
 use settings::LogSettings;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
@@ -21,7 +22,7 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-use crate::log_files::LogFiles;
+use crate::{log_entries::ShownEntries, log_files::LogFiles};
 
 const FILTER_VARIABLE: &str = "CORVUS_LOG";
 /// Libraries that log at length what is normal.
@@ -33,6 +34,7 @@ const WAITING_ENTRIES_MAX: usize = 16 << 10;
 /// The log of this process. Dropped, it writes what waits.
 pub(crate) struct Log {
     filter: reload::Handle<EnvFilter, Registry>,
+    feed: Arc<LogFeed>,
     _files: Option<WorkerGuard>,
 }
 
@@ -57,8 +59,15 @@ impl Log {
         let layer = fmt::layer().with_writer(writer);
         // Boxed, since text and JSON are different types.
         let layer = if settings.is_json { layer.json().boxed() } else { layer.boxed() };
-        tracing_subscriber::registry().with(filter).with(layer).init();
-        Ok(Log { filter: handle, _files: guard })
+        let feed = LogFeed::new();
+        let shown = ShownEntries { feed: Arc::clone(&feed), clock: Arc::clone(&platform.clock) };
+        tracing_subscriber::registry().with(filter).with(layer).with(shown).init();
+        Ok(Log { filter: handle, feed, _files: guard })
+    }
+
+    /// The entries, for those who watch them.
+    pub(crate) fn feed(&self) -> Arc<LogFeed> {
+        Arc::clone(&self.feed)
     }
 
     /// What makes a mode hold, by RavenDB's name.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod console;
+mod log_entries;
 mod log_files;
 mod logging;
 mod offline;
@@ -135,6 +136,7 @@ async fn run(settings: Settings, platform: Platform, log: &Log) -> ExitCode {
         }
     };
     server.on_log_mode(log.mode_switch());
+    server.show_log(log.feed());
     for url in server.urls() {
         print(&format!("Server available on: {url}\n"));
     }

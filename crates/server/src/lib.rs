@@ -56,6 +56,7 @@ mod index_log;
 mod json_text;
 mod listener;
 mod live_feed;
+mod log_feed;
 mod logs_configuration;
 mod long_answer;
 mod machine;
@@ -103,6 +104,7 @@ mod web_socket;
 pub use crate::{
     database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
     error::StartError,
+    log_feed::{LogEntry, LogFeed},
     routes::route_clearances,
     running_server::{RunningServer, start},
     snapshot_reads::snapshot_routes,

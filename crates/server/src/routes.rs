@@ -56,6 +56,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/debug/memory/low-mem-log"         Operator      Ignored  Inline(memory::changes);
     "GET"    "/admin/logs/configuration"               Operator      Ignored  Inline(logs::configuration);
     "POST"   "/admin/logs/configuration"               Operator      Whole    Inline(logs::set_configuration);
+    "GET"    "/admin/logs/watch"                       Operator      Ignored  WebSocket(logs::watch);
     "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
     "PUT"    "/admin/configuration/client"             Operator      Whole    Waiting(configuration::put_of_server);
 

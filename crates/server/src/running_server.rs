@@ -24,6 +24,7 @@ use crate::{
     error::StartError,
     index_builds, index_choice,
     listener::{Speaks, accept, bind_all},
+    log_feed::LogFeed,
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
     server_state::ServerState,
@@ -316,6 +317,11 @@ impl RunningServer {
     /// `Information`. The first call counts.
     pub fn on_log_mode(&self, obey: impl Fn(&str) + Send + Sync + 'static) {
         drop(self.state.on_log_mode.set(Box::new(obey)));
+    }
+
+    /// Shows the entries of this feed to clients that watch the log. The first call counts.
+    pub fn show_log(&self, feed: Arc<LogFeed>) {
+        self.state.log_feed.get_or_init(|| feed);
     }
 
     /// Stops: accepts nothing more, lets requests finish within the time that the settings allow,

@@ -28,7 +28,7 @@ use wire::{
 
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
-    crowd::Crowd, database_files::DatabaseFiles, index_choice::IndexesInMaking,
+    crowd::Crowd, database_files::DatabaseFiles, index_choice::IndexesInMaking, log_feed::LogFeed,
     logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
     processor_load::ProcessorLoad, router::Router, routes::ROUTES, running_queries::RunningQueries,
     traffic_log::TrafficLog, traffic_watch::TrafficWatch,
@@ -76,6 +76,8 @@ pub(crate) struct ServerState {
     /// What may wait for those who watch databases.
     pub(crate) change_budget: Arc<QueueBudget>,
     pub(crate) logs: Mutex<LogsConfiguration>,
+    /// The entries of the log, where the process shows them.
+    pub(crate) log_feed: OnceLock<Arc<LogFeed>>,
     /// Makes a mode of the log hold.
     pub(crate) on_log_mode: OnceLock<OnLogMode>,
     /// When the last request was answered, in ticks; 0 before the first.
@@ -142,6 +144,7 @@ impl ServerState {
             indexes_in_making: IndexesInMaking::default(),
             change_budget,
             logs: Mutex::new(logs),
+            log_feed: OnceLock::new(),
             on_log_mode: OnceLock::new(),
             public_address,
             address: OnceLock::new(),

@@ -303,7 +303,6 @@ const FEATURES: &[Feature] = &[
         "POST /admin/logs/microsoft/enable",
         "GET /admin/logs/microsoft/loggers",
         "GET /admin/logs/microsoft/state",
-        "GET /admin/logs/watch",
     ]),
     ("Monitoring", &[
         "POST /admin/cpu-credits",

@@ -6,7 +6,8 @@ use http::StatusCode;
 use wire::ProtocolError;
 
 use crate::{
-    answer::Answer, call::Call, logs_configuration::LogsConfiguration, stored_record::read_object,
+    answer::Answer, call::Call, log_feed::LogWatcher, logs_configuration::LogsConfiguration,
+    pulse_feed, stored_record::read_object, web_socket::Session,
 };
 
 /// `GET /admin/logs/configuration`.
@@ -28,4 +29,12 @@ pub(crate) fn set_configuration(call: &Call) -> Result<Answer, ProtocolError> {
     }
     *logs = changed;
     Ok(Answer::empty(StatusCode::NO_CONTENT))
+}
+
+/// `GET /admin/logs/watch`: the entries of the log from now on.
+pub(crate) fn watch(call: &Call) -> Result<Session, ProtocolError> {
+    let feed = call.state.log_feed.get().ok_or_else(|| {
+        ProtocolError::invalid_operation("The process of this server does not show its log.")
+    })?;
+    Ok(pulse_feed::begin(LogWatcher(feed.watch())))
 }

@@ -1,7 +1,10 @@
 //! What the server shows of its load and of its settings.
 
-use platform::Platform;
+use std::sync::Arc;
+
+use platform::{Platform, Timestamp};
 use serde_json::{Value, json};
+use server::{LogEntry, LogFeed};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::{
@@ -107,6 +110,36 @@ fn widgets_are_shown_to_those_who_ask_for_them() {
     for refused in ["/cluster-dashboard/watch", "/cluster-dashboard/watch?node=B"] {
         assert_eq!(server.get(refused).status, 500, "{refused}");
     }
+}
+
+#[test]
+fn the_log_is_watched_as_it_is_made() {
+    let server = TestServer::with_database();
+    assert_eq!(server.get("/admin/logs/watch").status, 500, "nobody shows it");
+    let feed = LogFeed::new();
+    server.running().show_log(Arc::clone(&feed));
+    assert!(!feed.is_watched());
+    let mut socket = connect(&server, "/admin/logs/watch");
+    while !feed.is_watched() {
+        std::thread::yield_now();
+    }
+    let entry = LogEntry {
+        at: Timestamp::from_ticks(0),
+        level: "WARN",
+        logger: "server::part".to_owned(),
+        message: "it happened".to_owned(),
+        database: None,
+        facts: String::new(),
+    };
+    feed.show(entry.clone());
+    feed.show(LogEntry { database: Some("db".to_owned()), facts: "a=1".to_owned(), ..entry });
+    let first = json!({
+        "Date": "0001-01-01 00:00:00.0000", "Level": "WARN", "Resource": "Server",
+        "Logger": "server::part", "Message": "it happened"
+    });
+    assert_eq!(read_json(&mut socket), first);
+    let second = read_json(&mut socket);
+    assert_eq!((&second["Resource"], &second["Data"]), (&json!("db"), &json!("a=1")));
 }
 
 #[test]

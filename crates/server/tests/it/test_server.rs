@@ -60,6 +60,10 @@ impl TestServer {
         self.runtime.block_on(self.server.take().unwrap().stop());
     }
 
+    pub(crate) fn running(&self) -> &RunningServer {
+        self.server.as_ref().unwrap()
+    }
+
     pub(crate) fn create(&self, name: &str) {
         let record = format!("{{\"DatabaseName\":\"{name}\"}}");
         let reply = self.send("PUT", "/admin/databases", record.as_bytes());
