@@ -30,6 +30,8 @@ use crate::{
 pub const TRIAL_DOCUMENTS_MAX: usize = 10;
 /// A trial that gives more is broken off.
 const RESULTS_MAX: usize = 10_000;
+/// So is one whose results are larger together: all of them are in memory.
+const RESULTS_BYTES_MAX: usize = 4 << 20;
 
 /// Everything that a trial gave, as JSON objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Trial {
     pub mapped: Vec<Vec<u8>>,
     /// What the reduce gave, in the order in which keys were met; `None` without a reduce.
     pub reduced: Option<Vec<Vec<u8>>>,
+    /// Bytes of the former.
+    mapped_bytes: usize,
 }
 
 /// Runs the maps of a definition over the documents of these ids, as far as there are such and a map is
@@ -124,7 +128,16 @@ impl Trial {
                 format!("The maps give more than {RESULTS_MAX} results for these documents");
             return Err(MapError::Document { message });
         }
-        self.mapped.push(row.to_json().map_err(DocumentError::from)?);
+        let row = row.to_json().map_err(DocumentError::from)?;
+        self.mapped_bytes += row.len();
+        if RESULTS_BYTES_MAX < self.mapped_bytes {
+            let message = format!(
+                "The results of the maps for these documents take more than {RESULTS_BYTES_MAX} bytes. \
+                 Name fewer documents, or smaller ones."
+            );
+            return Err(MapError::Document { message });
+        }
+        self.mapped.push(row);
         Ok(())
     }
 }

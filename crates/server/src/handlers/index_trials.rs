@@ -36,7 +36,10 @@ pub(crate) fn try_out(call: Call) -> Answering {
         }
         let ids = ids_of(body.get("Ids"))?;
         let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+        let places = &call.state.memory.counting_places;
+        let place = places.take(database.record().name.lower_cased()).await?;
         blocking(move || {
+            let _place = place;
             let (documents, values) = (database.read(), database.values());
             let beside = Beside { documents: &documents, values: Some(&values) };
             let trial = try_definition(&definition, state.scripts(), beside, &ids);
