@@ -31,6 +31,8 @@ pub const ARRAY_LENGTH_MAX: usize = 4_000_000;
 const QUESTION_BYTES: u64 = 64 << 10;
 /// What a value takes beside its text, about.
 const VALUE_BYTES: u64 = 16;
+/// What a property takes beside its name and its value, about.
+const PROPERTY_BYTES: u64 = 32;
 
 /// Converts the values of one result.
 pub(crate) struct Converter<'js> {
@@ -297,7 +299,7 @@ impl<'js> Converter<'js> {
         for property in object.own_props::<rquickjs::String<'js>, Value<'js>>(Filter::default()) {
             let (name, value) = property?;
             let name = well_formed(&self.ctx, &name)?;
-            self.count(name.len() as u64)?;
+            self.count(name.len() as u64 + PROPERTY_BYTES)?;
             properties.push((Rc::from(name), self.convert(&value)?));
         }
         Ok(ScriptValue::Object(properties))

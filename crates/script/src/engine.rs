@@ -95,6 +95,11 @@ impl Engine {
         Engine { clock, memory_bytes_max, realm: RefCell::new(None) }
     }
 
+    /// What a script may use of memory, in bytes.
+    pub(crate) fn memory_bytes_max(&self) -> usize {
+        self.memory_bytes_max
+    }
+
     /// Forgets what `program` evaluated to, so that its next run begins anew.
     pub(crate) fn forget(&self, program: &Program) {
         if let Some(realm) = &*self.realm.borrow() {

@@ -121,6 +121,9 @@ impl BoundProjection<'_> {
         budget: Budget,
         host: &mut dyn Host,
     ) -> Result<ScriptValue, ScriptError> {
+        // Nothing else counts what a row takes; a script that may use little makes small ones.
+        let bytes_max = self.engine.memory_bytes_max() as u64;
+        let budget = Budget { result_bytes_max: budget.result_bytes_max.min(bytes_max), ..budget };
         let program = &self.projection.program;
         let outcome = self.realm.run(program, budget, host, |ctx, _| {
             let row = self.row.clone().restore(ctx)?;

@@ -258,3 +258,17 @@ fn making_a_result_of_what_a_script_left_is_bounded_like_the_script() {
     let outcome = converted("this.r = 'x'.repeat(1 << 20)", long, 10 << 20);
     assert!(outcome.is_ok(), "{outcome:?}");
 }
+
+#[test]
+fn a_row_takes_no_more_than_a_script_may() {
+    let text =
+        "(() => { var a = {}; for (var i = 0; i < 60; i++) a = { x: a, y: a }; return a; })()";
+    let projection = script::Projection::new(&[], &[], text);
+    let engine = Engine::with_memory(Arc::new(AskedClock::default()), 4 << 20);
+    let bound = projection.bind(&engine, |_| None).unwrap();
+    let made = bound.evaluate(&[], Budget::default(), &mut NoHost);
+    assert!(
+        matches!(made, Err(ScriptError::Exhausted(Exhausted::Result(max))) if max == 4 << 20),
+        "{made:?}"
+    );
+}
