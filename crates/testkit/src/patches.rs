@@ -72,6 +72,8 @@ impl Naive {
             Some(now) if *now != *after || self.is_touched(&id) => {
                 self.put(&id, &ExpectedVersion::Any, after)
             }
+            // It cannot be changed and deleted by one script.
+            None if after != *body => Err(Refused),
             Some(_) | None => Ok(()),
         }
     }
