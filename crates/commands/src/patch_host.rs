@@ -26,6 +26,9 @@ pub(crate) const LOADED_BYTES_MAX: usize = 256 << 20;
 /// How much one script may put, or note down for its caller.
 pub(crate) const PUT_BYTES_MAX: usize = 64 << 20;
 
+/// A note takes this many times its bytes: as it was taken, and in the answer.
+const NOTE_TIMES: u64 = 2;
+
 /// The transaction as one script sees it.
 pub(crate) struct PatchHost<'h, 'w> {
     writer: &'h mut DocumentWriter<'w>,
@@ -102,11 +105,14 @@ impl<'h, 'w> PatchHost<'h, 'w> {
         }
     }
 
+    /// Notes for which there is no memory are left out.
     fn take_note(&mut self, bytes: usize, note: impl FnOnce(&mut PatchNotes)) {
+        let held = self.results_before.saturating_add(NOTE_TIMES * bytes as u64);
         if let Some(notes) = &mut self.notes
             && self.put_bytes.saturating_add(bytes) <= PUT_BYTES_MAX
+            && self.results.try_grow_to(held).is_ok()
         {
-            self.put_bytes += bytes;
+            (self.put_bytes, self.results_before) = (self.put_bytes + bytes, held);
             note(notes);
         }
     }

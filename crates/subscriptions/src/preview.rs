@@ -10,6 +10,8 @@ use crate::batch_reader::{ReadError, changes, exception_text, write_documents};
 
 /// Changes that are looked at; behind them the answer ends.
 const CHANGES_MAX: usize = 100_000;
+/// The answer ends behind the row with which it is longer; all of it is in memory.
+const BYTES_MAX: usize = 4 << 20;
 
 /// Appends `{"Results":[…],"Includes":{…}}` with what `query` shows of the first changes behind an etag.
 ///
@@ -30,7 +32,7 @@ pub fn preview(
     let mut rows = 0;
     out.extend_from_slice(b"{\"Results\":[");
     for change in changes(tx, query, after)?.take(CHANGES_MAX) {
-        if rows == rows_max {
+        if rows == rows_max || BYTES_MAX < out.len() {
             break;
         }
         let (change, start) = (change?, out.len());

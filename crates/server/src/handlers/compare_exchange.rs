@@ -24,7 +24,15 @@ pub(crate) fn get(call: Call) -> Answering {
     Box::pin(async move {
         match call.query().has("key") {
             true => look_up(&call),
-            false => blocking(move || list(&call)).await,
+            false => {
+                let name = call.database()?.record().name.lower_cased().to_owned();
+                let place = call.state.memory.counting_places.take(&name).await?;
+                blocking(move || {
+                    let _place = place;
+                    list(&call)
+                })
+                .await
+            }
         }
     })
 }
