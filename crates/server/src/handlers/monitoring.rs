@@ -83,33 +83,23 @@ fn open(call: &Call) -> Vec<(String, DatabaseLease)> {
     open.take(DATABASES_MAX).collect()
 }
 
-/// `GET /admin/monitoring/v1/prometheus`: everything that is a number. Each part can be left out.
+/// `GET /admin/monitoring/v1/prometheus`: everything that is a number.
 pub(crate) fn prometheus(call: &Call) -> Result<Answer, ProtocolError> {
-    let query = call.query();
-    let is_wanted = |name| Ok::<_, ProtocolError>(!query.bool(name)?.unwrap_or(false));
     let mut text = String::new();
-    if is_wanted("skipServerMetrics")? {
-        write_server(call, &mut text);
-    }
+    write_server(call, &mut text);
     let open = open(call);
-    if is_wanted("skipDatabasesMetrics")? {
-        let measure = |(name, database): &(String, DatabaseLease)| {
-            let measures = database_measures::of_one(&call.state, name, database)?;
-            Ok((Labels::new([("database_name", name)]), measures))
-        };
-        let measured: Result<Vec<_>, ProtocolError> = open.iter().map(measure).collect();
-        write_prometheus(&mut text, &measured?);
-    }
-    if is_wanted("skipIndexesMetrics")? {
-        let measure =
-            |database: &DatabaseLease| database_measures::of_indexes(&call.state, database);
-        write_prometheus(&mut text, &labelled(&open, "index_name", measure)?);
-    }
-    if is_wanted("skipCollectionsMetrics")? {
-        let measure =
-            |database: &DatabaseLease| database_measures::of_collections(&database.read());
-        write_prometheus(&mut text, &labelled(&open, "collection_name", measure)?);
-    }
+    let of_one = |(name, database): &(String, DatabaseLease)| {
+        let measures = database_measures::of_one(&call.state, name, database)?;
+        Ok((Labels::new([("database_name", name)]), measures))
+    };
+    let databases: Result<Vec<_>, ProtocolError> = open.iter().map(of_one).collect();
+    write_prometheus(&mut text, &databases?);
+    let of_indexes =
+        |database: &DatabaseLease| database_measures::of_indexes(&call.state, database);
+    write_prometheus(&mut text, &labelled(&open, "index_name", of_indexes)?);
+    let of_collections =
+        |database: &DatabaseLease| database_measures::of_collections(&database.read());
+    write_prometheus(&mut text, &labelled(&open, "collection_name", of_collections)?);
     let mut answer = Answer::empty(StatusCode::OK).with_content_type(PROMETHEUS_TYPE);
     answer.body = AnswerBody::Whole(Bytes::from(text));
     Ok(answer)
