@@ -2,7 +2,7 @@
 //!
 //! What makes an answer is a future that stays on its thread, since it keeps cursors and scripts between
 //! two pieces. While its client does not read it waits like any future, and the thread makes others.
-//! Invariant: however many clients do not read, at most [`THREADS_MAX`] threads of the blocking pool
+//! Invariant: however many clients do not read, so many threads of the blocking pool as the memory is for
 //! make answers, and those of one database are on half of them. A thread lasts as long as it has
 //! answers.
 
@@ -20,9 +20,6 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{JoinSet, LocalSet, spawn_blocking},
 };
-
-/// How many threads make answers at most.
-const THREADS_MAX: usize = 16;
 
 /// What makes an answer; it never leaves its thread.
 pub(crate) type Making = Pin<Box<dyn Future<Output = ()>>>;
@@ -52,14 +49,9 @@ pub(crate) struct AnswerThreads {
     threads_max: usize,
 }
 
-impl Default for AnswerThreads {
-    fn default() -> AnswerThreads {
-        AnswerThreads::new(THREADS_MAX)
-    }
-}
-
 impl AnswerThreads {
-    fn new(threads_max: usize) -> AnswerThreads {
+    /// At most so many threads.
+    pub(crate) fn new(threads_max: usize) -> AnswerThreads {
         AnswerThreads { threads: Arc::default(), threads_max }
     }
 

@@ -63,6 +63,11 @@ const SEND_BUFFER_BYTES_MAX: usize = 2 << 20;
 const SEND_BUFFER_PART: u64 = 2048;
 /// With less, what the allocator keeps of what was freed would be a large part.
 const KEEPING_FREED_BYTES_MIN: u64 = 2 << 30;
+/// What a thread that makes answers may take for a moment, such as for a row of large documents that a script
+/// makes, is part of so much memory.
+const ANSWER_THREAD_BYTES: u64 = 64 << 20;
+/// More threads than this make no more answers.
+const ANSWER_THREADS_MAX: usize = 16;
 /// Assumed when the system does not say how much memory it has.
 const UNKNOWN_LIMIT_BYTES: u64 = 4 << 30;
 
@@ -90,6 +95,8 @@ pub(crate) struct MemoryPlan {
     pub(crate) body_room: Arc<BodyRoom>,
     /// What answers may take of `work` until their clients have read them.
     pub(crate) answers: Arc<MemoryBudget>,
+    /// How many threads make long answers.
+    pub(crate) answer_threads_max: usize,
     /// Who may have a long answer made.
     pub(crate) answer_places: Arc<AnswerPlaces>,
     /// Who may have a query counted.
@@ -165,6 +172,7 @@ impl MemoryPlan {
             },
             body_room: BodyRoom::new(small_bodies, Arc::clone(&bodies)),
             bodies,
+            answer_threads_max: part(ANSWER_THREAD_BYTES).clamp(2, ANSWER_THREADS_MAX),
             answer_places: Arc::new(AnswerPlaces::within(&answers)),
             counting_places: Arc::new(AnswerPlaces::for_counting(&work)),
             work,
@@ -249,6 +257,7 @@ mod tests {
         assert_eq!(little.answers.bytes_max(), 32 * MB);
         assert_eq!(little.changes_bytes_max as u64, 16 * MB);
         assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
+        assert_eq!((little.answer_threads_max, much.answer_threads_max), (4, 16));
         assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));
     }
 

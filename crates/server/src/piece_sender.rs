@@ -18,7 +18,7 @@ use storage::Environment;
 use tokio::{
     sync::mpsc::{Sender, error::TrySendError},
     task::{spawn_blocking, yield_now},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use wire::{ErrorKind, ProtocolError};
 
@@ -29,6 +29,8 @@ pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// What gathered in one go, such as a row of a large document, counts beside the place of its answer from
 /// this size on.
 const COUNTED_BYTES_MIN: usize = 4 * PIECE_BYTES;
+/// How long a large row waits for room.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a sender that waits for its client looks whether it should go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Younger snapshots are not worth cutting an answer off.
@@ -165,9 +167,13 @@ impl PieceSender {
         if bytes < COUNTED_BYTES_MIN {
             return self.send(Bytes::from(std::mem::take(gathered))).await;
         }
-        if !self.hold_copy(bytes) {
-            self.cut.set(Some(Cut::LargeRow));
-            return false;
+        let begins = Instant::now();
+        while !self.hold_copy(bytes) {
+            if ROOM_PATIENCE <= begins.elapsed() {
+                self.cut.set(Some(Cut::LargeRow));
+                return false;
+            }
+            sleep(LOOK_INTERVAL).await;
         }
         let sent = self.send(Bytes::from(std::mem::take(gathered))).await;
         self.hold_copy(0);
