@@ -35,6 +35,15 @@ pub(crate) struct LogFiles {
     limits: Limits,
     clock: Arc<dyn Clock>,
     open: OpenFile,
+    is_json: bool,
+    lost: Lost,
+}
+
+/// Entries that could not be written since the last that was.
+#[derive(Default)]
+struct Lost {
+    count: u64,
+    error: String,
 }
 
 #[derive(Clone, Copy)]
@@ -70,14 +79,14 @@ impl LogFiles {
             kept_bytes_max: settings.kept_bytes_max,
             is_compressed: settings.is_compressed,
         };
-        fs::create_dir_all(&directory)?;
         let day = day_of(clock.now());
         let number = newest_number(&directory, &day);
         let mut open = OpenFile::begin(&directory, day, number)?;
         if limits.file_bytes_max <= open.bytes {
             open = OpenFile::begin(&directory, open.day, number + 1)?;
         }
-        let files = LogFiles { directory, limits, clock, open };
+        let (is_json, lost) = (settings.is_json, Lost::default());
+        let files = LogFiles { directory, limits, clock, open, is_json, lost };
         files.delete_old();
         Ok(Some(files))
     }
@@ -114,8 +123,8 @@ impl LogFiles {
     }
 }
 
-impl Write for LogFiles {
-    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
+impl LogFiles {
+    fn write_entry(&mut self, entry: &[u8]) -> io::Result<()> {
         let day = day_of(self.clock.now());
         let is_full = self.limits.file_bytes_max < self.open.bytes + entry.len() as u64;
         if day != self.open.day || (is_full && self.open.bytes != 0) {
@@ -123,6 +132,39 @@ impl Write for LogFiles {
         }
         self.open.file.write_all(entry)?;
         self.open.bytes += entry.len() as u64;
+        Ok(())
+    }
+
+    /// An entry about those that were lost.
+    fn loss(&self) -> String {
+        let (at, Lost { count, error }) = (date::format(self.clock.now().ticks()), &self.lost);
+        let message = "log entries were lost";
+        match self.is_json {
+            true => {
+                let fields =
+                    serde_json::json!({"message": message, "count": count, "error": error});
+                let entry = serde_json::json!({
+                    "timestamp": at, "level": "WARN", "target": "corvus::log_files", "fields": fields
+                });
+                format!("{entry}\n")
+            }
+            false => {
+                format!("{at}  WARN corvus::log_files: {message} count={count} error={error}\n")
+            }
+        }
+    }
+}
+
+impl Write for LogFiles {
+    /// Takes every entry: there is nobody to whom a failure could be reported. What was lost is said with the
+    /// next entry that can be written.
+    fn write(&mut self, entry: &[u8]) -> io::Result<usize> {
+        let loss =
+            if self.lost.count == 0 { Ok(()) } else { self.write_entry(self.loss().as_bytes()) };
+        match loss.and_then(|()| self.write_entry(entry)) {
+            Ok(()) => self.lost = Lost::default(),
+            Err(error) => self.lost = Lost { count: self.lost.count + 1, error: error.to_string() },
+        }
         Ok(entry.len())
     }
 
@@ -133,6 +175,7 @@ impl Write for LogFiles {
 
 impl OpenFile {
     fn begin(directory: &Path, day: String, number: u32) -> io::Result<OpenFile> {
+        fs::create_dir_all(directory)?;
         let path = directory.join(format!("{PREFIX}{day}.{number:03}{ENDING}"));
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).mode(FILE_MODE).open(&path)?;
@@ -313,6 +356,29 @@ mod tests {
         let closed = File::open(files.directory.join("corvus-2026-11-23.000.log.gz")).unwrap();
         let text = io::read_to_string(flate2::read::GzDecoder::new(closed)).unwrap();
         assert_eq!(text, "the first entry\n");
+    }
+
+    #[test]
+    fn what_was_lost_is_said_when_entries_can_be_written_again() {
+        let bench = Bench::new("lost");
+        let mut files = bench.files();
+        files.write_all(&[b'x'; 20]).unwrap();
+        let next = files.directory.join("corvus-2026-11-23.001.log");
+        fs::create_dir_all(&next).unwrap();
+        files.write_all(b"lost\n").unwrap();
+        files.write_all(b"lost, too\n").unwrap();
+        fs::remove_dir_all(&files.directory).unwrap();
+        files.write_all(b"written\n").unwrap();
+        let text: String = names(&files.directory)
+            .iter()
+            .map(|name| fs::read_to_string(files.directory.join(name)).unwrap())
+            .collect();
+        let (loss, rest) = text.split_once('\n').unwrap();
+        assert!(
+            loss.contains("WARN corvus::log_files: log entries were lost count=2 error="),
+            "{loss}"
+        );
+        assert_eq!(rest, "written\n");
     }
 
     #[test]
