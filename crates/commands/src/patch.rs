@@ -332,14 +332,16 @@ fn store_made(
     made: Option<BlittableBuf>,
 ) -> Result<(BlittableBuf, Option<StoredDocument>), CommandError> {
     let original = before.document();
-    let is_changed = match &made {
-        Some(made) => !equal_roots(&original, &made.as_view())?,
-        None => false,
+    // Comparing takes time: `replace` does it for a document that is still there.
+    let changes_deleted = match &made {
+        Some(made) if writer.get(id)?.is_none() => !equal_roots(&original, &made.as_view())?,
+        Some(_) | None => false,
     };
     let body = made.unwrap_or_else(|| original.to_buf());
     // It may be large, and what is stored now needs room.
     drop(before);
-    let stored = match is_changed && writer.get(id)?.is_none() {
+    let stored = match changes_deleted {
+        // This is refused: the version is gone.
         true => Some(writer.put(&RequestedId::Exactly(id.clone()), version, &body)?),
         false => writer.replace(id, &body)?,
     };
