@@ -8,29 +8,25 @@ use std::{
     thread::JoinHandle,
 };
 
-use model::DatabaseId;
 use platform::Clock;
-use storage::{Environment, HistoryMismatch, HistoryPoint, StorageError, Transaction};
+use storage::{Environment, Transaction};
 use tokio::sync::{mpsc, oneshot};
 
+use cluster_state::{
+    Applied, COMMAND_BYTES_MAX, ClusterError, ClusterStore, Command, FORMAT_VERSION,
+    VERSION_WITHOUT_POINTS,
+};
+
 use crate::{
-    command::{Applied, COMMAND_BYTES_MAX, Command},
-    database_values::ValueSource,
     driver::{self, Machine, QUEUE_BYTES_MAX, QUEUE_LENGTH_MAX, QueueBytes, Queued},
-    error::ClusterError,
-    refusals::Refusals,
     schema,
-    state::ClusterState,
-    value_watches::ValueWatches,
 };
 
 /// The server-wide state of a running server. Dropping it without [`Cluster::close`] is like a crash:
 /// nothing whose outcome was told is lost,
 /// and its thread has ended afterwards.
 pub struct Cluster {
-    environment: Arc<Environment>,
-    watches: ValueWatches,
-    refusals: Refusals,
+    store: ClusterStore,
     /// `None` when closed.
     queue: RwLock<Option<mpsc::Sender<Queued>>>,
     queued_bytes: QueueBytes,
@@ -56,8 +52,6 @@ impl Cluster {
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH_MAX);
         let queued_bytes = QueueBytes::default();
         let machine = Machine::new(Arc::clone(&environment), clock, Arc::clone(&queued_bytes));
-        let watches = ValueWatches::default();
-        watches.follow(&environment);
         let (started, wait) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("cluster".into())
@@ -65,9 +59,7 @@ impl Cluster {
             .map_err(|source| ClusterError::Start { source: Arc::new(source) })?;
         wait.recv().unwrap_or(Err(ClusterError::Closed))?;
         Ok(Cluster {
-            environment,
-            watches,
-            refusals: Refusals::default(),
+            store: ClusterStore::new(environment),
             queue: RwLock::new(Some(sender)),
             queued_bytes,
             thread: Mutex::new(Some(thread)),
@@ -83,10 +75,7 @@ impl Cluster {
         command: &Command,
         request_id: Option<&str>,
     ) -> Result<Submission, ClusterError> {
-        command.check()?;
-        if let Some(database) = command.needs_history_of() {
-            self.refusals.check(database)?;
-        }
+        self.store.check(command)?;
         let bytes = command.encode(request_id);
         if COMMAND_BYTES_MAX < bytes.len() {
             return Err(ClusterError::CommandTooLarge { bytes: bytes.len() });
@@ -118,39 +107,9 @@ impl Cluster {
         submission.receiver.blocking_recv().unwrap_or(Err(ended()))
     }
 
-    /// The state now. Cheap, and never blocks.
-    pub fn read(&self) -> ClusterState {
-        ClusterState::new(self.environment.read(), self.refusals.clone())
-    }
-
-    /// The point in the history of the machine's environment that this state shows.
-    ///
-    /// # Errors
-    /// Those of the storage.
-    pub fn point_of(&self, state: &ClusterState) -> Result<Option<HistoryPoint>, StorageError> {
-        self.environment.point_of(&state.tx)
-    }
-
-    /// Whether the point lies in the history of the machine's environment.
-    ///
-    /// # Errors
-    /// Those of the storage.
-    pub fn vouches_for(
-        &self,
-        point: &HistoryPoint,
-    ) -> Result<Result<(), HistoryMismatch>, StorageError> {
-        self.environment.vouches_for(point)
-    }
-
-    /// Refuses values, identities and transactions of a database with this reason, or no longer.
-    pub fn refuse(&self, database: DatabaseId, reason: Option<&str>) {
-        self.refusals.set(database, reason);
-    }
-
-    /// Where the values of a database are read. It outlives the machine, but not the files.
-    pub fn values_of(&self, database: DatabaseId) -> ValueSource {
-        let environment = Arc::clone(&self.environment);
-        ValueSource::new(environment, database, self.watches.clone(), self.refusals.clone())
+    /// The state that the commands change.
+    pub fn store(&self) -> &ClusterStore {
+        &self.store
     }
 
     /// Takes no commands any more, ends those that wait, and stops the machine. Blocks.
@@ -192,14 +151,14 @@ fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
         tree.get(schema::VERSION)?.map(|bytes| <[u8; 4]>::try_from(bytes).map(u32::from_le_bytes))
     };
     match found {
-        Some(Ok(schema::FORMAT_VERSION)) => Ok(()),
+        Some(Ok(FORMAT_VERSION)) => Ok(()),
         Some(Err(_)) => Err(ClusterError::Corrupt { detail: "the version is no number" }),
-        Some(Ok(found)) if found != schema::VERSION_WITHOUT_POINTS => {
+        Some(Ok(found)) if found != VERSION_WITHOUT_POINTS => {
             Err(ClusterError::UnknownVersion { found })
         }
         Some(Ok(_)) | None => {
             let mut tx = environment.write()?;
-            let version = schema::FORMAT_VERSION.to_le_bytes();
+            let version = FORMAT_VERSION.to_le_bytes();
             tx.tree_mut(&schema::raft())?.put(schema::VERSION, &version)?;
             Ok(tx.commit()?)
         }

@@ -19,6 +19,9 @@ use std::{
     time::Duration,
 };
 
+use cluster_state::{
+    Applied, ClusterError, Command, CompareExchangeCommand, EncodedBatch, is_any_due,
+};
 use openraft::{BasicNode, Config, SnapshotPolicy, error::ClientWriteError};
 use platform::Clock;
 use storage::{Environment, Transaction};
@@ -28,9 +31,6 @@ use tokio::{
 };
 
 use crate::{
-    command::{Applied, Command, EncodedBatch},
-    compare_exchange::{CompareExchangeCommand, is_any_due},
-    error::ClusterError,
     failure::LastFailure,
     log_store::LogStore,
     network::NoNetwork,

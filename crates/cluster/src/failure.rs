@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cluster_state::ClusterError;
 use openraft::{AnyError, StorageIOError};
 
-use crate::{error::ClusterError, raft_types::RaftStorageError};
+use crate::raft_types::RaftStorageError;
 
 #[derive(Clone, Debug)]
 enum Failure {

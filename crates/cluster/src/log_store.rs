@@ -22,6 +22,7 @@ use std::{
     sync::Arc,
 };
 
+use cluster_state::{ClusterError, Decoder, EncodedBatch, Encoder, Malformed};
 use openraft::{
     BasicNode, CommittedLeaderId, EntryPayload, LeaderId, LogState, OptionalSend, RaftLogReader,
     Vote,
@@ -30,9 +31,6 @@ use openraft::{
 use storage::{Environment, Transaction};
 
 use crate::{
-    command::EncodedBatch,
-    encoding::{Decoder, Encoder, Malformed},
-    error::ClusterError,
     failure::LastFailure,
     raft_types::{Entry, LogId, Membership, RaftStorageError, TypeConfig},
     schema,

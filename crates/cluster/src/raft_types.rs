@@ -1,11 +1,9 @@
 //! The types with which openraft is used here.
 
+use cluster_state::{Applied, EncodedBatch};
 use openraft::BasicNode;
 
-use crate::{
-    command::{Applied, EncodedBatch},
-    state_machine::StateImage,
-};
+use crate::state_machine::StateImage;
 
 openraft::declare_raft_types!(
     /// Batches of commands go in, one outcome for each command comes out.

@@ -19,6 +19,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use cluster_state::{Applied, ClusterError, Decoder, Encoder, Malformed, apply_batch};
 use openraft::{
     EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, SnapshotMeta,
     storage::RaftStateMachine,
@@ -26,10 +27,6 @@ use openraft::{
 use storage::{Environment, Transaction, WriteTransaction};
 
 use crate::{
-    change_index,
-    command::{Applied, EncodedBatch, apply_encoded},
-    encoding::{Decoder, Encoder, Malformed},
-    error::ClusterError,
     failure::LastFailure,
     log_store::{read_log_id, read_membership, write_log_id, write_membership},
     raft_types::{
@@ -170,21 +167,6 @@ pub(crate) fn apply(
     let log_id = write_log_id(&entry.log_id);
     tx.tree_mut(&schema::raft())?.put(schema::LAST_APPLIED, &log_id)?;
     Ok(outcomes)
-}
-
-fn apply_batch(
-    tx: &mut WriteTransaction,
-    batch: &EncodedBatch,
-) -> Result<Vec<Applied>, ClusterError> {
-    let mut index = change_index::last_index(tx)?;
-    let mut applied = Vec::new();
-    batch.each(|command| {
-        index += 1;
-        applied.push(apply_encoded(tx, index, command)?);
-        Ok(())
-    })?;
-    change_index::store(tx, index)?;
-    Ok(applied)
 }
 
 fn store_membership(

@@ -11,7 +11,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
-use cluster::{Cluster, take_index};
+use cluster::Cluster;
+use cluster_state::take_index;
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use storage::{
@@ -290,7 +291,7 @@ impl ServerCatalog {
         let missing = || CatalogError::Missing { name: name.as_str().to_owned() };
         let record = self.record(name.as_str()).ok_or_else(missing)?;
         let witness = self.witness(name.lower_cased());
-        standing::adopt(&self.platform, witness, &self.cluster, &record, options)
+        standing::adopt(&self.platform, witness, self.cluster.store(), &record, options)
     }
 
     /// The other database that is known to have this environment.

@@ -11,8 +11,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use cluster::{
-    Cluster, ClusterError, ClusterTransaction, DocumentChange, Guard, NumberedChange,
+use cluster_state::{
+    ClusterError, ClusterStore, ClusterTransaction, DocumentChange, Guard, NumberedChange,
     StoredTransaction,
 };
 use commands::{Batch, Command, CommandError, CommitQueue, SubmitError};
@@ -70,7 +70,7 @@ impl ClusterTransactions {
     /// Has everything executed up to the transaction of this index, which the state contains.
     pub(crate) fn execute(
         self: &Arc<Self>,
-        cluster: &Cluster,
+        cluster: &ClusterStore,
         record: &DatabaseRecord,
         queue: &CommitQueue,
         index: u64,
@@ -93,7 +93,7 @@ impl ClusterTransactions {
     /// Has everything executed that is stored, and waits for it.
     pub(crate) fn catch_up(
         self: &Arc<Self>,
-        cluster: &Cluster,
+        cluster: &ClusterStore,
         record: &DatabaseRecord,
         queue: &CommitQueue,
     ) -> Result<(), ExecutionError> {
@@ -114,7 +114,7 @@ impl ClusterTransactions {
     fn submit_stored(
         self: &Arc<Self>,
         progress: &mut Progress,
-        cluster: &Cluster,
+        cluster: &ClusterStore,
         record: &DatabaseRecord,
         queue: &CommitQueue,
     ) -> Result<(), ExecutionError> {

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, path::PathBuf, sync::Arc};
 
-use cluster::ClusterError;
+use cluster_state::ClusterError;
 use documents::DocumentError;
 use storage::{HistoryMismatch, StorageError};
 

@@ -9,8 +9,9 @@ use std::{
     time::Duration,
 };
 
-use cluster::{
-    Cluster, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
+use cluster::Cluster;
+use cluster_state::{
+    ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
     ValueSource,
 };
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
@@ -138,7 +139,7 @@ impl Database {
         record: Arc<DatabaseRecord>,
         options: DatabaseOptions,
         known: Option<&HistoryPoint>,
-        cluster: &Cluster,
+        cluster: &ClusterStore,
         flusher: &Arc<Flusher>,
     ) -> Result<Database, LoadError> {
         let platform = &options.platform;
@@ -375,7 +376,7 @@ impl Database {
     }
 
     /// Executes what the cluster has for it and a crash has left. Blocks.
-    pub(crate) fn catch_up_with(&self, cluster: &Cluster) -> Result<(), ExecutionError> {
+    pub(crate) fn catch_up_with(&self, cluster: &ClusterStore) -> Result<(), ExecutionError> {
         self.transactions.catch_up(cluster, &self.record(), &self.queue)
     }
 
@@ -383,7 +384,7 @@ impl Database {
     /// that is durable, or has failed.
     pub fn execute_transaction(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterStore,
         index: u64,
         done: impl FnOnce(Result<(), ExecutionError>) + Send + 'static,
     ) {

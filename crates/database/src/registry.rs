@@ -453,12 +453,13 @@ impl Shared {
         } else {
             options.environment.history = History::Kept;
         }
-        let database = Database::open(record, options, known.as_ref(), cluster, &self.flusher)?;
+        let database =
+            Database::open(record, options, known.as_ref(), cluster.store(), &self.flusher)?;
         let database = Arc::new(database);
         database.take_identities_to(cluster)?;
         // Nobody was told that these are done. What fails now is tried again with the next of them, and
         // a disk without room is no reason not to be read.
-        drop(database.catch_up_with(cluster));
+        drop(database.catch_up_with(cluster.store()));
         database.touch(self.idle_checks.load(Ordering::Relaxed));
         (self.options.on_event)(&RegistryEvent::Opened {
             database: database.record().name.as_str(),

@@ -17,7 +17,7 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use cluster::Cluster;
+use cluster_state::ClusterStore;
 use documents::ExecutedTransactions;
 use platform::Platform;
 use storage::{
@@ -110,7 +110,7 @@ impl IncarnationWitness for AdoptingWitness {
 pub(crate) fn adopt(
     platform: &Platform,
     witness: CatalogWitness,
-    cluster: &Cluster,
+    cluster: &ClusterStore,
     record: &DatabaseRecord,
     options: EnvironmentOptions,
 ) -> Result<(), LoadError> {
@@ -142,7 +142,7 @@ pub(crate) fn check_history(
 /// Why cluster-wide work is refused for a database: it has seen more of the server's environment than
 /// there is. `None` when it is done.
 pub(crate) fn check_cluster(
-    cluster: &Cluster,
+    cluster: &ClusterStore,
     environment: &Environment,
     record: &DatabaseRecord,
 ) -> Result<Option<String>, LoadError> {

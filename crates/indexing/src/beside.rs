@@ -1,6 +1,6 @@
 //! What maps see beside the thing that they map.
 
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use model::{DocumentId, EMPTY_COLLECTION};
 use storage::ReadTransaction;

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, io, path::PathBuf};
 
-use cluster::ClusterError;
+use cluster_state::ClusterError;
 use documents::DocumentError;
 use search::SearchError;
 use storage::StorageError;

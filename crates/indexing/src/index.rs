@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use cluster::{ValueSource, ValueWatch};
+use cluster_state::{ValueSource, ValueWatch};
 use documents::DocumentError;
 use model::{CollectionName, DocumentId, Etag};
 use platform::Platform;

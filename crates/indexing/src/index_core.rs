@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{DatabaseValues, ValueSource};
+use cluster_state::{DatabaseValues, ValueSource};
 use documents::DocumentError;
 use model::Etag;
 use platform::Platform;

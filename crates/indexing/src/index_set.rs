@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::ValueSource;
+use cluster_state::ValueSource;
 use model::{Etag, lower_case};
 use platform::Platform;
 use script::ScriptPool;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cluster::ChangedValue;
+use cluster_state::ChangedValue;
 
 use crate::{
     batch_log::BatchEnd,

@@ -11,7 +11,7 @@
 //! are of no use: etags of the lost history will be given to other changes. Such files are deleted, and
 //! the index begins anew.
 
-use cluster::{DatabaseValues, ValueSource};
+use cluster_state::{DatabaseValues, ValueSource};
 use storage::{
     Environment, HistoryPoint, ReadTransaction, StorageError, Transaction, WriteTransaction,
 };

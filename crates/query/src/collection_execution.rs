@@ -3,7 +3,7 @@
 //! Nothing is collected: memory follows neither the page nor the collection.
 
 use blittable::Object;
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow, LogEntry};
 use model::{DocumentId, Etag};
 use rql::Query;

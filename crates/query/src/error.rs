@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::fmt;
 
-use cluster::ClusterError;
+use cluster_state::ClusterError;
 use documents::DocumentError;
 use rql::{ParseError, Position, nearest};
 use script::{Refusal, ScriptError};

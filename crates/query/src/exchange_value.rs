@@ -3,7 +3,7 @@
 //! A query reads all values from one moment. A missing value is null.
 
 use blittable::{BlittableBuf, Object, Value, write_json};
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{FieldPath, Found};
 use rql::{Comparison, Expression, Literal, MethodCall, Query};
 

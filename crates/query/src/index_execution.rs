@@ -9,7 +9,7 @@ use std::{
 };
 
 use blittable::Object;
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use indexing::{Index, IndexError, IndexRecord, RESULT_FIELD};
 use rql::Query;
 use search::{IndexReader, SearchError};

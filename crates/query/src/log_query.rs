@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 
 use blittable::{BlittableBuf, Document, ParseLimits, parse_document, write_json_string};
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{DocumentRow, RevisionRow, write_document_json};
 use model::{DocumentFlags, DocumentId, date};
 use rql::{Comparison, Expression, Literal, Query, Selection, SourceKind};

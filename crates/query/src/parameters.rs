@@ -1,7 +1,7 @@
 //! The parameters of a query, and the refusals that repeat its text and parameters.
 
 use blittable::{Corrupt, Object, Value, write_json};
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use rql::{Expression, Literal, NumberValue, Offset, Query};
 
 use crate::error::QueryError;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};

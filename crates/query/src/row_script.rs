@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{CounterRow, DocumentRow, FieldPath, Found};
 use model::DocumentId;
 use rql::{Expression, Query, Select, SelectItem, Selection};

@@ -1,6 +1,6 @@
 //! From a handler to the cluster's machine and back, without blocking the handler's thread.
 
-use cluster::{Applied, Command, IdentityCommand, Outcome};
+use cluster_state::{Applied, Command, IdentityCommand, Outcome};
 use database::DatabaseLease;
 use wire::ProtocolError;
 

@@ -1,7 +1,7 @@
 //! Cluster-wide transactions: from a client's batch to the cluster's machine and into the database.
 
 use blittable::BlittableBuf;
-use cluster::{
+use cluster_state::{
     Applied, ClusterTransaction, Command, DocumentChange, GUARD_PREFIX, Guard, Outcome,
     TransactionOutcome, ValueChange, Violation, expiry_ticks,
 };
@@ -294,7 +294,7 @@ async fn wait_for_execution(
     let (sender, receiver) = oneshot::channel();
     // A client that has gone does not take its transaction back.
     let done = move |outcome| drop(sender.send(outcome));
-    database.execute_transaction(&state.cluster, index, done);
+    database.execute_transaction(state.cluster.store(), index, done);
     let closed = || ProtocolError::new(ErrorKind::StorageFailed, "the queue of changes has ended");
     let executed = receiver.await.map_err(|_| closed())?;
     executed.map_err(|error| execution_error(state, database, error))

@@ -277,7 +277,7 @@ impl Dashboard {
     }
 
     fn tasks(&self) -> Vec<Value> {
-        let cluster = self.state.cluster.read();
+        let cluster = self.state.cluster.store().read();
         let of_one = |record: &Arc<DatabaseRecord>| {
             let subscriptions =
                 cluster.subscriptions(record.topology_id).map_or(0, Iterator::count);

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use cluster::{Command, Outcome};
+use cluster_state::{Command, Outcome};
 use database::{Deletion, INDEXES_DIRECTORY};
 use model::DatabaseId;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Deletions of values of compare exchange are remembered until every index has seen them.
 
-use cluster::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
+use cluster_state::{Command, CompareExchangeCommand, FORGOTTEN_MAX, Outcome};
 
 use crate::server_state::ServerState;
 
@@ -10,7 +10,7 @@ pub(crate) fn forget_seen(state: &ServerState) {
         let database = lease.record().topology_id;
         // Read before the indexes are asked: one that is made meanwhile begins behind it.
         let last = lease.values().last_change();
-        let count = state.cluster.read().deleted_compare_exchange_count(database);
+        let count = state.cluster.store().read().deleted_compare_exchange_count(database);
         let (Ok(last), Ok(1..)) = (last, count) else { continue };
         let up_to = lease.indexes().values_seen().map_or(last, |seen| seen.min(last));
         if up_to == 0 {

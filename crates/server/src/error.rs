@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, io, net::SocketAddr};
 
-use cluster::ClusterError;
+use cluster_state::ClusterError;
 use database::CatalogError;
 use platform::Exposure;
 use settings::{Scheme, ServerUrl};

@@ -1,6 +1,6 @@
 //! The engine's errors as the protocol shows them.
 
-use cluster::ClusterError;
+use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};

@@ -268,7 +268,7 @@ fn rest(state: &ServerState) -> Vec<Measure> {
     };
     let open = records.iter().filter(is_open).count();
     // What cannot be read is reported where it is used.
-    let index = state.cluster.read().last_index().unwrap_or(0);
+    let index = state.cluster.store().read().last_index().unwrap_or(0);
     vec![
         Measure::gauge(
             (

@@ -1,7 +1,7 @@
 //! Values of compare exchange, given along with documents: `CompareExchangeValueIncludes`.
 
 use blittable::write_json_string;
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::DocumentRow;
 use query::{IncludePath, IncludedValues};
 use wire::{ProtocolError, QueryString};

@@ -4,7 +4,7 @@
 //! exactly one worker; batches of many pieces see several snapshots. A batch ends at its size, at the
 //! end of the log, or before a document that is in it already, so that it holds each document once.
 
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow, LogEntry, RevisionRow};
 use model::{ChangeVector, DocumentId, Etag};
 use query::{

@@ -1,6 +1,6 @@
 //! What a query would show, without a subscription and without a trace.
 
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use model::Etag;
 use query::{GivenAlong, LogQuery, QueryError, Tried};
 use script::ScriptPool;

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use model::Etag;
 use query::{GivenAlong, IncludedSeries, SourceDocuments};
 use script::ScriptPool;

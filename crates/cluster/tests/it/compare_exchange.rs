@@ -1,6 +1,6 @@
 //! What changes of compare exchange do.
 
-use cluster::{Command, CompareExchangeCommand, Outcome};
+use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use model::DatabaseId;
 use platform::Platform;
 
@@ -50,7 +50,7 @@ fn keys_are_listed_in_the_order_of_their_bytes_and_by_database() {
     let keys = |prefix| home.listed(prefix).into_iter().map(|(key, ..)| key).collect::<Vec<_>>();
     assert_eq!(keys(""), [" c", "a", "a1", "a2", "b", "ünï/1"]);
     assert_eq!(keys("A"), ["a", "a1", "a2"]);
-    let state = home.cluster.read();
+    let state = home.cluster.store().read();
     assert_eq!(state.compare_exchange_count(DATABASE).unwrap(), 6);
     assert_eq!(state.compare_exchange_count(other).unwrap(), 1);
     assert_eq!(state.compare_exchange(other, "A3").unwrap().unwrap().key, "a3");
@@ -64,7 +64,7 @@ fn what_was_deleted_is_counted_until_it_is_put_again() {
         home.delete(key, put.index);
     }
     let counts = || {
-        let state = home.cluster.read();
+        let state = home.cluster.store().read();
         let deleted = state.deleted_compare_exchange_count(DATABASE).unwrap();
         (state.compare_exchange_count(DATABASE).unwrap(), deleted)
     };
@@ -111,7 +111,7 @@ fn a_deleted_database_leaves_nothing() {
     }
     assert!(steps > 1, "many entries take many commands");
     assert!(home.listed("").is_empty());
-    assert_eq!(home.cluster.read().compare_exchange_count(DATABASE).unwrap(), 0);
+    assert_eq!(home.cluster.store().read().compare_exchange_count(DATABASE).unwrap(), 0);
     home.put("k1", 0, "{}");
     let again = home.delete("k1", 0);
     assert!(!again.is_successful);
@@ -121,7 +121,7 @@ fn submit_when_there_is_room(home: &Home, command: &Command) -> cluster::Submiss
     loop {
         match home.cluster.submit(command, None) {
             Ok(submission) => return submission,
-            Err(cluster::ClusterError::Busy) => std::thread::yield_now(),
+            Err(cluster_state::ClusterError::Busy) => std::thread::yield_now(),
             Err(error) => panic!("{error}"),
         }
     }

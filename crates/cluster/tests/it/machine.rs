@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use cluster::{
-    COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, Cluster, ClusterError, Command,
+use cluster::Cluster;
+use cluster_state::{
+    COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, ClusterError, Command,
     CompareExchangeCommand,
 };
 use platform::Platform;
@@ -21,7 +22,7 @@ fn what_was_told_survives_a_restart_and_indexes_go_on() {
     assert_eq!(home.listed(""), [("a".into(), first.index, r#"{"Object":1}"#.into())]);
     let second = home.put("a", first.index, r#"{"Object":2}"#);
     assert_eq!(second.index, first.index + 1);
-    assert_eq!(home.cluster.read().last_index().unwrap(), second.index);
+    assert_eq!(home.cluster.store().read().last_index().unwrap(), second.index);
 }
 
 #[test]
@@ -78,7 +79,7 @@ fn a_command_that_is_too_large_is_refused() {
         let key = "k".repeat(length);
         let submitted = home.cluster.submit(&Command::CompareExchange(put(&key, 0, "{}")), None);
         assert_eq!(submitted.is_ok(), length == COMPARE_EXCHANGE_KEY_BYTES_MAX);
-        assert!(home.cluster.read().compare_exchange(crate::DATABASE, &key).is_ok());
+        assert!(home.cluster.store().read().compare_exchange(crate::DATABASE, &key).is_ok());
         assert_eq!(home.delete(&key, 0).is_successful, submitted.is_err(), "{length}");
     }
     assert!(home.put("c", 0, "{}").is_successful);

@@ -10,7 +10,8 @@ mod value_log;
 use std::sync::Arc;
 
 use blittable::{BlittableBuf, ParseLimits, parse_document};
-use cluster::{Cluster, Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome};
+use cluster::Cluster;
+use cluster_state::{Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome};
 use model::DatabaseId;
 use platform::Platform;
 use storage::{Environment, EnvironmentOptions, StorageError};
@@ -53,7 +54,7 @@ impl Home {
     }
 
     fn listed(&self, prefix: &str) -> Vec<(String, u64, String)> {
-        let state = self.cluster.read();
+        let state = self.cluster.store().read();
         let entries = state.compare_exchange_with_prefix(DATABASE, prefix).unwrap();
         let read = entries.map(|entry| {
             let entry = entry.unwrap();

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{Cluster, Command, CompareExchangeCommand, Outcome};
+use cluster::Cluster;
+use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use platform::{
     Platform,
     simulated::{Random, Survival},
@@ -59,7 +60,7 @@ impl Model {
     }
 
     fn stored(cluster: &Cluster) -> Model {
-        let state = cluster.read();
+        let state = cluster.store().read();
         let mut model = Model { last_index: state.last_index().unwrap(), ..Model::default() };
         for entry in state.compare_exchange_with_prefix(crate::DATABASE, "").unwrap() {
             let entry = entry.unwrap();

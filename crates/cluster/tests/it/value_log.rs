@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use cluster::CompareExchangeCommand;
+use cluster_state::CompareExchangeCommand;
 use platform::{Platform, simulated::Random};
 
 use crate::{DATABASE, Home};
@@ -19,7 +19,7 @@ const KEYS: u64 = 12;
 #[test]
 fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
     let home = Home::open(&Platform::memory());
-    let values = home.cluster.values_of(DATABASE);
+    let values = home.cluster.store().values_of(DATABASE);
     let told = Arc::new(AtomicU64::new(0));
     let watch = values.watch({
         let told = Arc::clone(&told);
@@ -68,7 +68,7 @@ fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
         expected.retain(|entry| after < entry.0);
         assert_eq!(logged, expected);
         let deleted = model.values().filter(|(_, is_there)| !is_there).count() as u64;
-        let state = home.cluster.read();
+        let state = home.cluster.store().read();
         assert_eq!(state.deleted_compare_exchange_count(DATABASE).unwrap(), deleted);
     }
     drop(watch);

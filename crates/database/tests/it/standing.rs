@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cluster::{ClusterError, Command, IdentityCommand, Outcome};
+use cluster_state::{ClusterError, Command, IdentityCommand, Outcome};
 use database::{AccessError, CatalogError, LoadError, NewRecord};
 use platform::{Access, Disk, Platform};
 use storage::{EnvironmentOptions, HistoryMismatch, TreeName};
@@ -234,7 +234,7 @@ fn an_older_server_directory_does_no_cluster_wide_work_for_a_database_that_knows
     let refused = next_identity(&house, "a");
     assert!(matches!(refused, Err(ClusterError::Refused { .. })), "{refused:?}");
     let database = house.catalog.record("a").unwrap().topology_id;
-    let state = house.catalog.cluster().read();
+    let state = house.catalog.cluster().store().read();
     assert!(matches!(state.identities(database), Err(ClusterError::Refused { .. })));
     assert!(matches!(lease.values().get("key"), Err(ClusterError::Refused { .. })));
     put(&lease, "z");

@@ -9,7 +9,8 @@ use std::{
 };
 
 use blittable::{ParseLimits, parse_document};
-use cluster::{Cluster, Command, CompareExchangeCommand, Outcome};
+use cluster::Cluster;
+use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use indexing::{Index, IndexKind, IndexSet, IndexSetContext, IndexSetEvent};
 use model::DatabaseId;
 use platform::{Access, Platform};
@@ -125,7 +126,7 @@ impl World {
         let set = IndexSet::new(IndexSetContext {
             platform: context.platform,
             documents: context.documents,
-            values: Some(self.cluster.values_of(DATABASE)),
+            values: Some(self.cluster.store().values_of(DATABASE)),
             directory: "/indexes".into(),
             environment: context.environment,
             on_open: Arc::new(|_| ()),
@@ -269,14 +270,14 @@ fn what_reads_compare_exchange_maps_nothing_while_that_is_refused() {
     let mut world = World::new();
     world.put_value(1);
     world.put("d/1", 1);
-    world.cluster.refuse(DATABASE, Some("an older copy"));
+    world.cluster.store().refuse(DATABASE, Some("an older copy"));
     let set = world.open(&files, &Arc::default());
     let index = set.get("I").unwrap();
     assert!(!world.documents.follow(&index));
     let failure = index.failure().map(|failure| failure.to_string()).unwrap_or_default();
     assert!(failure.contains("an older copy"), "{failure}");
     set.close();
-    world.cluster.refuse(DATABASE, None);
+    world.cluster.store().refuse(DATABASE, None);
     world.check(&files, None);
 }
 

@@ -5,7 +5,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use blittable::{ParseLimits, parse_document};
-use cluster::{Cluster, Command, CompareExchangeCommand, Outcome};
+use cluster::Cluster;
+use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use indexing::{Index, IndexContext, IndexKind};
 use model::DatabaseId;
 use platform::{
@@ -45,7 +46,7 @@ impl World {
     }
 
     fn open(&self, platform: &Platform, kind: &IndexKind) -> Option<Index> {
-        let values = Some(self.cluster.values_of(DATABASE));
+        let values = Some(self.cluster.store().values_of(DATABASE));
         let context = IndexContext { values, ..self.documents.context(platform) };
         Index::open("I", kind.clone(), context).ok()
     }

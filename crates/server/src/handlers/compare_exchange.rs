@@ -1,7 +1,7 @@
 //! `/cmpxchg`: values that change only if their writer has seen their newest version.
 
 use blittable::{BlittableBuf, Document};
-use cluster::{
+use cluster_state::{
     Applied, ClusterError, Command, CompareExchangeCommand, CompareExchangeOutcome, Outcome,
 };
 use http::StatusCode;
@@ -40,7 +40,7 @@ pub(crate) fn get(call: Call) -> Answering {
 fn look_up(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let keys: Vec<&str> = query.all("key").collect();
-    let state = call.state.cluster.read();
+    let state = call.state.cluster.store().read();
     let database = call.database()?.record().topology_id;
     let mut entries = Entries::begin();
     for key in &keys {
@@ -60,7 +60,8 @@ fn list(call: &Call) -> Result<Answer, ProtocolError> {
     // No page starts before the first value, and one without a size holds all.
     let Ok(start) = usize::try_from(start) else { return Ok(Answer::json(entries.end())) };
     let at_most = usize::try_from(page_size).ok().filter(|size| *size > 0).unwrap_or(usize::MAX);
-    let (state, database) = (call.state.cluster.read(), call.database()?.record().topology_id);
+    let (state, database) =
+        (call.state.cluster.store().read(), call.database()?.record().topology_id);
     let prefix = query.get("startsWith").unwrap_or_default();
     let found = state.compare_exchange_with_prefix(database, prefix).map_err(failed)?;
     for entry in found.skip_while(pass_over(start)).take(at_most) {

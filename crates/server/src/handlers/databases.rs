@@ -87,7 +87,7 @@ fn listed(state: &ServerState, record: &DatabaseRecord, name: &str) -> ListedDat
     let notifications =
         open.as_ref().map(|database| notifications::counts(state, database)).unwrap_or_default();
     // Subscriptions are the only kind so far. What cannot be read is reported where it is used.
-    let tasks = state.cluster.read();
+    let tasks = state.cluster.store().read();
     let ongoing_tasks = tasks.subscriptions(record.topology_id).map_or(0, Iterator::count) as u64;
     ListedDatabase {
         name: name.to_owned(),

@@ -1,6 +1,6 @@
 //! Identities: numbers that only ever grow, one after the other.
 
-use cluster::{Command, IDENTITY_MAX, IdentityCommand, Outcome};
+use cluster_state::{Command, IDENTITY_MAX, IdentityCommand, Outcome};
 use model::DatabaseId;
 use wire::ProtocolError;
 
@@ -69,7 +69,7 @@ fn database_of(call: &Call) -> Result<DatabaseId, ProtocolError> {
 
 /// `GET /debug/identities`.
 pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
-    let identities = call.state.cluster.read().identities(database_of(call)?);
+    let identities = call.state.cluster.store().read().identities(database_of(call)?);
     let identities = identities.map_err(|error| cluster_error(&error))?;
     let mut body = vec![b'{'];
     for (index, (name, value)) in identities.iter().enumerate() {

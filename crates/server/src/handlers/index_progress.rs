@@ -1,6 +1,6 @@
 //! How far an index is: what it has still to do in each collection, and why it is stale.
 
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use documents::time_series::{
     TICKS_PER_MILLISECOND, TimeSeriesLogEntry, last_time_series_etags, time_series_changed_after,
     time_series_log,

@@ -1,6 +1,6 @@
 //! Ongoing tasks of a database. Subscriptions are the only kind so far; the others are refused.
 
-use cluster::SubscriptionRecord;
+use cluster_state::SubscriptionRecord;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use wire::{ErrorKind, ProtocolError, database_shapes::NODE_TAG};
@@ -135,7 +135,7 @@ pub(crate) fn delete(call: Call) -> Answering {
         let name = call.query().get("taskName").map(str::to_owned);
         let record = named_by(&call, name.as_deref(), key)?;
         remove(&call, record.name).await?;
-        let index = call.state.cluster.read().last_index();
+        let index = call.state.cluster.store().read().last_index();
         let index = index.map_err(|error| crate::error_mapping::cluster_error(&error))?;
         let answer = json!({"TaskId": id, "RaftCommandIndex": index});
         Ok(Answer::shape(StatusCode::OK, &answer))

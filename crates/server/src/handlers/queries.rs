@@ -10,7 +10,7 @@ use std::{
 };
 
 use blittable::BlittableBuf;
-use cluster::DatabaseValues;
+use cluster_state::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
 use http::StatusCode;
 use indexing::Index;

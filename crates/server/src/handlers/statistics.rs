@@ -37,7 +37,7 @@ pub(crate) fn database(call: &Call) -> Result<Answer, ProtocolError> {
 /// `GET /stats/detailed`.
 pub(crate) fn detailed(call: &Call) -> Result<Answer, ProtocolError> {
     let database = call.database()?;
-    let (state, id) = (call.state.cluster.read(), database.record().topology_id);
+    let (state, id) = (call.state.cluster.store().read(), database.record().topology_id);
     let failed_there = |error| cluster_error(&error);
     let cluster = ClusterStatistics {
         identities_count: state.identities(id).map_err(failed_there)?.len() as u64,

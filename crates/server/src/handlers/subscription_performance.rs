@@ -45,7 +45,7 @@ struct Told {
 impl News for Performance {
     /// Something at every call: readers see by it that the server is there.
     fn take(&mut self, database: &Database) -> Option<Value> {
-        let state = self.state.cluster.read();
+        let state = self.state.cluster.store().read();
         let records = match state.subscriptions(database.record().topology_id) {
             Ok(records) => records,
             Err(error) => {

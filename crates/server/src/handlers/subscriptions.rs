@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cluster::{
+use cluster_state::{
     Applied, Command, Outcome, SubscriptionCommand, SubscriptionOutcome, SubscriptionPosition,
     SubscriptionRecord, SubscriptionSettings,
 };
@@ -149,7 +149,7 @@ pub(crate) fn stored(
     database: DatabaseId,
     name: &str,
 ) -> Result<SubscriptionRecord, ProtocolError> {
-    let found = state.cluster.read().subscription(database, name);
+    let found = state.cluster.store().read().subscription(database, name);
     found.map_err(|error| cluster_error(&error))?.ok_or_else(|| missing_name(name))
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn named_by(
     match (name, id) {
         (Some(name), _) => stored(&call.state, database, name),
         (None, Some(id)) => {
-            let found = call.state.cluster.read().subscription_by_id(database, id);
+            let found = call.state.cluster.store().read().subscription_by_id(database, id);
             found.map_err(|error| cluster_error(&error))?.ok_or_else(|| missing_id(id))
         }
         (None, None) => Err(missing_name("")),
@@ -332,7 +332,7 @@ pub(crate) fn list(call: &Call) -> Result<Answer, ProtocolError> {
 
 /// Every subscription of the database of a request.
 pub(crate) fn all(call: &Call) -> Result<Vec<SubscriptionRecord>, ProtocolError> {
-    let state = call.state.cluster.read();
+    let state = call.state.cluster.store().read();
     let database = call.database()?.record().topology_id;
     let failed = |error| cluster_error(&error);
     state.subscriptions(database).map_err(failed)?.map(|record| record.map_err(failed)).collect()

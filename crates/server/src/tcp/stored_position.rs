@@ -1,7 +1,7 @@
 //! What is stored of a subscription while a worker works: that it came, and how far it is. And whether that
 //! is a position in the documents that there are.
 
-use cluster::{Command, SubscriptionCommand, SubscriptionPosition, SubscriptionRecord};
+use cluster_state::{Command, SubscriptionCommand, SubscriptionPosition, SubscriptionRecord};
 use database::Database;
 use subscriptions::Position;
 use wire::database_shapes::NODE_TAG;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::SubscriptionRecord;
+use cluster_state::SubscriptionRecord;
 use database::DatabaseLease;
 use model::DatabaseId;
 use query::LogQuery;
@@ -172,7 +172,7 @@ impl Session {
             let message = "Subscription with name '' was not found in server store";
             return Err(End::not_found(message.to_owned()));
         };
-        let found = self.state.cluster.read().subscription(database.id, name);
+        let found = self.state.cluster.store().read().subscription(database.id, name);
         let found = found.map_err(|error| cluster_error(&error))?;
         let record = found.ok_or_else(|| {
             End::not_found(format!("Cannot find any Subscription Task with name: {name}"))

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cluster::SubscriptionRecord;
+use cluster_state::SubscriptionRecord;
 use subscriptions::{Standing, Worker};
 use tokio::{
     net::tcp::OwnedWriteHalf,

@@ -5,46 +5,52 @@ use std::fmt;
 
 /// Writes fields one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Encoder(Vec<u8>);
+pub struct Encoder(Vec<u8>);
 
 impl Encoder {
-    pub(crate) fn byte(&mut self, byte: u8) {
+    /// One byte.
+    pub fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }
 
-    pub(crate) fn flag(&mut self, flag: bool) {
+    /// One byte, 0 or 1.
+    pub fn flag(&mut self, flag: bool) {
         self.0.push(u8::from(flag));
     }
 
-    pub(crate) fn u32(&mut self, number: u32) {
+    /// Four bytes.
+    pub fn u32(&mut self, number: u32) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(crate) fn u64(&mut self, number: u64) {
+    /// Eight bytes.
+    pub fn u64(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(crate) fn i64(&mut self, number: i64) {
+    /// Eight bytes.
+    pub fn i64(&mut self, number: i64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
     /// Bytes whose length everybody knows.
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+    pub fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
     /// Bytes behind their length.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.u32(u32::try_from(bytes.len()).expect("commands are limited far below 4 GB"));
         self.raw(bytes);
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
+    /// UTF-8 behind its length.
+    pub fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
     /// Whether there is one, and what it is.
-    pub(crate) fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
+    pub fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
         self.flag(value.is_some());
         if let Some(value) = value {
             write(self, value);
@@ -52,23 +58,25 @@ impl Encoder {
     }
 
     /// Their number, and each of them.
-    pub(crate) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+    pub fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.u32(u32::try_from(items.len()).expect("commands are limited far below 4 GB"));
         items.iter().for_each(|item| write(self, item));
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Bytes written so far.
+    pub fn bytes_written(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn finish(self) -> Vec<u8> {
+    /// All that was written.
+    pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
 /// The bytes are not what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+pub struct Malformed(pub &'static str);
 
 impl fmt::Display for Malformed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,19 +88,22 @@ impl std::error::Error for Malformed {}
 
 /// Reads fields in the order in which they were written.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Decoder<'b>(&'b [u8]);
+pub struct Decoder<'b>(&'b [u8]);
 
 impl<'b> Decoder<'b> {
-    pub(crate) fn new(bytes: &'b [u8]) -> Self {
+    /// Reads from the start of these bytes.
+    pub fn new(bytes: &'b [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8, Malformed> {
+    /// One byte.
+    pub fn byte(&mut self) -> Result<u8, Malformed> {
         let [byte] = self.fixed()?;
         Ok(byte)
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
+    /// One byte that is 0 or 1.
+    pub fn flag(&mut self) -> Result<bool, Malformed> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -100,25 +111,30 @@ impl<'b> Decoder<'b> {
         }
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+    /// Four bytes.
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
         self.fixed().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
+    /// Eight bytes.
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
         self.fixed().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn i64(&mut self) -> Result<i64, Malformed> {
+    /// Eight bytes.
+    pub fn i64(&mut self) -> Result<i64, Malformed> {
         self.fixed().map(i64::from_le_bytes)
     }
 
-    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    /// As many bytes as the type says.
+    pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (field, rest) = self.0.split_first_chunk().ok_or(Malformed("the bytes end early"))?;
         self.0 = rest;
         Ok(*field)
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<&'b [u8], Malformed> {
+    /// Bytes behind their length.
+    pub fn bytes(&mut self) -> Result<&'b [u8], Malformed> {
         let length = self.u32()? as usize;
         let (field, rest) =
             self.0.split_at_checked(length).ok_or(Malformed("the bytes end early"))?;
@@ -126,18 +142,21 @@ impl<'b> Decoder<'b> {
         Ok(field)
     }
 
-    pub(crate) fn text(&mut self) -> Result<&'b str, Malformed> {
+    /// UTF-8 behind its length.
+    pub fn text(&mut self) -> Result<&'b str, Malformed> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
     }
 
-    pub(crate) fn optional<T>(
+    /// What a flag says is there.
+    pub fn optional<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Option<T>, Malformed> {
         if self.flag()? { read(self).map(Some) } else { Ok(None) }
     }
 
-    pub(crate) fn list<T>(
+    /// As many items as their number says.
+    pub fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
@@ -146,12 +165,12 @@ impl<'b> Decoder<'b> {
     }
 
     /// Everything that is left.
-    pub(crate) fn rest(&mut self) -> &'b [u8] {
+    pub fn rest(&mut self) -> &'b [u8] {
         std::mem::take(&mut self.0)
     }
 
     /// Demands that nothing is left.
-    pub(crate) fn end(&self) -> Result<(), Malformed> {
+    pub fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed("bytes are left over")) }
     }
 }

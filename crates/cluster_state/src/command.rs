@@ -13,6 +13,7 @@ use model::DatabaseId;
 use storage::WriteTransaction;
 
 use crate::{
+    change_index,
     compare_exchange::{CompareExchangeCommand, CompareExchangeOutcome},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
@@ -115,7 +116,7 @@ impl Command {
     }
 
     /// The bytes as they stand in the log, with the id of the request.
-    pub(crate) fn encode(&self, request_id: Option<&str>) -> Vec<u8> {
+    pub fn encode(&self, request_id: Option<&str>) -> Vec<u8> {
         let mut encoder = Encoder::default();
         encoder.optional(request_id, Encoder::text);
         match self {
@@ -212,8 +213,27 @@ impl Outcome {
     }
 }
 
+/// Applies the commands of a batch in their order; what became of each.
+///
+/// # Errors
+/// Those of the storage, and a batch that is not one: nothing of it may be committed then.
+pub fn apply_batch(
+    tx: &mut WriteTransaction,
+    batch: &EncodedBatch,
+) -> Result<Vec<Applied>, ClusterError> {
+    let mut index = change_index::last_index(tx)?;
+    let mut applied = Vec::new();
+    batch.each(|command| {
+        index += 1;
+        applied.push(apply_encoded(tx, index, command)?);
+        Ok(())
+    })?;
+    change_index::store(tx, index)?;
+    Ok(applied)
+}
+
 /// Applies a command as it stands in the log; the next change has the number `index`.
-pub(crate) fn apply_encoded(
+fn apply_encoded(
     tx: &mut WriteTransaction,
     index: u64,
     bytes: &[u8],
@@ -235,10 +255,11 @@ pub(crate) fn apply_encoded(
 
 /// Commands that stand in one entry of the log, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EncodedBatch(pub(crate) Vec<u8>);
+pub struct EncodedBatch(pub Vec<u8>);
 
 impl EncodedBatch {
-    pub(crate) fn of<'c>(commands: impl ExactSizeIterator<Item = &'c [u8]>) -> Self {
+    /// A batch of commands as [`Command::encode`] wrote them.
+    pub fn of<'c>(commands: impl ExactSizeIterator<Item = &'c [u8]>) -> Self {
         let mut encoder = Encoder::default();
         encoder.u32(u32::try_from(commands.len()).expect("a batch has few commands"));
         commands.for_each(|command| encoder.bytes(command));
@@ -246,7 +267,7 @@ impl EncodedBatch {
     }
 
     /// Calls `visit` with each command in turn.
-    pub(crate) fn each(
+    fn each(
         &self,
         mut visit: impl FnMut(&[u8]) -> Result<(), ClusterError>,
     ) -> Result<(), ClusterError> {

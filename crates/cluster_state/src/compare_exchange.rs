@@ -435,7 +435,7 @@ fn due_keys(tx: &impl Transaction, until_ticks: i64) -> Result<Vec<Vec<u8>>, Clu
 }
 
 /// Whether a value's time has come.
-pub(crate) fn is_any_due(tx: &impl Transaction, until_ticks: i64) -> Result<bool, ClusterError> {
+pub fn is_any_due(tx: &impl Transaction, until_ticks: i64) -> Result<bool, ClusterError> {
     let due = tx.tree(&schema::compare_exchange_due())?.range(Bound::Unbounded)?.next();
     let Some(entry) = due else { return Ok(false) };
     let (key, _) = entry?;

@@ -51,7 +51,7 @@ pub(crate) fn remember(
     let mut encoder = Encoder::default();
     encoder.u64(index);
     outcome.encode(&mut encoder);
-    if OUTCOME_BYTES_MAX < encoder.len() {
+    if OUTCOME_BYTES_MAX < encoder.bytes_written() {
         return Ok(());
     }
     tx.tree_mut(&schema::requests())?.put(key, &encoder.finish())?;
