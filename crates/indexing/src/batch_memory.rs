@@ -5,7 +5,9 @@
 //! from the same budget. How many pages a change leads to is known only when they are changed, so the
 //! number of changes of a batch follows what those before took; a transaction that still finds no room
 //! is given up, and the same changes come again in batches of half as many. A reduce may take several
-//! transactions for a batch: a part ends when it has changed so much that the next key may be too much.
+//! transactions for a batch: a part ends when it has changed so much that the next key may be too much. So
+//! what its last transaction took says nothing about how many changes a batch should have: it grows until
+//! what it gathers bounds it.
 //!
 //! Invariant: a batch of one change is always begun, and what it gathers up to [`ALLOWED_BYTES`] never
 //! refused; so an index goes on as long as one change at a time has room.
@@ -26,7 +28,10 @@ const GATHERED_PART: u64 = 4;
 /// few large ones make an index sooner than many small ones.
 const CHANGES_MAX: usize = 128 * 1024;
 /// A batch has at most so many times the changes of the one before when its size is not known yet.
-const GROWTH_MAX: u64 = 4;
+const GROWTH_MAX: usize = 4;
+/// A batch that comes in parts has at most this part more changes than the one before, while its parts are
+/// smaller than they were.
+const GROWTH_PART_AFTER_HALVING: usize = 4;
 /// The first batch has that many changes when memory is bounded.
 const CHANGES_FIRST: usize = 1024;
 /// How long a batch waits for room before it begins with what there is.
@@ -158,24 +163,51 @@ impl BatchMemory {
         self.transaction_bytes(own_bytes) >> self.halvings
     }
 
-    /// A batch was written. The next takes as many changes as fit into half of what others leave, if they
-    /// are like these.
+    /// A batch was written in one transaction. The next takes as many changes as fit into half of what
+    /// others leave, if they are like these.
     pub(crate) fn was_written(&mut self, changes: usize, held_bytes: u64) {
+        if self.notes_batch(changes, held_bytes) {
+            let fitting = self.fitting(changes, held_bytes, held_bytes);
+            // A small batch says little about a large one.
+            self.changes_max = fitting.min(grown(changes)).clamp(1, CHANGES_MAX);
+        }
+    }
+
+    /// A batch was written that takes as many transactions as it needs. The last one held `held_bytes`,
+    /// and `whole_bytes` of them for what is never parted.
+    pub(crate) fn was_written_in_parts(
+        &mut self,
+        changes: usize,
+        held_bytes: u64,
+        whole_bytes: u64,
+    ) {
+        if self.notes_batch(changes, held_bytes) {
+            let next = match self.halvings {
+                0 => grown(changes),
+                _ => changes + changes / GROWTH_PART_AFTER_HALVING + 1,
+            };
+            let fitting = self.fitting(changes, whole_bytes, held_bytes);
+            self.changes_max = next.max(self.changes_max).min(fitting).clamp(1, CHANGES_MAX);
+        }
+    }
+
+    /// How many changes may be in one transaction, if so many lead to `bytes`.
+    fn fitting(&self, changes: usize, bytes: u64, own_bytes: u64) -> usize {
+        let wanted = changes as u128 * u128::from(self.transaction_bytes(own_bytes));
+        usize::try_from(wanted / u128::from(bytes.max(1))).unwrap_or(usize::MAX)
+    }
+
+    /// Counts a batch; `false` when it says nothing about the next.
+    fn notes_batch(&mut self, changes: usize, held_bytes: u64) -> bool {
         self.part_was_written(held_bytes);
         if !self.is_bounded() || changes == 0 {
-            return;
+            return false;
         }
         self.batches_since += 1;
         if BATCHES_UNTIL_DOUBLED <= self.batches_since {
             (self.halvings, self.batches_since) = (self.halvings.saturating_sub(1), 0);
         }
-        let (changes, held) = (changes as u64, held_bytes.max(1));
-        let wanted = u128::from(changes) * u128::from(self.transaction_bytes(held_bytes));
-        let fitting = u64::try_from(wanted / u128::from(held)).unwrap_or(u64::MAX);
-        // A small batch says little about a large one.
-        let at_most = changes.saturating_mul(GROWTH_MAX).max(CHANGES_FIRST as u64);
-        let next = usize::try_from(fitting.min(at_most)).unwrap_or(usize::MAX);
-        self.changes_max = next.clamp(1, CHANGES_MAX);
+        true
     }
 
     /// Whether so much was written that the allocator should release what this thread has allocated and
@@ -206,6 +238,11 @@ impl BatchMemory {
         self.changes_max = (changes / 2).clamp(1, CHANGES_MAX);
         1 < changes
     }
+}
+
+/// Changes of the batch after one of so many, at most.
+fn grown(changes: usize) -> usize {
+    changes.saturating_mul(GROWTH_MAX).max(CHANGES_FIRST)
 }
 
 #[cfg(test)]
@@ -268,6 +305,30 @@ mod tests {
         assert!(batch.fits_one_part(16 * MB));
         let unlimited = IndexingMemory { budget: MemoryBudget::unlimited(), threads: 2 };
         assert!(!BatchMemory::of(&unlimited).ends_part(u64::MAX));
+    }
+
+    #[test]
+    fn a_batch_in_parts_grows_whatever_its_last_transaction_took_and_slowly_after_a_failure() {
+        let mut batch = BatchMemory::of(&memory(32 * MB));
+        for held_bytes in [16 * MB, 15 * MB, 1] {
+            batch.was_written_in_parts(2, held_bytes, 0);
+            assert_eq!(batch.changes_max(), CHANGES_FIRST);
+        }
+        batch.was_written_in_parts(CHANGES_FIRST, 15 * MB, 0);
+        assert_eq!(batch.changes_max(), 4 * CHANGES_FIRST);
+        batch.was_written_in_parts(1000, 15 * MB, 8 * MB);
+        assert_eq!(batch.changes_max(), 2000, "what is never parted has to fit");
+        assert!(batch.halve(400));
+        assert_eq!(batch.changes_max(), 200);
+        batch.was_written_in_parts(3, 1, 0);
+        assert_eq!(batch.changes_max(), 200, "a few changes are no reason for fewer");
+        batch.was_written_in_parts(200, 15 * MB, 0);
+        assert_eq!(batch.changes_max(), 251);
+        assert!(batch.halve(2));
+        batch.was_written_in_parts(1, 15 * MB, 0);
+        assert_eq!(batch.changes_max(), 2, "it grows from the least, too");
+        (0..2 * BATCHES_UNTIL_DOUBLED).for_each(|_| batch.was_written_in_parts(2, 15 * MB, 0));
+        assert_eq!(batch.changes_max(), CHANGES_FIRST);
     }
 
     #[test]

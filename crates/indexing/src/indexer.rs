@@ -523,7 +523,7 @@ impl Indexer {
         let reduced = self.now();
         outcome.record.has_failed = is_too_often_wrong(&outcome.record, outcome.end.has_more());
         self.batch.apply(&mut tx, &mut self.fields)?;
-        let applied = self.now();
+        let (applied, parted_bytes) = (self.now(), tx.held_bytes());
         for looked in &mut outcome.looked {
             references::replace(&mut tx, looked)?;
         }
@@ -537,7 +537,13 @@ impl Indexer {
             begun_batch::end_in(&mut tx)?;
         }
         outcome.pages += tx.dirty_pages() as u64;
-        self.memory.was_written(outcome.changes, tx.held_bytes());
+        match self.core.mapper.reducer() {
+            Some(_) => {
+                let whole_bytes = tx.held_bytes().saturating_sub(parted_bytes);
+                self.memory.was_written_in_parts(outcome.changes, tx.held_bytes(), whole_bytes);
+            }
+            None => self.memory.was_written(outcome.changes, tx.held_bytes()),
+        }
         tx.commit()?;
         let times = &mut outcome.times;
         times.reduce = reduced.saturating_sub(began);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use std::{
+    ops::Range,
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError},
@@ -33,7 +34,11 @@ fn fan_out() -> IndexKind {
 }
 
 fn put_posts(documents: &Documents, factor: u64) {
-    for number in 0..DOCUMENTS {
+    put_some_posts(documents, 0..DOCUMENTS, factor);
+}
+
+fn put_some_posts(documents: &Documents, numbers: Range<u64>, factor: u64) {
+    for number in numbers {
         let tags = (0..TAGS).map(|tag| (number * factor + tag * tag * 31) % DISTINCT);
         let tags: Vec<_> = tags.map(|tag| format!("\"tag{tag}\"")).collect();
         let tags = tags.join(",");
@@ -75,6 +80,25 @@ fn a_reduce_over_a_fan_out_keeps_within_its_memory_and_is_right() {
     assert!(ends.iter().any(|end| matches!(end, BatchEnd::Changes | BatchEnd::Memory)), "{ends:?}");
     bounded.close();
     assert_eq!(budget.held_bytes(), 0, "everything was given back");
+}
+
+#[test]
+fn a_reduce_that_followed_a_few_changes_takes_many_at_once_again() {
+    let documents = Documents::new();
+    let budget = MemoryBudget::new(4 * MB);
+    let index = open_within(&documents, &budget);
+    put_posts(&documents, 7);
+    assert!(documents.follow(&index), "{:?}", index.failure());
+    for few in [3, 5, 20] {
+        // They have room in one transaction, of which they take nearly all.
+        put_some_posts(&documents, 0..few, few);
+        assert!(documents.follow(&index), "{:?}", index.failure());
+        let batches_before = index.batch_totals().batches;
+        put_some_posts(&documents, few..300, few);
+        assert!(documents.follow(&index), "{:?}", index.failure());
+        let batches = index.batch_totals().batches - batches_before;
+        assert!(batches <= 8, "{few} documents, then {batches} batches");
+    }
 }
 
 #[test]
