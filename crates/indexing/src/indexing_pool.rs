@@ -194,9 +194,11 @@ impl Shared {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes a thread, or starts one.
+    /// Wakes a thread, or starts one when those that are free have others to do: a thread counts as free
+    /// until it has woken up.
     fn see_to_a_thread(self: &Arc<Self>, line: &mut Line) {
-        if line.free == 0 && line.threads < self.threads_max {
+        let wanted = line.waiting.len().max(1);
+        if line.free < wanted && line.threads < self.threads_max {
             let shared = Arc::clone(self);
             let number = line.threads + 1;
             let builder = thread::Builder::new().name(format!("indexing {number}"));
@@ -370,6 +372,45 @@ mod tests {
         drop(told);
         assert_eq!(names.iter().count(), 500);
         assert!(pool.owner.shared.lock().threads <= 3);
+    }
+
+    /// Ends its turn when another has begun one.
+    struct Meeting(Arc<std::sync::Barrier>);
+
+    impl Worker for Meeting {
+        fn priority(&self) -> IndexPriority {
+            IndexPriority::Normal
+        }
+
+        fn take_turn(self: Arc<Self>, _spare_threads: usize) -> NextTurn {
+            self.0.wait();
+            NextTurn::None
+        }
+    }
+
+    #[test]
+    fn those_who_come_while_a_free_thread_wakes_up_have_threads_of_their_own() {
+        let pool = IndexingPool::new(Platform::memory().clock, 2);
+        let shared = &pool.owner.shared;
+        let (told, names) = channel();
+        let (name, priority, left) = ("first", IndexPriority::Normal, Mutex::new(1));
+        pool.enqueue(Arc::new(Turns { name, priority, left, told }));
+        assert_eq!(names.iter().count(), 1);
+        let mut line = shared.lock();
+        while line.free == 0 {
+            drop(line);
+            thread::yield_now();
+            line = shared.lock();
+        }
+        let barrier = Arc::new(std::sync::Barrier::new(3));
+        // The only thread cannot wake up in between.
+        for _ in 0..2 {
+            line.enqueue(Arc::new(Meeting(Arc::clone(&barrier))));
+            shared.see_to_a_thread(&mut line);
+        }
+        assert_eq!(line.threads, 2);
+        drop(line);
+        barrier.wait();
     }
 
     #[test]
