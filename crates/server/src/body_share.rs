@@ -3,13 +3,13 @@
 //! The first [`UNCOUNTED_BYTES`] of each are counted as the connection's. What is longer draws from a budget:
 //! small bodies from one of their own, so that large ones keep nothing from them. What finds no room waits
 //! for it, or is refused. Invariants: what was counted is given back when the request has been answered;
-//! while a body waits for room, a client that sends next to nothing loses what it has
-//! ([`BodyRoom::is_wanted`], asked where bodies are read).
+//! while bodies wait for room, as many clients that send next to nothing lose what they have there
+//! ([`BodyShare::is_wanted`], asked where bodies are read).
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -31,24 +31,65 @@ const ASK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Where bodies have their memory.
 pub(crate) struct BodyRoom {
-    small: Arc<MemoryBudget>,
-    large: Arc<MemoryBudget>,
-    is_asked_for: AtomicBool,
+    small: Side,
+    large: Side,
+}
+
+/// The room of small bodies, or that of large ones.
+struct Side {
+    budget: Arc<MemoryBudget>,
+    /// How many bodies wait for room here.
+    waiting: AtomicUsize,
+    /// How many of them have asked for what others hold, and were not answered yet.
+    asking: AtomicUsize,
+}
+
+/// A body that waits, until it is dropped.
+struct Waiting<'s>(&'s Side);
+
+impl Side {
+    fn of(budget: Arc<MemoryBudget>) -> Side {
+        Side { budget, waiting: AtomicUsize::new(0), asking: AtomicUsize::new(0) }
+    }
+
+    fn begin_to_wait(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self)
+    }
+
+    /// Whether a body that waits here has asked. Each is answered once, however many are asked at the same
+    /// time, and may ask again; what was asked by those that do not wait any more is nothing.
+    fn take_question(&self) -> bool {
+        let answered = |asking: usize| {
+            let asking = asking.min(self.waiting.load(Ordering::Relaxed));
+            asking.checked_sub(1)
+        };
+        self.asking.fetch_update(Ordering::Relaxed, Ordering::Relaxed, answered).is_ok()
+    }
+}
+
+impl Waiting<'_> {
+    /// Asks for room, as all others that wait here do.
+    fn ask(&self) {
+        let waiting = self.0.waiting.load(Ordering::Relaxed);
+        self.0.asking.store(waiting, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl BodyRoom {
     pub(crate) fn new(small: Arc<MemoryBudget>, large: Arc<MemoryBudget>) -> Arc<BodyRoom> {
-        Arc::new(BodyRoom { small, large, is_asked_for: AtomicBool::new(false) })
+        Arc::new(BodyRoom { small: Side::of(small), large: Side::of(large) })
     }
 
     /// What small bodies take.
     pub(crate) fn small(&self) -> &MemoryBudget {
-        &self.small
-    }
-
-    /// Whether a body waits for room. The one that learns so gives up its own.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.is_asked_for.swap(false, Ordering::Relaxed)
+        &self.small.budget
     }
 }
 
@@ -65,7 +106,7 @@ impl BodyShare {
     }
 
     pub(crate) fn none_in(room: Arc<BodyRoom>) -> BodyShare {
-        let (small, large) = (room.small.share(0), room.large.share(0));
+        let (small, large) = (room.small.budget.share(0), room.large.budget.share(0));
         BodyShare { room, small, large }
     }
 
@@ -88,7 +129,13 @@ impl BodyShare {
         &mut self,
         bytes: u64,
     ) -> Result<(), ProtocolError> {
+        if self.try_grow_to(bytes).is_ok() {
+            return Ok(());
+        }
         let ends = Instant::now() + WAIT_MAX;
+        let room = Arc::clone(&self.room);
+        let side = if bytes <= SMALL_BODY_BYTES { &room.small } else { &room.large };
+        let waiting = side.begin_to_wait();
         loop {
             match self.try_grow_to(bytes) {
                 Ok(()) => return Ok(()),
@@ -96,7 +143,7 @@ impl BodyShare {
                     return Err(no_room("Bodies of requests", exhausted));
                 }
                 Err(_) => {
-                    self.room.is_asked_for.store(true, Ordering::Relaxed);
+                    waiting.ask();
                     sleep(ASK_INTERVAL).await;
                 }
             }
@@ -129,7 +176,8 @@ impl BodyShare {
 
     /// Whether it holds what a body waits for. The one that learns so gives up its own.
     pub(crate) fn is_wanted(&self) -> bool {
-        0 < self.small.bytes().max(self.large.bytes()) && self.room.is_wanted()
+        let of = |share: &MemoryShare, side: &Side| 0 < share.bytes() && side.take_question();
+        of(&self.small, &self.room.small) || of(&self.large, &self.room.large)
     }
 }
 
@@ -155,6 +203,10 @@ mod tests {
         BodyRoom::new(MemoryBudget::new(256 * KB), MemoryBudget::new(512 * KB))
     }
 
+    fn held(room: &BodyRoom) -> (u64, u64) {
+        (room.small.budget.held_bytes(), room.large.budget.held_bytes())
+    }
+
     fn block_on<T>(future: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(future)
@@ -174,9 +226,9 @@ mod tests {
         drop(large);
         // What becomes large leaves the small ones.
         small.try_grow_to(400 * KB).unwrap();
-        assert_eq!((room.small.held_bytes(), room.large.held_bytes()), (0, 400 * KB));
+        assert_eq!(held(&room), (0, 400 * KB));
         small.shrink_to(20 * KB);
-        assert_eq!((room.small.held_bytes(), room.large.held_bytes()), (0, 0));
+        assert_eq!(held(&room), (0, 0));
     }
 
     #[test]
@@ -196,7 +248,37 @@ mod tests {
                 drop(taken);
                 waiting.await.unwrap();
             }
-            assert_eq!(room.small.held_bytes(), 100 * KB);
+            assert_eq!(held(&room), (100 * KB, 0));
+        });
+    }
+
+    #[test]
+    fn as_many_give_up_theirs_as_wait_and_only_what_is_of_use() {
+        block_on(async {
+            let room = BodyRoom::new(MemoryBudget::new(1024 * KB), MemoryBudget::new(512 * KB));
+            let mut silent: Vec<_> =
+                (0..4).map(|_| BodyShare::none_in(Arc::clone(&room))).collect();
+            for share in &mut silent {
+                share.grow_when_there_is_room(256 * KB).await.unwrap();
+            }
+            let mut large = BodyShare::none_in(Arc::clone(&room));
+            large.grow_when_there_is_room(512 * KB).await.unwrap();
+            let mut waits: Vec<_> = (0..3).map(|_| BodyShare::none_in(Arc::clone(&room))).collect();
+            let mut waiting: Vec<_> = waits
+                .iter_mut()
+                .map(|share| Box::pin(share.grow_when_there_is_room(200 * KB)))
+                .collect();
+            for waiting in &mut waiting {
+                assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
+            }
+            assert!(!large.is_wanted(), "a small body is not helped by it");
+            // Their clients are looked after at the same time, between two questions of those that wait.
+            silent.retain(|share| !share.is_wanted());
+            assert_eq!(silent.len(), 1);
+            for waiting in waiting {
+                waiting.await.unwrap();
+            }
+            assert!(!silent[0].is_wanted());
         });
     }
 }
