@@ -6,7 +6,7 @@ use platform::Platform;
 use serde_json::{Value, json};
 use testkit::golden::{GOLDENS, Golden};
 
-use crate::{tcp_client::TcpClient, test_server::TestServer};
+use crate::{resources::wait_until, tcp_client::TcpClient, test_server::TestServer};
 
 #[test]
 fn everything_is_there_after_a_restart() {
@@ -129,7 +129,12 @@ fn a_full_disk_refuses_writes_and_keeps_answering_reads() {
     assert_eq!(refused.json()["Type"], "Voron.Exceptions.DiskFullException");
     assert_eq!(server.document("a")["n"], 1);
     simulation.disk.space_limit(None);
-    server.put("after", "{}");
+    // Once the server has looked at the disk, it refuses writes for some seconds whatever the disk says then.
+    wait_until(|| {
+        let reply = server.send("PUT", "/databases/db/docs?id=after", b"{}");
+        assert!(matches!(reply.status, 201 | 503), "{}", reply.text());
+        reply.status == 201
+    });
     assert!(!server.document("after").is_null());
 }
 
