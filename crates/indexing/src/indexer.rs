@@ -109,6 +109,7 @@ impl Indexer {
         }
         let last = self.core.last_position_in(&documents, values.as_ref())?;
         if before.has_reached(last) {
+            self.core.mapper.make_ready();
             return if owes_output { self.sweep(&documents) } else { Ok(false) };
         }
         let started_ticks = self.core.now_ticks();

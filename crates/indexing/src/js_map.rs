@@ -149,6 +149,10 @@ impl Mapper for JsMap {
         self.definition.archived_documents()
     }
 
+    fn make_ready(&self) {
+        self.pool.engine().make_ready();
+    }
+
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,

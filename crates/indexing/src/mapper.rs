@@ -70,6 +70,10 @@ pub trait Mapper: Send + Sync {
         entries: &mut EntryWriter<'_>,
     ) -> Result<(), MapError>;
 
+    /// Makes on the calling thread what its first map there would otherwise wait for. Called when there is
+    /// nothing to map.
+    fn make_ready(&self) {}
+
     /// What the maps give goes through this, if there is anything: entries are its results.
     fn reducer(&self) -> Option<&dyn Reducer> {
         None

@@ -117,6 +117,10 @@ impl Mapper for JsReduce {
         self.map.archived_documents()
     }
 
+    fn make_ready(&self) {
+        self.map.make_ready();
+    }
+
     fn map<'a>(
         &'a self,
         item: &'a SourceItem<'_>,
