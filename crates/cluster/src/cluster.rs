@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use cluster_state::{
     Applied, COMMAND_BYTES_MAX, ClusterError, ClusterStore, Command, FORMAT_VERSION,
-    VERSION_WITHOUT_POINTS,
+    READABLE_VERSIONS,
 };
 
 use crate::{
@@ -51,7 +51,8 @@ impl Cluster {
         check_version(&environment)?;
         let (sender, receiver) = mpsc::channel(QUEUE_LENGTH_MAX);
         let queued_bytes = QueueBytes::default();
-        let machine = Machine::new(Arc::clone(&environment), clock, Arc::clone(&queued_bytes));
+        let store = ClusterStore::open(environment)?;
+        let machine = Machine::new(store.clone(), clock, Arc::clone(&queued_bytes));
         let (started, wait) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("cluster".into())
@@ -59,7 +60,7 @@ impl Cluster {
             .map_err(|source| ClusterError::Start { source: Arc::new(source) })?;
         wait.recv().unwrap_or(Err(ClusterError::Closed))?;
         Ok(Cluster {
-            store: ClusterStore::new(environment),
+            store,
             queue: RwLock::new(Some(sender)),
             queued_bytes,
             thread: Mutex::new(Some(thread)),
@@ -153,7 +154,7 @@ fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
     match found {
         Some(Ok(FORMAT_VERSION)) => Ok(()),
         Some(Err(_)) => Err(ClusterError::Corrupt { detail: "the version is no number" }),
-        Some(Ok(found)) if found != VERSION_WITHOUT_POINTS => {
+        Some(Ok(found)) if !READABLE_VERSIONS.contains(&found) => {
             Err(ClusterError::UnknownVersion { found })
         }
         Some(Ok(_)) | None => {

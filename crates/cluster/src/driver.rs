@@ -20,11 +20,11 @@ use std::{
 };
 
 use cluster_state::{
-    Applied, ClusterError, Command, CompareExchangeCommand, EncodedBatch, is_any_due,
+    Applied, ClusterError, ClusterStore, Command, CompareExchangeCommand, EncodedBatch, is_any_due,
 };
 use openraft::{BasicNode, Config, SnapshotPolicy, error::ClientWriteError};
 use platform::Clock;
-use storage::{Environment, Transaction};
+use storage::Transaction;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, MissedTickBehavior, interval_at, sleep, timeout},
@@ -69,7 +69,7 @@ pub(crate) type QueueBytes = Arc<AtomicUsize>;
 
 /// What the thread works with.
 pub(crate) struct Machine {
-    environment: Arc<Environment>,
+    store: ClusterStore,
     clock: Arc<dyn Clock>,
     queued_bytes: QueueBytes,
     failure: LastFailure,
@@ -77,11 +77,11 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn new(
-        environment: Arc<Environment>,
+        store: ClusterStore,
         clock: Arc<dyn Clock>,
         queued_bytes: QueueBytes,
     ) -> Self {
-        Self { environment, clock, queued_bytes, failure: LastFailure::default() }
+        Self { store, clock, queued_bytes, failure: LastFailure::default() }
     }
 }
 
@@ -167,8 +167,8 @@ impl Machine {
             error => error,
         };
         let (early, failure) = (AppliedEarly::default(), &self.failure);
-        let log = LogStore::new(Arc::clone(&self.environment), early.clone(), failure.clone());
-        let state = StateMachine::new(Arc::clone(&self.environment), early, failure.clone());
+        let log = LogStore::new(self.store.clone(), early.clone(), failure.clone());
+        let state = StateMachine::new(self.store.clone(), early, failure.clone());
         let raft = RaftNode::new(THIS_NODE, Arc::new(config()), NoNetwork, log, state)
             .await
             .map_err(|error| failed(&error))?;
@@ -260,7 +260,7 @@ impl Machine {
     /// A command that removes what has expired, if anything has. Nobody waits for its outcome.
     fn expiring(&self) -> Option<Queued> {
         let until_ticks = self.clock.now().ticks();
-        match is_any_due(&self.environment.read(), until_ticks) {
+        match is_any_due(&self.store.environment().read(), until_ticks) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
@@ -298,7 +298,7 @@ impl Machine {
 
     /// Bytes of the log as it is stored.
     fn log_bytes(&self) -> Result<usize, storage::StorageError> {
-        let tx = self.environment.read();
+        let tx = self.store.environment().read();
         let mut bytes = 0;
         for entry in tx.tree(&schema::log())?.range(std::ops::Bound::Unbounded)? {
             let (_, entry) = entry?;

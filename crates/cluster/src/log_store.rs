@@ -19,16 +19,15 @@ use std::{
     fmt::Debug,
     io,
     ops::{Bound, RangeBounds},
-    sync::Arc,
 };
 
-use cluster_state::{ClusterError, Decoder, EncodedBatch, Encoder, Malformed};
+use cluster_state::{ClusterError, ClusterStore, Decoder, EncodedBatch, Encoder, Malformed};
 use openraft::{
     BasicNode, CommittedLeaderId, EntryPayload, LeaderId, LogState, OptionalSend, RaftLogReader,
     Vote,
     storage::{LogFlushed, RaftLogStorage},
 };
-use storage::{Environment, Transaction};
+use storage::Transaction;
 
 use crate::{
     failure::LastFailure,
@@ -45,18 +44,14 @@ const MEMBERS: u8 = 2;
 /// The log in the server's environment.
 #[derive(Clone)]
 pub(crate) struct LogStore {
-    environment: Arc<Environment>,
+    store: ClusterStore,
     early: AppliedEarly,
     failure: LastFailure,
 }
 
 impl LogStore {
-    pub(crate) fn new(
-        environment: Arc<Environment>,
-        early: AppliedEarly,
-        failure: LastFailure,
-    ) -> Self {
-        Self { environment, early, failure }
+    pub(crate) fn new(store: ClusterStore, early: AppliedEarly, failure: LastFailure) -> Self {
+        Self { store, early, failure }
     }
 
     fn entries(&self, range: impl RangeBounds<u64>) -> Result<Vec<Entry>, ClusterError> {
@@ -65,7 +60,7 @@ impl LogStore {
             Bound::Excluded(index) => index.saturating_add(1),
             Bound::Unbounded => 0,
         };
-        let tx = self.environment.read();
+        let tx = self.store.environment().read();
         let mut entries = Vec::new();
         for row in tx.tree(&schema::log())?.range(Bound::Included(&from.to_be_bytes()))? {
             let (key, row) = row?;
@@ -79,7 +74,7 @@ impl LogStore {
     }
 
     fn state(&self) -> Result<LogState<TypeConfig>, ClusterError> {
-        let tx = self.environment.read();
+        let tx = self.store.environment().read();
         let purged = tx.tree(&schema::raft())?.get(schema::PURGED)?;
         let last_purged_log_id = purged.map(read_log_id).transpose()?;
         let last = tx.tree(&schema::log())?.range_back(Bound::Unbounded)?.next().transpose()?;
@@ -89,16 +84,19 @@ impl LogStore {
     }
 
     fn write(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), ClusterError> {
-        let mut tx = self.environment.write()?;
-        let mut early = Vec::new();
+        let mut tx = self.store.environment().write()?;
+        let (mut early, mut changed) = (Vec::new(), Vec::new());
         for entry in entries {
             let key = entry.log_id.index.to_be_bytes();
             tx.tree_mut(&schema::log())?.put(&key, &write_entry(&entry))?;
             if is_decided_by_appending(&tx, &entry)? {
-                early.push((entry.log_id, apply(&mut tx, &entry)?));
+                let effects = apply(&mut tx, &entry)?;
+                early.push((entry.log_id, effects.applied));
+                changed.extend(effects.records);
             }
         }
         tx.commit()?;
+        self.store.follow(changed);
         self.early.keep(early);
         Ok(())
     }
@@ -109,7 +107,7 @@ impl LogStore {
         range: impl RangeBounds<u64>,
         purged: Option<LogId>,
     ) -> Result<(), ClusterError> {
-        let mut tx = self.environment.write()?;
+        let mut tx = self.store.environment().write()?;
         let mut keys = Vec::new();
         for row in tx.tree(&schema::log())?.range(Bound::Unbounded)? {
             let (key, _) = row?;
@@ -130,7 +128,7 @@ impl LogStore {
     }
 
     fn vote(&self) -> Result<Option<Vote<u64>>, ClusterError> {
-        let tx = self.environment.read();
+        let tx = self.store.environment().read();
         let Some(bytes) = tx.tree(&schema::raft())?.get(schema::VOTE)? else { return Ok(None) };
         let mut decoder = Decoder::new(bytes);
         let leader_id = LeaderId::new(decoder.u64()?, decoder.u64()?);
@@ -142,7 +140,7 @@ impl LogStore {
         encoder.u64(vote.leader_id.term);
         encoder.u64(vote.leader_id.node_id);
         encoder.flag(vote.committed);
-        let mut tx = self.environment.write()?;
+        let mut tx = self.store.environment().write()?;
         tx.tree_mut(&schema::raft())?.put(schema::VOTE, &encoder.finish())?;
         Ok(tx.commit()?)
     }

@@ -19,12 +19,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cluster_state::{Applied, ClusterError, Decoder, Encoder, Malformed, apply_batch};
+use cluster_state::{
+    Applied, ClusterError, ClusterStore, Decoder, Effects, Encoder, Malformed, apply_batch,
+};
 use openraft::{
     EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, SnapshotMeta,
     storage::RaftStateMachine,
 };
-use storage::{Environment, Transaction, WriteTransaction};
+use storage::{Transaction, WriteTransaction};
 
 use crate::{
     failure::LastFailure,
@@ -69,7 +71,7 @@ impl AppliedEarly {
 /// The state in the server's environment.
 #[derive(Clone)]
 pub(crate) struct StateMachine {
-    environment: Arc<Environment>,
+    store: ClusterStore,
     early: AppliedEarly,
     failure: LastFailure,
     /// The last entry that openraft knows to be applied, which may not be the last one that is.
@@ -77,16 +79,12 @@ pub(crate) struct StateMachine {
 }
 
 impl StateMachine {
-    pub(crate) fn new(
-        environment: Arc<Environment>,
-        early: AppliedEarly,
-        failure: LastFailure,
-    ) -> Self {
-        Self { environment, early, failure, told: None }
+    pub(crate) fn new(store: ClusterStore, early: AppliedEarly, failure: LastFailure) -> Self {
+        Self { store, early, failure, told: None }
     }
 
     fn stored(&self) -> Result<(Option<LogId>, StoredMembership), ClusterError> {
-        let tx = self.environment.read();
+        let tx = self.store.environment().read();
         let tree = tx.tree(&schema::raft())?;
         let last = tree.get(schema::LAST_APPLIED)?.map(read_log_id).transpose()?;
         let Some(bytes) = tree.get(schema::MEMBERSHIP)? else {
@@ -100,7 +98,7 @@ impl StateMachine {
         &mut self,
         entries: impl IntoIterator<Item = Entry>,
     ) -> Result<Vec<Vec<Applied>>, ClusterError> {
-        let mut outcomes = Vec::new();
+        let (mut outcomes, mut changed) = (Vec::new(), Vec::new());
         let mut tx = None;
         for entry in entries {
             self.told = Some(entry.log_id);
@@ -109,15 +107,18 @@ impl StateMachine {
                 None => {
                     let tx = match &mut tx {
                         Some(tx) => tx,
-                        None => tx.insert(self.environment.write()?),
+                        None => tx.insert(self.store.environment().write()?),
                     };
-                    apply(tx, &entry)?
+                    let effects = apply(tx, &entry)?;
+                    changed.extend(effects.records);
+                    effects.applied
                 }
             });
         }
         if let Some(tx) = tx {
             tx.commit()?;
         }
+        self.store.follow(changed);
         Ok(outcomes)
     }
 
@@ -151,22 +152,19 @@ pub(crate) fn is_decided_by_appending(
     Ok(membership.get_joint_config().as_slice() == [BTreeSet::from([THIS_NODE])])
 }
 
-/// Applies an entry; the outcomes of its commands.
-pub(crate) fn apply(
-    tx: &mut WriteTransaction,
-    entry: &Entry,
-) -> Result<Vec<Applied>, ClusterError> {
-    let outcomes = match &entry.payload {
-        EntryPayload::Blank => Vec::new(),
+/// Applies an entry; what its commands did.
+pub(crate) fn apply(tx: &mut WriteTransaction, entry: &Entry) -> Result<Effects, ClusterError> {
+    let effects = match &entry.payload {
+        EntryPayload::Blank => Effects::default(),
         EntryPayload::Membership(membership) => {
             store_membership(tx, &entry.log_id, membership)?;
-            Vec::new()
+            Effects::default()
         }
         EntryPayload::Normal(batch) => apply_batch(tx, batch)?,
     };
     let log_id = write_log_id(&entry.log_id);
     tx.tree_mut(&schema::raft())?.put(schema::LAST_APPLIED, &log_id)?;
-    Ok(outcomes)
+    Ok(effects)
 }
 
 fn store_membership(

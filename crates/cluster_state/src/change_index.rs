@@ -8,23 +8,10 @@ use storage::{StorageError, Transaction, WriteTransaction};
 use crate::schema;
 
 /// The number of the newest change; 0 before the first.
-///
-/// # Errors
-/// Those of the storage.
-pub fn last_index(tx: &impl Transaction) -> Result<u64, StorageError> {
+pub(crate) fn last_index(tx: &impl Transaction) -> Result<u64, StorageError> {
     let tree = tx.tree(&schema::counters())?;
     let last = tree.get(schema::LAST_INDEX)?.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
     Ok(last.map_or(0, u64::from_le_bytes))
-}
-
-/// Takes the next number, for a change in the same transaction.
-///
-/// # Errors
-/// Those of the storage.
-pub fn take_index(tx: &mut WriteTransaction) -> Result<u64, StorageError> {
-    let next = last_index(tx)? + 1;
-    store(tx, next)?;
-    Ok(next)
 }
 
 /// Makes `index` the number of the newest change.

@@ -18,7 +18,9 @@ use crate::{
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::IdentityCommand,
+    record_command::{ChangedRecord, RecordCommand, RecordOutcome},
     removed_database, requests,
+    server_values::ServerValueCommand,
     subscriptions::{SubscriptionCommand, SubscriptionOutcome},
     transactions::{ClusterTransaction, TransactionOutcome},
 };
@@ -31,6 +33,8 @@ const REMOVE_DATABASE: u8 = 2;
 const SUBSCRIPTION: u8 = 3;
 const IDENTITY: u8 = 4;
 const TRANSACTION: u8 = 5;
+const RECORD: u8 = 6;
+const SERVER_VALUE: u8 = 7;
 
 /// A change of the server-wide state.
 #[derive(Clone, Debug)]
@@ -43,6 +47,10 @@ pub enum Command {
     Identity(IdentityCommand),
     /// Change values and documents together.
     Transaction(ClusterTransaction),
+    /// Change the record of a database.
+    Record(RecordCommand),
+    /// Set a value that the servers share.
+    ServerValue(ServerValueCommand),
     /// Remove a part of what a deleted database has here.
     RemoveDatabase {
         /// Its id here: that of its group of nodes, never used again.
@@ -61,6 +69,10 @@ pub enum Outcome {
     Identities(Vec<i64>),
     /// Of [`Command::Transaction`].
     Transaction(TransactionOutcome),
+    /// Of [`Command::Record`].
+    Record(RecordOutcome),
+    /// Of [`Command::ServerValue`].
+    ServerValueSet,
     /// Of [`Command::RemoveDatabase`].
     DatabaseRemoved {
         /// Whether nothing is left.
@@ -81,6 +93,8 @@ pub struct Applied {
 pub(crate) struct Applying<'t> {
     pub(crate) tx: &'t mut WriteTransaction,
     pub(crate) index: u64,
+    /// The records that it changed.
+    pub(crate) records: &'t mut Vec<ChangedRecord>,
 }
 
 impl Command {
@@ -91,6 +105,8 @@ impl Command {
             Self::Subscription(command) => Some(command.database()),
             Self::Identity(command) => Some(command.database()),
             Self::Transaction(transaction) => Some(transaction.database),
+            // Records remember requests themselves: a database that is created anew has new ones.
+            Self::Record(_) | Self::ServerValue(_) => None,
             Self::RemoveDatabase { database } => Some(*database),
         }
     }
@@ -99,7 +115,10 @@ impl Command {
     /// and a database that is deleted needs no history.
     pub(crate) fn needs_history_of(&self) -> Option<DatabaseId> {
         match self {
-            Self::Subscription(_) | Self::RemoveDatabase { .. } => None,
+            Self::Subscription(_)
+            | Self::Record(_)
+            | Self::ServerValue(_)
+            | Self::RemoveDatabase { .. } => None,
             Self::CompareExchange(_) | Self::Identity(_) | Self::Transaction(_) => self.database(),
         }
     }
@@ -111,7 +130,7 @@ impl Command {
             Self::Subscription(command) => command.check(),
             Self::Identity(command) => command.check(),
             Self::Transaction(transaction) => transaction.check(),
-            Self::RemoveDatabase { .. } => Ok(()),
+            Self::Record(_) | Self::ServerValue(_) | Self::RemoveDatabase { .. } => Ok(()),
         }
     }
 
@@ -136,6 +155,14 @@ impl Command {
                 encoder.byte(TRANSACTION);
                 transaction.encode(&mut encoder);
             }
+            Self::Record(command) => {
+                encoder.byte(RECORD);
+                command.encode(&mut encoder);
+            }
+            Self::ServerValue(command) => {
+                encoder.byte(SERVER_VALUE);
+                command.encode(&mut encoder);
+            }
             Self::RemoveDatabase { database } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.raw(&database.0);
@@ -154,6 +181,8 @@ impl Command {
             SUBSCRIPTION => Self::Subscription(SubscriptionCommand::decode(&mut decoder)?),
             IDENTITY => Self::Identity(IdentityCommand::decode(&mut decoder)?),
             TRANSACTION => Self::Transaction(ClusterTransaction::decode(&mut decoder)?),
+            RECORD => Self::Record(RecordCommand::decode(&mut decoder)?),
+            SERVER_VALUE => Self::ServerValue(ServerValueCommand::decode(&mut decoder)?),
             REMOVE_DATABASE => Self::RemoveDatabase { database: DatabaseId(decoder.fixed()?) },
             _ => return Err(Malformed("a command of the log is of an unknown kind")),
         };
@@ -167,6 +196,8 @@ impl Command {
             Self::Subscription(command) => command.apply(applying).map(Outcome::Subscription),
             Self::Identity(command) => command.apply(applying).map(Outcome::Identities),
             Self::Transaction(transaction) => transaction.apply(applying).map(Outcome::Transaction),
+            Self::Record(command) => command.apply(applying).map(Outcome::Record),
+            Self::ServerValue(command) => command.apply(applying).map(|()| Outcome::ServerValueSet),
             Self::RemoveDatabase { database } => {
                 let is_done = removed_database::remove_some(applying.tx, database)?;
                 Ok(Outcome::DatabaseRemoved { is_done })
@@ -194,6 +225,11 @@ impl Outcome {
                 encoder.byte(TRANSACTION);
                 outcome.encode(encoder);
             }
+            Self::Record(outcome) => {
+                encoder.byte(RECORD);
+                outcome.encode(encoder);
+            }
+            Self::ServerValueSet => encoder.byte(SERVER_VALUE),
             Self::DatabaseRemoved { is_done } => {
                 encoder.byte(REMOVE_DATABASE);
                 encoder.flag(*is_done);
@@ -207,48 +243,58 @@ impl Outcome {
             SUBSCRIPTION => Self::Subscription(SubscriptionOutcome::decode(decoder)?),
             IDENTITY => Self::Identities(decoder.list(Decoder::i64)?),
             TRANSACTION => Self::Transaction(TransactionOutcome::decode(decoder)?),
+            RECORD => Self::Record(RecordOutcome::decode(decoder)?),
+            SERVER_VALUE => Self::ServerValueSet,
             REMOVE_DATABASE => Self::DatabaseRemoved { is_done: decoder.flag()? },
             _ => return Err(Malformed("an outcome is of an unknown kind")),
         })
     }
 }
 
-/// Applies the commands of a batch in their order; what became of each.
+/// What a batch did.
+#[derive(Default)]
+pub struct Effects {
+    /// What became of each of its commands.
+    pub applied: Vec<Applied>,
+    /// The records that were changed, for [`ClusterStore::follow`](crate::ClusterStore::follow) once that is
+    /// durable.
+    pub records: Vec<ChangedRecord>,
+}
+
+/// Applies the commands of a batch in their order.
 ///
 /// # Errors
 /// Those of the storage, and a batch that is not one: nothing of it may be committed then.
 pub fn apply_batch(
     tx: &mut WriteTransaction,
     batch: &EncodedBatch,
-) -> Result<Vec<Applied>, ClusterError> {
+) -> Result<Effects, ClusterError> {
     let mut index = change_index::last_index(tx)?;
-    let mut applied = Vec::new();
+    let mut effects = Effects::default();
     batch.each(|command| {
         index += 1;
-        applied.push(apply_encoded(tx, index, command)?);
+        let records = &mut effects.records;
+        effects.applied.push(apply_encoded(&mut Applying { tx, index, records }, command)?);
         Ok(())
     })?;
     change_index::store(tx, index)?;
-    Ok(applied)
+    Ok(effects)
 }
 
-/// Applies a command as it stands in the log; the next change has the number `index`.
-fn apply_encoded(
-    tx: &mut WriteTransaction,
-    index: u64,
-    bytes: &[u8],
-) -> Result<Applied, ClusterError> {
+/// Applies a command as it stands in the log.
+fn apply_encoded(applying: &mut Applying<'_>, bytes: &[u8]) -> Result<Applied, ClusterError> {
     let (request_id, command) = Command::decode(bytes)?;
     let database = command.database().unwrap_or(DatabaseId([0; 16]));
     let request = request_id.and_then(|id| requests::key(database, id));
     if let Some(request) = &request
-        && let Some((index, outcome)) = requests::find(tx, request)?
+        && let Some((index, outcome)) = requests::find(applying.tx, request)?
     {
         return Ok(Applied { index, outcome });
     }
-    let outcome = command.apply(&mut Applying { tx, index })?;
+    let outcome = command.apply(applying)?;
+    let index = applying.index;
     if let Some(request) = &request {
-        requests::remember(tx, request, index, &outcome)?;
+        requests::remember(applying.tx, request, index, &outcome)?;
     }
     Ok(Applied { index, outcome })
 }

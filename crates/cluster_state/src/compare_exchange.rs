@@ -327,7 +327,7 @@ pub(crate) fn put(
     value: &BlittableBuf,
 ) -> Result<(), ClusterError> {
     forget(applying.tx, database, lower_key)?;
-    let Applying { tx, index } = applying;
+    let Applying { tx, index, .. } = applying;
     let key = key_of(database, lower_key.as_bytes());
     let row = [&index.to_le_bytes()[..], value.as_bytes()].concat();
     tx.tree_mut(&schema::compare_exchange())?.put(&key, &row)?;
@@ -345,7 +345,7 @@ pub(crate) fn delete(
     lower_key: &str,
 ) -> Result<(), ClusterError> {
     forget(applying.tx, database, lower_key)?;
-    let Applying { tx, index } = applying;
+    let Applying { tx, index, .. } = applying;
     let key = key_of(database, lower_key.as_bytes());
     tx.tree_mut(&schema::compare_exchange_deleted())?.put(&key, &index.to_le_bytes())?;
     value_log::note(tx, database, *index, lower_key, true)?;

@@ -9,6 +9,8 @@
 //! |---|---|
 //! | `command` | [`Command`], [`Outcome`], [`Applied`], [`EncodedBatch`]: what can be asked for, and their bytes |
 //! | `store`, `state` | [`ClusterStore`], [`ClusterState`]: reading |
+//! | `record_command`, `database_record`, `records` | records of databases; as rows, and in memory |
+//! | `server_values` | values that the servers share, such as the configuration of clients |
 //! | `compare_exchange` | values under keys that change only as their writer expects |
 //! | `value_log`, `value_watches`, `database_values` | which of them changed, and who is notified; reading those of one database |
 //! | `subscriptions` | subscriptions: what they ask, and how far they have come; as bytes and as rows |
@@ -26,14 +28,18 @@
 mod change_index;
 mod command;
 mod compare_exchange;
+mod database_record;
 mod database_values;
 mod encoding;
 mod error;
 mod identities;
+mod record_command;
+mod records;
 mod refusals;
 mod removed_database;
 mod requests;
 mod schema;
+mod server_values;
 mod state;
 mod store;
 mod subscriptions;
@@ -42,17 +48,22 @@ mod value_log;
 mod value_watches;
 
 pub use crate::{
-    change_index::{last_index, take_index},
-    command::{Applied, COMMAND_BYTES_MAX, Command, EncodedBatch, Outcome, apply_batch},
+    command::{Applied, COMMAND_BYTES_MAX, Command, Effects, EncodedBatch, Outcome, apply_batch},
     compare_exchange::{
         COMPARE_EXCHANGE_KEY_BYTES_MAX, CompareExchangeCommand, CompareExchangeEntry,
         CompareExchangeOutcome, FORGOTTEN_MAX, InvalidExpiry, expiry_ticks, is_any_due,
     },
+    database_record::{DatabaseRecord, RecordRequest},
     database_values::{DatabaseValues, ValueSource},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
-    schema::{FORMAT_VERSION, VERSION_WITHOUT_POINTS},
+    record_command::{
+        ChangedRecord, PendingRemoval, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
+        end_removal, pending_removals,
+    },
+    schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},
+    server_values::{ServerValue, ServerValueCommand},
     state::ClusterState,
     store::ClusterStore,
     subscriptions::{

@@ -15,7 +15,17 @@
 //! Cluster/SubscriptionNames         database 16, lower-cased name   number 8 BE
 //! Cluster/SubscriptionProgress      database 16, number 8 BE        see subscriptions.rs
 //! Cluster/Counts                    database 16, kind 1             u64
-//! Counters                          LastIndex                       u64; shared with the catalog
+//! Counters                          LastIndex                       u64
+//! Databases                         lower-cased name                see database_record.rs
+//! Values                            name                            see server_values.rs
+//! ```
+//!
+//! Beside them lie two trees of this node alone, which change with what is applied here and with what this node
+//! does: the files of databases that are to be removed, and which files are known.
+//!
+//! ```text
+//! Deletions                         index of the deletion 8 BE      the record of the database
+//! Environments                      lower-cased name                point in the history of its files 32
 //! ```
 //!
 //! Integers are little-endian but where BE stands: there the order of the bytes is that of the numbers.
@@ -25,10 +35,10 @@ use model::DatabaseId;
 use storage::TreeName;
 
 /// The version of everything here. A newer one is refused.
-pub const FORMAT_VERSION: u32 = 2;
-/// The version in which positions of subscriptions had no point in the history of their database. What it
-/// wrote is read as it is.
-pub const VERSION_WITHOUT_POINTS: u32 = 1;
+pub const FORMAT_VERSION: u32 = 3;
+/// Versions that are read as they are. In version 1 positions of subscriptions had no point in the history of
+/// their database; before version 3 records and values changed outside of the log.
+pub const READABLE_VERSIONS: [u32; 2] = [1, 2];
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 
@@ -37,6 +47,24 @@ pub(crate) const DATABASE_BYTES: usize = 16;
 
 pub(crate) fn counters() -> TreeName {
     TreeName::from("Counters")
+}
+
+pub(crate) fn databases() -> TreeName {
+    TreeName::from("Databases")
+}
+
+pub(crate) fn server_values() -> TreeName {
+    TreeName::from("Values")
+}
+
+pub(crate) fn removals() -> TreeName {
+    TreeName::from("Deletions")
+}
+
+/// Lower-cased name of a database → the point in the history of its files that this node knows. The tree is the
+/// node's own: others know other files.
+pub fn environments() -> TreeName {
+    TreeName::from("Environments")
 }
 
 pub(crate) fn compare_exchange() -> TreeName {

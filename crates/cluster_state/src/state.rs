@@ -10,6 +10,7 @@ use crate::{
     identities,
     refusals::Refusals,
     schema::Counted,
+    server_values::{self, ServerValue},
     subscriptions::{self, SubscriptionRecord},
     transactions::{self, StoredTransaction},
 };
@@ -31,6 +32,14 @@ impl ClusterState {
     /// Those of the storage.
     pub fn last_index(&self) -> Result<u64, ClusterError> {
         Ok(change_index::last_index(&self.tx)?)
+    }
+
+    /// The value that the servers share under a name.
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged value.
+    pub fn server_value(&self, name: &str) -> Result<Option<ServerValue>, ClusterError> {
+        server_values::read(&self.tx, name)
     }
 
     /// The value of compare exchange under a key, in any case.

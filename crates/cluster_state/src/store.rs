@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use model::DatabaseId;
+use model::{DatabaseId, lower_case};
 use storage::{Environment, HistoryMismatch, HistoryPoint, StorageError};
 
 use crate::{
-    command::Command, database_values::ValueSource, error::ClusterError, refusals::Refusals,
-    state::ClusterState, value_watches::ValueWatches,
+    command::Command,
+    database_record::DatabaseRecord,
+    database_values::ValueSource,
+    error::ClusterError,
+    record_command::{self, ChangedRecord},
+    records::Records,
+    refusals::Refusals,
+    state::ClusterState,
+    value_watches::ValueWatches,
 };
 
 /// The server-wide state in the server's own environment. Cloning is cheap, and all clones are one.
@@ -16,14 +23,35 @@ pub struct ClusterStore {
     environment: Arc<Environment>,
     watches: ValueWatches,
     refusals: Refusals,
+    records: Records,
 }
 
 impl ClusterStore {
     /// The state that lies in an environment.
-    pub fn new(environment: Arc<Environment>) -> ClusterStore {
+    ///
+    /// # Errors
+    /// Those of the storage; a damaged record.
+    pub fn open(environment: Arc<Environment>) -> Result<ClusterStore, ClusterError> {
         let watches = ValueWatches::default();
         watches.follow(&environment);
-        ClusterStore { environment, watches, refusals: Refusals::default() }
+        let records = Records::default();
+        records.follow(record_command::all(&environment.read())?);
+        Ok(ClusterStore { environment, watches, refusals: Refusals::default(), records })
+    }
+
+    /// Has readers see what changed, which is durable. Called by what applies commands, in their order.
+    pub fn follow(&self, changed: Vec<ChangedRecord>) {
+        self.records.follow(changed);
+    }
+
+    /// The record of a database, in any case of the name. Never blocks.
+    pub fn record(&self, name: &str) -> Option<Arc<DatabaseRecord>> {
+        self.records.get(&lower_case(name))
+    }
+
+    /// All records, by lower-cased name.
+    pub fn records(&self) -> Vec<Arc<DatabaseRecord>> {
+        self.records.all()
     }
 
     /// The environment in which it lies.

@@ -169,6 +169,7 @@ fn adopt(
         body,
         request_id: None,
         takes_over_files: false,
+        changes_client: false,
     };
     catalog.put(new, None)?;
     catalog.adopt(&name, options)?;

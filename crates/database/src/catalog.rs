@@ -1,36 +1,33 @@
-//! The server's own small environment: which databases there are, and what the server keeps beside.
+//! The server's own environment: which databases there are, and what the server keeps beside.
 //!
-//! Every change takes the next index of one counter that never goes back, shared with the cluster's
-//! state; clients know it as the raft index and as the etags of records and topologies. Records are also held in memory, because
-//! every request asks for one. Invariant: memory changes only after the change is durable.
+//! What all nodes share changes only through the [`Cluster`], which numbers every change; clients know the number
+//! as the raft index and as the etags of records and topologies. What is this node's own, such as its id and the
+//! files of which database it has, is written here.
 
 use std::{
-    collections::BTreeMap,
-    ops::Bound,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use cluster::Cluster;
-use cluster_state::take_index;
+use cluster_state::{
+    Command, DatabaseRecord, Outcome, PendingRemoval, RecordChange, RecordCommand, RecordDraft,
+    RecordOutcome, ServerValue, ServerValueCommand, end_removal, pending_removals,
+};
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryPoint, StorageError, Transaction, TreeName,
-    WriteTransaction,
 };
 
 use crate::{
     error::{CatalogError, LoadError},
     files::foreign_product,
-    record_format::{DatabaseRecord, read_record, write_record},
-    standing::{self, CatalogWitness, forget_point, known_point, known_points},
+    standing::{self, CatalogWitness, known_point, known_points},
 };
 
-const DATABASES: &[u8] = b"Databases";
-const VALUES: &[u8] = b"Values";
-/// Index of the deletion → the record of a database whose files are to be removed.
-const DELETIONS: &[u8] = b"Deletions";
+/// What is this node's own, by name.
+const NODE: &[u8] = b"Node";
 const SERVER_ID: &str = "Server/Id";
 const TOPOLOGY_ID: &str = "Cluster/TopologyId";
 
@@ -39,10 +36,8 @@ pub struct ServerCatalog {
     platform: Platform,
     environment: Arc<Environment>,
     cluster: Arc<Cluster>,
-    /// Held through a change, so that memory follows the disk in the same order.
+    /// Held while a record is changed, so that changes by requests to this server do not have to be repeated.
     changing: Mutex<()>,
-    records: RwLock<BTreeMap<String, Arc<DatabaseRecord>>>,
-    deletions: Mutex<Vec<Deletion>>,
     server_id: [u8; 16],
     topology_id: [u8; 16],
 }
@@ -56,10 +51,12 @@ pub struct NewRecord {
     pub disabled: bool,
     /// The JSON object that the client sent.
     pub body: Vec<u8>,
-    /// The id of the request, if the client gave it one.
+    /// The id of the request, if the client sent one.
     pub request_id: Option<String>,
     /// Whether one that is created takes over the files that a deleted database of its name left.
     pub takes_over_files: bool,
+    /// Whether a record that is replaced has another client configuration.
+    pub changes_client: bool,
 }
 
 /// A database that was deleted, and whose files are to be removed.
@@ -73,22 +70,13 @@ pub struct Deletion {
     pub environment_id: Option<u128>,
 }
 
-/// A record that was put.
+/// A record that was written.
 #[derive(Clone, Debug)]
-pub struct PutRecord {
+pub struct WrittenRecord {
     /// The record as it is now.
     pub record: Arc<DatabaseRecord>,
     /// The index of the change that the request made.
     pub index: u64,
-}
-
-/// A value that the server keeps under a name of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerValue {
-    /// The index of the change that wrote it.
-    pub index: u64,
-    /// What was written.
-    pub bytes: Vec<u8>,
 }
 
 impl ServerCatalog {
@@ -105,19 +93,15 @@ impl ServerCatalog {
             Ok(()) | Err(StorageError::DiskFull { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let records = read_records(&environment)?;
-        let deletions = read_deletions(&environment)?;
         let cluster = Cluster::start(Arc::clone(&environment), Arc::clone(&platform.clock))
             .map_err(CatalogError::Cluster)?;
-        let server_id = stored_id(platform, &environment, SERVER_ID)?;
-        let topology_id = stored_id(platform, &environment, TOPOLOGY_ID)?;
+        let server_id = own_id(platform, &environment, &cluster, SERVER_ID)?;
+        let topology_id = own_id(platform, &environment, &cluster, TOPOLOGY_ID)?;
         Ok(ServerCatalog {
             platform: platform.clone(),
             environment,
             cluster: Arc::new(cluster),
             changing: Mutex::new(()),
-            records: RwLock::new(records),
-            deletions: Mutex::new(deletions),
             server_id,
             topology_id,
         })
@@ -143,133 +127,130 @@ impl ServerCatalog {
         self.topology_id
     }
 
-    /// The record of a database, whatever the case of the name.
+    /// The record of a database, in any case of the name. Never blocks.
     pub fn record(&self, name: &str) -> Option<Arc<DatabaseRecord>> {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        records.get(model::lower_case(name).as_ref()).cloned()
+        self.cluster.store().record(name)
     }
 
-    /// All records, by lower-cased name.
+    /// All records, by lower-cased name. Never blocks.
     pub fn records(&self) -> Vec<Arc<DatabaseRecord>> {
-        let records = self.records.read().unwrap_or_else(PoisonError::into_inner);
-        records.values().cloned().collect()
+        self.cluster.store().records()
     }
 
     /// Creates a database, or replaces its record when `expected` names the record's version. A
     /// request that the record remembers changes nothing: it has been done, and only its answer was
-    /// lost on the way.
-    pub fn put(&self, new: NewRecord, expected: Option<u64>) -> Result<PutRecord, CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let existing = self.record(new.name.as_str());
-        let request_id = new.request_id.as_deref();
-        if let (Some(record), Some(request_id)) = (&existing, request_id)
-            && let Some(index) = record.index_of(request_id)
-        {
-            return Ok(PutRecord { record: Arc::clone(record), index });
-        }
-        check_expectation(new.name.as_str(), existing.as_deref(), expected)?;
-        let is_deleted = |deletion: &Deletion| deletion.record.name == new.name;
-        if existing.is_none() && self.deletions().iter().any(is_deleted) {
-            return Err(CatalogError::BeingDeleted { name: new.name.as_str().to_owned() });
-        }
-        let record = self.change_record(|tx, index| {
-            let mut record = match existing {
-                Some(existing) => DatabaseRecord {
+    /// lost on the way. Blocks.
+    ///
+    /// # Errors
+    /// When there is such a database, or none, or its record has another version; when files of a deleted one
+    /// are still there; those of the cluster.
+    pub fn put(
+        &self,
+        new: NewRecord,
+        expected: Option<u64>,
+    ) -> Result<WrittenRecord, CatalogError> {
+        let change = match expected {
+            Some(expected) => RecordChange::Replace {
+                expected,
+                draft: RecordDraft {
                     disabled: new.disabled,
-                    etag: index,
                     body: new.body,
-                    ..DatabaseRecord::clone(&existing)
+                    changes_topology: false,
+                    changes_client: new.changes_client,
                 },
-                None => {
-                    if !new.takes_over_files {
-                        forget_point(tx, new.name.lower_cased())?;
-                    }
-                    DatabaseRecord {
-                        name: new.name,
-                        disabled: new.disabled,
-                        etag: index,
-                        topology_index: index,
-                        created: self.platform.clock.now(),
-                        topology_id: random_id(&self.platform),
-                        cluster_transaction_id: random_id(&self.platform),
-                        requests: Vec::new(),
-                        body: new.body,
-                    }
-                }
-            };
-            record.remember(request_id, index);
-            Ok(record)
-        })?;
-        Ok(PutRecord { index: record.etag, record })
+            },
+            None => RecordChange::Create {
+                disabled: new.disabled,
+                keeps_files: new.takes_over_files,
+                created_ticks: self.platform.clock.now().ticks(),
+                topology_id: random_id(&self.platform),
+                cluster_transaction_id: random_id(&self.platform),
+                body: new.body,
+            },
+        };
+        let name = new.name.as_str().to_owned();
+        let command = RecordCommand { name: new.name, request_id: new.request_id, change };
+        match self.submit(command)?.1 {
+            RecordOutcome::Stored { index } => self.written(name, index),
+            RecordOutcome::AlreadyExists => Err(CatalogError::AlreadyExists { name }),
+            RecordOutcome::BeingDeleted => Err(CatalogError::BeingDeleted { name }),
+            RecordOutcome::Missing | RecordOutcome::Removed => Err(CatalogError::Missing { name }),
+            RecordOutcome::OtherVersion { actual } => {
+                let expected = expected.unwrap_or_default();
+                Err(CatalogError::VersionMismatch { name, actual, expected })
+            }
+        }
     }
 
-    /// Changes the record of an existing database; `None` when there is none.
+    /// Changes the record of an existing database; `None` when there is none. `change` is called with the record
+    /// and a draft that says the same, and once more whenever somebody else was faster. Blocks.
+    ///
+    /// # Errors
+    /// Those of the cluster.
     pub fn update(
         &self,
         name: &str,
-        change: impl FnOnce(&mut DatabaseRecord, u64),
-    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
+        mut change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
+    ) -> Result<Option<WrittenRecord>, CatalogError> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(existing) = self.record(name) else { return Ok(None) };
-        let mut record = DatabaseRecord::clone(&existing);
-        self.change_record(|_, index| {
-            record.etag = index;
-            change(&mut record, index);
-            Ok(record)
-        })
-        .map(Some)
+        while let Some(record) = self.record(name) {
+            let mut draft = RecordDraft::of(&record);
+            change(&record, &mut draft);
+            let change = RecordChange::Replace { expected: record.etag, draft };
+            let name = record.name.clone();
+            let command = RecordCommand { name, request_id: None, change };
+            match self.submit(command)?.1 {
+                RecordOutcome::Stored { index } => {
+                    return self.written(record.name.as_str().to_owned(), index).map(Some);
+                }
+                RecordOutcome::OtherVersion { .. } => {}
+                RecordOutcome::Missing
+                | RecordOutcome::Removed
+                | RecordOutcome::AlreadyExists
+                | RecordOutcome::BeingDeleted => break,
+            }
+        }
+        Ok(None)
     }
 
     /// Forgets a database, whose files stay: what is known of them does, too, for a database of that name
-    /// that takes them over. The index of the change; `None` when there is no such database.
+    /// that takes them over. The index of the change; `None` when there is no such database. Blocks.
+    ///
+    /// # Errors
+    /// Those of the cluster.
     pub fn remove(&self, name: &str) -> Result<Option<u64>, CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(existing) = self.record(name) else { return Ok(None) };
-        let key = existing.name.lower_cased();
-        let mut tx = self.environment.write()?;
-        let index = take_index(&mut tx)?;
-        tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
-        tx.commit()?;
-        self.records.write().unwrap_or_else(PoisonError::into_inner).remove(key);
-        Ok(Some(index))
+        let Some(record) = self.record(name) else { return Ok(None) };
+        self.submit_removal(&record, false)
     }
 
     /// Forgets a database and remembers, durably and in the same step, that its files are to be removed.
-    /// `None` when there is no such database.
+    /// `None` when there is no such database. Blocks.
+    ///
+    /// # Errors
+    /// Those of the cluster.
     pub fn begin_deletion(&self, name: &str) -> Result<Option<Deletion>, CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(record) = self.record(name) else { return Ok(None) };
-        let key = record.name.lower_cased().to_owned();
-        let mut tx = self.environment.write()?;
-        let index = take_index(&mut tx)?;
-        tx.tree_mut(&tree(DATABASES))?.delete(key.as_bytes())?;
-        tx.tree_mut(&tree(DELETIONS))?.put(&index.to_be_bytes(), &write_record(&record))?;
-        let environment_id = known_point(&tx, &key)?.map(|point| point.environment);
-        tx.commit()?;
-        let deletion = Deletion { index, record, environment_id };
-        self.deletions.lock().unwrap_or_else(PoisonError::into_inner).push(deletion.clone());
-        self.records.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        Ok(Some(deletion))
+        let Some(index) = self.submit_removal(&record, true)? else { return Ok(None) };
+        self.with_files(PendingRemoval { index, record }).map(Some)
     }
 
-    /// Says that the files of a deleted database are gone, or are none of its.
+    /// Notes that the files of a deleted database are gone, or are none of its.
+    ///
+    /// # Errors
+    /// Those of writing the catalog.
     pub fn end_deletion(&self, index: u64) -> Result<(), CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_ended = |deletion: &Deletion| deletion.index == index;
         let mut tx = self.environment.write()?;
-        tx.tree_mut(&tree(DELETIONS))?.delete(&index.to_be_bytes())?;
-        if let Some(deletion) = self.deletions().into_iter().find(is_ended) {
-            forget_point(&mut tx, deletion.record.name.lower_cased())?;
-        }
-        tx.commit()?;
-        let mut deletions = self.deletions.lock().unwrap_or_else(PoisonError::into_inner);
-        deletions.retain(|deletion| !is_ended(deletion));
-        Ok(())
+        end_removal(&mut tx, index).map_err(CatalogError::Cluster)?;
+        Ok(tx.commit()?)
     }
 
     /// The deletions that were begun and have not ended.
-    pub fn deletions(&self) -> Vec<Deletion> {
-        self.deletions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    ///
+    /// # Errors
+    /// Those of reading the catalog.
+    pub fn deletions(&self) -> Result<Vec<Deletion>, CatalogError> {
+        let pending = pending_removals(&self.environment.read()).map_err(CatalogError::Cluster)?;
+        pending.into_iter().map(|removal| self.with_files(removal)).collect()
     }
 
     /// The identity of the environment that the database of this name has, or a deleted one of this name
@@ -310,21 +291,22 @@ impl ServerCatalog {
         Ok(None)
     }
 
-    /// The value under a name.
+    /// The value that the servers share under a name.
+    ///
+    /// # Errors
+    /// Those of reading the catalog.
     pub fn value(&self, name: &str) -> Result<Option<ServerValue>, CatalogError> {
-        let tx = self.environment.read();
-        let tree = tx.tree(&tree(VALUES))?;
-        Ok(tree.get(name.as_bytes())?.and_then(read_value))
+        self.cluster.store().read().server_value(name).map_err(CatalogError::Cluster)
     }
 
-    /// Stores a value under a name and gives the index of the change.
+    /// Stores a value under a name; the index of the change. Blocks.
+    ///
+    /// # Errors
+    /// Those of the cluster.
     pub fn put_value(&self, name: &str, bytes: &[u8]) -> Result<u64, CatalogError> {
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tx = self.environment.write()?;
-        let index = take_index(&mut tx)?;
-        tx.tree_mut(&tree(VALUES))?.put(name.as_bytes(), &write_value(index, bytes))?;
-        tx.commit()?;
-        Ok(index)
+        let value = ServerValueCommand { name: name.to_owned(), bytes: bytes.to_vec() };
+        let applied = self.cluster.submit_and_wait(&Command::ServerValue(value));
+        Ok(applied.map_err(CatalogError::Cluster)?.index)
     }
 
     /// The newest incarnation of a database of which the server was notified; `None` when it was not
@@ -338,88 +320,58 @@ impl ServerCatalog {
         CatalogWitness { environment: Arc::clone(&self.environment), key: key.to_owned() }
     }
 
-    fn change_record(
-        &self,
-        make: impl FnOnce(&mut WriteTransaction, u64) -> Result<DatabaseRecord, StorageError>,
-    ) -> Result<Arc<DatabaseRecord>, CatalogError> {
-        let mut tx = self.environment.write()?;
-        let index = take_index(&mut tx)?;
-        let record = Arc::new(make(&mut tx, index)?);
-        let key = record.name.lower_cased().to_owned();
-        tx.tree_mut(&tree(DATABASES))?.put(key.as_bytes(), &write_record(&record))?;
-        tx.commit()?;
-        let mut records = self.records.write().unwrap_or_else(PoisonError::into_inner);
-        records.insert(key, Arc::clone(&record));
-        Ok(record)
-    }
-}
-
-fn check_expectation(
-    name: &str,
-    existing: Option<&DatabaseRecord>,
-    expected: Option<u64>,
-) -> Result<(), CatalogError> {
-    let name = name.to_owned();
-    match (existing, expected) {
-        (None, None) => Ok(()),
-        (None, Some(_)) => Err(CatalogError::Missing { name }),
-        (Some(_), None) => Err(CatalogError::AlreadyExists { name }),
-        (Some(record), Some(expected)) if record.etag == expected => Ok(()),
-        (Some(record), Some(expected)) => {
-            Err(CatalogError::VersionMismatch { name, actual: record.etag, expected })
+    fn submit(&self, command: RecordCommand) -> Result<(u64, RecordOutcome), CatalogError> {
+        let applied = self.cluster.submit_and_wait(&Command::Record(command));
+        let applied = applied.map_err(CatalogError::Cluster)?;
+        match applied.outcome {
+            Outcome::Record(outcome) => Ok((applied.index, outcome)),
+            other => unreachable!("a change of a record had the outcome {other:?}"),
         }
     }
-}
 
-fn read_records(
-    environment: &Arc<Environment>,
-) -> Result<BTreeMap<String, Arc<DatabaseRecord>>, CatalogError> {
-    let tx = environment.read();
-    let tree = tx.tree(&tree(DATABASES))?;
-    let mut records = BTreeMap::new();
-    for entry in tree.range(Bound::Unbounded)? {
-        let (key, value) = entry?;
-        let key = String::from_utf8_lossy(&key).into_owned();
-        let Some(record) = read_record(value) else {
-            return Err(CatalogError::CorruptRecord { key });
-        };
-        records.insert(key, Arc::new(record));
+    fn submit_removal(
+        &self,
+        record: &DatabaseRecord,
+        removes_files: bool,
+    ) -> Result<Option<u64>, CatalogError> {
+        let change = RecordChange::Remove { removes_files };
+        let name = record.name.clone();
+        let (index, outcome) = self.submit(RecordCommand { name, request_id: None, change })?;
+        Ok((outcome == RecordOutcome::Removed).then_some(index))
     }
-    Ok(records)
-}
 
-fn read_deletions(environment: &Arc<Environment>) -> Result<Vec<Deletion>, CatalogError> {
-    let tx = environment.read();
-    let tree = tx.tree(&tree(DELETIONS))?;
-    let mut deletions = Vec::new();
-    for entry in tree.range(Bound::Unbounded)? {
-        let (key, value) = entry?;
-        let index = <[u8; 8]>::try_from(&key[..]).ok().map(u64::from_be_bytes);
-        let (Some(index), Some(record)) = (index, read_record(value)) else {
-            return Err(CatalogError::CorruptRecord { key: String::from_utf8_lossy(&key).into() });
-        };
-        let environment_id = known_point(&tx, record.name.lower_cased())?;
-        let environment_id = environment_id.map(|point| point.environment);
-        deletions.push(Deletion { index, record: Arc::new(record), environment_id });
+    fn written(&self, name: String, index: u64) -> Result<WrittenRecord, CatalogError> {
+        match self.record(&name) {
+            Some(record) => Ok(WrittenRecord { record, index }),
+            // Somebody has deleted it since.
+            None => Err(CatalogError::Missing { name }),
+        }
     }
-    Ok(deletions)
+
+    fn with_files(&self, removal: PendingRemoval) -> Result<Deletion, CatalogError> {
+        let PendingRemoval { index, record } = removal;
+        let environment_id = self.environment_of(&record.name)?;
+        Ok(Deletion { index, record, environment_id })
+    }
 }
 
-/// The id under this name, made now if there is none.
-fn stored_id(
+/// The id of this node under a name, made when there is none. Earlier builds kept it among the shared values.
+fn own_id(
     platform: &Platform,
     environment: &Arc<Environment>,
+    cluster: &Cluster,
     name: &str,
 ) -> Result<[u8; 16], CatalogError> {
-    let snapshot = environment.read();
-    let stored = snapshot.tree(&tree(VALUES))?.get(name.as_bytes())?.and_then(read_value);
-    if let Some(id) = stored.and_then(|value| <[u8; 16]>::try_from(value.bytes.as_slice()).ok()) {
+    let node = TreeName::of(&[NODE]);
+    let stored = environment.read().tree(&node)?.get(name.as_bytes())?.map(|bytes| bytes.to_vec());
+    if let Some(id) = stored.and_then(|bytes| <[u8; 16]>::try_from(bytes).ok()) {
         return Ok(id);
     }
-    let id = random_id(platform).0;
+    let earlier = cluster.store().read().server_value(name).map_err(CatalogError::Cluster)?;
+    let earlier = earlier.and_then(|value| <[u8; 16]>::try_from(value.bytes).ok());
+    let id = earlier.unwrap_or_else(|| random_id(platform).0);
     let mut tx = environment.write()?;
-    let index = take_index(&mut tx)?;
-    tx.tree_mut(&tree(VALUES))?.put(name.as_bytes(), &write_value(index, &id))?;
+    tx.tree_mut(&node)?.put(name.as_bytes(), &id)?;
     tx.commit()?;
     Ok(id)
 }
@@ -428,18 +380,4 @@ fn random_id(platform: &Platform) -> DatabaseId {
     let mut id = [0; 16];
     platform.entropy.fill(&mut id);
     DatabaseId(id)
-}
-
-fn tree(name: &[u8]) -> TreeName {
-    TreeName::of(&[name])
-}
-
-/// Eight bytes of index, then the value.
-fn write_value(index: u64, bytes: &[u8]) -> Vec<u8> {
-    [&index.to_le_bytes()[..], bytes].concat()
-}
-
-fn read_value(stored: &[u8]) -> Option<ServerValue> {
-    let (index, bytes) = stored.split_first_chunk::<8>()?;
-    Some(ServerValue { index: u64::from_le_bytes(*index), bytes: bytes.to_vec() })
 }

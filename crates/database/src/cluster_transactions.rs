@@ -19,7 +19,7 @@ use commands::{Batch, Command, CommandError, CommitQueue, SubmitError};
 use documents::{ClusterDocument, ClusterDocuments};
 use model::{ChangeVector, DatabaseId, DocumentId};
 
-use crate::record_format::DatabaseRecord;
+use cluster_state::DatabaseRecord;
 
 /// Why a transaction was not executed. It stays stored, and is executed with the next one or when the
 /// database is opened the next time.

@@ -7,13 +7,11 @@
 
 use std::{fmt, path::Path};
 
+use cluster_state::DatabaseRecord;
 use platform::Disk;
 use storage::{HistoryMismatch, HistoryPoint, environment_id_in};
 
-use crate::{
-    catalog::ServerCatalog, error::LoadError, open_database::DatabaseOptions,
-    record_format::DatabaseRecord,
-};
+use crate::{catalog::ServerCatalog, error::LoadError, open_database::DatabaseOptions};
 
 /// Files by which the data directory of another product is known.
 const FOREIGN: [(&str, &str); 7] = [

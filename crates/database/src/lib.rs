@@ -4,7 +4,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `catalog`, `record_format` | [`ServerCatalog`]: the records of all databases, and how they lie on disk |
+//! | `catalog` | [`ServerCatalog`]: the records of all databases, and the server's own environment |
 //! | `recorded_settings` | what a record says about how its database works |
 //! | `files` | whose files lie in the directory of a database |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
@@ -47,7 +47,6 @@ mod notice_board;
 mod open_database;
 mod operations;
 mod policy_position;
-mod record_format;
 mod recorded_settings;
 mod registry;
 mod resource_watch;
@@ -61,7 +60,7 @@ mod usage_gate;
 
 pub use crate::{
     activity::{Activity, RunningRequest, StoredMeters},
-    catalog::{Deletion, NewRecord, PutRecord, ServerCatalog, ServerValue},
+    catalog::{Deletion, NewRecord, ServerCatalog, WrittenRecord},
     changes::{
         ChangesHub, Dispatched, Dispatcher, Event, HubClosed, Listener, ListenerEnd,
         ListenerOptions, ListenerView, QueueBudget, TooManyWatches, Wake,
@@ -81,7 +80,6 @@ pub use crate::{
         OnDatabaseIndexEvent,
     },
     operations::{Operation, OperationState, Operations, TooManyOperations},
-    record_format::{DatabaseRecord, RecordRequest},
     registry::{Access, DatabaseRegistry, RegistryEvent, RegistryOptions},
     resource_watch::{ResourceEvent, ResourceWatch},
     retention::{Retention, RetentionEvent},

@@ -11,8 +11,8 @@ use std::{
 
 use cluster::Cluster;
 use cluster_state::{
-    ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseValues, IdentityCommand,
-    ValueSource,
+    ClusterStore, ClusterTransaction, Command as ClusterCommand, DatabaseRecord, DatabaseValues,
+    IdentityCommand, ValueSource,
 };
 use commands::{Batch, ChangeListener, Command, CommitQueue, CommitQueueOptions};
 use documents::DatabaseIdentity;
@@ -40,7 +40,6 @@ use crate::{
     log_follower::LogFollowers,
     notice_board::NoticeBoard,
     operations::Operations,
-    record_format::DatabaseRecord,
     recorded_settings::{self, recorded_indexes, recorded_retention, recorded_time_series},
     standing,
     tombstones::TombstoneHolders,

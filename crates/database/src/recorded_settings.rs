@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use cluster_state::DatabaseRecord;
 use commands::CommitQueue;
 use model::{DocumentsCompression, RevisionsConfiguration};
 use wire::{RecordedIndexes, RetentionConfiguration, RetentionKind, TimeSeriesConfiguration};
 
-use crate::{error::LoadError, record_format::DatabaseRecord};
+use crate::error::LoadError;
 
 pub(crate) fn recorded_indexes(record: &DatabaseRecord) -> Result<RecordedIndexes, LoadError> {
     RecordedIndexes::of_record(&record.body)

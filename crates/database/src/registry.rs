@@ -16,15 +16,15 @@ use std::{
     time::Duration,
 };
 
+use cluster_state::{DatabaseRecord, RecordDraft};
 use storage::{History, Recovery, StorageError};
 
 use crate::{
-    catalog::{NewRecord, PutRecord, ServerCatalog},
+    catalog::{NewRecord, ServerCatalog, WrittenRecord},
     error::{AccessError, CatalogError, LoadError},
     files,
     flusher::Flusher,
     open_database::{Database, DatabaseLease, DatabaseOptions},
-    record_format::DatabaseRecord,
     transition::{Ticket, Transition},
 };
 
@@ -191,13 +191,13 @@ impl DatabaseRegistry {
         &self,
         new: NewRecord,
         expected: Option<u64>,
-    ) -> Result<PutRecord, CatalogError> {
+    ) -> Result<WrittenRecord, CatalogError> {
         let put = self.shared.catalog.put(new, expected)?;
         self.enforce(&put.record);
         Ok(put)
     }
 
-    /// Changes the record of a database. When it returns, an open database goes by the changed record or by a
+    /// Changes the record of a database, as [`ServerCatalog::update`]. When it returns, an open database goes by the changed record or by a
     /// newer one, and one that was switched off is closed. `None` when there is no such database. Blocks.
     ///
     /// # Errors
@@ -205,13 +205,13 @@ impl DatabaseRegistry {
     pub fn change_record(
         &self,
         name: &str,
-        change: impl FnOnce(&mut DatabaseRecord, u64),
-    ) -> Result<Option<Arc<DatabaseRecord>>, CatalogError> {
-        let changed = self.shared.catalog.update(name, change)?;
-        if let Some(record) = &changed {
-            self.enforce(record);
+        change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
+    ) -> Result<Option<WrittenRecord>, CatalogError> {
+        let written = self.shared.catalog.update(name, change)?;
+        if let Some(written) = &written {
+            self.enforce(&written.record);
         }
-        Ok(changed)
+        Ok(written)
     }
 
     /// A database that is being opened looks at its record once more before any request has it.

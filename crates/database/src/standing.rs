@@ -17,27 +17,22 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use cluster_state::ClusterStore;
+use cluster_state::{ClusterStore, DatabaseRecord, environments};
 use documents::ExecutedTransactions;
 use platform::Platform;
 use storage::{
     Environment, EnvironmentOptions, History, HistoryMismatch, HistoryPoint, IncarnationWitness,
-    ReadTransaction, StorageError, Transaction, TreeName, WriteTransaction,
+    ReadTransaction, StorageError, Transaction,
 };
 
-use crate::{
-    error::{CatalogError, LoadError},
-    record_format::DatabaseRecord,
-};
-
-const ENVIRONMENTS: &str = "Environments";
+use crate::error::{CatalogError, LoadError};
 
 /// The newest incarnation that is known of the database of this key.
 pub(crate) fn known_point(
     tx: &impl Transaction,
     key: &str,
 ) -> Result<Option<HistoryPoint>, CatalogError> {
-    let tree = tx.tree(&TreeName::from(ENVIRONMENTS))?;
+    let tree = tx.tree(&environments())?;
     tree.get(key.as_bytes())?.map(|value| read_point(key, value)).transpose()
 }
 
@@ -45,7 +40,7 @@ pub(crate) fn known_point(
 pub(crate) fn known_points(
     read: &ReadTransaction,
 ) -> Result<Vec<(String, HistoryPoint)>, CatalogError> {
-    let tree = read.tree(&TreeName::from(ENVIRONMENTS))?;
+    let tree = read.tree(&environments())?;
     let mut points = Vec::new();
     for row in tree.range(Bound::Unbounded)? {
         let (key, value) = row?;
@@ -59,11 +54,6 @@ pub(crate) fn known_points(
 fn read_point(key: &str, value: &[u8]) -> Result<HistoryPoint, CatalogError> {
     let damaged = || CatalogError::CorruptRecord { key: key.to_owned() };
     HistoryPoint::from_bytes(value).ok_or_else(damaged)
-}
-
-/// Forgets what is known of the database of this key: its name is free for other files.
-pub(crate) fn forget_point(tx: &mut WriteTransaction, key: &str) -> Result<(), StorageError> {
-    tx.tree_mut(&TreeName::from(ENVIRONMENTS))?.delete(key.as_bytes()).map(drop)
 }
 
 /// The server's environment, as a witness of what a database does.
@@ -84,7 +74,7 @@ impl IncarnationWitness for CatalogWitness {
 
     fn began(&self, point: HistoryPoint) -> Result<(), StorageError> {
         let mut tx = self.environment.write()?;
-        tx.tree_mut(&TreeName::from(ENVIRONMENTS))?.put(self.key.as_bytes(), &point.to_bytes())?;
+        tx.tree_mut(&environments())?.put(self.key.as_bytes(), &point.to_bytes())?;
         tx.commit()
     }
 }

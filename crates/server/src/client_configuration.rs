@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use database::{DatabaseLease, DatabaseRecord, ServerCatalog};
+use cluster_state::DatabaseRecord;
+use database::{DatabaseLease, ServerCatalog};
 use serde_json::{Map, Value};
 use wire::{CLIENT_CONFIGURATION_PROPERTY, ProtocolError, client_configuration};
 
@@ -11,6 +12,8 @@ use crate::{error_mapping::catalog_error, server_state::ServerState};
 /// The name under which the server's own configuration is kept in the catalog.
 pub(crate) const SERVER_CONFIGURATION: &str = "Configuration/Client";
 
+/// The property of a configuration that says which change wrote it.
+const ETAG: &str = "Etag";
 /// The etag that clients see when nobody configured anything.
 const NO_CONFIGURATION_ETAG: i64 = -2;
 
@@ -34,8 +37,22 @@ pub(crate) fn of_server(catalog: &ServerCatalog) -> Result<Option<Configuration>
 pub(crate) fn of_record(record: &DatabaseRecord) -> Option<Configuration> {
     let body: Map<String, Value> = serde_json::from_slice(&record.body).ok()?;
     let stored = body.get(CLIENT_CONFIGURATION_PROPERTY)?.as_object()?;
-    let index = stored.get("Etag").and_then(Value::as_u64).unwrap_or(record.etag);
+    let index = match record.client_index {
+        // Earlier builds kept it in the configuration.
+        0 => stored.get(ETAG).and_then(Value::as_u64).unwrap_or(record.etag),
+        index => index,
+    };
     Some(Configuration { index, json: client_configuration(stored, index) })
+}
+
+/// Whether two records of a database say different things to its clients.
+pub(crate) fn is_changed(before: &Map<String, Value>, after: &Map<String, Value>) -> bool {
+    let said = |body: &Map<String, Value>| {
+        let mut stored = body.get(CLIENT_CONFIGURATION_PROPERTY)?.as_object()?.clone();
+        stored.remove(ETAG);
+        Some(stored)
+    };
+    said(before) != said(after)
 }
 
 /// What holds for the clients of a database: its own, unless that is disabled and the server has one.

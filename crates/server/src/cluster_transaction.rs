@@ -2,13 +2,11 @@
 
 use blittable::BlittableBuf;
 use cluster_state::{
-    Applied, ClusterTransaction, Command, DocumentChange, GUARD_PREFIX, Guard, Outcome,
-    TransactionOutcome, ValueChange, Violation, expiry_ticks,
+    Applied, ClusterTransaction, Command, DatabaseRecord, DocumentChange, GUARD_PREFIX, Guard,
+    Outcome, TransactionOutcome, ValueChange, Violation, expiry_ticks,
 };
 use commands::BatchOutcome;
-use database::{
-    DatabaseLease, DatabaseRecord, ExecutionError, guarded_transaction, transaction_version,
-};
+use database::{DatabaseLease, ExecutionError, guarded_transaction, transaction_version};
 use documents::check_document;
 use model::{CollectionName, DocumentId, IdSeparator, date};
 use tokio::sync::oneshot;

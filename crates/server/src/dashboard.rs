@@ -5,7 +5,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use database::{Database, DatabaseLease, DatabaseRecord, MemoryLevel};
+use cluster_state::DatabaseRecord;
+use database::{Database, DatabaseLease, MemoryLevel};
 use model::date;
 use serde_json::{Map, Value, json};
 use wire::database_shapes::NODE_TAG;

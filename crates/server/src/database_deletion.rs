@@ -41,7 +41,13 @@ const NEVER_OPENED: &str =
 
 /// Ends deletions that were begun before the server started.
 pub(crate) fn finish_all(state: &ServerState) {
-    for deletion in state.catalog.deletions() {
+    let deletions = match state.catalog.deletions() {
+        Ok(deletions) => deletions,
+        Err(error) => {
+            return tracing::error!(%error, "deletions that were begun could not be read");
+        }
+    };
+    for deletion in deletions {
         let database = deletion.record.name.as_str();
         match finish(state, &deletion) {
             Ok(None) => tracing::info!(database, "what was left of a deleted database is removed"),

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use cluster_state::DatabaseRecord;
 use commands::{CommitQueueOptions, PatchLimits};
-use database::{
-    Activity, DatabaseOptions, DatabaseRecord, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions,
-};
+use database::{Activity, DatabaseOptions, DiskSpaceLimits, HugeDocumentLimits, IndexingOptions};
 use indexing::{AutoIndexLimits, IndexingPool};
 use model::DatabaseName;
 use platform::Platform;

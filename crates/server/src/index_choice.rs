@@ -223,7 +223,7 @@ async fn make(
     blocking(move || {
         change_body(&state, database_name.as_str(), |body| {
             let shape = serde_json::to_value(&shape).unwrap_or_default();
-            auto_indexes_of(body).insert(in_record, shape);
+            auto_indexes_of(body).insert(in_record.clone(), shape);
         })
     })
     .await?;

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use cluster_state::DatabaseRecord;
 use database::{
     DatabaseRegistry, Flusher, RegistryOptions, ResourceWatch, Retention, ServerCatalog,
 };
@@ -179,7 +180,7 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     };
     let registry = {
         let files = Arc::clone(&files);
-        let options_of = move |record: &database::DatabaseRecord| Ok(files.options_of(record));
+        let options_of = move |record: &DatabaseRecord| Ok(files.options_of(record));
         DatabaseRegistry::new(Arc::clone(&catalog), Arc::clone(&flusher), options, options_of)
     };
     let newest = client_configuration::newest_index(&catalog).unwrap_or(0);

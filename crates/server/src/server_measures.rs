@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster_state::DatabaseRecord;
 use database::MemoryLevel;
 use serde_json::Value;
 use wire::{database_shapes::NODE_TAG, guid_text};
@@ -263,7 +264,7 @@ fn network(state: &ServerState) -> Vec<Measure> {
 
 fn rest(state: &ServerState) -> Vec<Measure> {
     let records = state.catalog.records();
-    let is_open = |record: &&std::sync::Arc<database::DatabaseRecord>| {
+    let is_open = |record: &&std::sync::Arc<DatabaseRecord>| {
         state.registry.if_open(record.name.as_str()).is_some()
     };
     let open = records.iter().filter(is_open).count();

@@ -3,21 +3,24 @@
 //! A record is the JSON that a client sent. Invariant: a change keeps every property that it does not
 //! mean.
 
-use std::sync::Arc;
+use cluster_state::{DatabaseRecord, RecordDraft};
+use database::WrittenRecord;
 
-use database::DatabaseRecord;
 use model::date;
 use serde_json::{Map, Value, json};
 use wire::{
-    ErrorKind, ProtocolError,
+    CLIENT_CONFIGURATION_PROPERTY, ErrorKind, ProtocolError,
     database_shapes::{LockMode, NODE_TAG, TopologyFacts, database_record},
 };
 
-use crate::{error_mapping::catalog_error, server_state::ServerState};
+use crate::{client_configuration, error_mapping::catalog_error, server_state::ServerState};
 
 /// The whole record as the protocol shows it.
 pub(crate) fn record_json(record: &DatabaseRecord) -> Value {
-    let stored = body_of(record);
+    let mut stored = body_of(record);
+    if let Some(configuration) = client_configuration::of_record(record) {
+        stored.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), configuration.json);
+    }
     let name = record.name.as_str();
     database_record(&stored, name, record.disabled, &topology_facts(record), record.etag)
 }
@@ -29,7 +32,7 @@ pub(crate) fn topology_facts(record: &DatabaseRecord) -> TopologyFacts {
         Value::Object(body_of(record))["Topology"]["PriorityOrder"] == json!([NODE_TAG]);
     TopologyFacts {
         stamp_index: record.topology_index,
-        nodes_modified_at: date::format(record.created.ticks()),
+        nodes_modified_at: date::format(record.created_ticks),
         topology_id: text(record.topology_id),
         cluster_transaction_id: text(record.cluster_transaction_id),
         priority_order: if is_ordered { vec![NODE_TAG.to_owned()] } else { Vec::new() },
@@ -47,35 +50,35 @@ pub(crate) fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
     serde_json::from_slice(&record.body).unwrap_or_default()
 }
 
-/// Changes what is stored, under the index of the change, and tells the open database. `None` when
-/// there is no such database. Blocks.
+/// Changes the configuration that is stored, and has the open database follow it. `None` when there is no such
+/// database. `change` is called again with a newer configuration when somebody else was faster. Blocks.
 pub(crate) fn change_body(
     state: &ServerState,
     name: &str,
-    change: impl FnOnce(&mut Map<String, Value>),
-) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
-    change_body_at(state, name, |body, _| change(body))
+    mut change: impl FnMut(&mut Map<String, Value>),
+) -> Result<Option<WrittenRecord>, ProtocolError> {
+    change_body_of(state, name, |_, body| change(body))
 }
 
-/// As [`change_body`]; the change is also given its index.
-pub(crate) fn change_body_at(
+/// As [`change_body`], for a change that depends on the record.
+pub(crate) fn change_body_of(
     state: &ServerState,
     name: &str,
-    change: impl FnOnce(&mut Map<String, Value>, u64),
-) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
-    change_record(state, name, |record, index| {
+    mut change: impl FnMut(&DatabaseRecord, &mut Map<String, Value>),
+) -> Result<Option<WrittenRecord>, ProtocolError> {
+    change_record(state, name, |record, draft| {
         let mut body = body_of(record);
-        change(&mut body, index);
-        record.body = Value::Object(body).to_string().into_bytes();
+        change(record, &mut body);
+        draft.body = Value::Object(body).to_string().into_bytes();
     })
 }
 
-/// As [`change_body`], for the whole record; the change is also given its index.
+/// As [`change_body`], for the whole record.
 pub(crate) fn change_record(
     state: &ServerState,
     name: &str,
-    change: impl FnOnce(&mut DatabaseRecord, u64),
-) -> Result<Option<Arc<DatabaseRecord>>, ProtocolError> {
+    change: impl FnMut(&DatabaseRecord, &mut RecordDraft),
+) -> Result<Option<WrittenRecord>, ProtocolError> {
     state.registry.change_record(name, change).map_err(|error| catalog_error(&error))
 }
 

@@ -31,7 +31,12 @@ pub(crate) fn log(state: &ServerState) {
     // What is not there yet holds nothing.
     let names = disk.list(&root).unwrap_or_default();
     let records = state.catalog.records();
-    let deletions = state.catalog.deletions();
+    let deletions = match state.catalog.deletions() {
+        Ok(deletions) => deletions,
+        Err(error) => {
+            return tracing::error!(%error, "deletions that were begun could not be read");
+        }
+    };
     let deleted = deletions.iter().map(|deletion| &deletion.record);
     let known: HashSet<_> = records
         .iter()

@@ -34,13 +34,15 @@ use crate::{
 };
 
 /// The golden data directories of all versions, by name.
-pub const GOLDENS: [(&str, &str); 6] = [
+pub const GOLDENS: [(&str, &str); 8] = [
     ("format-1-closed", include_str!("../golden/format-1-closed.txt")),
     ("format-1-killed", include_str!("../golden/format-1-killed.txt")),
     ("format-2-closed", include_str!("../golden/format-2-closed.txt")),
     ("format-2-killed", include_str!("../golden/format-2-killed.txt")),
     ("format-3-closed", include_str!("../golden/format-3-closed.txt")),
     ("format-3-killed", include_str!("../golden/format-3-killed.txt")),
+    ("format-4-closed", include_str!("../golden/format-4-closed.txt")),
+    ("format-4-killed", include_str!("../golden/format-4-killed.txt")),
 ];
 
 /// Where a copy is looked at.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::Cluster;
 use cluster_state::{
     COMMAND_BYTES_MAX, COMPARE_EXCHANGE_KEY_BYTES_MAX, ClusterError, Command,
-    CompareExchangeCommand,
+    CompareExchangeCommand, FORMAT_VERSION,
 };
 use platform::Platform;
 use storage::{Environment, Transaction, TreeName};
@@ -123,17 +123,19 @@ fn a_newer_format_is_refused() {
 
 #[test]
 fn an_older_format_is_read_and_raised() {
-    let platform = Platform::memory();
-    let home = Home::open(&platform);
-    home.put("a", 0, "{}");
-    home.cluster.close();
-    set_version(&home.environment, 1);
-    home.environment.close().unwrap();
-    let home = Home::open(&platform);
-    assert_eq!(home.listed("a").len(), 1);
-    let tx = home.environment.read();
-    let version = tx.tree(&TreeName::from("Cluster/Raft")).unwrap().get(b"Version").unwrap();
-    assert_eq!(version, Some(&[2, 0, 0, 0][..]));
+    for older in [1, 2] {
+        let platform = Platform::memory();
+        let home = Home::open(&platform);
+        home.put("a", 0, "{}");
+        home.cluster.close();
+        set_version(&home.environment, older);
+        home.environment.close().unwrap();
+        let home = Home::open(&platform);
+        assert_eq!(home.listed("a").len(), 1);
+        let tx = home.environment.read();
+        let version = tx.tree(&TreeName::from("Cluster/Raft")).unwrap().get(b"Version").unwrap();
+        assert_eq!(version, Some(&FORMAT_VERSION.to_le_bytes()[..]));
+    }
 }
 
 fn set_version(environment: &Arc<Environment>, version: u8) {

@@ -5,6 +5,7 @@
 mod compare_exchange;
 mod machine;
 mod power_cuts;
+mod records;
 mod value_log;
 
 use std::sync::Arc;

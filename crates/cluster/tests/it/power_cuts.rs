@@ -15,7 +15,7 @@ use platform::{
 
 use crate::{Home, delete, put};
 
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 24;
 const CUTS: usize = 5;
 const COMMANDS: usize = 60;
 const OPERATIONS_MAX: u64 = 60;

@@ -67,7 +67,7 @@ fn what_was_removed_is_gone_and_can_be_made_again_as_something_new() {
 fn an_update_keeps_what_it_does_not_change() {
     let catalog = open(&Platform::memory());
     let before = catalog.put(record("a"), None).unwrap().record;
-    let after = catalog.update("a", |record, _| record.disabled = true).unwrap().unwrap();
+    let after = catalog.update("a", |_, draft| draft.disabled = true).unwrap().unwrap().record;
     assert!(after.disabled && after.etag > before.etag);
     assert_eq!(after.body, before.body);
     assert!(catalog.update("none", |_, _| ()).unwrap().is_none());

@@ -35,5 +35,6 @@ fn record(name: &str) -> database::NewRecord {
         body: format!("{{\"DatabaseName\":\"{name}\"}}").into_bytes(),
         request_id: None,
         takes_over_files: false,
+        changes_client: false,
     }
 }

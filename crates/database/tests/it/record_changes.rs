@@ -1,6 +1,7 @@
 //! The configuration of an open database follows its record, whatever changes at once.
 
-use database::{AccessError, DatabaseRecord};
+use cluster_state::DatabaseRecord;
+use database::AccessError;
 use serde_json::{Map, Value, json};
 
 use crate::registry::House;
@@ -11,11 +12,11 @@ fn body_of(record: &DatabaseRecord) -> Map<String, Value> {
     serde_json::from_slice(&record.body).unwrap()
 }
 
-fn change_body(house: &House, change: impl FnOnce(&mut Map<String, Value>)) {
-    let changed = house.registry.change_record("a", |record, _| {
+fn change_body(house: &House, mut change: impl FnMut(&mut Map<String, Value>)) {
+    let changed = house.registry.change_record("a", |record, draft| {
         let mut body = body_of(record);
         change(&mut body);
-        record.body = Value::Object(body).to_string().into_bytes();
+        draft.body = Value::Object(body).to_string().into_bytes();
     });
     assert!(changed.unwrap().is_some());
 }
@@ -24,13 +25,15 @@ fn change_body(house: &House, change: impl FnOnce(&mut Map<String, Value>)) {
 fn put_index(house: &House, round: u64) {
     let name = format!("I{round}");
     let definition = json!({"Name": name, "Maps": ["from d in docs.Ds select new { d.N }"]});
-    change_body(house, |body| drop(body.insert("Indexes".to_owned(), json!({ name: definition }))));
+    change_body(house, |body| {
+        drop(body.insert("Indexes".to_owned(), json!({ name.as_str(): definition })))
+    });
 }
 
 /// Sets a section that is quickly taken over.
 fn put_section(house: &House, section: &str, round: u64) {
     let seconds = json!({"Disabled": false, "DeleteFrequencyInSec": 60 + round});
-    change_body(house, |body| drop(body.insert(section.to_owned(), seconds)));
+    change_body(house, |body| drop(body.insert(section.to_owned(), seconds.clone())));
 }
 
 /// What the open database goes by, and what its record says.
@@ -78,12 +81,12 @@ fn a_database_that_is_disabled_while_it_opens_does_not_open() {
     for _ in 0..ROUNDS {
         std::thread::scope(|scope| {
             let opening = scope.spawn(|| house.open("a").map(drop));
-            house.registry.change_record("a", |record, _| record.disabled = true).unwrap();
+            house.registry.change_record("a", |_, draft| draft.disabled = true).unwrap();
             // Whether it was open before is chance.
             drop(opening.join().unwrap());
         });
         assert!(house.registry.if_open("a").is_none());
         assert!(matches!(house.open("a"), Err(AccessError::Disabled)));
-        house.registry.change_record("a", |record, _| record.disabled = false).unwrap();
+        house.registry.change_record("a", |_, draft| draft.disabled = false).unwrap();
     }
 }

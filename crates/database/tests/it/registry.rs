@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
+use cluster_state::DatabaseRecord;
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, AccessError, Activity, DatabaseLease, DatabaseOptions, DatabaseRecord,
-    DatabaseRegistry, DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions,
-    ServerCatalog,
+    Access, AccessError, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry,
+    DiskSpaceLimits, Flusher, HugeDocumentLimits, LoadError, RegistryOptions, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::IdSeparator;
@@ -250,7 +250,7 @@ fn a_failed_database_is_opened_again_through_recovery() {
 fn disabled_databases_and_a_server_that_stops_open_nothing() {
     let house = House::simple(&["a", "b"]);
     drop(house.open("b").unwrap());
-    house.catalog.update("a", |record, _| record.disabled = true).unwrap();
+    house.catalog.update("a", |_, draft| draft.disabled = true).unwrap();
     assert!(matches!(house.open("a"), Err(AccessError::Disabled)));
     house.registry.close_all();
     assert!(matches!(house.open("b"), Err(AccessError::ShuttingDown)));

@@ -10,11 +10,12 @@ use std::{
     time::Duration,
 };
 
+use cluster_state::DatabaseRecord;
 use commands::{Batch, Command, CommitQueueOptions, SubmitError};
 use database::{
-    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
-    DiskSpaceLevel, DiskSpaceLimits, Flusher, HugeDocumentLimits, MemoryLevel, MemoryPressure,
-    RegistryOptions, ResourceEvent, ResourceWatch, ServerCatalog,
+    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry, DiskSpaceLevel,
+    DiskSpaceLimits, Flusher, HugeDocumentLimits, MemoryLevel, MemoryPressure, RegistryOptions,
+    ResourceEvent, ResourceWatch, ServerCatalog,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId};
 use model::IdSeparator;

@@ -5,11 +5,12 @@ use std::{
     time::Duration,
 };
 
+use cluster_state::{DatabaseRecord, RecordDraft};
 use commands::{Batch, Command, CommitQueueOptions};
 use database::{
-    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRecord, DatabaseRegistry,
-    DiskSpaceLimits, Flusher, HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent,
-    ServerCatalog, TombstoneHolder, TombstoneNeed,
+    Access, Activity, DatabaseLease, DatabaseOptions, DatabaseRegistry, DiskSpaceLimits, Flusher,
+    HugeDocumentLimits, RegistryOptions, Retention, RetentionEvent, ServerCatalog, TombstoneHolder,
+    TombstoneNeed,
 };
 use documents::{ExpectedVersion, PutDocument, RequestedId, TombstoneKind};
 use model::{DocumentId, Etag, IdSeparator, date};
@@ -98,7 +99,9 @@ impl Machine {
     }
 
     pub(crate) fn configure(&self, sections: &str) {
-        let change = |record: &mut DatabaseRecord, _| record.body = sections.as_bytes().to_vec();
+        let change = |_: &DatabaseRecord, draft: &mut RecordDraft| {
+            draft.body = sections.as_bytes().to_vec();
+        };
         assert!(self.registry.change_record("a", change).unwrap().is_some());
     }
 

@@ -191,7 +191,7 @@ fn a_deletion_knows_whose_files_it_removes_until_it_has_ended() {
     assert_eq!(begun.unwrap().environment_id, own);
     stop(house);
     let house = start(&platform, &[]);
-    let deletions = house.catalog.deletions();
+    let deletions = house.catalog.deletions().unwrap();
     assert_eq!(deletions.iter().map(|deletion| deletion.environment_id).collect::<Vec<_>>(), [own]);
     house.catalog.end_deletion(deletions[0].index).unwrap();
     assert_eq!(house.catalog.environment_of(&name).unwrap(), None);

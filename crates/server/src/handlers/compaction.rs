@@ -7,7 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use database::{DatabaseRecord, Operation};
+use cluster_state::DatabaseRecord;
+use database::Operation;
 use http::StatusCode;
 use serde_json::{Value, json};
 use storage::{CompactOutcome, CompactProgress, CompactStep, compact_in_place};

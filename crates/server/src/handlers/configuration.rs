@@ -1,7 +1,7 @@
 //! The configuration that clients take from the server.
 
 use http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wire::{
     CLIENT_CONFIGURATION_PROPERTY, ProtocolError, header_names::REFRESH_CLIENT_CONFIGURATION,
     read_client_configuration,
@@ -14,6 +14,7 @@ use crate::{
     client_configuration::{self, SERVER_CONFIGURATION},
     error_mapping::catalog_error,
     router::Answering,
+    stored_record::{body_of, change_record},
 };
 
 /// `GET /configuration/client`.
@@ -52,19 +53,18 @@ pub(crate) fn put_of_server(call: Call) -> Answering {
 /// `PUT /databases/*/admin/configuration/client`.
 pub(crate) fn put_of_database(call: Call) -> Answering {
     Box::pin(async move {
-        let mut stored = read_client_configuration(&call.body)?;
+        let stored = read_client_configuration(&call.body)?;
         let name = call.database()?.record().name.as_str().to_owned();
         let state = call.state;
         blocking(move || {
-            let updated = state.registry.change_record(&name, |record, index| {
-                stored.insert("Etag".to_owned(), index.into());
-                let mut body: Map<String, Value> =
-                    serde_json::from_slice(&record.body).unwrap_or_default();
-                body.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), Value::Object(stored));
-                record.body = Value::Object(body).to_string().into_bytes();
-            });
-            if let Some(record) = updated.map_err(|error| catalog_error(&error))? {
-                state.client_configuration_changed(record.etag);
+            let written = change_record(&state, &name, |record, draft| {
+                let mut body = body_of(record);
+                body.insert(CLIENT_CONFIGURATION_PROPERTY.to_owned(), stored.clone().into());
+                draft.body = Value::Object(body).to_string().into_bytes();
+                draft.changes_client = true;
+            })?;
+            if let Some(written) = written {
+                state.client_configuration_changed(written.index);
             }
             let answer = Answer::empty(StatusCode::CREATED);
             Ok(answer.with_header(REFRESH_CLIENT_CONFIGURATION, "true"))

@@ -36,7 +36,7 @@ pub(crate) fn put_settings(call: Call) -> Answering {
             let named = json!({ "Settings": settings }).to_string();
             check_named(&state, &record.name, named.as_bytes())?;
             let set = |body: &mut serde_json::Map<String, Value>| {
-                body.insert("Settings".to_owned(), settings);
+                body.insert("Settings".to_owned(), settings.clone());
             };
             change_body(&state, &name, set)?.ok_or_else(|| missing(&name))?;
             Ok(Answer::empty(StatusCode::CREATED))
@@ -101,11 +101,11 @@ pub(crate) fn reorder(call: Call) -> Answering {
         let is_fixed = body.get("Fixed").and_then(Value::as_bool).unwrap_or(false);
         let order = if is_fixed { json!([NODE_TAG]) } else { json!([]) };
         blocking(move || {
-            let reordered = change_record(&state, &name, |record, index| {
-                record.topology_index = index;
+            let reordered = change_record(&state, &name, |record, draft| {
+                draft.changes_topology = true;
                 let mut body = body_of(record);
                 body.insert("Topology".to_owned(), json!({"PriorityOrder": order}));
-                record.body = Value::Object(body).to_string().into_bytes();
+                draft.body = Value::Object(body).to_string().into_bytes();
             })?;
             reordered.ok_or_else(|| missing(&name))?;
             Ok(Answer::empty(StatusCode::NO_CONTENT))
@@ -146,8 +146,9 @@ pub(crate) fn promote(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             let promoted = change_record(&state, &name, |_, _| ())?;
-            let record = promoted.ok_or_else(|| missing(&name))?;
-            let answer = json!({"Name": record.name.as_str(), "RaftCommandIndex": record.etag});
+            let promoted = promoted.ok_or_else(|| missing(&name))?;
+            let name = promoted.record.name.as_str();
+            let answer = json!({"Name": name, "RaftCommandIndex": promoted.index});
             Ok(Answer::shape(StatusCode::OK, &answer))
         })
         .await

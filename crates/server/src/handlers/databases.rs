@@ -2,7 +2,8 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use database::{DatabaseRecord, NewRecord};
+use cluster_state::DatabaseRecord;
+use database::NewRecord;
 use http::StatusCode;
 use model::{DatabaseName, TimeSpan};
 use serde_json::{Map, Value, json};
@@ -20,6 +21,7 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    client_configuration,
     database_deletion::{self, FilesLeft, forget_in_cluster},
     database_directories::{check_named, check_new},
     database_files::check_settings,
@@ -166,9 +168,15 @@ pub(crate) fn put(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             check_named(&state, &new.name, &new.body)?;
-            let is_new = state.catalog.record(new.name.as_str()).is_none();
-            if is_new {
-                new.takes_over_files = check_new(&state, &new.name, &new.body)?;
+            let existing = state.catalog.record(new.name.as_str());
+            let is_new = existing.is_none();
+            match existing {
+                None => new.takes_over_files = check_new(&state, &new.name, &new.body)?,
+                Some(existing) => {
+                    let after = serde_json::from_slice(&new.body).unwrap_or_default();
+                    let (before, changes_client) = (body_of(&existing), &mut new.changes_client);
+                    *changes_client = client_configuration::is_changed(&before, &after);
+                }
             }
             let put =
                 state.registry.put_record(new, expected).map_err(|error| catalog_error(&error))?;
@@ -205,7 +213,14 @@ fn read_record(call: &Call) -> Result<NewRecord, ProtocolError> {
     };
     let request_id = call.query().get("raft-request-id").map(str::to_owned);
     let body = call.body.to_vec();
-    Ok(NewRecord { name, disabled, body, request_id, takes_over_files: false })
+    Ok(NewRecord {
+        name,
+        disabled,
+        body,
+        request_id,
+        takes_over_files: false,
+        changes_client: false,
+    })
 }
 
 /// `DELETE /admin/databases`.
@@ -334,7 +349,7 @@ fn toggle_one(
     if record.disabled == disabled {
         return Ok(ToggleStatus::done(name, disabled));
     }
-    let changed = state.registry.change_record(name, |record, _| record.disabled = disabled);
+    let changed = state.registry.change_record(name, |_, draft| draft.disabled = disabled);
     match changed.map_err(|error| catalog_error(&error))? {
         Some(_) => {
             let what = if disabled { "a database was disabled" } else { "a database was enabled" };

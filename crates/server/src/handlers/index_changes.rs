@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use cluster_state::DatabaseRecord;
 use database::DatabaseLease;
 use http::StatusCode;
 use indexing::{FaultyIndex, Index, IndexKind};
@@ -24,7 +25,7 @@ use crate::{
     index_history,
     router::Answering,
     server_state::ServerState,
-    stored_record::{body_of, change_body_at, read_object, section_of, texts_of},
+    stored_record::{body_of, change_body_of, read_object, section_of, texts_of},
 };
 
 const INDEXES: &str = "Indexes";
@@ -212,12 +213,13 @@ fn write_definition(
         .map_err(|error| ProtocolError::new(ErrorKind::Internal, error.to_string()))?;
     let created = date::format(state.platform.clock.now().ticks());
     let is_numbered = definition.has_output() && definition.reduce_output_index.is_none();
-    let changed = change_record_of(state, database, move |body, index| {
+    let changed = change_record_of(state, database, |record, body| {
         if is_numbered {
-            json["ReduceOutputIndex"] = json!(index);
+            // Every change of a record takes a later index than the one before.
+            json["ReduceOutputIndex"] = json!(record.etag + 1);
         }
         index_history::add(body, &name, json.clone(), &created);
-        section_of(body, INDEXES).insert(name, json.take());
+        section_of(body, INDEXES).insert(name.clone(), json.clone());
     })?;
     let faulty = database.indexes().faulty();
     let replacement = format!("{}{}", indexing::REPLACEMENT_PREFIX, definition.name);
@@ -287,9 +289,9 @@ type Section = Map<String, Value>;
 fn change_indexes(
     state: &ServerState,
     database: &DatabaseLease,
-    change: impl FnOnce(&mut Section, &mut Section),
+    mut change: impl FnMut(&mut Section, &mut Section),
 ) -> Result<u64, ProtocolError> {
-    change_record_of(state, database, |body, _| {
+    change_record_of(state, database, |_, body| {
         let (mut autos, mut statics) = (take(body, AUTO_INDEXES), take(body, INDEXES));
         change(&mut autos, &mut statics);
         body.insert(AUTO_INDEXES.to_owned(), Value::Object(autos));
@@ -301,11 +303,11 @@ fn change_indexes(
 fn change_record_of(
     state: &ServerState,
     database: &DatabaseLease,
-    change: impl FnOnce(&mut Section, u64),
+    change: impl FnMut(&DatabaseRecord, &mut Section),
 ) -> Result<u64, ProtocolError> {
     let name = database.record().name.clone();
-    match change_body_at(state, name.as_str(), change)? {
-        Some(record) => Ok(record.etag),
+    match change_body_of(state, name.as_str(), change)? {
+        Some(written) => Ok(written.index),
         None => {
             let message = format!("Database '{}' does not exist.", name.as_str());
             Err(ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message))

@@ -83,13 +83,13 @@ pub(crate) async fn store(
     let state = call.state;
     blocking(move || {
         let set = |body: &mut Map<String, Value>| {
-            body.insert(property.to_owned(), configuration);
+            body.insert(property.to_owned(), configuration.clone());
         };
-        let record = change_body(&state, &name, set)?.ok_or_else(|| {
+        let written = change_body(&state, &name, set)?.ok_or_else(|| {
             let message = format!("Database '{name}' does not exist");
             ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
         })?;
-        Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": record.etag})))
+        Ok(Answer::shape(StatusCode::OK, &json!({"RaftCommandIndex": written.index})))
     })
     .await
 }

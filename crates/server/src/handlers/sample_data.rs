@@ -82,7 +82,7 @@ async fn configure(call: &Call, types: SampleTypes) -> Result<(), ProtocolError>
             settings.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
         }
         if !settings.is_empty() {
-            change_body(&state, &name, |body| body.extend(settings))?;
+            change_body(&state, &name, |body| body.extend(settings.clone()))?;
         }
         let indexes: Vec<Value> = if types.indexes { sample_data::indexes() } else { Vec::new() };
         define_all(&state, &database, indexes)

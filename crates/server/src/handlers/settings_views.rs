@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use database::DatabaseRecord;
+use cluster_state::DatabaseRecord;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use settings::{Effective, Key, Scope, SizeUnit, Source, TimeUnit, ValueType, find_key};

@@ -59,7 +59,7 @@ pub(crate) fn put_of_database(call: Call) -> Answering {
         let state = call.state;
         blocking(move || {
             change_body(&state, &name, |body| {
-                body.insert(STUDIO_CONFIGURATION_PROPERTY.to_owned(), configuration);
+                body.insert(STUDIO_CONFIGURATION_PROPERTY.to_owned(), configuration.clone());
             })?;
             Ok(Answer::empty(StatusCode::CREATED))
         })

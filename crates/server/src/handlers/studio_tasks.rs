@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use cluster_state::DatabaseRecord;
 use http::StatusCode;
 use model::{DatabaseName, date};
 use serde_json::{Value, json};
@@ -109,7 +110,7 @@ pub(crate) fn bootstrap(_: &Call) -> Result<Answer, ProtocolError> {
 pub(crate) fn databases(call: &Call) -> Result<Answer, ProtocolError> {
     let address = call.state.address_in_passing(&call.headers);
     let records = call.state.catalog.records();
-    let of_one = |record: &std::sync::Arc<database::DatabaseRecord>| {
+    let of_one = |record: &std::sync::Arc<DatabaseRecord>| {
         let body = body_of(record);
         let count = |section: &str| {
             body.get(section).and_then(Value::as_object).map_or(0, serde_json::Map::len)
@@ -142,7 +143,7 @@ pub(crate) fn database_states(call: &Call) -> Result<Answer, ProtocolError> {
     let query = call.query();
     let name = query.get("name").filter(|name| !name.is_empty());
     let records = call.state.catalog.records();
-    let is_wanted = |record: &&std::sync::Arc<database::DatabaseRecord>| {
+    let is_wanted = |record: &&std::sync::Arc<DatabaseRecord>| {
         name.is_none_or(|name| name.eq_ignore_ascii_case(record.name.as_str()))
     };
     let listed = records.iter().filter(is_wanted).map(|record| listed_state(&call.state, record));

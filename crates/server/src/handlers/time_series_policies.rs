@@ -76,11 +76,11 @@ async fn change(
                 body.insert(TIME_SERIES_PROPERTY.to_owned(), configuration);
             }
         };
-        let record = change_body(&state, &name, set)?.ok_or_else(|| {
+        let written = change_body(&state, &name, set)?.ok_or_else(|| {
             let message = format!("Database '{name}' does not exist");
             ProtocolError::new(ErrorKind::DatabaseDoesNotExist, message)
         })?;
-        Ok(Answer::shape(StatusCode::OK, &json!({ "RaftCommandIndex": record.etag })))
+        Ok(Answer::shape(StatusCode::OK, &json!({ "RaftCommandIndex": written.index })))
     })
     .await
 }

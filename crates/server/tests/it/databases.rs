@@ -54,7 +54,7 @@ fn a_record_is_replaced_only_in_the_expected_version() {
     assert_eq!(status, 409);
     assert_eq!(error["Message"], "Database 'DB' already exists!");
     let etag = server.get("/admin/databases?name=db").json()["Etag"].to_string();
-    let (status, error) = create(&server, db, Some("\"1\""));
+    let (status, error) = create(&server, db, Some("\"999\""));
     assert_eq!(
         (status, &error["Type"]),
         (409, &json!("Raven.Server.Rachis.RachisConcurrencyException"))

@@ -1,28 +1,30 @@
-//! How a database's record lies in the server's catalog.
+//! A database's record, and how it lies in the tree `Databases`.
 //!
 //! ```text
 //! offset  bytes  what
-//!      0      1  version, 2
+//!      0      1  version, 3
 //!      1      1  flags: bit 0 = switched off
 //!      2      2  length of the name
 //!      4      8  etag: index of the change that wrote the record
-//!     12      8  index of the change that created the database
+//!     12      8  index of the last change of the topology
 //!     20      8  when the database was created, in ticks
 //!     28     16  topology id
 //!     44     16  cluster transaction id
-//!     60      2  length of the requests; versions before 2 have neither it nor them
-//!     62      -  name, UTF-8
+//!     60      2  length of the requests; version 1 has neither it nor them
+//!     62      8  index of the last change of the client configuration; versions before 3 have none
+//!     70      -  name, UTF-8
 //!      -      -  requests: for each its index (8), the length of its id (1) and its id, UTF-8
-//!      -      -  the record as the client sent it, JSON, to the end
+//!      -      -  the configuration as clients sent it, JSON, to the end
 //! ```
 //!
 //! Integers are little-endian. The pages below carry checksums, so the record has none of its own.
 
 use model::{DatabaseId, DatabaseName};
-use platform::Timestamp;
 
-const VERSION: u8 = 2;
-const HEADER_BYTES: usize = 62;
+const VERSION: u8 = 3;
+const HEADER_BYTES: usize = 70;
+/// Version 2 ends its header here and knows no index of the client configuration.
+const HEADER_BYTES_OF_2: usize = 62;
 /// Version 1 ends its header here and knows no requests.
 const HEADER_BYTES_OF_1: usize = 60;
 const FLAG_DISABLED: u8 = 1;
@@ -35,13 +37,13 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 /// A request that wrote a record, so that the same request, sent again, is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordRequest {
-    /// The id that the client gave it.
+    /// The id that the client sent with it.
     pub id: String,
     /// The index of the change that it made.
     pub index: u64,
 }
 
-/// One database as the catalog knows it.
+/// What all nodes know of a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseRecord {
     /// Its name in the spelling of its creation.
@@ -50,17 +52,20 @@ pub struct DatabaseRecord {
     pub disabled: bool,
     /// The index of the change that wrote the record.
     pub etag: u64,
-    /// The index of the change that created the database; clients call it the topology's etag.
+    /// The index of the last change of its nodes or their order; clients call it the topology's etag.
     pub topology_index: u64,
-    /// When the database was created.
-    pub created: Timestamp,
+    /// The index of the last change of its client configuration; 0 when that was written by a build that
+    /// kept the index in the configuration itself.
+    pub client_index: u64,
+    /// When the database was created, in ticks.
+    pub created_ticks: i64,
     /// The id of its group of nodes.
     pub topology_id: DatabaseId,
     /// The id of its cluster transactions.
     pub cluster_transaction_id: DatabaseId,
     /// The newest requests that wrote the record, the oldest first.
     pub requests: Vec<RecordRequest>,
-    /// The record as the client sent it: a JSON object.
+    /// Its configuration as clients sent it: a JSON object.
     pub body: Vec<u8>,
 }
 
@@ -92,12 +97,13 @@ pub(crate) fn write_record(record: &DatabaseRecord) -> Vec<u8> {
     bytes.extend_from_slice(&name_bytes.to_le_bytes());
     bytes.extend_from_slice(&record.etag.to_le_bytes());
     bytes.extend_from_slice(&record.topology_index.to_le_bytes());
-    bytes.extend_from_slice(&record.created.ticks().to_le_bytes());
+    bytes.extend_from_slice(&record.created_ticks.to_le_bytes());
     bytes.extend_from_slice(&record.topology_id.0);
     bytes.extend_from_slice(&record.cluster_transaction_id.0);
     let requests = write_requests(&record.requests);
     let requests_bytes = u16::try_from(requests.len()).expect("8 requests of up to 137 bytes");
     bytes.extend_from_slice(&requests_bytes.to_le_bytes());
+    bytes.extend_from_slice(&record.client_index.to_le_bytes());
     bytes.extend_from_slice(name);
     bytes.extend_from_slice(&requests);
     bytes.extend_from_slice(&record.body);
@@ -131,12 +137,17 @@ fn read_requests(mut bytes: &[u8]) -> Option<Vec<RecordRequest>> {
 pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
     let header_bytes = match bytes.first()? {
         1 => HEADER_BYTES_OF_1,
+        2 => HEADER_BYTES_OF_2,
         &VERSION => HEADER_BYTES,
         _ => return None,
     };
     let (header, rest) = bytes.split_at_checked(header_bytes)?;
     let requests_bytes = match header_bytes {
-        HEADER_BYTES => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_1)),
+        HEADER_BYTES_OF_1 => 0,
+        _ => u16::from_le_bytes(fixed(header, HEADER_BYTES_OF_1)),
+    };
+    let client_index = match header_bytes {
+        HEADER_BYTES => u64::from_le_bytes(fixed(header, HEADER_BYTES_OF_2)),
         _ => 0,
     };
     let name_bytes = u16::from_le_bytes(fixed(header, 2));
@@ -147,7 +158,8 @@ pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
         disabled: header[1] & FLAG_DISABLED != 0,
         etag: u64::from_le_bytes(fixed(header, 4)),
         topology_index: u64::from_le_bytes(fixed(header, 12)),
-        created: Timestamp::from_ticks(i64::from_le_bytes(fixed(header, 20))),
+        client_index,
+        created_ticks: i64::from_le_bytes(fixed(header, 20)),
         topology_id: DatabaseId(fixed(header, 28)),
         cluster_transaction_id: DatabaseId(fixed(header, 44)),
         requests: read_requests(requests)?,
@@ -171,7 +183,8 @@ mod tests {
             disabled: true,
             etag: 7,
             topology_index: 3,
-            created: Timestamp::from_ticks(638_000_000_000_000_001),
+            client_index: 5,
+            created_ticks: 638_000_000_000_000_001,
             topology_id: DatabaseId([1; 16]),
             cluster_transaction_id: DatabaseId([2; 16]),
             requests: Vec::new(),
@@ -191,12 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_version_1_is_read_without_requests() {
-        let record = record();
-        let mut bytes = write_record(&record);
-        bytes[0] = 1;
-        bytes.drain(HEADER_BYTES_OF_1..HEADER_BYTES);
-        assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
+    fn a_record_of_an_older_version_is_read() {
+        let mut record = record();
+        record.client_index = 0;
+        for (version, header_bytes) in [(1, HEADER_BYTES_OF_1), (2, HEADER_BYTES_OF_2)] {
+            let mut bytes = write_record(&record);
+            bytes[0] = version;
+            bytes.drain(header_bytes..HEADER_BYTES);
+            assert_eq!(format!("{:?}", read_record(&bytes).unwrap()), format!("{record:?}"));
+            record.remember(Some("request"), 7);
+        }
     }
 
     #[test]
@@ -218,6 +235,7 @@ mod tests {
             &b""[..],
             &[1; 59],
             &[2; 61],
+            &[3; 69],
             &[2; 200],
             &[9; 80],
             &[1, 0, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0],

@@ -1,0 +1,376 @@
+//! Records of databases: creating, replacing and removing them.
+//!
+//! ```text
+//! fields    kind 1, name, optional request id, then by kind
+//! create    disabled 1, keeps files 1, ticks of the creation 8, topology id 16,
+//!           cluster transaction id 16, configuration
+//! replace   disabled 1, expected etag 8, changes the topology 1, the client configuration 1, configuration
+//! remove    removes files 1
+//! ```
+//!
+//! A change of a configuration is made by whoever asks for it, of the record that he read, and takes effect only
+//! if that is still the record: the state knows nothing of what a configuration says, so nodes of different
+//! versions agree on it. What lies in the record apart from the configuration is what depends on the index of
+//! the change.
+
+use std::{ops::Bound, sync::Arc};
+
+use model::{DatabaseId, DatabaseName};
+use storage::{Transaction, WriteTransaction};
+
+use crate::{
+    command::Applying,
+    database_record::{DatabaseRecord, read_record, write_record},
+    encoding::{Decoder, Encoder, Malformed},
+    error::ClusterError,
+    schema,
+};
+
+const CREATE: u8 = 1;
+const REPLACE: u8 = 2;
+const REMOVE: u8 = 3;
+
+/// A change of the record of a database.
+#[derive(Clone, Debug)]
+pub struct RecordCommand {
+    /// The name of the database, in any case.
+    pub name: DatabaseName,
+    /// The id of the request, if the client sent one. The record remembers it.
+    pub request_id: Option<String>,
+    /// What is to become of it.
+    pub change: RecordChange,
+}
+
+/// What is to become of a record.
+#[derive(Clone, Debug)]
+pub enum RecordChange {
+    /// It is created.
+    Create {
+        /// Whether the database is switched off.
+        disabled: bool,
+        /// Whether it takes over the files that a deleted database of its name left.
+        keeps_files: bool,
+        /// When that is, in ticks.
+        created_ticks: i64,
+        /// The id of its group of nodes, never used before.
+        topology_id: DatabaseId,
+        /// The id of its cluster transactions, never used before.
+        cluster_transaction_id: DatabaseId,
+        /// Its configuration: a JSON object.
+        body: Vec<u8>,
+    },
+    /// It is replaced, if it is still the expected one.
+    Replace {
+        /// Its etag.
+        expected: u64,
+        /// What takes its place.
+        draft: RecordDraft,
+    },
+    /// The database is deleted.
+    Remove {
+        /// Whether its files are to be removed, which each node does on its own.
+        removes_files: bool,
+    },
+}
+
+/// What a change makes of a record.
+#[derive(Clone, Debug)]
+pub struct RecordDraft {
+    /// Whether the database is switched off.
+    pub disabled: bool,
+    /// Its configuration: a JSON object.
+    pub body: Vec<u8>,
+    /// Whether the nodes of the database, or their order, are changed.
+    pub changes_topology: bool,
+    /// Whether the client configuration is changed.
+    pub changes_client: bool,
+}
+
+/// What became of a change of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordOutcome {
+    /// It is stored. A request that was repeated has the index of the first time.
+    Stored {
+        /// The index of the change.
+        index: u64,
+    },
+    /// The database is deleted.
+    Removed,
+    /// Nothing was done: there is no such database.
+    Missing,
+    /// Nothing was done: there is a database of that name.
+    AlreadyExists,
+    /// Nothing was done: the record is another one.
+    OtherVersion {
+        /// Its etag.
+        actual: u64,
+    },
+    /// Nothing was done: files of a deleted database of that name are still there.
+    BeingDeleted,
+}
+
+/// A database that was deleted, and whose files are to be removed from this node.
+#[derive(Clone, Debug)]
+pub struct PendingRemoval {
+    /// The index of the deletion.
+    pub index: u64,
+    /// What the database was.
+    pub record: Arc<DatabaseRecord>,
+}
+
+/// A record as it is after a change, under the lower-cased name; `None` when it was removed.
+pub type ChangedRecord = (String, Option<Arc<DatabaseRecord>>);
+
+impl RecordDraft {
+    /// The record as it is.
+    pub fn of(record: &DatabaseRecord) -> Self {
+        Self {
+            disabled: record.disabled,
+            body: record.body.clone(),
+            changes_topology: false,
+            changes_client: false,
+        }
+    }
+}
+
+impl RecordCommand {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) {
+        let mut head = |kind| {
+            encoder.byte(kind);
+            encoder.text(self.name.as_str());
+            encoder.optional(self.request_id.as_deref(), Encoder::text);
+        };
+        match &self.change {
+            RecordChange::Create {
+                disabled,
+                keeps_files,
+                created_ticks,
+                topology_id,
+                cluster_transaction_id,
+                body,
+            } => {
+                head(CREATE);
+                encoder.flag(*disabled);
+                encoder.flag(*keeps_files);
+                encoder.i64(*created_ticks);
+                encoder.raw(&topology_id.0);
+                encoder.raw(&cluster_transaction_id.0);
+                encoder.bytes(body);
+            }
+            RecordChange::Replace { expected, draft } => {
+                head(REPLACE);
+                encoder.flag(draft.disabled);
+                encoder.u64(*expected);
+                encoder.flag(draft.changes_topology);
+                encoder.flag(draft.changes_client);
+                encoder.bytes(&draft.body);
+            }
+            RecordChange::Remove { removes_files } => {
+                head(REMOVE);
+                encoder.flag(*removes_files);
+            }
+        }
+    }
+
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let kind = decoder.byte()?;
+        let name = DatabaseName::new(decoder.text()?)
+            .map_err(|_| Malformed("a record has no name that a database can have"))?;
+        let request_id = decoder.optional(Decoder::text)?.map(str::to_owned);
+        let change = match kind {
+            CREATE => RecordChange::Create {
+                disabled: decoder.flag()?,
+                keeps_files: decoder.flag()?,
+                created_ticks: decoder.i64()?,
+                topology_id: DatabaseId(decoder.fixed()?),
+                cluster_transaction_id: DatabaseId(decoder.fixed()?),
+                body: decoder.bytes()?.to_vec(),
+            },
+            REPLACE => {
+                let disabled = decoder.flag()?;
+                let expected = decoder.u64()?;
+                let draft = RecordDraft {
+                    disabled,
+                    changes_topology: decoder.flag()?,
+                    changes_client: decoder.flag()?,
+                    body: decoder.bytes()?.to_vec(),
+                };
+                RecordChange::Replace { expected, draft }
+            }
+            REMOVE => RecordChange::Remove { removes_files: decoder.flag()? },
+            _ => return Err(Malformed("a change of a record is of an unknown kind")),
+        };
+        Ok(Self { name, request_id, change })
+    }
+
+    pub(crate) fn apply(self, applying: &mut Applying<'_>) -> Result<RecordOutcome, ClusterError> {
+        let existing = read(applying.tx, self.name.lower_cased())?;
+        let repeated = existing.as_ref().zip(self.request_id.as_deref());
+        if let Some(index) = repeated.and_then(|(record, id)| record.index_of(id)) {
+            return Ok(RecordOutcome::Stored { index });
+        }
+        let index = applying.index;
+        let mut record = match (self.change, existing) {
+            (RecordChange::Remove { removes_files }, Some(record)) => {
+                remove(applying, record, removes_files)?;
+                return Ok(RecordOutcome::Removed);
+            }
+            (RecordChange::Remove { .. } | RecordChange::Replace { .. }, None) => {
+                return Ok(RecordOutcome::Missing);
+            }
+            (RecordChange::Create { .. }, Some(_)) => return Ok(RecordOutcome::AlreadyExists),
+            (RecordChange::Replace { expected, .. }, Some(record)) if record.etag != expected => {
+                return Ok(RecordOutcome::OtherVersion { actual: record.etag });
+            }
+            (RecordChange::Replace { draft, .. }, Some(record)) => DatabaseRecord {
+                disabled: draft.disabled,
+                body: draft.body,
+                topology_index: if draft.changes_topology { index } else { record.topology_index },
+                client_index: if draft.changes_client { index } else { record.client_index },
+                ..record
+            },
+            (
+                RecordChange::Create {
+                    disabled,
+                    keeps_files,
+                    created_ticks,
+                    topology_id,
+                    cluster_transaction_id,
+                    body,
+                },
+                None,
+            ) => {
+                if is_being_removed(applying.tx, &self.name)? {
+                    return Ok(RecordOutcome::BeingDeleted);
+                }
+                if !keeps_files {
+                    forget_files(applying.tx, &self.name)?;
+                }
+                DatabaseRecord {
+                    name: self.name,
+                    disabled,
+                    etag: index,
+                    topology_index: index,
+                    client_index: index,
+                    created_ticks,
+                    topology_id,
+                    cluster_transaction_id,
+                    requests: Vec::new(),
+                    body,
+                }
+            }
+        };
+        record.etag = index;
+        record.remember(self.request_id.as_deref(), index);
+        store(applying, record)?;
+        Ok(RecordOutcome::Stored { index })
+    }
+}
+
+impl RecordOutcome {
+    pub(crate) fn encode(&self, encoder: &mut Encoder) {
+        let (kind, number) = match self {
+            Self::Stored { index } => (0, *index),
+            Self::Removed => (1, 0),
+            Self::Missing => (2, 0),
+            Self::AlreadyExists => (3, 0),
+            Self::OtherVersion { actual } => (4, *actual),
+            Self::BeingDeleted => (5, 0),
+        };
+        encoder.byte(kind);
+        encoder.u64(number);
+    }
+
+    pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let (kind, number) = (decoder.byte()?, decoder.u64()?);
+        Ok(match kind {
+            0 => Self::Stored { index: number },
+            1 => Self::Removed,
+            2 => Self::Missing,
+            3 => Self::AlreadyExists,
+            4 => Self::OtherVersion { actual: number },
+            5 => Self::BeingDeleted,
+            _ => return Err(Malformed("an outcome of a record is of an unknown kind")),
+        })
+    }
+}
+
+fn store(applying: &mut Applying<'_>, record: DatabaseRecord) -> Result<(), ClusterError> {
+    let key = record.name.lower_cased().to_owned();
+    applying.tx.tree_mut(&schema::databases())?.put(key.as_bytes(), &write_record(&record))?;
+    applying.records.push((key, Some(Arc::new(record))));
+    Ok(())
+}
+
+fn remove(
+    applying: &mut Applying<'_>,
+    record: DatabaseRecord,
+    removes_files: bool,
+) -> Result<(), ClusterError> {
+    let key = record.name.lower_cased().to_owned();
+    applying.tx.tree_mut(&schema::databases())?.delete(key.as_bytes())?;
+    if removes_files {
+        let removal = applying.index.to_be_bytes();
+        applying.tx.tree_mut(&schema::removals())?.put(&removal, &write_record(&record))?;
+    }
+    applying.records.push((key, None));
+    Ok(())
+}
+
+fn read(tx: &impl Transaction, key: &str) -> Result<Option<DatabaseRecord>, ClusterError> {
+    let Some(row) = tx.tree(&schema::databases())?.get(key.as_bytes())? else { return Ok(None) };
+    Ok(Some(read_record(row).ok_or(UNREADABLE)?))
+}
+
+const UNREADABLE: ClusterError = ClusterError::Corrupt { detail: "the record of a database" };
+
+/// All records, by lower-cased name.
+pub(crate) fn all(tx: &impl Transaction) -> Result<Vec<ChangedRecord>, ClusterError> {
+    let mut records = Vec::new();
+    for row in tx.tree(&schema::databases())?.range(Bound::Unbounded)? {
+        let (key, row) = row?;
+        let record = read_record(row).ok_or(UNREADABLE)?;
+        records.push((String::from_utf8_lossy(&key).into_owned(), Some(Arc::new(record))));
+    }
+    Ok(records)
+}
+
+/// The deleted databases whose files are still to be removed from this node, the oldest first.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn pending_removals(tx: &impl Transaction) -> Result<Vec<PendingRemoval>, ClusterError> {
+    let mut removals = Vec::new();
+    for row in tx.tree(&schema::removals())?.range(Bound::Unbounded)? {
+        let (key, row) = row?;
+        let index = <[u8; 8]>::try_from(&key[..]).map(u64::from_be_bytes);
+        let index = index.map_err(|_| Malformed("a removal has no index"))?;
+        let record = Arc::new(read_record(row).ok_or(UNREADABLE)?);
+        removals.push(PendingRemoval { index, record });
+    }
+    Ok(removals)
+}
+
+/// Notes that the files of a deleted database are gone from this node, or were none of its.
+///
+/// # Errors
+/// Those of the storage; a damaged row.
+pub fn end_removal(tx: &mut WriteTransaction, index: u64) -> Result<(), ClusterError> {
+    let ended = pending_removals(tx)?.into_iter().find(|removal| removal.index == index);
+    tx.tree_mut(&schema::removals())?.delete(&index.to_be_bytes())?;
+    match ended {
+        Some(ended) => forget_files(tx, &ended.record.name),
+        None => Ok(()),
+    }
+}
+
+fn is_being_removed(tx: &impl Transaction, name: &DatabaseName) -> Result<bool, ClusterError> {
+    let is_it = |removal: &PendingRemoval| removal.record.name == *name;
+    Ok(pending_removals(tx)?.iter().any(is_it))
+}
+
+/// Forgets whose files those of a database are: its name is free for others.
+fn forget_files(tx: &mut WriteTransaction, name: &DatabaseName) -> Result<(), ClusterError> {
+    tx.tree_mut(&schema::environments())?.delete(name.lower_cased().as_bytes())?;
+    Ok(())
+}
