@@ -28,6 +28,8 @@ use crate::{
     log_feed::LogFeed,
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
+    router::Router,
+    routes::ROUTES,
     server_state::ServerState,
     unknown_directories::{self, has_databases},
 };
@@ -195,7 +197,16 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     watch.start().map_err(|source| StartError::Thread { source })?;
     let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
     retention.start(RETENTION_THREADS).map_err(|source| StartError::Thread { source })?;
-    let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
+    let state = ServerState::new(
+        settings,
+        platform,
+        catalog,
+        registry,
+        files,
+        memory,
+        Router::new(ROUTES),
+        newest,
+    );
     database_deletion::finish_all(&state);
     unknown_directories::log(&state);
     Ok(Opened { state: Arc::new(state), flusher, watch, retention, lock })

@@ -30,7 +30,7 @@ use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
     crowd::Crowd, database_files::DatabaseFiles, index_choice::IndexesInMaking, log_feed::LogFeed,
     logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
-    processor_load::ProcessorLoad, router::Router, routes::ROUTES, running_queries::RunningQueries,
+    processor_load::ProcessorLoad, router::Router, running_queries::RunningQueries,
     traffic_log::TrafficLog, traffic_watch::TrafficWatch,
 };
 
@@ -105,6 +105,7 @@ impl ServerState {
         registry: DatabaseRegistry,
         files: Arc<DatabaseFiles>,
         memory: Arc<MemoryPlan>,
+        router: Router,
         newest_client_configuration: u64,
     ) -> ServerState {
         let version = settings.protocol_version.as_str();
@@ -128,7 +129,7 @@ impl ServerState {
             answer_threads: AnswerThreads::new(memory.answer_threads_max),
             memory,
             admission,
-            router: Router::new(ROUTES),
+            router,
             machine: Machine::look(),
             version_header,
             compression,
