@@ -10,16 +10,15 @@
 //! never given to something else, since they stand in logs.
 
 use model::DatabaseId;
-use storage::WriteTransaction;
 
 use crate::{
-    change_index,
+    applying::Applying,
     compare_exchange::{CompareExchangeCommand, CompareExchangeOutcome},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     identities::IdentityCommand,
-    record_command::{ChangedRecord, RecordCommand, RecordOutcome},
-    removed_database, requests,
+    record_command::{RecordCommand, RecordOutcome},
+    removed_database,
     server_values::ServerValueCommand,
     subscriptions::{SubscriptionCommand, SubscriptionOutcome},
     transactions::{ClusterTransaction, TransactionOutcome},
@@ -89,17 +88,9 @@ pub struct Applied {
     pub outcome: Outcome,
 }
 
-/// The state while a command is applied, and the number of the change that it makes.
-pub(crate) struct Applying<'t> {
-    pub(crate) tx: &'t mut WriteTransaction,
-    pub(crate) index: u64,
-    /// The records that it changed.
-    pub(crate) records: &'t mut Vec<ChangedRecord>,
-}
-
 impl Command {
     /// The database that it is about; `None` when it is about all.
-    fn database(&self) -> Option<DatabaseId> {
+    pub(crate) fn database(&self) -> Option<DatabaseId> {
         match self {
             Self::CompareExchange(command) => command.database(),
             Self::Subscription(command) => Some(command.database()),
@@ -171,7 +162,7 @@ impl Command {
         encoder.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Result<(Option<&str>, Self), Malformed> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Option<&str>, Self), Malformed> {
         let mut decoder = Decoder::new(bytes);
         let request_id = decoder.optional(Decoder::text)?;
         let command = match decoder.byte()? {
@@ -190,7 +181,7 @@ impl Command {
         Ok((request_id, command))
     }
 
-    fn apply(self, applying: &mut Applying<'_>) -> Result<Outcome, ClusterError> {
+    pub(crate) fn apply(self, applying: &mut Applying<'_>) -> Result<Outcome, ClusterError> {
         match self {
             Self::CompareExchange(command) => command.apply(applying).map(Outcome::CompareExchange),
             Self::Subscription(command) => command.apply(applying).map(Outcome::Subscription),
@@ -251,54 +242,6 @@ impl Outcome {
     }
 }
 
-/// What a batch did.
-#[derive(Default)]
-pub struct Effects {
-    /// What became of each of its commands.
-    pub applied: Vec<Applied>,
-    /// The records that were changed, for [`ClusterStore::follow`](crate::ClusterStore::follow) once that is
-    /// durable.
-    pub records: Vec<ChangedRecord>,
-}
-
-/// Applies the commands of a batch in their order.
-///
-/// # Errors
-/// Those of the storage, and a batch that is not one: nothing of it may be committed then.
-pub fn apply_batch(
-    tx: &mut WriteTransaction,
-    batch: &EncodedBatch,
-) -> Result<Effects, ClusterError> {
-    let mut index = change_index::last_index(tx)?;
-    let mut effects = Effects::default();
-    batch.each(|command| {
-        index += 1;
-        let records = &mut effects.records;
-        effects.applied.push(apply_encoded(&mut Applying { tx, index, records }, command)?);
-        Ok(())
-    })?;
-    change_index::store(tx, index)?;
-    Ok(effects)
-}
-
-/// Applies a command as it stands in the log.
-fn apply_encoded(applying: &mut Applying<'_>, bytes: &[u8]) -> Result<Applied, ClusterError> {
-    let (request_id, command) = Command::decode(bytes)?;
-    let database = command.database().unwrap_or(DatabaseId([0; 16]));
-    let request = request_id.and_then(|id| requests::key(database, id));
-    if let Some(request) = &request
-        && let Some((index, outcome)) = requests::find(applying.tx, request)?
-    {
-        return Ok(Applied { index, outcome });
-    }
-    let outcome = command.apply(applying)?;
-    let index = applying.index;
-    if let Some(request) = &request {
-        requests::remember(applying.tx, request, index, &outcome)?;
-    }
-    Ok(Applied { index, outcome })
-}
-
 /// Commands that stand in one entry of the log, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedBatch(pub Vec<u8>);
@@ -313,7 +256,7 @@ impl EncodedBatch {
     }
 
     /// Calls `visit` with each command in turn.
-    fn each(
+    pub(crate) fn each(
         &self,
         mut visit: impl FnMut(&[u8]) -> Result<(), ClusterError>,
     ) -> Result<(), ClusterError> {

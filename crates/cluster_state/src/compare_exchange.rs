@@ -10,7 +10,7 @@ use model::{DatabaseId, date, lower_case};
 use storage::{Transaction, WriteTransaction};
 
 use crate::{
-    command::Applying,
+    applying::Applying,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     schema::{self, Counted, DATABASE_BYTES, key_of},

@@ -8,7 +8,7 @@ use model::{DOCUMENT_ID_BYTES_MAX, DatabaseId, lower_case};
 use storage::{Transaction, WriteTransaction};
 
 use crate::{
-    command::Applying,
+    applying::Applying,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     schema::{self, DATABASE_BYTES, key_of},

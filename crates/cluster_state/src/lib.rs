@@ -8,6 +8,7 @@
 //! | file | what |
 //! |---|---|
 //! | `command` | [`Command`], [`Outcome`], [`Applied`], [`EncodedBatch`]: what can be asked for, and their bytes |
+//! | `apply`, `applying` | applying what an entry of the log holds |
 //! | `store`, `state` | [`ClusterStore`], [`ClusterState`]: reading |
 //! | `record_command`, `database_record`, `records` | records of databases; as rows, and in memory |
 //! | `server_values` | values that the servers share, such as the configuration of clients |
@@ -25,6 +26,8 @@
 
 #![forbid(unsafe_code)]
 
+mod apply;
+mod applying;
 mod change_index;
 mod command;
 mod compare_exchange;
@@ -48,7 +51,8 @@ mod value_log;
 mod value_watches;
 
 pub use crate::{
-    command::{Applied, COMMAND_BYTES_MAX, Command, Effects, EncodedBatch, Outcome, apply_batch},
+    apply::{Effects, apply_batch},
+    command::{Applied, COMMAND_BYTES_MAX, Command, EncodedBatch, Outcome},
     compare_exchange::{
         COMPARE_EXCHANGE_KEY_BYTES_MAX, CompareExchangeCommand, CompareExchangeEntry,
         CompareExchangeOutcome, FORGOTTEN_MAX, InvalidExpiry, expiry_ticks, is_any_due,
@@ -59,9 +63,10 @@ pub use crate::{
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
     record_command::{
-        ChangedRecord, PendingRemoval, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
-        end_removal, pending_removals,
+        PendingRemoval, RecordChange, RecordCommand, RecordDraft, RecordOutcome, end_removal,
+        pending_removals,
     },
+    records::ChangedRecord,
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},
     server_values::{ServerValue, ServerValueCommand},
     state::ClusterState,

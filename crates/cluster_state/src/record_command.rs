@@ -19,10 +19,11 @@ use model::{DatabaseId, DatabaseName};
 use storage::{Transaction, WriteTransaction};
 
 use crate::{
-    command::Applying,
+    applying::Applying,
     database_record::{DatabaseRecord, read_record, write_record},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
+    records::ChangedRecord,
     schema,
 };
 
@@ -117,9 +118,6 @@ pub struct PendingRemoval {
     /// What the database was.
     pub record: Arc<DatabaseRecord>,
 }
-
-/// A record as it is after a change, under the lower-cased name; `None` when it was removed.
-pub type ChangedRecord = (String, Option<Arc<DatabaseRecord>>);
 
 impl RecordDraft {
     /// The record as it is.

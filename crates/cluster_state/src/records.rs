@@ -7,7 +7,10 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use crate::{database_record::DatabaseRecord, record_command::ChangedRecord};
+use crate::database_record::DatabaseRecord;
+
+/// A record as it is after a change, under the lower-cased name; `None` when it was removed.
+pub type ChangedRecord = (String, Option<Arc<DatabaseRecord>>);
 
 /// All records, by lower-cased name.
 #[derive(Clone, Default)]

@@ -8,7 +8,7 @@
 use storage::Transaction;
 
 use crate::{
-    command::Applying,
+    applying::Applying,
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,
     schema,

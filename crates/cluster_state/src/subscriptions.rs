@@ -13,7 +13,7 @@ use storage::{HistoryPoint, KEY_BYTES_MAX, StorageError, WriteTransaction};
 pub(crate) use self::rows::{all, by_id, by_name};
 use self::rows::{put_progress, put_record};
 use crate::{
-    command::Applying,
+    applying::Applying,
     error::ClusterError,
     schema::{self, DATABASE_BYTES, key_of},
 };

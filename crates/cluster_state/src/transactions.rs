@@ -20,7 +20,7 @@ use model::{DatabaseId, lower_case};
 use storage::{Transaction, WriteTransaction};
 
 use crate::{
-    command::Applying,
+    applying::Applying,
     compare_exchange::{self, read_value},
     encoding::{Decoder, Encoder, Malformed},
     error::ClusterError,

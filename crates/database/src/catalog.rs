@@ -22,7 +22,7 @@ use storage::{
 
 use crate::{
     error::{CatalogError, LoadError},
-    files::foreign_product,
+    foreign_product::foreign_product,
     standing::{self, CatalogWitness, known_point, known_points},
 };
 

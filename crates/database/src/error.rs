@@ -6,7 +6,7 @@ use cluster_state::ClusterError;
 use documents::DocumentError;
 use storage::{HistoryMismatch, StorageError};
 
-use crate::files::ForeignProduct;
+use crate::foreign_product::ForeignProduct;
 
 /// The catalog refused or failed.
 #[derive(Clone, Debug)]

@@ -5,46 +5,13 @@
 //! or somebody has moved it. Invariant: a database that has ever been opened is never created again in
 //! silence.
 
-use std::{fmt, path::Path};
-
 use cluster_state::DatabaseRecord;
-use platform::Disk;
 use storage::{HistoryMismatch, HistoryPoint, environment_id_in};
 
-use crate::{catalog::ServerCatalog, error::LoadError, open_database::DatabaseOptions};
-
-/// Files by which the data directory of another product is known.
-const FOREIGN: [(&str, &str); 7] = [
-    ("Raven.voron", "RavenDB"),
-    ("headers.one", "RavenDB"),
-    ("PG_VERSION", "PostgreSQL"),
-    ("ibdata1", "MySQL"),
-    ("WiredTiger", "MongoDB"),
-    ("storage.bson", "MongoDB"),
-    ("CURRENT", "a RocksDB or LevelDB database"),
-];
-
-/// A directory belongs to another product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ForeignProduct {
-    /// Its name.
-    pub product: &'static str,
-    /// The file by which it was known.
-    pub file: &'static str,
-}
-
-impl fmt::Display for ForeignProduct {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it holds data of {} ({}), which Corvus cannot open", self.product, self.file)
-    }
-}
-
-/// The other product whose data a directory holds. What cannot be listed holds none.
-pub fn foreign_product(disk: &dyn Disk, directory: &Path) -> Option<ForeignProduct> {
-    let names = disk.list(directory).ok()?;
-    let found = FOREIGN.iter().find(|(file, _)| names.iter().any(|name| name == file));
-    found.map(|&(file, product)| ForeignProduct { product, file })
-}
+use crate::{
+    catalog::ServerCatalog, error::LoadError, foreign_product::foreign_product,
+    open_database::DatabaseOptions,
+};
 
 /// Refuses a directory that is not the one of this database, of which `known` is the newest incarnation
 /// that the server knows.

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `catalog` | [`ServerCatalog`]: the records of all databases, and the server's own environment |
 //! | `recorded_settings` | what a record says about how its database works |
-//! | `files` | whose files lie in the directory of a database |
+//! | `files`, `foreign_product` | whose files lie in the directory of a database; those of other products |
 //! | `registry`, `transition` | [`DatabaseRegistry`]: opening on demand, closing, and who waits meanwhile |
 //! | `open_database`, `usage_gate` | [`Database`], [`DatabaseLease`]: one open database and its users |
 //! | `changes` | [`ChangesHub`]: who watches a database, and what they are told |
@@ -38,6 +38,7 @@ mod disk_space;
 mod error;
 mod files;
 mod flusher;
+mod foreign_product;
 mod held_snapshots;
 mod huge_documents;
 mod index_outputs;
@@ -68,8 +69,8 @@ pub use crate::{
     cluster_transactions::{ExecutionError, guarded_transaction, transaction_version},
     disk_space::{DiskSpaceLevel, DiskSpaceLimits, DiskSpaceReading},
     error::{AccessError, CatalogError, LoadError},
-    files::{ForeignProduct, foreign_product},
     flusher::Flusher,
+    foreign_product::{ForeignProduct, foreign_product},
     held_snapshots::{HeldSnapshot, SnapshotEnd, TooManySnapshots},
     huge_documents::{HugeDocument, HugeDocumentLimits, HugeDocuments},
     log_follower::{LogFollower, LogFollowers},

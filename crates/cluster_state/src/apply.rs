@@ -1,0 +1,61 @@
+//! Applying the commands of an entry of the log.
+
+use model::DatabaseId;
+use storage::WriteTransaction;
+
+use crate::{
+    applying::Applying,
+    change_index,
+    command::{Applied, Command, EncodedBatch},
+    error::ClusterError,
+    records::ChangedRecord,
+    requests,
+};
+
+/// What a batch did.
+#[derive(Default)]
+pub struct Effects {
+    /// What became of each of its commands.
+    pub applied: Vec<Applied>,
+    /// The records that were changed, for [`ClusterStore::follow`](crate::ClusterStore::follow) once that is
+    /// durable.
+    pub records: Vec<ChangedRecord>,
+}
+
+/// Applies the commands of a batch in their order.
+///
+/// # Errors
+/// Those of the storage, and a batch that is not one: nothing of it may be committed then.
+pub fn apply_batch(
+    tx: &mut WriteTransaction,
+    batch: &EncodedBatch,
+) -> Result<Effects, ClusterError> {
+    let mut index = change_index::last_index(tx)?;
+    let mut effects = Effects::default();
+    batch.each(|command| {
+        index += 1;
+        let records = &mut effects.records;
+        effects.applied.push(apply_encoded(&mut Applying { tx, index, records }, command)?);
+        Ok(())
+    })?;
+    change_index::store(tx, index)?;
+    Ok(effects)
+}
+
+/// Applies a command as it stands in the log.
+fn apply_encoded(applying: &mut Applying<'_>, bytes: &[u8]) -> Result<Applied, ClusterError> {
+    let (request_id, command) = Command::decode(bytes)?;
+    let database = command.database().unwrap_or(DatabaseId([0; 16]));
+    let request = request_id.and_then(|id| requests::key(database, id));
+    if let Some(request) = &request
+        && let Some((index, outcome)) = requests::find(applying.tx, request)?
+    {
+        return Ok(Applied { index, outcome });
+    }
+    let outcome = command.apply(applying)?;
+    let index = applying.index;
+    if let Some(request) = &request {
+        requests::remember(applying.tx, request, index, &outcome)?;
+    }
+    Ok(Applied { index, outcome })
+}

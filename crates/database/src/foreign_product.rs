@@ -1,0 +1,38 @@
+//! Data directories of other products, which are left alone.
+
+use std::{fmt, path::Path};
+
+use platform::Disk;
+
+/// Files by which the data directory of another product is known.
+const FOREIGN: [(&str, &str); 7] = [
+    ("Raven.voron", "RavenDB"),
+    ("headers.one", "RavenDB"),
+    ("PG_VERSION", "PostgreSQL"),
+    ("ibdata1", "MySQL"),
+    ("WiredTiger", "MongoDB"),
+    ("storage.bson", "MongoDB"),
+    ("CURRENT", "a RocksDB or LevelDB database"),
+];
+
+/// A directory belongs to another product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignProduct {
+    /// Its name.
+    pub product: &'static str,
+    /// The file by which it was known.
+    pub file: &'static str,
+}
+
+impl fmt::Display for ForeignProduct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it holds data of {} ({}), which Corvus cannot open", self.product, self.file)
+    }
+}
+
+/// The other product whose data a directory holds. What cannot be listed holds none.
+pub fn foreign_product(disk: &dyn Disk, directory: &Path) -> Option<ForeignProduct> {
+    let names = disk.list(directory).ok()?;
+    let found = FOREIGN.iter().find(|(file, _)| names.iter().any(|name| name == file));
+    found.map(|&(file, product)| ForeignProduct { product, file })
+}
