@@ -24,11 +24,8 @@ use crate::{
     blocking::blocking,
     call::Call,
     chosen_documents::{Chosen, IDS_ALLOWED_BYTES, description},
-    error_mapping::document_error,
-    handlers::{
-        operations::{failed, too_many_operations},
-        queries::query_error,
-    },
+    error_mapping::{document_error, query_error},
+    handlers::operations::{failed, too_many_operations},
     index_choice::{Target, TargetError, WAIT_DEFAULT, catch_up, refuse_invalid, target_of},
     server_state::ServerState,
     submitting::submit,

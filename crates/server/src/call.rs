@@ -9,11 +9,15 @@ use model::IdSeparator;
 use storage::ReadTransaction;
 use wire::{ProtocolError, QueryString, header_names::unquote};
 
-use crate::{body_share::BodyShare, request_body::RequestBody, server_state::ServerState};
+use crate::{
+    body_share::BodyShare, request_body::RequestBody, router::Router, server_state::ServerState,
+};
 
 /// A request whose route has been found and whose database, if any, is open.
 pub(crate) struct Call {
     pub(crate) state: Arc<ServerState>,
+    /// Finds the routes of requests inside this one.
+    pub(crate) router: &'static Router,
     pub(crate) method: http::Method,
     /// Path and query as the client wrote them.
     pub(crate) target: String,

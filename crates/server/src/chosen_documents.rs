@@ -17,7 +17,7 @@ use script::ScriptPool;
 use storage::MemoryShare;
 use wire::ProtocolError;
 
-use crate::handlers::queries::query_error;
+use crate::error_mapping::query_error;
 
 /// About how many bytes of ids are held at once, if there is room for them.
 const IDS_BYTES_MAX: usize = 32 << 20;

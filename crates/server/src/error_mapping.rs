@@ -4,6 +4,7 @@ use cluster_state::ClusterError;
 use commands::{CommandError, PatchError, SubmitError};
 use database::{AccessError, CatalogError};
 use documents::{DocumentError, ErrorKind as Origin, time_series::InvalidTimeSeries};
+use query::{Family, QueryError};
 use script::{Exhausted, Refusal};
 use storage::StorageError;
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
@@ -186,4 +187,37 @@ pub(crate) fn catalog_error(error: &CatalogError) -> ProtocolError {
         CatalogError::Storage(error) => storage_error(error),
         CatalogError::Cluster(error) => cluster_error(error),
     }
+}
+
+/// An error of a query.
+pub(crate) fn query_error(error: QueryError) -> ProtocolError {
+    let kind = match error.family() {
+        Family::Parse => ErrorKind::QueryParse,
+        Family::InvalidQuery => ErrorKind::InvalidQuery,
+        Family::InvalidOperation => ErrorKind::InvalidOperation,
+        Family::MissingIndex => ErrorKind::IndexDoesNotExist,
+        Family::MissingDocument => ErrorKind::DocumentDoesNotExist,
+        Family::NotSupported => ErrorKind::NotSupported,
+        Family::Argument => ErrorKind::Argument,
+        Family::OutOfRange => ErrorKind::ArgumentOutOfRange,
+        Family::Lucene => ErrorKind::LuceneParse,
+        Family::MissingSorter => ErrorKind::SorterDoesNotExist,
+        Family::Format => ErrorKind::Format,
+        Family::Shape => ErrorKind::InvalidShape,
+        Family::Pattern => ErrorKind::RegularExpression,
+        Family::Index => ErrorKind::Internal,
+        Family::Interrupted => return canceled(),
+        Family::Script => ErrorKind::JavaScript,
+        Family::Documents => match &error {
+            QueryError::Documents(error) => return document_error(error),
+            QueryError::Values(error) => return cluster_error(error),
+            _ => ErrorKind::Internal,
+        },
+    };
+    ProtocolError::new(kind, error.to_string())
+}
+
+/// The answer to a query that somebody stopped.
+pub(crate) fn canceled() -> ProtocolError {
+    ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
 }

@@ -1,11 +1,7 @@
 //! Which index answers a query: the one that it names, an automatic one that fits, or one that is made
 //! for it. And waiting, without holding a thread, until an index has caught up.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use blittable::BlittableBuf;
 use database::DatabaseLease;
@@ -16,15 +12,14 @@ use query::{Paging, QueryError};
 use rql::{Query, SourceKind};
 use serde_json::{Map, Value};
 use tokio::{
-    sync::{Mutex as AsyncMutex, OwnedMutexGuard, oneshot},
+    sync::oneshot,
     time::{sleep, timeout},
 };
 use wire::{ErrorKind, ProtocolError, header_names::SNAPSHOT};
 
 use crate::{
     blocking::blocking,
-    error_mapping::{cluster_error, document_error},
-    handlers::queries::query_error,
+    error_mapping::{cluster_error, document_error, query_error},
     server_state::ServerState,
     stored_record::{change_body, section_of},
 };
@@ -186,29 +181,6 @@ async fn make_in_place_of(
         ));
     }
     Ok(Target::Index { index, is_new: true })
-}
-
-/// Lets the queries of a database make indexes one after the other.
-#[derive(Default)]
-pub(crate) struct IndexesInMaking {
-    turns: Mutex<HashMap<String, Weak<AsyncMutex<()>>>>,
-}
-
-impl IndexesInMaking {
-    async fn turn_of(&self, database: &DatabaseLease) -> OwnedMutexGuard<()> {
-        self.of(database.record().name.lower_cased()).lock_owned().await
-    }
-
-    fn of(&self, database: &str) -> Arc<AsyncMutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = turns.get(database).and_then(Weak::upgrade) {
-            return turn;
-        }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::default();
-        turns.insert(database.to_owned(), Arc::downgrade(&turn));
-        turn
-    }
 }
 
 /// Writes the definition into the record of the database, which makes the index.

@@ -53,6 +53,7 @@ mod index_builds;
 mod index_choice;
 mod index_history;
 mod index_log;
+mod index_turns;
 mod json_text;
 mod listener;
 mod live_feed;

@@ -17,8 +17,7 @@ use crate::{
     crowd::Crowd,
     data_rate::MinDataRate,
     error::StartError,
-    server_state::ServerState,
-    service::serve,
+    service::{Service, serve},
     tcp::{self, TcpConnection},
     web_socket::ConnectionPlace,
 };
@@ -93,7 +92,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 /// Accepts connections until told to stop.
 pub(crate) async fn accept(
-    state: Arc<ServerState>,
+    service: Service,
     (listener, speaks): (TcpListener, Speaks),
     crowd: Arc<Crowd>,
     mut stopping: watch::Receiver<bool>,
@@ -121,9 +120,9 @@ pub(crate) async fn accept(
         let place = ConnectionPlace {
             _permit: Arc::new(permit),
             stopping: stopping.clone(),
-            answers: Arc::clone(&state.memory.answers),
+            answers: Arc::clone(&service.state.memory.answers),
         };
-        tokio::spawn(keep(Arc::clone(&state), (stream, speaks), place, Arc::clone(&crowd)));
+        tokio::spawn(keep(service.clone(), (stream, speaks), place, Arc::clone(&crowd)));
     }
 }
 
@@ -156,11 +155,12 @@ impl Refusals {
 
 /// Serves one connection to its end. A session that takes the connection over keeps its place.
 async fn keep(
-    state: Arc<ServerState>,
+    service: Service,
     (stream, speaks): (TcpStream, Speaks),
     place: ConnectionPlace,
     crowd: Arc<Crowd>,
 ) {
+    let state = Arc::clone(&service.state);
     let mut stopping = place.stopping.clone();
     // Without this, small answers wait for the client's acknowledgement. Failing, they do.
     drop(stream.set_nodelay(true));
@@ -190,17 +190,17 @@ async fn keep(
         .header_read_timeout(None)
         .max_buf_size(http.request_head_bytes_max.max(8 << 10));
     let io = TokioIo::new(WatchedStream::new(stream, Arc::clone(&watch)));
-    let service = service_fn(|request| {
-        let (state, watch, place) = (Arc::clone(&state), Arc::clone(&watch), place.clone());
+    let serving = service_fn(|request| {
+        let (service, watch, place) = (service.clone(), Arc::clone(&watch), place.clone());
         async move {
             watch.answering();
-            let response = serve(state, request, Arc::clone(&watch), place).await;
+            let response = serve(service, request, Arc::clone(&watch), place).await;
             watch.answered();
             let response = response.map(|body| WatchedBody::new(body, watch));
             Ok::<_, std::convert::Infallible>(response)
         }
     });
-    let mut connection = std::pin::pin!(builder.serve_connection(io, service).with_upgrades());
+    let mut connection = std::pin::pin!(builder.serve_connection(io, serving).with_upgrades());
     let mut looks = tokio::time::interval(LOOK_INTERVAL);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_leaving = false;

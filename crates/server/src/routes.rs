@@ -1,5 +1,7 @@
 //! Every route of the server, with the clearance that it needs.
 
+use std::sync::LazyLock;
+
 use crate::{
     handlers::{
         attachments, bulk_docs, bulk_insert, changes, chosen_revisions, collection_views,
@@ -18,7 +20,7 @@ use crate::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
         Clearance::{Anyone, DatabaseAdmin, Operator, Read, ValidUser, Write},
         Handler::{Blocking, Endless, Inline, Waiting, WebSocket},
-        Route,
+        Route, Router,
     },
 };
 
@@ -33,6 +35,9 @@ macro_rules! routes {
         },)+]
     };
 }
+
+/// Finds the rows of the table.
+pub(crate) static ROUTER: LazyLock<Router> = LazyLock::new(|| Router::new(ROUTES));
 
 /// The table.
 #[rustfmt::skip]

@@ -28,9 +28,9 @@ use crate::{
     log_feed::LogFeed,
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
-    router::Router,
-    routes::ROUTES,
+    routes::ROUTER,
     server_state::ServerState,
+    service::Service,
     unknown_directories::{self, has_databases},
 };
 
@@ -93,8 +93,9 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         .map(|listener| (listener, Speaks::Both))
         .chain(tcp_listeners)
         .map(|listener| {
-            let (state, crowd, stopped) = (Arc::clone(&state), Arc::clone(&crowd), stopped.clone());
-            tokio::spawn(accept(state, listener, crowd, stopped))
+            let service = Service { state: Arc::clone(&state), router: &ROUTER };
+            let (crowd, stopped) = (Arc::clone(&crowd), stopped.clone());
+            tokio::spawn(accept(service, listener, crowd, stopped))
         })
         .collect();
     let maintenance = vec![
@@ -197,16 +198,7 @@ fn open(settings: Settings, platform: Platform) -> Result<Opened, StartError> {
     watch.start().map_err(|source| StartError::Thread { source })?;
     let retention = Retention::new(registry.clone(), platform.clone(), retention_log::log);
     retention.start(RETENTION_THREADS).map_err(|source| StartError::Thread { source })?;
-    let state = ServerState::new(
-        settings,
-        platform,
-        catalog,
-        registry,
-        files,
-        memory,
-        Router::new(ROUTES),
-        newest,
-    );
+    let state = ServerState::new(settings, platform, catalog, registry, files, memory, newest);
     database_deletion::finish_all(&state);
     unknown_directories::log(&state);
     Ok(Opened { state: Arc::new(state), flusher, watch, retention, lock })

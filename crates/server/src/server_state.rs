@@ -28,10 +28,10 @@ use wire::{
 
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
-    crowd::Crowd, database_files::DatabaseFiles, index_choice::IndexesInMaking, log_feed::LogFeed,
+    crowd::Crowd, database_files::DatabaseFiles, index_turns::IndexesInMaking, log_feed::LogFeed,
     logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
-    processor_load::ProcessorLoad, router::Router, running_queries::RunningQueries,
-    traffic_log::TrafficLog, traffic_watch::TrafficWatch,
+    processor_load::ProcessorLoad, running_queries::RunningQueries, traffic_log::TrafficLog,
+    traffic_watch::TrafficWatch,
 };
 
 /// The commit of this build, when the build knew it.
@@ -55,7 +55,6 @@ pub(crate) struct ServerState {
     pub(crate) memory: Arc<MemoryPlan>,
     pub(crate) admission: Admission,
     pub(crate) answer_threads: AnswerThreads,
-    pub(crate) router: Router,
     pub(crate) machine: Machine,
     pub(crate) version_header: HeaderValue,
     pub(crate) compression: AnswerCompression,
@@ -105,7 +104,6 @@ impl ServerState {
         registry: DatabaseRegistry,
         files: Arc<DatabaseFiles>,
         memory: Arc<MemoryPlan>,
-        router: Router,
         newest_client_configuration: u64,
     ) -> ServerState {
         let version = settings.protocol_version.as_str();
@@ -129,7 +127,6 @@ impl ServerState {
             answer_threads: AnswerThreads::new(memory.answer_threads_max),
             memory,
             admission,
-            router,
             machine: Machine::look(),
             version_header,
             compression,

@@ -34,20 +34,28 @@ use crate::{
     long_answer::begun,
     request_body::RequestBody,
     request_coding::{Coding, body_too_large},
-    router::{BodyUse, Clearance, Handler, Route, named_database, route_not_found},
+    router::{BodyUse, Clearance, Handler, Route, Router, named_database, route_not_found},
     server_state::ServerState,
     snapshot_reads::snapshot_of,
     unbuilt_routes::UnbuiltRoute,
     web_socket::{self, ConnectionPlace, Handshake, Upgrade},
 };
 
+/// What answers requests.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) router: &'static Router,
+}
+
 /// Answers one request.
 pub(crate) async fn serve(
-    state: Arc<ServerState>,
+    service: Service,
     request: Request<Incoming>,
     watch: Arc<ConnectionWatch>,
     place: ConnectionPlace,
 ) -> Response<AnswerBody> {
+    let state = Arc::clone(&service.state);
     let began = state.platform.clock.monotonic();
     let _running = state.files.activity().begin_request();
     let (mut parts, incoming) = request.into_parts();
@@ -65,7 +73,7 @@ pub(crate) async fn serve(
     let mut exchange = Exchange::default();
     let answered = match admitted {
         Ok(()) => {
-            exchange.answer(&state, method.clone(), &target, headers, incoming, upgrade).await
+            exchange.answer(&service, method.clone(), &target, headers, incoming, upgrade).await
         }
         Err(refused) => Err(refused),
     };
@@ -109,7 +117,7 @@ pub(crate) async fn serve_inner(
 ) -> Option<Answer> {
     let state = &outer.state;
     let path = target.split('?').next().unwrap_or(&target);
-    let found = state.router.find(method.as_str(), path)?;
+    let found = outer.router.find(method.as_str(), path)?;
     let is_session = matches!(found.route.handler, Handler::WebSocket(_) | Handler::Endless(_));
     if found.database.is_none() || found.route.body == BodyUse::Streamed || is_session {
         return None;
@@ -121,6 +129,7 @@ pub(crate) async fn serve_inner(
     };
     let call = Call {
         state: Arc::clone(state),
+        router: outer.router,
         method,
         target: target.clone(),
         headers,
@@ -162,20 +171,21 @@ struct Refresh {
 impl Exchange {
     async fn answer(
         &mut self,
-        state: &Arc<ServerState>,
+        service: &Service,
         method: Method,
         target: &str,
         headers: HeaderMap,
         incoming: RequestBody,
         upgrade: Upgrade,
     ) -> Result<Answer, ProtocolError> {
+        let Service { state, router } = service;
         let line_max = state.settings.http.request_line_bytes_max;
         if target.len() > line_max {
             let message = format!("The address of the request exceeds {line_max} bytes");
             return Err(ProtocolError::new(ErrorKind::UriTooLong, message));
         }
         let path = target.split('?').next().unwrap_or(target);
-        let Some(found) = state.router.find(method.as_str(), path) else {
+        let Some(found) = router.find(method.as_str(), path) else {
             return Err(match UnbuiltRoute::find(method.as_str(), path) {
                 Some(route) => refuse_unbuilt(state, route, target).await,
                 None => route_not_found(method.as_str(), target),
@@ -211,6 +221,7 @@ impl Exchange {
         };
         let call = Call {
             state: Arc::clone(state),
+            router,
             method,
             target: target.to_owned(),
             headers,

@@ -16,8 +16,9 @@ use crate::{
     answer::Answer,
     blocking::blocking,
     call::Call,
+    error_mapping::query_error,
     handlers::{
-        queries::{Prepared, Snapshot, query_error},
+        queries::{Prepared, Snapshot},
         query_pages::{write_page_tail, write_texts},
     },
     json_text::JsonObject,

@@ -3,7 +3,7 @@
 use crate::{
     bulk_operation::{self, Options, Work},
     call::Call,
-    handlers::queries::query_error,
+    error_mapping::query_error,
     router::Answering,
 };
 

@@ -8,7 +8,8 @@ use wire::{ProtocolError, QueryRequest};
 use crate::{
     bulk_operation::{self, Options, Work},
     call::Call,
-    handlers::{patch::submit_patch, queries::query_error},
+    error_mapping::query_error,
+    handlers::patch::submit_patch,
     patch_answer::{Shown, patch_answer},
     patch_commands::patched_id,
     router::Answering,

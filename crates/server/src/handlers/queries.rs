@@ -16,8 +16,8 @@ use http::StatusCode;
 use indexing::Index;
 use model::date;
 use query::{
-    BoundScripts, Family, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult,
-    QueryScripts, ResultKind, RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
+    BoundScripts, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult, QueryScripts,
+    ResultKind, RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
 };
 use rql::{Query, SourceKind};
 use script::ScriptPool;
@@ -33,7 +33,7 @@ use crate::{
     call::Call,
     counter_includes,
     csv_rows::{self, CsvRows},
-    error_mapping::{cluster_error, document_error},
+    error_mapping::{canceled, query_error},
     handlers::{
         aggregated_queries, query_debug,
         query_pages::{
@@ -757,36 +757,4 @@ impl Prepared {
         object.name("Results").push(b'[');
         Ok(())
     }
-}
-
-/// The answer to a query that somebody stopped.
-fn canceled() -> ProtocolError {
-    ProtocolError::new(ErrorKind::OperationCanceled, "The operation was canceled.")
-}
-
-pub(crate) fn query_error(error: QueryError) -> ProtocolError {
-    let kind = match error.family() {
-        Family::Parse => ErrorKind::QueryParse,
-        Family::InvalidQuery => ErrorKind::InvalidQuery,
-        Family::InvalidOperation => ErrorKind::InvalidOperation,
-        Family::MissingIndex => ErrorKind::IndexDoesNotExist,
-        Family::MissingDocument => ErrorKind::DocumentDoesNotExist,
-        Family::NotSupported => ErrorKind::NotSupported,
-        Family::Argument => ErrorKind::Argument,
-        Family::OutOfRange => ErrorKind::ArgumentOutOfRange,
-        Family::Lucene => ErrorKind::LuceneParse,
-        Family::MissingSorter => ErrorKind::SorterDoesNotExist,
-        Family::Format => ErrorKind::Format,
-        Family::Shape => ErrorKind::InvalidShape,
-        Family::Pattern => ErrorKind::RegularExpression,
-        Family::Index => ErrorKind::Internal,
-        Family::Interrupted => return canceled(),
-        Family::Script => ErrorKind::JavaScript,
-        Family::Documents => match &error {
-            QueryError::Documents(error) => return document_error(error),
-            QueryError::Values(error) => return cluster_error(error),
-            _ => ErrorKind::Internal,
-        },
-    };
-    ProtocolError::new(kind, error.to_string())
 }

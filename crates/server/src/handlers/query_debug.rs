@@ -14,10 +14,8 @@ use wire::{ErrorKind, IndexState, ProtocolError, database_shapes::NODE_TAG};
 use crate::{
     answer::Answer,
     call::Call,
-    handlers::{
-        queries::{Prepared, query_error},
-        query_pages::time_or_none,
-    },
+    error_mapping::query_error,
+    handlers::{queries::Prepared, query_pages::time_or_none},
     index_choice::{catch_up, missing_index_error, refuse_invalid},
     running_queries::QueryFacts,
 };

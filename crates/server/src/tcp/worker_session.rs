@@ -33,8 +33,7 @@ use wire::{
 
 use crate::{
     database_access::open_database,
-    error_mapping::{cluster_error, document_error},
-    handlers::queries::query_error,
+    error_mapping::{cluster_error, document_error, query_error},
     server_state::ServerState,
     tcp::{
         messages::{MessageReader, ReadEnd, send},
