@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use crate::{crowd::UNUSED_AFTER, data_rate::MinDataRate};
+use crate::{connection_limiter::UNUSED_AFTER, data_rate::MinDataRate};
 
 /// What has been seen of one connection. Times are milliseconds since it was accepted.
 pub(crate) struct ConnectionWatch {

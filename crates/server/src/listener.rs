@@ -13,8 +13,8 @@ use tokio::{
 use settings::{Host, ServerUrl, UnsecuredAccess};
 
 use crate::{
+    connection_limiter::ConnectionLimiter,
     connection_watch::{ConnectionWatch, Verdict, WatchedBody, WatchedStream},
-    crowd::Crowd,
     data_rate::MinDataRate,
     error::StartError,
     service::{Service, serve},
@@ -31,7 +31,7 @@ const BACKLOG: u32 = 1024;
 
 /// What is spoken on the connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum ListenerProtocol {
     /// HTTP, and the TCP protocol.
     Both,
     /// The TCP protocol alone.
@@ -93,8 +93,8 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 /// Accepts connections until told to stop.
 pub(crate) async fn accept(
     service: Service,
-    (listener, speaks): (TcpListener, Speaks),
-    crowd: Arc<Crowd>,
+    (listener, protocol): (TcpListener, ListenerProtocol),
+    limiter: Arc<ConnectionLimiter>,
     mut stopping: watch::Receiver<bool>,
 ) {
     let mut refusals = Refusals::default();
@@ -113,7 +113,7 @@ pub(crate) async fn accept(
         };
         refusals.end();
         let place = tokio::select! {
-            place = crowd.place() => place,
+            place = limiter.place() => place,
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         let Some(permit) = place else { return };
@@ -122,7 +122,7 @@ pub(crate) async fn accept(
             stopping: stopping.clone(),
             answers: Arc::clone(&service.state.memory.answers),
         };
-        tokio::spawn(keep(service.clone(), (stream, speaks), place, Arc::clone(&crowd)));
+        tokio::spawn(keep(service.clone(), (stream, protocol), place, Arc::clone(&limiter)));
     }
 }
 
@@ -156,9 +156,9 @@ impl Refusals {
 /// Serves one connection to its end. A session that takes the connection over keeps its place.
 async fn keep(
     service: Service,
-    (stream, speaks): (TcpStream, Speaks),
+    (stream, protocol): (TcpStream, ListenerProtocol),
     place: ConnectionPlace,
-    crowd: Arc<Crowd>,
+    limiter: Arc<ConnectionLimiter>,
 ) {
     let state = Arc::clone(&service.state);
     let mut stopping = place.stopping.clone();
@@ -173,12 +173,12 @@ async fn keep(
     let (head_max, rate) = (http.request_head_timeout, MinDataRate::of(http));
     let first = tokio::select! {
         first = timeout(idle_max, first_byte(&stream)) => first,
-        () = crowd.needs_room_of_newcomer() => return,
+        () = limiter.evicted_when_unused() => return,
         _ = stopping.wait_for(|stopping| *stopping) => return,
     };
     match first {
-        Ok(Some(byte)) if byte == tcp::FIRST_BYTE || speaks == Speaks::Tcp => {
-            return tcp::serve(TcpConnection { state, stream, place, crowd }).await;
+        Ok(Some(byte)) if byte == tcp::FIRST_BYTE || protocol == ListenerProtocol::Tcp => {
+            return tcp::serve(TcpConnection { state, stream, place, limiter }).await;
         }
         Ok(Some(_)) => {}
         Ok(None) | Err(_) => return,
@@ -213,7 +213,7 @@ async fn keep(
                 connection.as_mut().graceful_shutdown();
             }
             // What was asked since then is not answered: the client asks again on another connection.
-            () = crowd.needs_room(), if watch.is_unused() => break,
+            () = limiter.evicted(), if watch.is_unused() => break,
             _ = looks.tick() => match watch.judge(idle_max, head_max, rate) {
                 // The answer is on its way; nobody has to wait for the rest of a body.
                 Verdict::Keep if is_leaving && watch.is_draining() => break,

@@ -18,13 +18,13 @@ use tokio::{
 
 use crate::{
     client_configuration,
-    crowd::Crowd,
+    connection_limiter::ConnectionLimiter,
     database_deletion,
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log, deleted_values,
     error::StartError,
     index_builds, index_choice,
-    listener::{Speaks, accept, bind_all},
+    listener::{ListenerProtocol, accept, bind_all},
     log_feed::LogFeed,
     memory_plan::MemoryPlan,
     node_address, resource_log, retention_log,
@@ -49,7 +49,7 @@ pub struct RunningServer {
     watch: ResourceWatch,
     retention: Retention,
     stopping: watch::Sender<bool>,
-    crowd: Arc<Crowd>,
+    limiter: Arc<ConnectionLimiter>,
     accepting: Vec<JoinHandle<()>>,
     maintenance: Vec<JoinHandle<()>>,
     urls: Vec<String>,
@@ -83,19 +83,19 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
     if let Some(first) = tcp_listeners.first().and_then(|listener| listener.local_addr().ok()) {
         state.set_tcp_port(first.port());
     }
-    let crowd = Arc::new(Crowd::new(connections_max(&state)));
-    state.set_crowd(Arc::clone(&crowd));
+    let limiter = Arc::new(ConnectionLimiter::new(connections_max(&state)));
+    state.set_connection_limiter(Arc::clone(&limiter));
     let (stopping, stopped) = watch::channel(false);
-    let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, Speaks::Tcp));
+    let tcp_listeners = tcp_listeners.into_iter().map(|listener| (listener, ListenerProtocol::Tcp));
     state.set_stopping(stopped.clone());
     let accepting = listeners
         .into_iter()
-        .map(|listener| (listener, Speaks::Both))
+        .map(|listener| (listener, ListenerProtocol::Both))
         .chain(tcp_listeners)
         .map(|listener| {
             let service = Service { state: Arc::clone(&state), router: &ROUTER };
-            let (crowd, stopped) = (Arc::clone(&crowd), stopped.clone());
-            tokio::spawn(accept(service, listener, crowd, stopped))
+            let (limiter, stopped) = (Arc::clone(&limiter), stopped.clone());
+            tokio::spawn(accept(service, listener, limiter, stopped))
         })
         .collect();
     let maintenance = vec![
@@ -110,7 +110,7 @@ pub async fn start(settings: Settings, platform: Platform) -> Result<RunningServ
         retention,
         _lock: lock,
         stopping,
-        crowd,
+        limiter,
         accepting,
         maintenance,
         urls,
@@ -335,7 +335,7 @@ impl RunningServer {
         for accepting in self.accepting {
             drop(accepting.await);
         }
-        let finished = self.crowd.all_left();
+        let finished = self.limiter.all_closed();
         if timeout(self.state.settings.server.shutdown_timeout, finished).await.is_err() {
             tracing::warn!("some requests did not finish in time and are cut off");
         }

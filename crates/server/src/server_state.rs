@@ -28,10 +28,10 @@ use wire::{
 
 use crate::{
     admission::Admission, answer_coding::AnswerCompression, answer_threads::AnswerThreads,
-    crowd::Crowd, database_files::DatabaseFiles, index_turns::IndexesInMaking, log_feed::LogFeed,
-    logs_configuration::LogsConfiguration, machine::Machine, memory_plan::MemoryPlan, node_address,
-    processor_load::ProcessorLoad, running_queries::RunningQueries, traffic_log::TrafficLog,
-    traffic_watch::TrafficWatch,
+    connection_limiter::ConnectionLimiter, database_files::DatabaseFiles,
+    index_turns::IndexesInMaking, log_feed::LogFeed, logs_configuration::LogsConfiguration,
+    machine::Machine, memory_plan::MemoryPlan, node_address, processor_load::ProcessorLoad,
+    running_queries::RunningQueries, traffic_log::TrafficLog, traffic_watch::TrafficWatch,
 };
 
 /// The commit of this build, when the build knew it.
@@ -84,7 +84,7 @@ pub(crate) struct ServerState {
     public_address: Option<String>,
     address: OnceLock<String>,
     /// Who has connections; known once the server listens.
-    crowd: OnceLock<Arc<Crowd>>,
+    connection_limiter: OnceLock<Arc<ConnectionLimiter>>,
     /// The port of the listener for the TCP protocol alone, where there is one.
     tcp_port: OnceLock<u16>,
     stopping: OnceLock<watch::Receiver<bool>>,
@@ -146,7 +146,7 @@ impl ServerState {
             on_log_mode: OnceLock::new(),
             public_address,
             address: OnceLock::new(),
-            crowd: OnceLock::new(),
+            connection_limiter: OnceLock::new(),
             tcp_port: OnceLock::new(),
             stopping: OnceLock::new(),
         }
@@ -208,13 +208,13 @@ impl ServerState {
     }
 
     /// Sets who has connections. Only the first call counts.
-    pub(crate) fn set_crowd(&self, crowd: Arc<Crowd>) {
-        self.crowd.get_or_init(|| crowd);
+    pub(crate) fn set_connection_limiter(&self, limiter: Arc<ConnectionLimiter>) {
+        self.connection_limiter.get_or_init(|| limiter);
     }
 
     /// Connections that have a place.
     pub(crate) fn connections_count(&self) -> usize {
-        self.crowd.get().map_or(0, |crowd| crowd.taken_places())
+        self.connection_limiter.get().map_or(0, |limiter| limiter.taken_places())
     }
 
     /// Sets the address of the first listener. Only the first call counts.

@@ -31,7 +31,9 @@ pub(crate) use crate::tcp::{
     negotiation::serve,
     worker_session::{check_query, read_error},
 };
-use crate::{crowd::Crowd, server_state::ServerState, web_socket::ConnectionPlace};
+use crate::{
+    connection_limiter::ConnectionLimiter, server_state::ServerState, web_socket::ConnectionPlace,
+};
 
 /// What an object of the TCP protocol begins with, and no request of HTTP.
 pub(crate) const FIRST_BYTE: u8 = b'{';
@@ -43,7 +45,7 @@ pub(crate) struct TcpConnection {
     /// Its place among all connections, and when the server stops.
     pub(crate) place: ConnectionPlace,
     /// Those who wait for a place.
-    pub(crate) crowd: Arc<Crowd>,
+    pub(crate) limiter: Arc<ConnectionLimiter>,
 }
 
 /// The client has gone, is too slow, or the server stops: there is nobody to tell anything.

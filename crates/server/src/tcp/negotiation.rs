@@ -21,7 +21,7 @@ const PROPOSALS_MAX: usize = 8;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(connection: TcpConnection) {
-    let TcpConnection { state, stream, mut place, crowd } = connection;
+    let TcpConnection { state, stream, mut place, limiter } = connection;
     // Where this fails, a client that vanished without a word is noticed later.
     drop(platform::sockets::end_when_unacknowledged(&stream, SEND_TIME_MAX));
     let (reading, mut writing) = stream.into_split();
@@ -29,7 +29,7 @@ pub(crate) async fn serve(connection: TcpConnection) {
     let deadline = Instant::now() + state.settings.http.request_head_timeout;
     let negotiated = tokio::select! {
         negotiated = timeout_at(deadline, negotiate(&mut messages, &mut writing)) => negotiated,
-        () = crowd.needs_room_of_newcomer() => return,
+        () = limiter.evicted_when_unused() => return,
         _ = place.stopping.wait_for(|stopping| *stopping) => return,
     };
     if let Ok(Ok(header)) = negotiated

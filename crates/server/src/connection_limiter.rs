@@ -1,0 +1,147 @@
+//! The limit on open connections, and what happens at the limit: an unused connection is closed in favour
+//! of a new one.
+//!
+//! A connection is in use while an answer is produced on it, and once a session has been agreed on. A
+//! connection that sends nothing, or a few bytes at a time, is unused, so a flood of silent connections
+//! cannot keep other clients from being served.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+
+/// A connection without a request for this long counts as unused.
+pub(crate) const UNUSED_AFTER: Duration = Duration::from_millis(500);
+/// How long an unused connection has to close before another one is asked to.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(50);
+/// The limit no longer applies once one in this many places is free.
+const FREE_PART: usize = 16;
+
+/// Grants places to connections, and has unused ones closed when there is none left.
+pub(crate) struct ConnectionLimiter {
+    free_places: Arc<Semaphore>,
+    places: usize,
+    /// Connections that were accepted and have no place yet; one per listener at most.
+    waiting: AtomicUsize,
+    /// Wakes one unused connection, which closes.
+    eviction: Notify,
+    /// Whether the log says that all places are taken.
+    is_reported: AtomicBool,
+}
+
+/// Counts a connection that waits for a place.
+struct WaitingGuard<'c>(&'c ConnectionLimiter);
+
+impl Drop for WaitingGuard<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl ConnectionLimiter {
+    /// Allows this many connections at a time.
+    pub(crate) fn new(places: usize) -> ConnectionLimiter {
+        ConnectionLimiter {
+            free_places: Arc::new(Semaphore::new(places)),
+            places,
+            waiting: AtomicUsize::new(0),
+            eviction: Notify::new(),
+            is_reported: AtomicBool::new(false),
+        }
+    }
+
+    /// How many places are taken.
+    pub(crate) fn taken_places(&self) -> usize {
+        self.places.saturating_sub(self.free_places.available_permits())
+    }
+
+    /// Waits for a place. It is free again when the permit is dropped.
+    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.free_places).try_acquire_owned() {
+            self.report_end();
+            return Some(place);
+        }
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
+            let places = self.places;
+            tracing::warn!(places, "all places for connections are taken: unused ones are closed");
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = WaitingGuard(self);
+        loop {
+            self.eviction.notify_one();
+            let place = Arc::clone(&self.free_places).acquire_owned();
+            if let Ok(place) = timeout(EVICTION_INTERVAL, place).await {
+                return place.ok();
+            }
+        }
+    }
+
+    fn report_end(&self) {
+        let is_over = self.places / FREE_PART < self.free_places.available_permits();
+        if is_over && self.is_reported.swap(false, Ordering::Relaxed) {
+            tracing::info!("there are free places for connections again");
+        }
+    }
+
+    /// Returns when the unused connection that awaits this should close.
+    pub(crate) async fn evicted(&self) {
+        loop {
+            self.eviction.notified().await;
+            // The connection that needed the place may have found another one meanwhile.
+            if 0 < self.waiting.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    /// The same for a new connection, which is spared until it counts as unused.
+    pub(crate) async fn evicted_when_unused(&self) {
+        sleep(UNUSED_AFTER).await;
+        self.evicted().await;
+    }
+
+    /// Waits until every connection has ended.
+    pub(crate) async fn all_closed(&self) {
+        let all = u32::try_from(self.places).unwrap_or(u32::MAX);
+        // The semaphore is never closed; permits return as connections end.
+        drop(self.free_places.acquire_many(all).await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_connection_evicts_one_unused_connection() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let limiter = Arc::new(ConnectionLimiter::new(3));
+            let mut idle = Vec::new();
+            for _ in 0..3 {
+                let (place, limiter) = (limiter.place().await.unwrap(), Arc::clone(&limiter));
+                idle.push(tokio::spawn(async move {
+                    limiter.evicted().await;
+                    drop(place);
+                }));
+            }
+            tokio::task::yield_now().await;
+            let place = limiter.place().await;
+            assert!(place.is_some());
+            let gone = idle.iter().filter(|idle| idle.is_finished()).count();
+            assert_eq!(gone, 1);
+            drop(place);
+            drop(limiter.place().await);
+            // None is evicted while there is a free place.
+            assert_eq!(idle.iter().filter(|idle| idle.is_finished()).count(), 1);
+        });
+    }
+}
