@@ -63,8 +63,8 @@ pub use crate::{
     error::ClusterError,
     identities::{IDENTITY_MAX, IdentityCommand},
     record_command::{
-        PendingRemoval, RecordChange, RecordCommand, RecordDraft, RecordOutcome, end_removal,
-        pending_removals,
+        NewDatabase, PendingRemoval, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
+        end_removal, pending_removals,
     },
     records::ChangedRecord,
     schema::{FORMAT_VERSION, READABLE_VERSIONS, environments},

@@ -46,20 +46,7 @@ pub struct RecordCommand {
 #[derive(Clone, Debug)]
 pub enum RecordChange {
     /// It is created.
-    Create {
-        /// Whether the database is switched off.
-        disabled: bool,
-        /// Whether it takes over the files that a deleted database of its name left.
-        keeps_files: bool,
-        /// When that is, in ticks.
-        created_ticks: i64,
-        /// The id of its group of nodes, never used before.
-        topology_id: DatabaseId,
-        /// The id of its cluster transactions, never used before.
-        cluster_transaction_id: DatabaseId,
-        /// Its configuration: a JSON object.
-        body: Vec<u8>,
-    },
+    Create(NewDatabase),
     /// It is replaced, if it is still the expected one.
     Replace {
         /// Its etag.
@@ -72,6 +59,23 @@ pub enum RecordChange {
         /// Whether its files are to be removed, which each node does on its own.
         removes_files: bool,
     },
+}
+
+/// A database to create.
+#[derive(Clone, Debug)]
+pub struct NewDatabase {
+    /// Whether the database is switched off.
+    pub disabled: bool,
+    /// Whether it takes over the files that a deleted database of its name left.
+    pub keeps_files: bool,
+    /// When that is, in ticks.
+    pub created_ticks: i64,
+    /// The id of its group of nodes, never used before.
+    pub topology_id: DatabaseId,
+    /// The id of its cluster transactions, never used before.
+    pub cluster_transaction_id: DatabaseId,
+    /// Its configuration: a JSON object.
+    pub body: Vec<u8>,
 }
 
 /// What a change makes of a record.
@@ -139,21 +143,14 @@ impl RecordCommand {
             encoder.optional(self.request_id.as_deref(), Encoder::text);
         };
         match &self.change {
-            RecordChange::Create {
-                disabled,
-                keeps_files,
-                created_ticks,
-                topology_id,
-                cluster_transaction_id,
-                body,
-            } => {
+            RecordChange::Create(new) => {
                 head(CREATE);
-                encoder.flag(*disabled);
-                encoder.flag(*keeps_files);
-                encoder.i64(*created_ticks);
-                encoder.raw(&topology_id.0);
-                encoder.raw(&cluster_transaction_id.0);
-                encoder.bytes(body);
+                encoder.flag(new.disabled);
+                encoder.flag(new.keeps_files);
+                encoder.i64(new.created_ticks);
+                encoder.raw(&new.topology_id.0);
+                encoder.raw(&new.cluster_transaction_id.0);
+                encoder.bytes(&new.body);
             }
             RecordChange::Replace { expected, draft } => {
                 head(REPLACE);
@@ -176,14 +173,14 @@ impl RecordCommand {
             .map_err(|_| Malformed("a record has no name that a database can have"))?;
         let request_id = decoder.optional(Decoder::text)?.map(str::to_owned);
         let change = match kind {
-            CREATE => RecordChange::Create {
+            CREATE => RecordChange::Create(NewDatabase {
                 disabled: decoder.flag()?,
                 keeps_files: decoder.flag()?,
                 created_ticks: decoder.i64()?,
                 topology_id: DatabaseId(decoder.fixed()?),
                 cluster_transaction_id: DatabaseId(decoder.fixed()?),
                 body: decoder.bytes()?.to_vec(),
-            },
+            }),
             REPLACE => {
                 let disabled = decoder.flag()?;
                 let expected = decoder.u64()?;
@@ -216,7 +213,7 @@ impl RecordCommand {
             (RecordChange::Remove { .. } | RecordChange::Replace { .. }, None) => {
                 return Ok(RecordOutcome::Missing);
             }
-            (RecordChange::Create { .. }, Some(_)) => return Ok(RecordOutcome::AlreadyExists),
+            (RecordChange::Create(_), Some(_)) => return Ok(RecordOutcome::AlreadyExists),
             (RecordChange::Replace { expected, .. }, Some(record)) if record.etag != expected => {
                 return Ok(RecordOutcome::OtherVersion { actual: record.etag });
             }
@@ -227,34 +224,24 @@ impl RecordCommand {
                 client_index: if draft.changes_client { index } else { record.client_index },
                 ..record
             },
-            (
-                RecordChange::Create {
-                    disabled,
-                    keeps_files,
-                    created_ticks,
-                    topology_id,
-                    cluster_transaction_id,
-                    body,
-                },
-                None,
-            ) => {
+            (RecordChange::Create(new), None) => {
                 if is_being_removed(applying.tx, &self.name)? {
                     return Ok(RecordOutcome::BeingDeleted);
                 }
-                if !keeps_files {
+                if !new.keeps_files {
                     forget_files(applying.tx, &self.name)?;
                 }
                 DatabaseRecord {
                     name: self.name,
-                    disabled,
+                    disabled: new.disabled,
                     etag: index,
                     topology_index: index,
                     client_index: index,
-                    created_ticks,
-                    topology_id,
-                    cluster_transaction_id,
+                    created_ticks: new.created_ticks,
+                    topology_id: new.topology_id,
+                    cluster_transaction_id: new.cluster_transaction_id,
                     requests: Vec::new(),
-                    body,
+                    body: new.body,
                 }
             }
         };

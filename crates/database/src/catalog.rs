@@ -11,8 +11,8 @@ use std::{
 
 use cluster::Cluster;
 use cluster_state::{
-    Command, DatabaseRecord, Outcome, PendingRemoval, RecordChange, RecordCommand, RecordDraft,
-    RecordOutcome, ServerValue, ServerValueCommand, end_removal, pending_removals,
+    Command, DatabaseRecord, NewDatabase, Outcome, PendingRemoval, RecordChange, RecordCommand,
+    RecordDraft, RecordOutcome, ServerValue, ServerValueCommand, end_removal, pending_removals,
 };
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
@@ -159,14 +159,14 @@ impl ServerCatalog {
                     changes_client: new.changes_client,
                 },
             },
-            None => RecordChange::Create {
+            None => RecordChange::Create(NewDatabase {
                 disabled: new.disabled,
                 keeps_files: new.takes_over_files,
                 created_ticks: self.platform.clock.now().ticks(),
                 topology_id: random_id(&self.platform),
                 cluster_transaction_id: random_id(&self.platform),
                 body: new.body,
-            },
+            }),
         };
         let name = new.name.as_str().to_owned();
         let command = RecordCommand { name: new.name, request_id: new.request_id, change };

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_state::{
-    ClusterStore, Command, Outcome, RecordChange, RecordCommand, RecordDraft, RecordOutcome,
-    pending_removals,
+    ClusterStore, Command, NewDatabase, Outcome, RecordChange, RecordCommand, RecordDraft,
+    RecordOutcome, pending_removals,
 };
 use model::{DatabaseId, DatabaseName};
 use platform::Platform;
@@ -75,11 +75,11 @@ impl Model {
             return RecordOutcome::Stored { index };
         }
         let row = match (change, self.records.get(&name)) {
-            (RecordChange::Create { .. }, Some(_)) => return RecordOutcome::AlreadyExists,
-            (RecordChange::Create { .. }, None) if self.pending.contains(&name) => {
+            (RecordChange::Create(_), Some(_)) => return RecordOutcome::AlreadyExists,
+            (RecordChange::Create(_), None) if self.pending.contains(&name) => {
                 return RecordOutcome::BeingDeleted;
             }
-            (RecordChange::Create { body, .. }, None) => (index, index, index, body.clone()),
+            (RecordChange::Create(new), None) => (index, index, index, new.body.clone()),
             (_, None) => return RecordOutcome::Missing,
             (RecordChange::Replace { expected, .. }, Some(row)) if row.0 != *expected => {
                 return RecordOutcome::OtherVersion { actual: row.0 };
@@ -125,14 +125,14 @@ fn run(steps: Vec<Step>) {
         let body = format!("{{\"Step\":{number}}}").into_bytes();
         let (name, request, change) = match step {
             Step::Create { name, request } => {
-                let change = RecordChange::Create {
+                let change = RecordChange::Create(NewDatabase {
                     disabled: false,
                     keeps_files: false,
                     created_ticks: 1,
                     topology_id: DatabaseId([1; 16]),
                     cluster_transaction_id: DatabaseId([2; 16]),
                     body,
-                };
+                });
                 (name, request, change)
             }
             Step::Replace { name, stale, topology, client, request } => {
