@@ -549,9 +549,10 @@ const NO_ENCRYPTION: &str = "Corvus does not encrypt data at rest yet, so data w
      written in the clear. Remove it, and use an encrypted volume if the data must be encrypted";
 const NO_AUDIT: &str =
     "Corvus writes no audit log yet, so the records you expect would be missing. Remove it";
+const NO_PROGRAMS: &str = "Corvus runs no program when it makes a directory, so what the program was to do would \
+     be missing. Remove it, and prepare the directories before the server starts";
 
-/// Keys of RavenDB that promise protection which Corvus does not have: ignoring them would be a
-/// lie.
+/// Keys of RavenDB that promise what Corvus does not do, whatever their value: ignoring them would be a lie.
 pub(crate) static REFUSED: &[Key] = &[
     Key::refused("Security.AuditLog.FolderPath", NO_AUDIT),
     Key::refused("Security.Certificate.Exec", NO_TLS),
@@ -559,6 +560,8 @@ pub(crate) static REFUSED: &[Key] = &[
     Key::refused("Security.Certificate.Path", NO_TLS),
     Key::refused("Security.MasterKey.Exec", NO_ENCRYPTION),
     Key::refused("Security.MasterKey.Path", NO_ENCRYPTION),
+    Key::refused("Storage.OnCreateDirectory.Exec", NO_PROGRAMS).per_database(),
+    Key::refused("Storage.OnDirectoryInitialize.Exec", NO_PROGRAMS).per_database(),
 ];
 
 const fn works(name: &'static str) -> Choice {

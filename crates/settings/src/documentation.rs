@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use crate::accepted_keys::ACCEPTED;
 use crate::active_keys::{ACTIVE, REFUSED};
-use crate::key::{Key, Origin, Scope, Status, ValueType};
+use crate::key::{Key, Only, Origin, Scope, Status, ValueType};
 use crate::table::FAMILIES;
 
 const INTRODUCTION: &str = "\
@@ -60,8 +60,10 @@ pub fn documentation_markdown() -> String {
         page.push_str(&active_section(key));
     }
     page.push_str(
-        "\n## Settings that are refused\n\nThese settings of RavenDB promise protection that \
-         Corvus does not have. It does not start with them.\n\n",
+        "\n## Settings that are refused\n\nA setting of RavenDB that only tunes how RavenDB does \
+         its work is accepted, with a warning. One that promises protection or a service that Corvus does \
+         not have, or that would change what clients are answered, is refused by name: who sets it relies \
+         on it. The server does not start with such a setting, and no database is made with it.\n\n",
     );
     for key in REFUSED {
         if let Status::Refused { reason } = key.status {
@@ -69,8 +71,16 @@ pub fn documentation_markdown() -> String {
         }
     }
     page.push_str(
+        "\nOf these one value is accepted, since it is what Corvus does, and every other is refused:\n\n",
+    );
+    for key in ACCEPTED {
+        if let Some(Only { value, reason }) = key.only {
+            line(&mut page, &format!("- `{}`, `{value}`: {reason}.", key.name));
+        }
+    }
+    page.push_str(
         "\n## Settings without effect\n\nThese settings of RavenDB are accepted, so that existing \
-         files and scripts work, and ignored. The server warns of them when it starts, except of those of \
+         files and scripts work, and ignored; their values must be such as RavenDB takes. The server warns of them when it starts, except of those of \
          the licence, and `--print-config` says so for each one that is set. \
          Names in the following families are accepted even when they are missing from the list \
          below, with a warning if they look like a misspelt one.\n\n",
@@ -109,6 +119,8 @@ fn value_words(value_type: ValueType) -> String {
     match value_type {
         ValueType::Unchecked => "anything".to_owned(),
         ValueType::Bool => "`true` or `false`".to_owned(),
+        ValueType::WholeNumber => "a whole number".to_owned(),
+        ValueType::Number => "a number".to_owned(),
         ValueType::Integer { min, max } => format!("a whole number from {min} to {max}"),
         ValueType::Size { unit, min, max } => {
             format!("a whole number of {} from {min} to {max}", unit.word())

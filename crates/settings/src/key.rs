@@ -21,10 +21,21 @@ pub struct Key {
     pub status: Status,
     /// Whose key it is.
     pub origin: Origin,
+    /// The only value that may be given, if there is one, since it is what Corvus does.
+    pub only: Option<Only>,
     /// Whether the value must never be shown.
     pub secret: bool,
     /// What the key does, in one or two sentences. Empty for keys without effect.
     pub help: &'static str,
+}
+
+/// A value that a key without effect may have, and why it may have no other.
+#[derive(Debug, Clone, Copy)]
+pub struct Only {
+    /// The value; compared without regard to case.
+    pub value: &'static str,
+    /// What Corvus does and what to do instead, as a sentence without its full stop.
+    pub reason: &'static str,
 }
 
 /// What the values of a key look like.
@@ -34,6 +45,10 @@ pub enum ValueType {
     Unchecked,
     /// `true` or `false`.
     Bool,
+    /// A whole number, which may be below zero.
+    WholeNumber,
+    /// A number.
+    Number,
     /// A whole number, both ends included.
     Integer {
         /// Smallest permitted value.
@@ -218,12 +233,13 @@ impl Key {
         help: &'static str,
     ) -> Key {
         let (scope, status, origin) = (Scope::Server, Status::Active, Origin::RavenDb);
-        Key { name, value_type, default, scope, status, origin, secret: false, help }
+        let (only, secret) = (None, false);
+        Key { name, value_type, default, scope, status, origin, only, secret, help }
     }
 
     /// A key of RavenDB that has no effect here.
-    pub(crate) const fn accepted(name: &'static str, scope: Scope) -> Key {
-        Key { scope, status: Status::Accepted, ..Key::active(name, ValueType::Unchecked, None, "") }
+    pub(crate) const fn accepted(name: &'static str, scope: Scope, value_type: ValueType) -> Key {
+        Key { scope, status: Status::Accepted, ..Key::active(name, value_type, None, "") }
     }
 
     /// A key of RavenDB that must not be ignored and cannot be obeyed.
@@ -240,6 +256,11 @@ impl Key {
 
     pub(crate) const fn added_by_corvus(self) -> Key {
         Key { origin: Origin::Corvus, ..self }
+    }
+
+    /// With one value that may be given.
+    pub(crate) const fn only(self, value: &'static str, reason: &'static str) -> Key {
+        Key { only: Some(Only { value, reason }), ..self }
     }
 
     pub(crate) const fn secret(self) -> Key {

@@ -36,7 +36,7 @@ mod value;
 pub use crate::command_line::{FLAGS, Flag, command_line_help};
 pub use crate::documentation::documentation_markdown;
 pub use crate::effective::{Effective, Overridden, effective_text};
-pub use crate::key::{Choice, Key, Origin, Scope, SizeUnit, Status, TimeUnit, ValueType};
+pub use crate::key::{Choice, Key, Only, Origin, Scope, SizeUnit, Status, TimeUnit, ValueType};
 pub use crate::load::{DEFAULT_SETTINGS_FILE, Inputs, Loaded, Start, load};
 pub use crate::problem::{
     AddressProblem, ArgumentProblem, FileProblem, Problem, SettingsError, Warning,
@@ -49,4 +49,4 @@ pub use crate::settings_file::SETTINGS_JSON_BYTES_MAX;
 pub use crate::source::Source;
 pub use crate::table::{FAMILIES, Family, find_key, keys, nearest_name};
 pub use crate::url::{Host, Scheme, ServerUrl};
-pub use crate::value::{CompressionLevel, ProtocolVersion, UnsecuredAccess};
+pub use crate::value::{CompressionLevel, ProtocolVersion, UnsecuredAccess, check_of_index};

@@ -12,7 +12,7 @@ use crate::key::{Key, Scope, Status};
 use crate::problem::{Problem, Warning};
 use crate::source::Source;
 use crate::table::{find_family, find_key, nearest_name};
-use crate::value::{Value, parse_value};
+use crate::value::{Value, check_only, parse_value};
 
 /// What is shown in place of a value that must not be.
 const HIDDEN: &str = "(hidden)";
@@ -72,6 +72,11 @@ pub(crate) fn merge(
             (None, Some(given)) => given.name.clone(),
             (None, None) => continue,
         };
+        if let (Some(key), Some(given)) = (group.row, group.given.last())
+            && let Err(problem) = parse_given(key, given)
+        {
+            problems.push(problem);
+        }
         if !name.to_lowercase().starts_with(LICENCE) {
             ignored.push(name.clone());
         }
@@ -119,6 +124,8 @@ pub(crate) fn merge_database(
                 }
                 Err(problem) => problems.push(problem),
             }
+        } else if let Err(problem) = parse_given(key, &given) {
+            problems.push(problem);
         }
     }
     (values, overridden)
@@ -184,7 +191,12 @@ fn chosen_value(key: &'static Key, given: Option<&Given>, problems: &mut Vec<Pro
 }
 
 fn parse_given(key: &'static Key, given: &Given) -> Result<Value, Problem> {
-    parse_value(key.value_type, &given.text).map_err(|expected| Problem::InvalidValue {
+    let parsed = parse_value(key.value_type, &given.text);
+    let checked = parsed.and_then(|value| match key.only {
+        Some(only) => check_only(only, &given.text).map(|()| value),
+        None => Ok(value),
+    });
+    checked.map_err(|expected| Problem::InvalidValue {
         name: key.name,
         value: shown(Some(key), &given.text),
         source: given.source.clone(),

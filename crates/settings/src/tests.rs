@@ -5,8 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::accepted_keys::ACCEPTED;
 use crate::active_keys::ACTIVE;
 use crate::key::ValueType;
+use crate::value::parse_value;
 use crate::{
     CompressionLevel, DatabaseSettings, Inputs, Loaded, SettingsError, Source, Start,
     UnsecuredAccess, Warning, effective_text, load,
@@ -213,6 +215,51 @@ fn an_unlisted_name_of_an_ignored_family_is_only_warned_about() {
         effective_text(loaded.settings.effective())
             .contains("Indexing.MapBatchsSize = (hidden) (command line; accepted, has no effect)")
     );
+}
+
+#[test]
+fn values_without_effect_are_checked_and_what_would_be_missed_is_refused() {
+    for (argument, message) in [
+        (
+            "--Indexing.MapTimeoutInSec=x",
+            "Setting 'Indexing.MapTimeoutInSec' cannot be 'x'. Write a whole number. (command line)",
+        ),
+        (
+            "--Backup.Compression.Level=Hardest",
+            "Setting 'Backup.Compression.Level' cannot be 'Hardest'. Write Optimal or Fastest or \
+             NoCompression or SmallestSize. (command line)",
+        ),
+        (
+            "--Patching.StrictMode=false",
+            "Setting 'Patching.StrictMode' cannot be 'false'. Scripts are always strict. Remove the \
+             setting. (command line)",
+        ),
+    ] {
+        assert_eq!(arguments(&[argument]).problems(), [message]);
+    }
+    let loaded =
+        arguments(&["--Indexing.MapTimeoutInSec=-1", "--Patching.StrictMode=True"]).serve();
+    let names = ["Indexing.MapTimeoutInSec", "Patching.StrictMode"].map(ToOwned::to_owned).to_vec();
+    assert_eq!(loaded.warnings, [Warning::WithoutEffect { names }]);
+    let server = arguments(&[]).serve().settings;
+    for (name, text) in [
+        ("Indexing.MapTimeoutInSec", "x"),
+        ("ETL.MaxBatchSizeInMb", "x"),
+        ("Indexing.RunInMemory", "perhaps"),
+        ("ThrowIfAnyIndexCannotBeOpened", "true"),
+        ("Storage.OnCreateDirectory.Exec", "/bin/true"),
+    ] {
+        let given = BTreeMap::from([(name.to_owned(), text.to_owned())]);
+        assert!(DatabaseSettings::from_overrides(&server, &given).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn the_only_value_of_a_key_fits_its_type() {
+    for key in ACCEPTED {
+        let Some(only) = key.only else { continue };
+        assert!(parse_value(key.value_type, only.value).is_ok(), "{}", key.name);
+    }
 }
 
 #[test]

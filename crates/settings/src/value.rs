@@ -8,7 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::key::{Choice, ValueType};
+use crate::key::{Choice, Only, ValueType};
+use crate::table::find_key;
 use crate::url::{Host, Scheme, ServerUrl};
 
 /// The largest number of addresses in one list.
@@ -171,6 +172,14 @@ pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, St
             "false" => Ok(Value::Bool(false)),
             _ => Err("Write true or false".to_owned()),
         },
+        ValueType::WholeNumber => match text.parse::<i64>() {
+            Ok(_) => Ok(Value::Text(text.to_owned())),
+            Err(_) => Err("Write a whole number".to_owned()),
+        },
+        ValueType::Number => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Value::Text(text.to_owned())),
+            Ok(_) | Err(_) => Err("Write a number".to_owned()),
+        },
         ValueType::Integer { min, max } => parse_number(text, min, max, "").map(Value::Integer),
         ValueType::Size { unit, min, max } => parse_number(text, min, max, unit.word())
             .map(|number| Value::Bytes(number.saturating_mul(unit.bytes()))),
@@ -204,6 +213,31 @@ pub(crate) fn parse_value(value_type: ValueType, text: &str) -> Result<Value, St
         ValueType::Version => ProtocolVersion::parse(text)
             .map(Value::Version)
             .ok_or_else(|| "Write four numbers joined by dots, such as 5.4.207.54178".to_owned()),
+    }
+}
+
+/// Whether a setting in the configuration of one index has a value that its key may have. Names that are not in
+/// the table are not judged.
+///
+/// # Errors
+/// What is expected, as a sentence without its full stop.
+pub fn check_of_index(name: &str, text: &str) -> Result<(), String> {
+    let Some(key) = find_key(name) else { return Ok(()) };
+    match (parse_value(key.value_type, text), key.only) {
+        (Err(expected), _) => Err(expected),
+        (Ok(_), Some(only)) if !READ_OF_INDEXES.contains(&key.name) => check_only(only, text),
+        (Ok(_), _) => Ok(()),
+    }
+}
+
+/// Keys that are read from the configuration of an index, and nowhere else.
+const READ_OF_INDEXES: [&str; 2] =
+    ["Indexing.IndexEmptyEntries", "Indexing.IndexMissingFieldsAsNull"];
+
+pub(crate) fn check_only(only: Only, text: &str) -> Result<(), String> {
+    match only.value.eq_ignore_ascii_case(text.trim()) {
+        true => Ok(()),
+        false => Err(only.reason.to_owned()),
     }
 }
 
@@ -322,6 +356,24 @@ mod tests {
         Choice { name: "Plain", unavailable: None },
         Choice { name: "Fancy", unavailable: Some("Fancy is not built") },
     ];
+
+    #[test]
+    fn settings_of_an_index_are_judged_by_their_keys() {
+        for (name, text, is_right) in [
+            ("Indexing.MapTimeoutInSec", "-1", true),
+            ("indexing.maptimeoutinsec", "x", false),
+            ("Indexing.MapTimeoutInSec", "1.5", false),
+            ("Indexing.MapTimeoutInSec", "", false),
+            ("Indexing.Static.SearchEngineType", "corax", true),
+            ("Indexing.Static.SearchEngineType", "Nope", false),
+            ("Indexing.IndexEmptyEntries", "true", true),
+            ("Indexing.Analyzers.Default", "LowerCaseKeywordAnalyzer", true),
+            ("Indexing.Analyzers.Default", "KeywordAnalyzer", false),
+            ("Nope.Nope", "x", true),
+        ] {
+            assert_eq!(check_of_index(name, text).is_ok(), is_right, "{name}: {text}");
+        }
+    }
 
     #[test]
     fn values_are_read_by_the_type_of_their_key() {

@@ -97,6 +97,18 @@ pub(crate) fn definition_in(json: Value) -> Result<IndexDefinition, ProtocolErro
         .map_err(|error| ProtocolError::new(ErrorKind::InvalidData, error.to_string()))
 }
 
+/// Refuses settings of an index that no index can have.
+pub(crate) fn check_configuration(definition: &IndexDefinition) -> Result<(), ProtocolError> {
+    for (name, value) in &definition.configuration {
+        let Some(value) = value else { continue };
+        if let Err(expected) = settings::check_of_index(name, value) {
+            let message = format!("Could not set '{name}' configuration setting value.");
+            return Err(ProtocolError::invalid_operation(message).caused_by(expected));
+        }
+    }
+    Ok(())
+}
+
 /// Reads a definition, and finds out what kind it is.
 fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, ProtocolError> {
     let mut definition = definition_in(json)?;
@@ -106,6 +118,7 @@ fn definition_of(json: Value, source: Source) -> Result<IndexDefinition, Protoco
         return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
     };
     let is_javascript = indexing::is_javascript(map);
+    check_configuration(&definition)?;
     let definition = typed(definition);
     if source == Source::Anybody && !is_javascript {
         let message = format!(

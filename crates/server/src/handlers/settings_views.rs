@@ -38,7 +38,8 @@ fn metadata(setting: &Effective) -> Value {
     };
     let (kind, size, time) = match key.value_type {
         ValueType::Bool => ("Boolean", None, None),
-        ValueType::Integer { .. } => ("Integer", None, None),
+        ValueType::Integer { .. } | ValueType::WholeNumber => ("Integer", None, None),
+        ValueType::Number => ("Double", None, None),
         ValueType::Size { unit, .. } => ("Size", Some(size_unit(unit)), None),
         ValueType::Duration { unit, .. } => ("Time", None, Some(time_unit(unit))),
         ValueType::Path | ValueType::Paths => ("Path", None, None),

@@ -40,6 +40,10 @@ fn settings_that_nobody_knows_are_stored_and_malformed_ones_are_refused() {
     for (settings, message) in [
         (r#"{"RunInMemory":"xyz"}"#, "Could not set 'RunInMemory' configuration setting value."),
         (
+            r#"{"Indexing.MapTimeoutInSec":"x"}"#,
+            "Could not set 'Indexing.MapTimeoutInSec' configuration setting value.",
+        ),
+        (
             r#"{"ServerUrl":"http://x"}"#,
             "Configuration 'ServerUrl' can only be set at server level.",
         ),
