@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use blittable::{ParseLimits, parse_document, write_json};
 use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
@@ -39,6 +40,9 @@ use crate::value_includes::IncludedValues;
 
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
+const METADATA: &str = "@metadata";
+/// Printed JSON has none.
+const LINE_BREAK: &[u8] = b"\n";
 
 /// One row on its way out.
 pub struct Row<'t> {
@@ -599,13 +603,39 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
     }
 
-    /// Appends nothing but the metadata of a row.
+    /// Appends nothing but the metadata of a row, as it is shown with the row.
     ///
     /// # Errors
     ///
     /// As [`QueryResult::write_row`].
-    pub fn write_row_metadata(&self, row: &Row<'t>, out: &mut Vec<u8>) -> Result<(), QueryError> {
-        row.document.write_metadata_json(row.told(), out)
+    pub fn write_row_metadata(
+        &self,
+        row: &Row<'t>,
+        between: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), QueryError> {
+        if !self.is_projection() {
+            return row.document.write_metadata_json(row.told(), out);
+        }
+        let mut rows = Vec::new();
+        self.write_row(row, LINE_BREAK, &mut rows)?;
+        let rows = rows.split(|byte| LINE_BREAK.contains(byte)).filter(|row| !row.is_empty());
+        for (number, row) in rows.enumerate() {
+            if 0 < number {
+                out.extend_from_slice(between);
+            }
+            let row = parse_document(row, &ParseLimits::default()).map_err(|error| {
+                let message = format!("A row cannot be shown without its fields: {error}");
+                QueryError::InvalidOperation { message }
+            })?;
+            out.extend_from_slice(b"{\"@metadata\":");
+            match row.as_view().root().get(METADATA)? {
+                Some(metadata) => write_json(&metadata, out)?,
+                None => out.extend_from_slice(b"{}"),
+            }
+            out.push(b'}');
+        }
+        Ok(())
     }
 
     fn write_script_row(

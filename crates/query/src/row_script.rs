@@ -76,7 +76,7 @@ impl QueryScripts {
         let asked = Asked::new(query, parameters);
         let rows = match asked.group_script()? {
             Some(script) => Some(script.text),
-            None => script_text(query),
+            None => row_text(query, parameters)?,
         };
         let filter = asked.filter_text()?;
         if rows.is_none() && filter.is_none() {
@@ -174,6 +174,37 @@ pub(crate) fn script_text(query: &Query) -> Option<String> {
         },
         Selection::Everything => None,
     }
+}
+
+/// The text of the script that makes a row. A function that is the whole row has the query's parameters as its
+/// last argument, or null when there are none.
+fn row_text(query: &Query, parameters: Option<Object<'_>>) -> Result<Option<String>, QueryError> {
+    let Some(text) = script_text(query) else { return Ok(None) };
+    let is_call =
+        query.select.as_ref().is_some_and(|select| matches!(select.selection, Selection::Items(_)));
+    let Some(call) = text.strip_suffix(')').filter(|_| is_call) else { return Ok(Some(text)) };
+    let last = match parameters {
+        None => "null".to_owned(),
+        Some(parameters) => {
+            let mut members = Vec::new();
+            for member in parameters.iter() {
+                let (name, _) = member?;
+                if is_identifier(name) {
+                    members.push(format!("{name}: ${name}"));
+                }
+            }
+            format!("{{{}}}", members.join(", "))
+        }
+    };
+    let separator = if call.ends_with('(') { "" } else { ", " };
+    Ok(Some(format!("{call}{separator}{last})")))
+}
+
+/// Whether scripts can name a parameter.
+fn is_identifier(name: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+    name.chars().next().is_some_and(is_letter)
+        && name.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
 }
 
 fn is_declared(query: &Query, name: &str) -> bool {

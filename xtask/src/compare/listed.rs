@@ -25,6 +25,10 @@ const LISTED: &[(&str, &[&[&str]])] = &[
             &["W >"],
             &["W <"],
             &["W between"],
+            &["Q <= true"],
+            &["Q < true"],
+            &["Q <= false"],
+            &["Q < false"],
             &["Q <= '"],
             &["Q >= '"],
             &["Q < '"],
@@ -57,6 +61,10 @@ const LISTED: &[(&str, &[&[&str]])] = &[
         &[&["this.O.Z =", "JSON.stringify(this.O)"], &["this.O.Z =", "Object.keys(this.O)"]],
     ),
     ("JSON.stringify works on parts of documents", &[&["JSON.stringify(x"]]),
+    (
+        "a name is declared once, as JavaScript has it",
+        &[&["const d = ", "Corvus: 500 JavaScriptParseException"]],
+    ),
     ("localeCompare is -1, 0 or 1", &[&["localeCompare"]]),
     ("toFixed rounds as JavaScript does", &[&[".toFixed("]]),
     (

@@ -728,7 +728,7 @@ impl Prepared {
         out: &mut Vec<u8>,
     ) -> Result<(), ProtocolError> {
         match self.metadata_only {
-            true => result.write_row_metadata(row, out).map_err(query_error),
+            true => result.write_row_metadata(row, self.between_rows(), out).map_err(query_error),
             false => result.write_row(row, self.between_rows(), out).map_err(query_error),
         }
     }

@@ -85,6 +85,45 @@ fn scripts_and_functions_may_end_with_a_comment() {
 }
 
 #[test]
+fn a_function_that_is_the_whole_row_has_the_parameters_as_its_last_argument() {
+    let server = server_with_rows();
+    let f = "declare function f(t, p, q) { return { P: p, Q: q, N: arguments.length }; }";
+    // As RavenDB 5.4 and 7.1 answer.
+    for (call, parameters, expected) in [
+        ("f(t)", json!({"p": 1, "if": [2]}), json!({"P": {"p": 1, "if": [2]}, "Q": null, "N": 2})),
+        ("f(t, 5)", json!({"p": 1}), json!({"P": 5, "Q": {"p": 1}, "N": 3})),
+        ("f(t, $p)", json!({"p": 1}), json!({"P": 1, "Q": {"p": 1}, "N": 3})),
+        ("f(t)", Value::Null, json!({"P": null, "Q": null, "N": 2})),
+        ("{ X: f(t) }", json!({"p": 1}), json!({"X": {"P": null, "Q": null, "N": 1}})),
+    ] {
+        let text = format!("{f} from T as t where id() = 't/1' select {call}");
+        let answer = ask(&server, &text, &json!({"QueryParameters": parameters}));
+        assert_eq!(rows(&answer), [expected], "{call}");
+    }
+}
+
+#[test]
+fn the_metadata_alone_is_that_of_the_row() {
+    let server = server_with_rows();
+    for select in ["", "select A", "select { A: t.A }", "select { A: t.A, '@metadata': { M: 1 } }"]
+    {
+        let text = format!("from T as t where t.N > 0 {select}");
+        let metadata_of = |target: &str| {
+            let body = json!({"Query": text}).to_string();
+            let answer = server.send("POST", target, body.as_bytes()).json();
+            let rows = answer["Results"].as_array().unwrap().clone();
+            rows.into_iter().map(|row| json!({"@metadata": row["@metadata"]})).collect::<Vec<_>>()
+        };
+        let target = "/databases/db/queries";
+        let body = json!({"Query": text}).to_string();
+        let alone = server.send("POST", &format!("{target}?metadataOnly=true"), body.as_bytes());
+        let with_rows = metadata_of(target);
+        assert!(!with_rows.is_empty(), "{text}");
+        assert_eq!(alone.json()["Results"], json!(with_rows), "{text}");
+    }
+}
+
+#[test]
 fn scripts_see_what_the_index_stored() {
     let server = server_with_rows();
     let text = "from index 'I' as i where i.A = 'y' select { A: i.A, Z: i.Z, Y: i.Y, N: i.N }";
