@@ -94,6 +94,8 @@ pub(crate) struct IndexParts {
     pub(crate) kind: IndexKind,
     pub(crate) files: IndexFiles,
     pub(crate) on_event: OnEvent,
+    /// Of each collection, if it follows a few of its oldest items only.
+    pub(crate) items_max: Option<usize>,
 }
 
 impl Index {
@@ -111,7 +113,7 @@ impl Index {
         let files = IndexFiles::open_for(platform, options, (&kind, mapper.as_ref()), &documents)?;
         drop(documents);
         let on_event: OnEvent = Box::new(|_, _| ());
-        let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
+        let parts = IndexParts { name: name.to_owned(), kind, files, on_event, items_max: None };
         let index = Self::start(parts, mapper, context)?;
         index.notice_changes();
         Ok(index)
@@ -124,7 +126,7 @@ impl Index {
         mapper: Box<dyn Mapper>,
         context: IndexContext,
     ) -> Result<Self, IndexError> {
-        let IndexParts { name, kind, files, on_event } = parts;
+        let IndexParts { name, kind, files, on_event, items_max } = parts;
         let kind = kind.with_outputs_of(files.owner.as_ref());
         let target = kind.output_target()?;
         let writes_outputs = target.is_some() && !files.is_replacement;
@@ -144,6 +146,10 @@ impl Index {
             IndexKind::Auto(_) => OUTPUTS_NOTED_DEFAULT,
             IndexKind::Static(definition) => outputs_noted(definition),
         };
+        let mut followed = Followed::by(mapper.as_ref());
+        if let Some(items_max) = items_max {
+            followed = followed.limited_to(items_max, &context.documents.read())?;
+        }
         let core = Arc::new(IndexCore {
             names: Names {
                 as_replacement: format!("{REPLACEMENT_PREFIX}{name}"),
@@ -151,7 +157,7 @@ impl Index {
                 is_replacement: AtomicBool::new(files.is_replacement),
             },
             kind: RwLock::new(Arc::new(kind)),
-            followed: Followed::by(mapper.as_ref()),
+            followed,
             began_at: files.began_at,
             mapper,
             target,
@@ -389,6 +395,11 @@ impl Index {
     /// How far it is.
     pub fn record(&self) -> IndexRecord {
         self.core.lock().record
+    }
+
+    /// Whether it is a trial, and there are more items than it takes.
+    pub fn leaves_out_items(&self) -> bool {
+        self.core.followed.leaves_out()
     }
 
     /// Every change up to this etag is in its entries.

@@ -169,7 +169,7 @@ impl IndexSet {
         let environment = Arc::clone(&files.environment);
         let on_event = self.on_event();
         let context = self.context_of(&environment);
-        let parts = IndexParts { name: name.to_owned(), kind, files, on_event };
+        let parts = IndexParts { name: name.to_owned(), kind, files, on_event, items_max: None };
         let started = Index::start(parts, mapper, context);
         if started.is_err() {
             // What could not be flushed is still in the journal and is recovered from there.

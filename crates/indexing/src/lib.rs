@@ -27,7 +27,7 @@
 //! | `mapped`, `map_lanes` | what maps gave for a document; mapping on several threads |
 //! | `batch_log`, `batch_outcome`, `fan_out` | what the last batches took and came to; documents with very many entries |
 //! | `definition_views` | what was understood of a definition; which others could take it in |
-//! | `trial` | what a definition makes of some documents, without an index |
+//! | `trial`, `trial_index` | what a definition makes of some documents, without an index or in one that is in memory |
 //! | `indexing_pool` | the threads of all indexes |
 //! | `index_set`, `index_opening` | all indexes of a database |
 //! | `replacement` | indexes that are built beside those that they replace |
@@ -85,6 +85,7 @@ mod static_definition;
 mod static_fields;
 mod tombstones;
 mod trial;
+mod trial_index;
 mod vouching;
 
 pub use auto_definition::{AutoField, AutoFieldSource, AutoFieldWays, AutoIndexDefinition};
@@ -121,4 +122,4 @@ pub use source::{SourceItem, SourceKind};
 pub use static_definition::{REPLACEMENT_PREFIX, is_javascript, source_type_of};
 pub use static_fields::static_field_options;
 pub use tombstones::{IndexCondition, IndexNeeds};
-pub use trial::{TRIAL_DOCUMENTS_MAX, Trial, try_definition};
+pub use trial::{TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};

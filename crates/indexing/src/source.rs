@@ -253,6 +253,15 @@ pub(crate) struct Followed {
     looked_at: Option<Collections>,
     /// The collections of all that is followed; none is all.
     all: Collections,
+    /// Where the logs of what is mapped end for this index, if it does not follow them to their end.
+    limit: Option<LogLimit>,
+}
+
+/// How far an index reads that follows a few items only.
+struct LogLimit {
+    /// The last etag to be read in each log of what is mapped.
+    last: Vec<Etag>,
+    leaves_out: bool,
 }
 
 impl Followed {
@@ -273,11 +282,43 @@ impl Followed {
             }
         };
         match kind {
-            SourceKind::Documents => Self { kind, mapped: all.clone(), looked_at: None, all },
+            SourceKind::Documents => {
+                Self { kind, mapped: all.clone(), looked_at: None, all, limit: None }
+            }
             SourceKind::Counters | SourceKind::TimeSeries => {
-                Self { kind, mapped: own.to_vec(), looked_at, all }
+                Self { kind, mapped: own.to_vec(), looked_at, all, limit: None }
             }
         }
+    }
+
+    /// Follows the oldest items of each collection only, and nothing that is written later.
+    pub(crate) fn limited_to(
+        mut self,
+        items_max: usize,
+        tx: &ReadTransaction,
+    ) -> Result<Self, DocumentError> {
+        let mut limit = LogLimit { last: Vec::new(), leaves_out: false };
+        for log in logs_of(self.kind, &self.mapped, tx, Etag::ZERO)? {
+            let mut last = Etag::ZERO;
+            let mut items = 0;
+            for change in log {
+                let change = change?;
+                items += usize::from(matches!(change, SourceChange::There(_)));
+                if items_max < items {
+                    limit.leaves_out = true;
+                    break;
+                }
+                last = change.etag();
+            }
+            limit.last.push(last);
+        }
+        self.limit = Some(limit);
+        Ok(self)
+    }
+
+    /// Whether there were more items than it follows.
+    pub(crate) fn leaves_out(&self) -> bool {
+        self.limit.as_ref().is_some_and(|limit| limit.leaves_out)
     }
 
     /// The collections of all that is followed; none is all.
@@ -338,6 +379,10 @@ impl Followed {
         after: Etag,
     ) -> Result<SourceChanges<'t>, DocumentError> {
         let mut logs = logs_of(self.kind, &self.mapped, tx, after)?;
+        if let Some(limit) = &self.limit {
+            let whole = logs.into_iter().zip(limit.last.iter().copied());
+            logs = whole.map(|(log, last)| log_up_to(log, last)).collect();
+        }
         if let Some(names) = &self.looked_at {
             let looked_at = names.iter().map(Some);
             let all = if names.is_empty() { Some(None) } else { None };
@@ -389,6 +434,13 @@ pub(crate) fn logs_of<'t>(
 
 pub(crate) type Change<'t> = Result<SourceChange<'t>, DocumentError>;
 pub(crate) type Log<'t> = Peekable<Box<dyn Iterator<Item = Change<'t>> + 't>>;
+
+fn log_up_to<'t>(log: Log<'t>, last: Etag) -> Log<'t> {
+    let is_before =
+        move |change: &Change<'t>| change.as_ref().map_or(true, |change| change.etag() <= last);
+    let log: Box<dyn Iterator<Item = Change<'t>> + 't> = Box::new(log.take_while(is_before));
+    log.peekable()
+}
 
 fn document_log<'t>(
     tx: &'t ReadTransaction,

@@ -26,8 +26,8 @@ use crate::{
     static_definition::is_javascript,
 };
 
-/// Documents that are taken of each collection when nobody says which.
-pub const TRIAL_DOCUMENTS_MAX: usize = 10;
+/// Items that are taken of each collection when nobody says how many.
+pub const TRIAL_ITEMS: usize = 10;
 /// A trial that gives more is broken off.
 const RESULTS_MAX: usize = 10_000;
 /// So is one whose results are larger together: all of them are in memory.
@@ -40,36 +40,65 @@ pub struct Trial {
     pub mapped: Vec<Vec<u8>>,
     /// What the reduce gave, in the order in which keys were met; `None` without a reduce.
     pub reduced: Option<Vec<Vec<u8>>>,
-    /// Bytes of the former.
-    mapped_bytes: usize,
 }
 
-/// Runs the maps of a definition over the documents of these ids, as far as there are such and a map is
-/// over their collection; over the oldest of each collection when there are no ids.
+/// What a definition is tried on.
+#[derive(Clone, Copy, Debug)]
+pub enum TrialSource<'s> {
+    /// The documents of these ids, as far as there are such and a map is over their collection.
+    Documents(&'s [DocumentId]),
+    /// So many items of each collection, the oldest.
+    Oldest(usize),
+}
+
+/// What becomes of a trial when the maps fail on an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialFailure {
+    /// It ends with the error.
+    Ends,
+    /// It goes on without the item, as an index does.
+    LeavesOut,
+}
+
+/// Runs the maps and the reduce of a definition.
 ///
 /// # Errors
 ///
-/// When the definition is none of an index, or fails on a document.
+/// When the definition is none of an index, fails on an item where that ends the trial, or gives too much.
 pub fn try_definition(
     definition: &IndexDefinition,
     scripts: &ScriptPool,
     beside: Beside<'_>,
-    ids: &[DocumentId],
+    source: TrialSource<'_>,
+    on_failure: TrialFailure,
 ) -> Result<Trial, MapError> {
     let mapper = mapper_of(&IndexKind::Static(Box::new(definition.clone())), scripts)?;
-    let chosen = chosen(mapper.as_ref(), beside.documents, ids)?;
+    let chosen = match source {
+        TrialSource::Documents(ids) => named(mapper.as_ref(), beside.documents, ids)?,
+        TrialSource::Oldest(items_max) => oldest(mapper.as_ref(), beside.documents, items_max)?,
+    };
+    let mut results = Results::default();
     if let Some(reducer) = mapper.reducer() {
-        return reduced(reducer, &chosen, beside);
+        return reduced(reducer, &chosen, beside, (results, on_failure));
     }
-    let mut trial = Trial::default();
-    match definition.maps.iter().any(|map| is_javascript(map)) {
-        true => map_scripts(&JsMap::new(definition, scripts)?, &chosen, beside, &mut trial)?,
-        false => map_linq(&LinqMap::new(definition)?, &chosen, beside, &mut trial)?,
+    if definition.maps.iter().any(|map| is_javascript(map)) {
+        let map = JsMap::new(definition, scripts)?;
+        results.of_each(&chosen, on_failure, |item, results| {
+            let entries = map.results_of(item, beside, &mut References::default())?;
+            entries.iter().try_for_each(|entry| results.add(&shown_entry(entry)?.as_view()))
+        })?;
+    } else {
+        let map = LinqMap::new(definition)?;
+        results.of_each(&chosen, on_failure, |item, results| {
+            map.for_each_output(item, beside, &mut References::default(), &mut |output| {
+                results.add(&shown_output(output)?.as_view())
+            })
+        })?;
     }
-    Ok(trial)
+    Ok(Trial { mapped: results.rows, reduced: None })
 }
 
-fn chosen<'d>(
+fn named<'d>(
     mapper: &dyn Mapper,
     documents: &'d ReadTransaction,
     ids: &[DocumentId],
@@ -100,9 +129,16 @@ fn chosen<'d>(
             }
         }
     }
-    if !ids.is_empty() {
-        return Ok(found);
-    }
+    Ok(found)
+}
+
+fn oldest<'d>(
+    mapper: &dyn Mapper,
+    documents: &'d ReadTransaction,
+    items_max: usize,
+) -> Result<Vec<SourceItem<'d>>, IndexError> {
+    let (kind, collections) = (mapper.source_kind(), mapper.collections());
+    let mut found = Vec::new();
     let logs = source::logs_of(kind, collections, documents, Etag::ZERO)?;
     for log in logs {
         let there = log.filter_map(|change| match change {
@@ -114,31 +150,61 @@ fn chosen<'d>(
             ) => None,
             Err(error) => Some(Err(error)),
         });
-        for item in there.take(TRIAL_DOCUMENTS_MAX) {
+        for item in there.take(items_max) {
             found.push(item?);
         }
     }
     Ok(found)
 }
 
-impl Trial {
-    fn add(&mut self, row: &Document<'_>) -> Result<(), MapError> {
-        if self.mapped.len() == RESULTS_MAX {
-            let message =
-                format!("The maps give more than {RESULTS_MAX} results for these documents");
-            return Err(MapError::Document { message });
+/// What the maps gave, as JSON objects.
+#[derive(Default)]
+struct Results {
+    rows: Vec<Vec<u8>>,
+    bytes: usize,
+    /// Whether one more did not fit.
+    is_full: bool,
+}
+
+impl Results {
+    /// Maps every item.
+    fn of_each<'i>(
+        &mut self,
+        items: &[SourceItem<'i>],
+        on_failure: TrialFailure,
+        mut map: impl FnMut(&SourceItem<'i>, &mut Self) -> Result<(), MapError>,
+    ) -> Result<(), MapError> {
+        for item in items {
+            let (rows, bytes) = (self.rows.len(), self.bytes);
+            match map(item, self) {
+                Err(MapError::Document { .. })
+                    if on_failure == TrialFailure::LeavesOut && !self.is_full =>
+                {
+                    self.rows.truncate(rows);
+                    self.bytes = bytes;
+                }
+                mapped => mapped?,
+            }
         }
-        let row = row.to_json().map_err(DocumentError::from)?;
-        self.mapped_bytes += row.len();
-        if RESULTS_BYTES_MAX < self.mapped_bytes {
-            let message = format!(
-                "The results of the maps for these documents take more than {RESULTS_BYTES_MAX} bytes. \
-                 Name fewer documents, or smaller ones."
-            );
-            return Err(MapError::Document { message });
-        }
-        self.mapped.push(row);
         Ok(())
+    }
+
+    fn add(&mut self, row: &Document<'_>) -> Result<(), MapError> {
+        let row = row.to_json().map_err(DocumentError::from)?;
+        let message = if self.rows.len() == RESULTS_MAX {
+            format!("The maps give more than {RESULTS_MAX} results for these documents")
+        } else if RESULTS_BYTES_MAX < self.bytes + row.len() {
+            format!(
+                "The results of the maps for these documents take more than {RESULTS_BYTES_MAX} bytes. \
+                 Try the definition on fewer documents, or smaller ones."
+            )
+        } else {
+            self.bytes += row.len();
+            self.rows.push(row);
+            return Ok(());
+        };
+        self.is_full = true;
+        Err(MapError::Document { message })
     }
 }
 
@@ -146,28 +212,32 @@ fn reduced(
     reducer: &dyn Reducer,
     chosen: &[SourceItem<'_>],
     beside: Beside<'_>,
+    (mut results, on_failure): (Results, TrialFailure),
 ) -> Result<Trial, MapError> {
-    let mut trial = Trial::default();
     let mut places = HashMap::new();
     let mut keys: Vec<Vec<Vec<u8>>> = Vec::new();
-    for item in chosen {
+    results.of_each(chosen, on_failure, |item, results| {
         let mut rows = MappedRows::default();
         reducer.map_rows(item, beside, &mut rows)?;
-        for MappedRow { key, row } in rows.into_rows() {
-            trial.add(&document_of(&row)?)?;
+        let rows = rows.into_rows();
+        rows.iter().try_for_each(|row| results.add(&document_of(&row.row)?))?;
+        for MappedRow { key, row } in rows {
             let place = *places.entry(key).or_insert_with(|| {
                 keys.push(Vec::new());
                 keys.len() - 1
             });
             keys[place].push(row);
         }
-    }
-    let mut results = Vec::new();
+        Ok(())
+    })?;
+    let mut reduced = Vec::new();
     for rows in &keys {
-        results.append(&mut reduced_key(reducer, rows)?);
+        match reduced_key(reducer, rows) {
+            Err(MapError::Document { .. }) if on_failure == TrialFailure::LeavesOut => {}
+            results => reduced.append(&mut results?),
+        }
     }
-    trial.reduced = Some(results);
-    Ok(trial)
+    Ok(Trial { mapped: results.rows, reduced: Some(reduced) })
 }
 
 fn reduced_key(reducer: &dyn Reducer, rows: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, MapError> {
@@ -181,34 +251,6 @@ fn reduced_key(reducer: &dyn Reducer, rows: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, 
 
 fn document_of(bytes: &[u8]) -> Result<Document<'_>, IndexError> {
     Ok(Document::new(bytes).map_err(DocumentError::from)?)
-}
-
-fn map_linq(
-    map: &LinqMap,
-    chosen: &[SourceItem<'_>],
-    beside: Beside<'_>,
-    trial: &mut Trial,
-) -> Result<(), MapError> {
-    for item in chosen {
-        map.for_each_output(item, beside, &mut References::default(), &mut |output| {
-            trial.add(&shown_output(output)?.as_view())
-        })?;
-    }
-    Ok(())
-}
-
-fn map_scripts(
-    map: &JsMap,
-    chosen: &[SourceItem<'_>],
-    beside: Beside<'_>,
-    trial: &mut Trial,
-) -> Result<(), MapError> {
-    for item in chosen {
-        for entry in map.results_of(item, beside, &mut References::default())? {
-            trial.add(&shown_entry(&entry)?.as_view())?;
-        }
-    }
-    Ok(())
 }
 
 fn failed(error: impl std::fmt::Display) -> MapError {

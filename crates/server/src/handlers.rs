@@ -30,6 +30,7 @@ pub(crate) mod index_performance;
 pub(crate) mod index_progress;
 pub(crate) mod index_repair;
 pub(crate) mod index_terms;
+pub(crate) mod index_tests;
 pub(crate) mod index_trials;
 pub(crate) mod indexes;
 pub(crate) mod io_metrics;

@@ -8,13 +8,14 @@ use crate::{
         compaction, compare_exchange, configuration, counters, custom_code, dashboards,
         database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
-        index_performance, index_progress, index_repair, index_terms, index_trials, indexes,
-        io_metrics, logs, memory, metrics, monitoring, multi_get, notification_center,
-        notifications, ongoing_tasks, operations, patch, patch_by_query, queries, query_debug,
-        replication, retention, revision_changes, revisions, sample_data, security, server_info,
-        server_load, settings_views, snapshots, start_page, statistics, storage_report, streams,
-        studio_configuration, studio_statistics, studio_tasks, subscription_performance,
-        subscription_workers, subscriptions, tail, time_series, time_series_policies, tombstones,
+        index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
+        indexes, io_metrics, logs, memory, metrics, monitoring, multi_get,
+        notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
+        queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
+        security, server_info, server_load, settings_views, snapshots, start_page, statistics,
+        storage_report, streams, studio_configuration, studio_statistics, studio_tasks,
+        subscription_performance, subscription_workers, subscriptions, tail, time_series,
+        time_series_policies, tombstones,
     },
     router::{
         BodyUse::{Ignored, Streamed, Whole, WholeOrParts},
@@ -202,6 +203,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "POST"   "/databases/*/studio/sample-data"         Write         Ignored  Waiting(sample_data::create);
     "GET"    "/databases/*/studio/sample-data/classes" Read          Ignored  Inline(sample_data::classes);
     "POST"   "/databases/*/indexes/try"                Read          Whole    Waiting(index_trials::try_out);
+    "POST"   "/databases/*/indexes/test"               Read          Whole    Waiting(index_tests::test);
     "POST"   "/databases/*/studio/index-type"          Read          Whole    Inline(index_trials::kind);
     "POST"   "/databases/*/studio/index-fields"        Read          Whole    Inline(index_trials::fields);
     "POST"   "/databases/*/index/open-faulty-index"    Write         Ignored  Waiting(index_repair::open_faulty);

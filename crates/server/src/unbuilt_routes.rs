@@ -277,7 +277,6 @@ const FEATURES: &[Feature] = &[
         "POST /databases/*/admin/indexes/dump",
         "GET /databases/*/indexes/auto/convert",
         "POST /databases/*/indexes/last-queried",
-        "POST /databases/*/indexes/test",
         "PUT /databases/*/side-by-side-indexes",
         "DELETE /databases/*/transformers/$",
         "PUT /databases/*/transformers/$",

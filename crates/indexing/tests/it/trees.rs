@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a story whose stage cannot be set should stop")]
 
 use indexing::{
-    Beside, IndexKind, ReduceItems, ReduceNode, ReduceTree, Trial, source_of, try_definition,
+    Beside, IndexKind, ReduceItems, ReduceNode, ReduceTree, TRIAL_ITEMS, Trial, TrialFailure,
+    TrialSource, source_of, try_definition,
 };
 use model::DocumentId;
 use platform::Platform;
@@ -121,7 +122,12 @@ fn tried(kind: &IndexKind, documents: &Documents, ids: &[&str]) -> Result<Trial,
     let scripts = ScriptPool::new(documents.platform.clock.clone());
     let ids: Vec<_> = ids.iter().map(|text| id(text)).collect();
     let beside = Beside { documents: &documents.environment.read(), values: None };
-    try_definition(definition, &scripts, beside, &ids).map_err(|error| error.to_string())
+    let source = match ids.as_slice() {
+        [] => TrialSource::Oldest(TRIAL_ITEMS),
+        ids => TrialSource::Documents(ids),
+    };
+    try_definition(definition, &scripts, beside, source, TrialFailure::Ends)
+        .map_err(|error| error.to_string())
 }
 
 fn texts(jsons: &[Vec<u8>]) -> Vec<String> {

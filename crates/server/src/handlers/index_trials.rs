@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use indexing::{Beside, MapError, Trial, try_definition};
+use indexing::{Beside, MapError, TRIAL_ITEMS, Trial, TrialFailure, TrialSource, try_definition};
 use model::DocumentId;
 use serde_json::{Value, json};
 use wire::{ErrorKind, IndexDefinition, ProtocolError};
@@ -42,7 +42,12 @@ pub(crate) fn try_out(call: Call) -> Answering {
             let _place = place;
             let (documents, values) = (database.read(), database.values());
             let beside = Beside { documents: &documents, values: Some(&values) };
-            let trial = try_definition(&definition, state.scripts(), beside, &ids);
+            let source = match ids.as_slice() {
+                [] => TrialSource::Oldest(TRIAL_ITEMS),
+                ids => TrialSource::Documents(ids),
+            };
+            let trial =
+                try_definition(&definition, state.scripts(), beside, source, TrialFailure::Ends);
             trial.map(|trial| answer(&trial)).map_err(|error| match error {
                 MapError::Index(error) => index_error(&error),
                 MapError::Document { message } => ProtocolError::invalid_operation(message),

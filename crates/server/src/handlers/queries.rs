@@ -402,6 +402,16 @@ fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, Proto
             skip_duplicate_checking: parameters.bool("skipDuplicateChecking")?.unwrap_or_default(),
         }
     };
+    prepare_request(call, request, shape, began)
+}
+
+fn prepare_request(
+    call: &Call,
+    request: wire::QueryRequest,
+    shape: Shape,
+    began: Duration,
+) -> Result<Prepared, ProtocolError> {
+    let parameters = call.query();
     let wait = wait_of(&request)?;
     let rows = row_options(&request)?;
     let query = query::parse(&request.text).map_err(query_error)?;
@@ -487,6 +497,32 @@ fn stream_result(
 }
 
 impl Prepared {
+    /// A query whose rows are shown as in a page.
+    pub(crate) fn page_of(
+        call: &Call,
+        request: wire::QueryRequest,
+        began: Duration,
+    ) -> Result<Prepared, ProtocolError> {
+        prepare_request(call, request, Shape::Page, began)
+    }
+
+    /// The rows as JSON with commas between them; `None` when they take more bytes than that.
+    pub(crate) fn rows_of(
+        &self,
+        state: &ServerState,
+        snapshot: &Snapshot,
+        bytes_max: usize,
+    ) -> Result<Option<Vec<u8>>, ProtocolError> {
+        let scripts = self.scripts(state.scripts())?;
+        let scripts = self.bind(scripts.as_ref())?;
+        let mut result =
+            self.execute(snapshot).map_err(query_error)?.with_scripts(scripts.as_ref());
+        let mut rows = Vec::new();
+        let sink = Sink::Whole { bytes_max };
+        let is_whole = at_once(self.write_rows(&mut result, &mut rows, sink)).transpose()?;
+        Ok((is_whole == Some(true)).then_some(rows))
+    }
+
     /// The values that the text refers to.
     pub(crate) fn parameters(&self) -> Option<blittable::Object<'_>> {
         self.parameters.as_ref().map(|values| values.as_view().root())

@@ -179,7 +179,7 @@ pub(crate) async fn entries(call: &Call, prepared: &Prepared) -> Result<Answer, 
 }
 
 /// Every value is a text, or an array of them.
-fn entry_shape(entry: ShownEntry) -> Value {
+pub(crate) fn entry_shape(entry: ShownEntry) -> Value {
     let mut shape = Map::new();
     for (field, mut terms) in entry.fields {
         let value = match terms.len() {

@@ -190,6 +190,97 @@ fn a_definition_is_tried_without_an_index() {
 }
 
 #[test]
+fn a_definition_is_built_over_a_few_documents_and_asked() {
+    let server = TestServer::with_database();
+    for (id, a, b) in [("items/1", 1, "x"), ("items/2", 2, "y"), ("items/3", 2, "x")] {
+        let document = json!({"A": a, "B": b, "@metadata": {"@collection": "Items"}});
+        put(&server, id, &document.to_string());
+    }
+    let test = |body: Value| {
+        server.send("POST", "/databases/db/indexes/test", body.to_string().as_bytes())
+    };
+    let map = json!({"Maps": ["from i in docs.Items select new { i.A, i.B }"]});
+    let tested = test(json!({"IndexDefinition": map, "QueryParameters": {}})).json();
+    // As RavenDB 7.1 answers, but for the metadata of the documents.
+    assert_eq!(
+        tested["IndexEntries"],
+        json!([
+            {"A": "1", "B": "x", "id()": "items/1"}, {"A": "2", "B": "y", "id()": "items/2"},
+            {"A": "2", "B": "x", "id()": "items/3"}
+        ])
+    );
+    assert_eq!(tested["QueryResults"][0]["A"], 1);
+    assert_eq!(tested["QueryResults"][0]["@metadata"]["@collection"], "Items");
+    let mapped = json!([{"A": 1, "B": "x"}, {"A": 2, "B": "y"}, {"A": 2, "B": "x"}]);
+    assert_eq!((&tested["MapResults"], &tested["ReduceResults"]), (&mapped, &json!([])));
+    assert_eq!((&tested["HasDynamicFields"], &tested["IsStale"]), (&json!(false), &json!(false)));
+    assert_eq!(tested["IndexType"], "Map");
+
+    let two = test(json!({"IndexDefinition": map, "Query": null, "MaxDocumentsToProcess": 2}));
+    let two = two.json();
+    assert_eq!((two["MapResults"].as_array().unwrap().len(), &two["IsStale"]), (2, &json!(true)));
+    assert_eq!(two["QueryResults"].as_array().unwrap().len(), 2);
+
+    // Whatever index a query names, it is the one under test; the entries are those of all pages.
+    let paged = test(json!({
+        "IndexDefinition": map, "Query": "from index 'Other' where A = $a select A limit 1",
+        "QueryParameters": {"a": 2}
+    }));
+    let paged = paged.json();
+    assert_eq!(paged["IndexEntries"].as_array().unwrap().len(), 2);
+    let row = json!({"A": 2, "@metadata": {"@projection": true}});
+    assert_eq!(without_more(&paged["QueryResults"][0]), row);
+    assert_eq!(paged["QueryResults"].as_array().unwrap().len(), 1);
+
+    let reduce = json!({
+        "Name": "T", "Maps": ["from i in docs.Items select new { i.B, N = 1 }"],
+        "Reduce": "from r in results group r by r.B into g select new { B = g.Key, N = g.Sum(x => x.N) }",
+        "OutputReduceToCollection": "Counts"
+    });
+    let counted = test(json!({"IndexDefinition": reduce, "Query": "from index 'T' where N > 1"}));
+    let counted = counted.json();
+    assert_eq!(counted["IndexEntries"][0]["B"], "x");
+    assert_eq!(counted["QueryResults"][0]["N"], 2);
+    assert_eq!(counted["ReduceResults"], json!([{"B": "x", "N": 2}, {"B": "y", "N": 1}]));
+    assert_eq!(counted["IndexType"], "MapReduce");
+
+    // Documents on which the map fails are left out.
+    let divides = json!({"Maps": ["from i in docs.Items select new { X = i.A / (i.A - 1) }"]});
+    let divided = test(json!({"IndexDefinition": divides})).json();
+    assert_eq!(divided["MapResults"], json!([{"X": 2}, {"X": 2}]));
+    assert_eq!(divided["IndexEntries"].as_array().unwrap().len(), 2);
+
+    let collections = server.get("/databases/db/collections/stats").json();
+    assert_eq!(collections["Collections"], json!({"Items": 3}), "nothing is written");
+    assert_eq!(get(&server, "indexes?namesOnly=true")["Results"], json!([]));
+    let limits = "Number of documents to process cannot be bigger than 10000 or less than 1.";
+    for (body, status, message) in [
+        (json!({"QueryParameters": {}}), 400, "Index must have an IndexDefinition field"),
+        (json!({"IndexDefinition": map, "MaxDocumentsToProcess": 0}), 400, limits),
+        (json!({"IndexDefinition": map, "MaxDocumentsToProcess": 10_001}), 400, limits),
+        (
+            json!({"IndexDefinition": map, "Query": "from index 'T' include C"}),
+            500,
+            "Includes are not supported by this type of query.",
+        ),
+        (json!({"IndexDefinition": {"Maps": ["from i in docs.Items selec"]}}), 500, ""),
+        (json!({"IndexDefinition": {"Maps": []}}), 500, "Index must have a 'Maps' fields"),
+    ] {
+        let reply = test(body.clone());
+        assert_eq!(reply.status, status, "{body}");
+        let message_of = reply.json()["Message"].as_str().unwrap().to_owned();
+        assert!(message_of.contains(message), "{body}: {message_of}");
+    }
+}
+
+/// A row without the metadata that RavenDB leaves out where a definition is tested.
+fn without_more(row: &Value) -> Value {
+    let mut row = row.clone();
+    row["@metadata"].as_object_mut().unwrap().retain(|name, _| name == "@projection");
+    row
+}
+
+#[test]
 fn indexes_that_could_be_one_are_named() {
     let check = |indexes: &[(&str, &str)], expected: Value| {
         let server = TestServer::with_database();

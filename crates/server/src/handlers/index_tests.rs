@@ -1,0 +1,212 @@
+//! `POST /indexes/test`: a definition is built over a few documents, in memory, and asked.
+//!
+//! The answer is as long as [`ANSWER_BYTES_MAX`] at most: all of it is in memory, too.
+
+use std::{sync::Arc, time::Duration};
+
+use database::DatabaseLease;
+use indexing::{Beside, Index, MapError, Trial, TrialFailure, TrialSource, try_definition};
+use query::{Paging, ResultKind};
+use rql::{Query, SourceKind};
+use serde_json::{Map, Value, json};
+use wire::{ErrorKind, IndexDefinition, ProtocolError, QueryRequest};
+
+use crate::{
+    answer::Answer,
+    blocking::blocking,
+    call::Call,
+    error_mapping::query_error,
+    handlers::{
+        index_changes::{check_configuration, definition_in, typed},
+        queries::{Prepared, Snapshot},
+        query_debug::entry_shape,
+    },
+    index_choice::{WAIT_DEFAULT, catch_up, index_error, refuse_invalid},
+    json_text::JsonObject,
+    router::Answering,
+    server_state::ServerState,
+    stored_record::read_object,
+};
+
+/// Documents of each collection that are taken when the request does not say how many, and at most.
+const DOCUMENTS_DEFAULT: usize = 100;
+const DOCUMENTS_MAX: usize = 10_000;
+/// Bytes of rows in an answer.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// What queries name the index by, and the whole query when there is none.
+const NAME: &str = "<TestIndexName>";
+
+/// `POST /indexes/test`: `IndexDefinition`, `Query`, `QueryParameters`, `MaxDocumentsToProcess` for each
+/// collection, `WaitForNonStaleResultsTimeoutInSec`.
+pub(crate) fn test(call: Call) -> Answering {
+    Box::pin(async move {
+        let began = call.state.platform.clock.monotonic();
+        let body = read_object(&call.body)?;
+        let definition = definition_of(&body)?;
+        let documents_max = documents_max(&body)?;
+        let wait = wait_of(&body)?;
+        let mut request =
+            call.state.with_builder(|builder| wire::read_query(&call.body, builder))?;
+        if request.text.trim().is_empty() {
+            request.text = format!("from index '{NAME}'");
+        }
+        let prepared = prepare(&call, request, &definition.name, began)?;
+        let (state, database) = (Arc::clone(&call.state), call.database()?.clone());
+        let places = &call.state.memory.counting_places;
+        let place = places.take(database.record().name.lower_cased()).await?;
+        let indexes = database.clone();
+        let (definition, index) = blocking(move || {
+            let index = indexes.indexes().begin_trial(&definition, documents_max);
+            Ok((definition, Arc::new(index.map_err(|error| index_error(&error))?)))
+        })
+        .await?;
+        let is_indexed = catch_up(&database, &index, wait).await?;
+        refuse_invalid(&index)?;
+        blocking(move || {
+            let _place = place;
+            let trial = tried(&state, &database, &definition, documents_max)?;
+            answer(&state, &database, &prepared, &Tested { definition, index, is_indexed, trial })
+        })
+        .await
+    })
+}
+
+/// What there is to show.
+struct Tested {
+    definition: IndexDefinition,
+    index: Arc<Index>,
+    /// Whether the index has taken all documents that it was to take.
+    is_indexed: bool,
+    trial: Trial,
+}
+
+fn definition_of(body: &Map<String, Value>) -> Result<IndexDefinition, ProtocolError> {
+    let Some(definition) = body.get("IndexDefinition").filter(|value| !value.is_null()) else {
+        let message = "Index must have an IndexDefinition field";
+        return Err(ProtocolError::new(ErrorKind::BadRequest, message));
+    };
+    let mut definition = typed(definition_in(definition.clone())?);
+    if definition.maps.is_empty() {
+        return Err(ProtocolError::argument("Index must have a 'Maps' fields"));
+    }
+    check_configuration(&definition)?;
+    definition.name = definition.name.trim().to_owned();
+    if definition.name.is_empty() {
+        NAME.clone_into(&mut definition.name);
+    }
+    Ok(definition)
+}
+
+fn documents_max(body: &Map<String, Value>) -> Result<usize, ProtocolError> {
+    let given = match body.get("MaxDocumentsToProcess") {
+        None | Some(Value::Null) => return Ok(DOCUMENTS_DEFAULT),
+        Some(given) => given.as_u64().and_then(|given| usize::try_from(given).ok()),
+    };
+    given.filter(|given| (1..=DOCUMENTS_MAX).contains(given)).ok_or_else(|| {
+        let message = format!(
+            "Number of documents to process cannot be bigger than {DOCUMENTS_MAX} or less than 1."
+        );
+        ProtocolError::new(ErrorKind::BadRequest, message)
+    })
+}
+
+/// How long the index may take; never longer than a query waits that does not say.
+fn wait_of(body: &Map<String, Value>) -> Result<Duration, ProtocolError> {
+    match body.get("WaitForNonStaleResultsTimeoutInSec") {
+        None | Some(Value::Null) => Ok(WAIT_DEFAULT),
+        Some(given) => match given.as_u64() {
+            Some(seconds) => Ok(Duration::from_secs(seconds).min(WAIT_DEFAULT)),
+            None => {
+                let message = format!(
+                    "Could not convert '{given}' in 'WaitForNonStaleResultsTimeoutInSec' to a number \
+                     of seconds"
+                );
+                Err(ProtocolError::new(ErrorKind::Format, message))
+            }
+        },
+    }
+}
+
+/// The query, on the index under test whatever it names.
+fn prepare(
+    call: &Call,
+    request: QueryRequest,
+    index_name: &str,
+    began: Duration,
+) -> Result<Prepared, ProtocolError> {
+    let mut prepared = Prepared::page_of(call, request, began)?;
+    prepared.query.source.kind = SourceKind::Index(index_name.into());
+    if query::result_kind(&prepared.query) != ResultKind::Rows {
+        let message = "Facets and suggestions are not supported by this type of query.";
+        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+    }
+    if !prepared.query.include.is_empty() {
+        let message = "Includes are not supported by this type of query.";
+        return Err(ProtocolError::new(ErrorKind::NotSupported, message));
+    }
+    Ok(prepared)
+}
+
+/// What the maps and the reduce give, apart from the query.
+fn tried(
+    state: &ServerState,
+    database: &DatabaseLease,
+    definition: &IndexDefinition,
+    documents_max: usize,
+) -> Result<Trial, ProtocolError> {
+    let (documents, values) = (database.read(), database.values());
+    let beside = Beside { documents: &documents, values: Some(&values) };
+    let (source, on_failure) = (TrialSource::Oldest(documents_max), TrialFailure::LeavesOut);
+    try_definition(definition, state.scripts(), beside, source, on_failure).map_err(|error| {
+        match error {
+            MapError::Index(error) => index_error(&error),
+            MapError::Document { message } => ProtocolError::invalid_operation(message),
+        }
+    })
+}
+
+fn answer(
+    state: &ServerState,
+    database: &DatabaseLease,
+    prepared: &Prepared,
+    tested: &Tested,
+) -> Result<Answer, ProtocolError> {
+    let Tested { definition, index, is_indexed, trial } = tested;
+    let snapshot = Snapshot::take(database, Some(Arc::clone(index)), None)?;
+    let entries = entries_of(prepared, &snapshot)?;
+    let Some(rows) = prepared.rows_of(state, &snapshot, ANSWER_BYTES_MAX)? else {
+        let message = format!("The results of the query take more than {ANSWER_BYTES_MAX} bytes");
+        return Err(ProtocolError::invalid_operation(message));
+    };
+    let mut out = Vec::new();
+    let mut shape = JsonObject::begin(&mut out);
+    shape.name("IndexEntries").extend_from_slice(entries.to_string().as_bytes());
+    write_array(shape.name("QueryResults"), &rows);
+    write_array(shape.name("MapResults"), &trial.mapped.join(&b','));
+    write_array(
+        shape.name("ReduceResults"),
+        &trial.reduced.as_deref().unwrap_or_default().join(&b','),
+    );
+    shape.flag("HasDynamicFields", index.has_created_fields());
+    shape.flag("IsStale", index.leaves_out_items() || !is_indexed);
+    let kind = serde_json::to_value(definition.index_type).unwrap_or_default();
+    shape.optional_text("IndexType", kind.as_str());
+    shape.end();
+    Ok(Answer::json(out))
+}
+
+fn write_array(out: &mut Vec<u8>, elements: &[u8]) {
+    out.push(b'[');
+    out.extend_from_slice(elements);
+    out.push(b']');
+}
+
+/// The terms of the entries that the query chooses, whatever page it asks for.
+fn entries_of(prepared: &Prepared, snapshot: &Snapshot) -> Result<Value, ProtocolError> {
+    let Some(entries) = prepared.index_snapshot(snapshot) else { return Ok(json!([])) };
+    let query = Query { limit: None, offset: None, ..prepared.query.clone() };
+    let (documents, parameters) = (snapshot.documents(), prepared.parameters());
+    let shown = query::entries_of_index(documents, &entries, &query, parameters, Paging::default());
+    let shown = shown.map_err(query_error)?;
+    Ok(shown.entries.into_iter().map(entry_shape).collect())
+}
