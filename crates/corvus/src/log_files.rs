@@ -1,7 +1,6 @@
 //! Log files: one a day at least, a new one when the last is large, and as many as the settings keep.
 //!
-//! They are named `corvus-2026-11-23.000.log` by the day (UTC) and a number, so that the order of their names is
-//! that of their beginning. A file that is closed may be compressed (`.log.gz`). Not data: nothing here is
+//! [`LogFileName`] says what they are called. A file that is closed may be compressed. Not data: nothing here is
 //! synced, and what cannot be written is lost.
 
 #![expect(
@@ -21,11 +20,9 @@ use std::{
 use flate2::{Compression, write::GzEncoder};
 use model::date;
 use platform::{Clock, Timestamp};
+use server::LogFileName;
 use settings::LogSettings;
 
-const PREFIX: &str = "corvus-";
-const ENDING: &str = ".log";
-const COMPRESSED_ENDING: &str = ".log.gz";
 /// Others than the server's user and its group need not read what databases there are.
 const FILE_MODE: u32 = 0o640;
 
@@ -107,7 +104,8 @@ impl LogFiles {
     fn delete_old(&self) {
         let now = self.clock.now();
         let mut bytes = 0;
-        for path in names(&self.directory).into_iter().rev().map(|name| self.directory.join(name)) {
+        for name in LogFileName::all_in(&self.directory).iter().rev() {
+            let path = self.directory.join(name.to_string());
             let Ok(metadata) = fs::metadata(&path) else { continue };
             bytes += metadata.len();
             let written = metadata
@@ -176,7 +174,8 @@ impl Write for LogFiles {
 impl OpenFile {
     fn begin(directory: &Path, day: String, number: u32) -> io::Result<OpenFile> {
         fs::create_dir_all(directory)?;
-        let path = directory.join(format!("{PREFIX}{day}.{number:03}{ENDING}"));
+        let name = LogFileName { day: day.clone(), number, is_compressed: false };
+        let path = directory.join(name.to_string());
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).mode(FILE_MODE).open(&path)?;
         let bytes = file.metadata()?.len();
@@ -188,27 +187,11 @@ fn day_of(moment: Timestamp) -> String {
     date::format(moment.ticks()).chars().take_while(|digit| *digit != 'T').collect()
 }
 
-/// The names of log files, the oldest first.
-fn names(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.starts_with(PREFIX))
-        .filter(|name| name.ends_with(ENDING) || name.ends_with(COMPRESSED_ENDING))
-        .collect();
-    names.sort();
-    names
-}
-
 /// The number of the newest file of a day; 0 when there is none. A compressed one is not gone on with.
 fn newest_number(directory: &Path, day: &str) -> u32 {
-    let of_day = format!("{PREFIX}{day}.");
-    let numbers = names(directory).into_iter().filter_map(|name| {
-        let rest = name.strip_prefix(&of_day)?;
-        let number: u32 = rest.split('.').next()?.parse().ok()?;
-        Some(if rest.ends_with(COMPRESSED_ENDING) { number + 1 } else { number })
-    });
-    numbers.max().unwrap_or(0)
+    let names = LogFileName::all_in(directory);
+    let newest = names.iter().rfind(|name| name.day == day);
+    newest.map_or(0, |name| name.number + u32::from(name.is_compressed))
 }
 
 /// Puts a compressed file in the place of a file. Where that fails, the file stays as it is.
@@ -244,6 +227,11 @@ mod tests {
         fn monotonic(&self) -> Duration {
             Duration::ZERO
         }
+    }
+
+    /// The names of the log files of a directory.
+    fn names(directory: &Path) -> Vec<String> {
+        LogFileName::all_in(directory).iter().map(ToString::to_string).collect()
     }
 
     struct Bench {
@@ -323,6 +311,19 @@ mod tests {
             "corvus-2026-11-23.001.log",
             "corvus-2026-11-23.002.log",
         ]);
+    }
+
+    #[test]
+    fn a_day_may_have_more_than_a_thousand_files() {
+        let bench = Bench::new("thousand");
+        let mut files = bench.files();
+        files.open = OpenFile::begin(&files.directory, "2026-11-23".to_owned(), 999).unwrap();
+        files.write_all(&[b'x'; 20]).unwrap();
+        files.write_all(b"the newest\n").unwrap();
+        drop(files);
+        bench.files().write_all(b"later\n").unwrap();
+        let newest = bench.settings.directory.as_ref().unwrap().join("corvus-2026-11-23.1000.log");
+        assert_eq!(fs::read_to_string(newest).unwrap(), "the newest\nlater\n");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(crate) mod index_tests;
 pub(crate) mod index_trials;
 pub(crate) mod indexes;
 pub(crate) mod io_metrics;
+pub(crate) mod log_download;
 pub(crate) mod logs;
 pub(crate) mod memory;
 pub(crate) mod metrics;

@@ -58,6 +58,7 @@ mod json_text;
 mod listener;
 mod live_feed;
 mod log_feed;
+mod log_file_names;
 mod logs_configuration;
 mod long_answer;
 mod machine;
@@ -106,6 +107,7 @@ pub use crate::{
     database_files::{DATABASES_DIRECTORY, SYSTEM_DIRECTORY},
     error::StartError,
     log_feed::{LogEntry, LogFeed},
+    log_file_names::LogFileName,
     routes::route_clearances,
     running_server::{RunningServer, start},
     snapshot_reads::snapshot_routes,

@@ -1,7 +1,7 @@
 //! Entries of the server's log, shown to those who watch it as they are made.
 //!
-//! Nothing is kept while nobody watches. Those who log never wait: entries lie in a ring of [`WAITING_MAX`], and a
-//! reader that is slower than that misses the oldest.
+//! Nothing is kept while nobody watches. Those who log never wait: entries lie in a ring of [`WAITING_MAX`]. A reader
+//! that is slower than that misses the oldest, and is shown how many.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,6 +14,8 @@ use crate::{pulse_feed::Pulse, web_socket::Gone};
 
 /// Entries that may wait for a reader.
 const WAITING_MAX: usize = 1024;
+/// What a reader is sent at once has about so many bytes of texts at most; the rest waits for its turn.
+const SENT_BYTES_MAX: usize = 64 << 10;
 /// How often a reader is sent what has gathered.
 const PULSE: Duration = Duration::from_millis(200);
 /// What an entry is about that names no database.
@@ -65,7 +67,18 @@ impl LogFeed {
 }
 
 /// A reader of entries.
-pub(crate) struct LogWatcher(pub(crate) broadcast::Receiver<Arc<LogEntry>>);
+pub(crate) struct LogWatcher {
+    entries: broadcast::Receiver<Arc<LogEntry>>,
+    /// Entries that it missed since the last that it was shown.
+    missed: u64,
+}
+
+impl LogWatcher {
+    /// A reader of the entries from now on.
+    pub(crate) fn of(feed: &LogFeed) -> LogWatcher {
+        LogWatcher { entries: feed.watch(), missed: 0 }
+    }
+}
 
 impl Pulse for LogWatcher {
     fn interval(&self) -> Duration {
@@ -73,11 +86,18 @@ impl Pulse for LogWatcher {
     }
 
     fn messages(&mut self) -> Result<Vec<Value>, Gone> {
-        let mut messages = Vec::new();
-        while messages.len() < WAITING_MAX {
-            match self.0.try_recv() {
-                Ok(entry) => messages.push(entry.shape()),
-                Err(TryRecvError::Lagged(_)) => {}
+        let (mut messages, mut bytes) = (Vec::new(), 0);
+        while messages.len() < WAITING_MAX && bytes < SENT_BYTES_MAX {
+            match self.entries.try_recv() {
+                Ok(entry) => {
+                    if 0 < self.missed {
+                        messages.push(LogEntry::about_missed(entry.at, self.missed).shape());
+                        self.missed = 0;
+                    }
+                    bytes += entry.message.len() + entry.facts.len();
+                    messages.push(entry.shape());
+                }
+                Err(TryRecvError::Lagged(missed)) => self.missed += missed,
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Closed) => return Err(Gone),
             }
@@ -87,6 +107,18 @@ impl Pulse for LogWatcher {
 }
 
 impl LogEntry {
+    /// What stands in the place of entries that a reader missed.
+    fn about_missed(at: Timestamp, count: u64) -> LogEntry {
+        LogEntry {
+            at,
+            level: "WARN",
+            logger: module_path!().to_owned(),
+            message: "entries are left out here: they were not read in time".to_owned(),
+            database: None,
+            facts: format!("count={count}"),
+        }
+    }
+
     /// As RavenDB 7.1 shows it.
     fn shape(&self) -> Value {
         let moment = date::format(self.at.ticks());
@@ -103,5 +135,50 @@ impl LogEntry {
             set("Data", json!(self.facts));
         }
         Value::Object(shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_is_too_slow_is_shown_how_many_entries_it_missed() {
+        let feed = LogFeed::new();
+        let mut watcher = LogWatcher::of(&feed);
+        for number in 0..WAITING_MAX + 3 {
+            feed.show(LogEntry {
+                at: Timestamp::from_ticks(0),
+                level: "INFO",
+                logger: String::new(),
+                message: number.to_string(),
+                database: None,
+                facts: String::new(),
+            });
+        }
+        let messages = watcher.messages().ok().unwrap();
+        assert_eq!(
+            (&messages[0]["Level"], &messages[0]["Data"]),
+            (&json!("WARN"), &json!("count=3"))
+        );
+        assert_eq!(messages[1]["Message"], "3");
+    }
+
+    #[test]
+    fn long_entries_are_sent_in_several_turns() {
+        let feed = LogFeed::new();
+        let mut watcher = LogWatcher::of(&feed);
+        for _ in 0..3 {
+            feed.show(LogEntry {
+                at: Timestamp::from_ticks(0),
+                level: "INFO",
+                logger: String::new(),
+                message: "x".repeat(SENT_BYTES_MAX / 2),
+                database: None,
+                facts: String::new(),
+            });
+        }
+        assert_eq!(watcher.messages().ok().unwrap().len(), 2);
+        assert_eq!(watcher.messages().ok().unwrap().len(), 1);
     }
 }

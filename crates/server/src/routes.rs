@@ -9,7 +9,7 @@ use crate::{
         database_administration, databases, debug, delete_by_query, documents,
         documents_compression, hilo, identities, index_changes, index_debug, index_merging,
         index_performance, index_progress, index_repair, index_terms, index_tests, index_trials,
-        indexes, io_metrics, logs, memory, metrics, monitoring, multi_get,
+        indexes, io_metrics, log_download, logs, memory, metrics, monitoring, multi_get,
         notification_center, notifications, ongoing_tasks, operations, patch, patch_by_query,
         queries, query_debug, replication, retention, revision_changes, revisions, sample_data,
         security, server_info, server_load, settings_views, snapshots, start_page, statistics,
@@ -62,6 +62,7 @@ pub(crate) const ROUTES: &[Route] = routes! {
     "GET"    "/admin/debug/memory/low-mem-log"         Operator      Ignored  Inline(memory::changes);
     "GET"    "/admin/logs/configuration"               Operator      Ignored  Inline(logs::configuration);
     "POST"   "/admin/logs/configuration"               Operator      Whole    Inline(logs::set_configuration);
+    "GET"    "/admin/logs/download"                    Operator      Ignored  Inline(log_download::download);
     "GET"    "/admin/logs/watch"                       Operator      Ignored  WebSocket(logs::watch);
     "GET"    "/configuration/client"                   ValidUser     Ignored  Inline(configuration::of_server);
     "PUT"    "/admin/configuration/client"             Operator      Whole    Waiting(configuration::put_of_server);

@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderValue};
 use platform::{Platform, Timestamp};
 use script::ScriptPool;
 use settings::Settings;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use wire::{
     ProtocolError,
     database_shapes::NODE_TAG,
@@ -34,6 +34,8 @@ use crate::{
     running_queries::RunningQueries, traffic_log::TrafficLog, traffic_watch::TrafficWatch,
 };
 
+/// Archives of log files that are sent at once.
+pub(crate) const LOG_DOWNLOADS_MAX: usize = 2;
 /// The commit of this build, when the build knew it.
 const COMMIT: &str = match option_env!("CORVUS_COMMIT") {
     Some(commit) => commit,
@@ -77,6 +79,8 @@ pub(crate) struct ServerState {
     pub(crate) logs: Mutex<LogsConfiguration>,
     /// The entries of the log, where the process shows them.
     pub(crate) log_feed: OnceLock<Arc<LogFeed>>,
+    /// Places for archives of log files that are being sent.
+    pub(crate) log_downloads: Arc<Semaphore>,
     /// Makes a mode of the log hold.
     pub(crate) on_log_mode: OnceLock<OnLogMode>,
     /// When the last request was answered, in ticks; 0 before the first.
@@ -143,6 +147,7 @@ impl ServerState {
             change_budget,
             logs: Mutex::new(logs),
             log_feed: OnceLock::new(),
+            log_downloads: Arc::new(Semaphore::new(LOG_DOWNLOADS_MAX)),
             on_log_mode: OnceLock::new(),
             public_address,
             address: OnceLock::new(),

@@ -295,7 +295,6 @@ const FEATURES: &[Feature] = &[
     ("Logs", &[
         "GET /admin/event-listener/configuration",
         "POST /admin/event-listener/configuration",
-        "GET /admin/logs/download",
         "GET /admin/logs/microsoft/configuration",
         "POST /admin/logs/microsoft/configuration",
         "POST /admin/logs/microsoft/disable",

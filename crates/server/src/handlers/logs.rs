@@ -1,4 +1,4 @@
-//! The configuration of logs.
+//! The log: its configuration, and those who watch it. Its files are in `log_download`.
 
 use std::sync::PoisonError;
 
@@ -36,5 +36,5 @@ pub(crate) fn watch(call: &Call) -> Result<Session, ProtocolError> {
     let feed = call.state.log_feed.get().ok_or_else(|| {
         ProtocolError::invalid_operation("The process of this server does not show its log.")
     })?;
-    Ok(pulse_feed::begin(LogWatcher(feed.watch())))
+    Ok(pulse_feed::begin(LogWatcher::of(feed)))
 }

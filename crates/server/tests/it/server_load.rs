@@ -1,6 +1,6 @@
 //! What the server shows of its load and of its settings.
 
-use std::sync::Arc;
+use std::{io::Read, sync::Arc};
 
 use platform::{Platform, Timestamp};
 use serde_json::{Value, json};
@@ -140,6 +140,70 @@ fn the_log_is_watched_as_it_is_made() {
     assert_eq!(read_json(&mut socket), first);
     let second = read_json(&mut socket);
     assert_eq!((&second["Resource"], &second["Data"]), (&json!("db"), &json!("a=1")));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "log files lie beside the data, on the real disk")]
+fn log_files_are_downloaded_as_an_archive() {
+    let refused = TestServer::with_database().get("/admin/logs/download");
+    assert_eq!(refused.status, 500);
+    assert!(refused.text().contains("'Logs.Path' names no directory"), "{}", refused.text());
+
+    let directory =
+        std::env::temp_dir().join(format!("corvus-log-download-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let large: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    for (name, content) in [
+        ("corvus-2026-11-22.000.log.gz", b"compressed".as_slice()),
+        ("corvus-2026-11-23.000.log", b"the first entry\n"),
+        ("corvus-2026-11-23.001.log", &large),
+        ("something else.log", b""),
+    ] {
+        std::fs::write(directory.join(name), content).unwrap();
+    }
+    let path = format!("--Logs.Path={}", directory.display());
+    let server = TestServer::start(Platform::memory(), &[&path]);
+    let contents = |query: &str| {
+        let reply = server.get(&format!("/admin/logs/download{query}"));
+        assert_eq!(reply.header("content-type"), Some("application/zip"));
+        let disposition = reply.header("content-disposition").unwrap();
+        assert!(disposition.ends_with("- Node [A] - Logs.zip\""), "{disposition}");
+        let mut archive = zip::ZipArchive::new(std::io::Cursor::new(reply.body.clone())).unwrap();
+        let read = |at: usize| {
+            let mut file = archive.by_index(at).unwrap();
+            let (name, mut content) = (file.name().unwrap().into_owned(), Vec::new());
+            file.read_to_end(&mut content).unwrap();
+            (name, content)
+        };
+        (0..archive_length(&reply.body)).map(read).collect::<Vec<_>>()
+    };
+    let all = contents("");
+    let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let expected =
+        ["corvus-2026-11-22.000.log.gz", "corvus-2026-11-23.000.log", "corvus-2026-11-23.001.log"];
+    assert_eq!(names, expected);
+    assert_eq!((all[0].1.as_slice(), &all[2].1), (b"compressed".as_slice(), &large));
+    let days = "?from=2026-11-21T00:00:00Z&to=2026-11-22T12:00:00Z";
+    assert_eq!(
+        contents(days),
+        [("corvus-2026-11-22.000.log.gz".to_owned(), b"compressed".to_vec())]
+    );
+    let none = contents("?from=2030-01-01T00:00:00Z");
+    assert_eq!(none[0].0, "No logs matched the date range.txt");
+    for (query, message) in [
+        ("?from=x", "Could not parse query string 'from' as date, val 'x'"),
+        ("?from=2031-01-01T00:00:00Z&to=2030-01-01T00:00:00Z", "must be greater than Start Date"),
+    ] {
+        let refused = server.get(&format!("/admin/logs/download{query}"));
+        assert_eq!(refused.status, 500);
+        assert!(refused.text().contains(message), "{}", refused.text());
+    }
+    drop(server);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+fn archive_length(archive: &[u8]) -> usize {
+    zip::ZipArchive::new(std::io::Cursor::new(archive)).unwrap().len()
 }
 
 #[test]
