@@ -53,47 +53,35 @@ pub struct StoredMeters {
 impl Activity {
     /// Meters that begin now.
     pub fn new(clock: Arc<dyn Clock>) -> Activity {
-        let now = clock.monotonic();
-        Activity::with(clock, |_| Meter::new(now))
+        Activity::begin(clock, None)
     }
 
     /// Meters that begin now; what is written and indexed is counted by `whole`, too.
     pub fn part_of(whole: &Activity) -> Activity {
-        let now = whole.clock.monotonic();
-        Activity::with(Arc::clone(&whole.clock), |of| Meter::part_of(of(whole), now))
+        Activity::begin(Arc::clone(&whole.clock), Some(whole))
     }
 
-    /// Makes each meter; what makes it is given where the same meter is in another activity.
-    fn with(
-        clock: Arc<dyn Clock>,
-        make: impl Fn(fn(&Activity) -> &Arc<Meter>) -> Meter,
-    ) -> Activity {
-        let make = |of: fn(&Activity) -> &Arc<Meter>| Arc::new(make(of));
+    fn begin(clock: Arc<dyn Clock>, whole: Option<&Activity>) -> Activity {
         let now = clock.monotonic();
+        let stored = |of: fn(&Activity) -> &StoredMeters| {
+            let whole = whole.map(of);
+            StoredMeters {
+                puts: meter(whole.map(|whole| &whole.puts), now),
+                bytes: meter(whole.map(|whole| &whole.bytes), now),
+            }
+        };
         Activity {
             clock,
             requests_running: AtomicU64::new(0),
-            requests: Arc::new(Meter::new(now)),
-            request_micros: Arc::new(Meter::new(now)),
-            documents: StoredMeters {
-                puts: make(|of| &of.documents.puts),
-                bytes: make(|of| &of.documents.bytes),
-            },
-            attachments: StoredMeters {
-                puts: make(|of| &of.attachments.puts),
-                bytes: make(|of| &of.attachments.bytes),
-            },
-            counters: StoredMeters {
-                puts: make(|of| &of.counters.puts),
-                bytes: make(|of| &of.counters.bytes),
-            },
-            time_series: StoredMeters {
-                puts: make(|of| &of.time_series.puts),
-                bytes: make(|of| &of.time_series.bytes),
-            },
-            indexed: make(|of| &of.indexed),
-            mapped: make(|of| &of.mapped),
-            reduced: make(|of| &of.reduced),
+            requests: meter(None, now),
+            request_micros: meter(None, now),
+            documents: stored(|of| &of.documents),
+            attachments: stored(|of| &of.attachments),
+            counters: stored(|of| &of.counters),
+            time_series: stored(|of| &of.time_series),
+            indexed: meter(whole.map(|whole| &whole.indexed), now),
+            mapped: meter(whole.map(|whole| &whole.mapped), now),
+            reduced: meter(whole.map(|whole| &whole.reduced), now),
         }
     }
 
@@ -144,6 +132,14 @@ impl Activity {
         mapped.mark(now, batch.outputs);
         self.reduced.mark(now, batch.reduced);
     }
+}
+
+/// A meter that begins now, whose events `whole` counts, too, if there is one.
+fn meter(whole: Option<&Arc<Meter>>, now: Duration) -> Arc<Meter> {
+    Arc::new(match whole {
+        Some(whole) => Meter::part_of(whole, now),
+        None => Meter::new(now),
+    })
 }
 
 impl Drop for RunningRequest {

@@ -117,8 +117,9 @@ pub use requests::{
 pub use revisions::{
     RemovedRevisions, Reversion, RevisedVersion, RevisionRow, RevisionsToRemove, deleted_documents,
     previous_revision, revised_ids, revision_at, revision_by_change_vector, revision_count,
-    revision_log, revision_log_newest_first, revision_log_of_collection, revisions_newest_first,
-    revisions_of_collection_count, revisions_total, write_difference,
+    revision_log, revision_log_newest_first, revision_log_of_collection,
+    revision_log_of_collection_newest_first, revisions_newest_first, revisions_of_collection_count,
+    revisions_total, write_difference,
 };
 pub use row::{DetachedDocument, DocumentRow, TombstoneRow};
 pub use salvage::{IDS_NAMED_MAX, NamedIds, SalvageReport, salvage};

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use indexing::Position;
+
 use crate::{handlers::index_progress::progress_of, server_state::ServerState};
 
 /// How often indexes that are built are looked at.
@@ -28,6 +30,9 @@ pub(crate) struct IndexBuilds {
 struct Build {
     /// When the index began.
     began: Duration,
+    /// Where the index is built: up to what there was when it was first looked at, since others may write for
+    /// as long as it indexes.
+    until: Option<Position>,
     /// What the log said of it last.
     reported: Option<Report>,
 }
@@ -55,7 +60,7 @@ enum Seen {
 impl IndexBuilds {
     /// An index is there that has nothing yet.
     pub(crate) fn begun(&self, database: &str, index: &str, now: Duration) {
-        let build = Build { began: now, reported: None };
+        let build = Build { began: now, until: None, reported: None };
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.insert((database.to_owned(), index.to_owned()), build);
     }
@@ -91,7 +96,8 @@ pub(crate) fn look(state: &Arc<ServerState>) {
     let now = state.platform.clock.monotonic();
     for (key, build) in builds.all() {
         let (database, index) = (key.0.as_str(), key.1.as_str());
-        match seen(state, database, index) {
+        let mut build = build;
+        match seen(state, database, index, &mut build.until) {
             Seen::Gone => builds.ended(database, index),
             Seen::Built { documents } => {
                 let milliseconds = now.saturating_sub(build.began).as_millis() as u64;
@@ -130,15 +136,23 @@ impl Report {
     }
 }
 
-fn seen(state: &ServerState, database: &str, index: &str) -> Seen {
+fn seen(state: &ServerState, database: &str, index: &str, until: &mut Option<Position>) -> Seen {
     let Some(lease) = state.registry.if_open(database) else { return Seen::Gone };
     let Some(index) = lease.indexes().get(index) else { return Seen::Gone };
-    let Ok(progress) = progress_of(&lease.read(), &index) else { return Seen::Gone };
+    let documents = lease.read();
+    let until = match until {
+        Some(until) => *until,
+        None => match index.last_position_in(&documents) {
+            Ok(last) => *until.insert(last),
+            Err(_) => return Seen::Gone,
+        },
+    };
+    let Ok(progress) = progress_of(&documents, &index) else { return Seen::Gone };
     let all: u64 = progress.iter().map(|one| one.documents).sum();
     let behind: u64 = progress.iter().map(|one| one.lag + one.tombstone_lag).sum();
-    match behind {
-        0 => Seen::Built { documents: all },
-        _ => Seen::Building { done: all.saturating_sub(behind), all },
+    match index.has_reached(until) {
+        true => Seen::Built { documents: all.saturating_sub(behind) },
+        false => Seen::Building { done: all.saturating_sub(behind), all },
     }
 }
 

@@ -149,11 +149,33 @@ pub fn revision_log_newest_first<'t, T: Transaction>(
     from: Etag,
 ) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
 {
-    let rows = tx.table(&REVISIONS).fixed_range_back(&schema::log(), from.0)?;
+    newest_first_in(tx, schema::log(), from)
+}
+
+/// The same of the documents of one collection.
+///
+/// # Errors
+/// Those of the storage; each entry may be a damaged row.
+pub fn revision_log_of_collection_newest_first<'t, T: Transaction>(
+    tx: &'t T,
+    name: &CollectionName,
+    from: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    newest_first_in(tx, log_name(tx, name)?, from)
+}
+
+fn newest_first_in<'t, T: Transaction>(
+    tx: &'t T,
+    tree: TreeName,
+    from: Etag,
+) -> Result<impl Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + use<'t, T>, DocumentError>
+{
+    let rows = tx.table(&REVISIONS).fixed_range_back(&tree, from.0)?;
     Ok(rows.map(move |entry| row::read(entry?.1, &finder(tx))))
 }
 
-/// The same for the documents of one collection.
+/// The revisions of the documents of one collection after an etag, in the order of their making.
 ///
 /// # Errors
 /// Those of the storage; each entry may be a damaged row.

@@ -119,16 +119,22 @@ impl Table {
         sender: &PieceSender,
         out: &mut Vec<u8>,
     ) -> Result<bool, ProtocolError> {
-        let columns = self.columns(tx)?;
+        let mut columns = Columns::default();
         if self.shown.is_empty() && self.collection.is_some() {
-            self.shown = columns.iter().take(COLUMNS_DEFAULT).cloned().collect();
+            // Which columns the first row shows is known when all rows have been read.
+            for row in self.page(tx)? {
+                columns.add_of(&row.map_err(failed)?)?;
+            }
+            self.shown = columns.names.iter().take(COLUMNS_DEFAULT).cloned().collect();
         }
         out.extend_from_slice(b"{\"Results\":[");
         for (index, row) in self.page(tx)?.enumerate() {
             if index > 0 {
                 out.push(b',');
             }
-            self.write_row(&row.map_err(failed)?, out)?;
+            let row = row.map_err(failed)?;
+            columns.add_of(&row)?;
+            self.write_row(&row, out)?;
             if !sender.send_if_enough(out).await {
                 return Ok(false);
             }
@@ -137,7 +143,7 @@ impl Table {
         out.extend_from_slice(
             format!("],\"TotalResults\":{total},\"AvailableColumns\":[").as_bytes(),
         );
-        for (index, column) in columns.iter().enumerate() {
+        for (index, column) in columns.names.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
             }
@@ -150,21 +156,6 @@ impl Table {
     fn page<'t>(&self, tx: &'t ReadTransaction) -> Result<Rows<'t>, ProtocolError> {
         let rows = rows_of(tx, self.collection.as_ref())?;
         Ok(Box::new(rows.skip_while(pass_over(self.skip)).take(self.take)))
-    }
-
-    /// The names of the properties of all documents of the page, in the order in which they are met.
-    fn columns(&self, tx: &ReadTransaction) -> Result<Vec<String>, ProtocolError> {
-        let (mut columns, mut met) = (Vec::new(), HashSet::new());
-        for row in self.page(tx)? {
-            let row = row.map_err(failed)?;
-            for member in row.body().map_err(failed)?.root().iter() {
-                let (name, _) = member.map_err(DocumentError::from).map_err(failed)?;
-                if name != METADATA && met.len() < COLUMNS_MAX && met.insert(name.to_owned()) {
-                    columns.push(name.to_owned());
-                }
-            }
-        }
-        Ok(columns)
     }
 
     fn write_row(&self, row: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), ProtocolError> {
@@ -228,6 +219,27 @@ impl Table {
 
     fn is_whole(&self, name: &str) -> bool {
         self.shown_whole.iter().any(|column| column == name)
+    }
+}
+
+/// The names of the properties of documents, in the order in which they are met.
+#[derive(Default)]
+struct Columns {
+    names: Vec<String>,
+    met: HashSet<String>,
+}
+
+impl Columns {
+    fn add_of(&mut self, row: &DocumentRow<'_>) -> Result<(), ProtocolError> {
+        for member in row.body().map_err(failed)?.root().iter() {
+            let (name, _) = member.map_err(DocumentError::from).map_err(failed)?;
+            let is_new = name != METADATA && !self.met.contains(name);
+            if is_new && self.names.len() < COLUMNS_MAX {
+                self.met.insert(name.to_owned());
+                self.names.push(name.to_owned());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use documents::{DocumentError, RevisionRow};
 use http::StatusCode;
 use model::{CollectionName, Etag, date, lower_case};
 use serde_json::{Value, json};
-use storage::pass_over;
+use storage::ReadTransaction;
 use wire::ProtocolError;
 
 use crate::{
@@ -22,6 +22,8 @@ use crate::{
 
 /// Rows of one answer, at most.
 const ROWS_MAX: usize = 4096;
+/// Revisions that are looked at to find the rows of one answer.
+const LOOKED_AT_MAX: usize = 1_000_000;
 
 /// `GET /studio/footer/stats`.
 pub(crate) fn footer(call: &Call) -> Result<Answer, ProtocolError> {
@@ -138,44 +140,59 @@ pub(crate) fn revisions(call: &Call) -> Result<Answer, ProtocolError> {
     let skip = usize::try_from(query.start()?).unwrap_or(0);
     let take = usize::try_from(query.page_size()?).unwrap_or(0).min(ROWS_MAX);
     let tx = call.read()?;
-    let number = match &collection {
-        None => None,
-        Some(name) => match documents::collection(&tx, name).map_err(failed)? {
-            Some(found) => Some(found.number),
-            None => {
-                return Ok(Answer::shape(
-                    StatusCode::OK,
-                    &json!({"TotalResults": 0, "Results": []}),
-                ));
-            }
-        },
-    };
     let total = match &collection {
         None => documents::revisions_total(&tx),
         Some(name) => documents::revisions_of_collection_count(&tx, name),
     };
     let total = total.map_err(failed)?;
-    let mut rows = documents::revision_log_newest_first(&tx, Etag(u64::MAX)).map_err(failed)?;
-    let newest = documents::revision_log_newest_first(&tx, Etag(u64::MAX)).map_err(failed)?.next();
-    let etag = match newest.transpose().map_err(failed)? {
-        Some(newest) => format!("{}/{total}", newest.change_vector()),
-        None => String::new(),
+    let mut rows = newest_first(&tx, collection.as_ref())?.peekable();
+    let etag = match rows.peek() {
+        Some(Ok(newest)) => format!("{}/{total}", newest.change_vector()),
+        // It is reported as the first row.
+        Some(Err(_)) | None => String::new(),
     };
     if call.if_none_match() == Some(etag.as_str()) && !etag.is_empty() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
     }
     let mut names = CollectionNames { tx: &tx, names: BTreeMap::new() };
-    let is_wanted = |row: &Result<RevisionRow<'_>, DocumentError>| match row {
-        Ok(row) => kind.has(row) && number.is_none_or(|number| number == row.collection_number()),
-        Err(_) => true,
-    };
-    let page = rows.by_ref().filter(is_wanted).skip_while(pass_over(skip)).take(take);
-    let mut results = Vec::new();
-    for row in page {
-        results.push(shown(&row.map_err(failed)?, &mut names)?);
+    let (mut results, mut passed_over) = (Vec::new(), 0);
+    for (looked_at, row) in rows.enumerate() {
+        if results.len() == take {
+            break;
+        }
+        if looked_at == LOOKED_AT_MAX {
+            return Err(ProtocolError::invalid_operation(format!(
+                "The page lies behind the newest {LOOKED_AT_MAX} revisions. Choose a collection, or ask \
+                 for the revisions of one document."
+            )));
+        }
+        let row = row.map_err(failed)?;
+        if !kind.has(&row) {
+            continue;
+        }
+        if passed_over < skip {
+            passed_over += 1;
+            continue;
+        }
+        results.push(shown(&row, &mut names)?);
     }
     let answer = json!({"TotalResults": total, "Results": results});
     Ok(Answer::shape(StatusCode::OK, &answer).with_quoted_etag(&etag))
+}
+
+type Revisions<'t> = Box<dyn Iterator<Item = Result<RevisionRow<'t>, DocumentError>> + 't>;
+
+fn newest_first<'t>(
+    tx: &'t ReadTransaction,
+    collection: Option<&CollectionName>,
+) -> Result<Revisions<'t>, ProtocolError> {
+    let from = Etag(u64::MAX);
+    Ok(match collection {
+        None => Box::new(documents::revision_log_newest_first(tx, from).map_err(failed)?),
+        Some(name) => Box::new(
+            documents::revision_log_of_collection_newest_first(tx, name, from).map_err(failed)?,
+        ),
+    })
 }
 
 fn shown(row: &RevisionRow<'_>, names: &mut CollectionNames<'_>) -> Result<Value, ProtocolError> {
@@ -188,7 +205,7 @@ fn shown(row: &RevisionRow<'_>, names: &mut CollectionNames<'_>) -> Result<Value
 
 /// Names of collections by their numbers, looked up once.
 struct CollectionNames<'t> {
-    tx: &'t storage::ReadTransaction,
+    tx: &'t ReadTransaction,
     names: BTreeMap<u32, String>,
 }
 
