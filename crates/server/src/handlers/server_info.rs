@@ -21,9 +21,63 @@ const DELAY_MAX: Duration = Duration::from_secs(60);
 
 const STATE_REASON: &str = "Leader, I'm the only one in the cluster, so I'm the leader";
 
+/// What a studio looks for in a licence, and this server has without one.
+const FEATURES: [&str; 11] = [
+    "CanSetupDefaultRevisionsConfiguration",
+    "HasClientConfiguration",
+    "HasConcurrentDataSubscriptions",
+    "HasDataArchival",
+    "HasDocumentsCompression",
+    "HasIndexCleanup",
+    "HasMonitoringEndpoints",
+    "HasRevisionsInSubscriptions",
+    "HasStudioConfiguration",
+    "HasTcpDataCompression",
+    "HasTimeSeriesRollupsAndRetention",
+];
+
+/// The same of what it does not have.
+const MISSING_FEATURES: [&str; 35] = [
+    "CanAutoRenewLetsEncryptCertificate",
+    "DistributedCluster",
+    "HasAdditionalAssembliesFromNuGet",
+    "HasAiAgent",
+    "HasCloudBackups",
+    "HasDelayedExternalReplication",
+    "HasDynamicNodesDistribution",
+    "HasElasticSearchEtl",
+    "HasEmbeddingsGeneration",
+    "HasEncryptedBackups",
+    "HasEncryption",
+    "HasExternalReplication",
+    "HasGenAi",
+    "HasHighlyAvailableTasks",
+    "HasMultiNodeSharding",
+    "HasOlapEtl",
+    "HasPeriodicBackup",
+    "HasPostgreSqlIntegration",
+    "HasPowerBI",
+    "HasPullReplicationAsHub",
+    "HasPullReplicationAsSink",
+    "HasQueueEtl",
+    "HasQueueSink",
+    "HasRavenEtl",
+    "HasReadOnlyCertificates",
+    "HasServerWideAnalyzers",
+    "HasServerWideBackups",
+    "HasServerWideCustomSorters",
+    "HasServerWideExternalReplications",
+    "HasSnapshotBackups",
+    "HasSnmpMonitoring",
+    "HasSnowflakeEtl",
+    "HasSqlEtl",
+    "IsCloud",
+    "IsIsv",
+];
+
 /// `GET /license/status`: there are no licences, and nothing that needs one.
-pub(crate) fn license_status(_: &Call) -> Result<Answer, ProtocolError> {
-    let status = json!({
+pub(crate) fn license_status(call: &Call) -> Result<Answer, ProtocolError> {
+    let mut status = json!({
         "Id": null,
         "LicensedTo": null,
         "Status": "Apache-2.0 - Open Source",
@@ -33,7 +87,16 @@ pub(crate) fn license_status(_: &Call) -> Result<Answer, ProtocolError> {
         "Type": "None",
         "Version": "-1",
         "Expiration": null,
+        "SubscriptionExpiration": null,
+        "MaxCores": call.state.machine.cores,
+        "MaxMemory": call.state.machine.memory_gb,
+        "MaxClusterSize": 1,
     });
+    let there = FEATURES.iter().map(|name| (name, true));
+    let missing = MISSING_FEATURES.iter().map(|name| (name, false));
+    for (name, is_there) in there.chain(missing) {
+        status[name] = is_there.into();
+    }
     Ok(Answer::shape(StatusCode::OK, &status))
 }
 

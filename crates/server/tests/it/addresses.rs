@@ -90,7 +90,10 @@ fn a_browser_is_told_what_this_is() {
     let page = server.get("/").json();
     assert_eq!(page["Product"], "Corvus");
     assert!(page["Documentation"].as_str().unwrap().contains("docs"));
-    assert_eq!(server.get("/license/status").json()["Type"], "None");
+    let license = server.get("/license/status").json();
+    assert_eq!(license["Type"], "None");
+    assert_eq!(license["HasDocumentsCompression"], true);
+    assert_eq!((&license["HasSqlEtl"], &license["MaxClusterSize"]), (&false.into(), &1.into()));
 }
 
 #[test]
