@@ -72,6 +72,7 @@ mod piece_sender;
 mod processor_load;
 mod pulse_feed;
 mod query_notes;
+mod query_request;
 mod query_timings;
 mod recorded_series;
 mod request_body;

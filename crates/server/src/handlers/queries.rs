@@ -16,8 +16,8 @@ use http::StatusCode;
 use indexing::Index;
 use model::date;
 use query::{
-    BoundScripts, IndexSnapshot, Paging, ProjectionBehavior, QueryError, QueryResult, QueryScripts,
-    ResultKind, RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
+    BoundScripts, IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, ResultKind,
+    RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
 };
 use rql::{Query, SourceKind};
 use script::ScriptPool;
@@ -52,6 +52,7 @@ use crate::{
     },
     piece_sender::{PieceSender, WriteReason},
     query_notes,
+    query_request::{exported_by_form, row_options, wait_of},
     query_timings::{QueryTimings, milliseconds},
     recorded_series::RecordedSeries,
     revision_includes,
@@ -382,8 +383,8 @@ fn missing_index(name: &str, shape: Shape) -> Answer {
 fn prepare(call: &Call, shape: Shape, began: Duration) -> Result<Prepared, ProtocolError> {
     let parameters = call.query();
     let request = if call.method == http::Method::POST {
-        let body =
-            exported_by_form(&call.body, shape).map_or(Cow::Borrowed(&*call.body), Cow::Owned);
+        let body = exported_by_form(&call.body, shape == Shape::Csv)
+            .map_or(Cow::Borrowed(&*call.body), Cow::Owned);
         call.state.with_builder(|builder| wire::read_query(&body, builder))?
     } else {
         let text = parameters.get("query").ok_or_else(|| {
@@ -431,41 +432,6 @@ fn prepare_request(
         running: None,
         timings: QueryTimings::default(),
     })
-}
-
-/// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped. Other
-/// bodies are JSON, which begins with a brace.
-fn exported_by_form(body: &[u8], shape: Shape) -> Option<Vec<u8>> {
-    let is_form = shape == Shape::Csv && !body.trim_ascii_start().starts_with(b"{");
-    let form = std::str::from_utf8(body).ok().filter(|_| is_form)?;
-    let query = form.split('&').find_map(|field| field.strip_prefix("ExportOptions="))?;
-    Some(wire::percent_decode(query).into_owned().into_bytes())
-}
-
-fn row_options(request: &wire::QueryRequest) -> Result<RowOptions, ProtocolError> {
-    let projection = match &request.projection_behavior {
-        None => ProjectionBehavior::default(),
-        Some(name) => ProjectionBehavior::parse(name).ok_or_else(|| {
-            let message = format!(
-                "Could not convert Sparrow.Json.LazyStringValue ('{name}') to \
-                 Raven.Client.Documents.Queries.ProjectionBehavior"
-            );
-            ProtocolError::new(ErrorKind::Format, message)
-        })?,
-    };
-    Ok(RowOptions { projection, repeats_documents: request.skip_duplicate_checking })
-}
-
-/// How long the request wants to wait for the index.
-fn wait_of(request: &wire::QueryRequest) -> Result<Option<Duration>, ProtocolError> {
-    if !request.wait_for_non_stale_results {
-        return Ok(None);
-    }
-    let Some(text) = &request.wait_timeout else { return Ok(Some(WAIT_DEFAULT)) };
-    let span: model::TimeSpan = text.parse().map_err(|_| {
-        ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
-    })?;
-    Ok(Some(span.to_duration()))
 }
 
 fn stream_result(

@@ -1,0 +1,44 @@
+//! What a request says of a query beside its text: the form it comes in, how rows are shown, how long it waits.
+
+use std::time::Duration;
+
+use query::{ProjectionBehavior, RowOptions};
+use wire::{ErrorKind, ProtocolError, QueryRequest};
+
+use crate::index_choice::WAIT_DEFAULT;
+
+/// The query in a form, by which a browser asks for a file: `ExportOptions=` and the query, escaped. Other
+/// bodies are JSON, which begins with a brace.
+pub(crate) fn exported_by_form(body: &[u8], is_csv: bool) -> Option<Vec<u8>> {
+    let is_form = is_csv && !body.trim_ascii_start().starts_with(b"{");
+    let form = std::str::from_utf8(body).ok().filter(|_| is_form)?;
+    let query = form.split('&').find_map(|field| field.strip_prefix("ExportOptions="))?;
+    Some(wire::percent_decode(query).into_owned().into_bytes())
+}
+
+/// How the request wants rows to be shown.
+pub(crate) fn row_options(request: &QueryRequest) -> Result<RowOptions, ProtocolError> {
+    let projection = match &request.projection_behavior {
+        None => ProjectionBehavior::default(),
+        Some(name) => ProjectionBehavior::parse(name).ok_or_else(|| {
+            let message = format!(
+                "Could not convert Sparrow.Json.LazyStringValue ('{name}') to \
+                 Raven.Client.Documents.Queries.ProjectionBehavior"
+            );
+            ProtocolError::new(ErrorKind::Format, message)
+        })?,
+    };
+    Ok(RowOptions { projection, repeats_documents: request.skip_duplicate_checking })
+}
+
+/// How long the request wants to wait for the index.
+pub(crate) fn wait_of(request: &QueryRequest) -> Result<Option<Duration>, ProtocolError> {
+    if !request.wait_for_non_stale_results {
+        return Ok(None);
+    }
+    let Some(text) = &request.wait_timeout else { return Ok(Some(WAIT_DEFAULT)) };
+    let span: model::TimeSpan = text.parse().map_err(|_| {
+        ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
+    })?;
+    Ok(Some(span.to_duration()))
+}
