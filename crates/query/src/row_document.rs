@@ -1,6 +1,6 @@
 //! What a row is made of: a document, or a result of a reduce, which has neither an id nor a history.
 
-use blittable::{BlittableBuf, Document, Object, write_json_string};
+use blittable::{BlittableBuf, Document, Object, Value, write_json_string};
 use documents::DocumentRow;
 use model::date;
 
@@ -76,7 +76,13 @@ impl<'t> RowDocument<'t> {
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         match self {
-            Self::Stored(document) => Ok(documents::write_metadata_json(document, out)?),
+            Self::Stored(document) => {
+                let mut beside = Vec::new();
+                told.write(&mut beside);
+                let (shows, prints) =
+                    (|_: &str| false, |_: &str, _: &Value<'_>, _: &mut _| Ok(false));
+                Ok(documents::write_part_of_document_json(document, shows, &beside, prints, out)?)
+            }
             Self::Result(_) => {
                 out.push(b'{');
                 self.write_metadata(told, Marked::No, out);
