@@ -1,4 +1,4 @@
-//! Applying the commands of an entry of the log.
+//! Applies the commands of a log entry.
 
 use model::DatabaseId;
 use storage::WriteTransaction;
@@ -12,12 +12,12 @@ use crate::{
     requests,
 };
 
-/// What a batch did.
+/// The effects of a batch.
 #[derive(Default)]
 pub struct Effects {
-    /// What became of each of its commands.
+    /// The result of each command, in order.
     pub applied: Vec<Applied>,
-    /// The records that were changed, for [`ClusterStore::follow`](crate::ClusterStore::follow) once that is
+    /// The changed records, for [`ClusterStore::follow`](crate::ClusterStore::follow) once the change is
     /// durable.
     pub records: Vec<ChangedRecord>,
 }
@@ -25,7 +25,7 @@ pub struct Effects {
 /// Applies the commands of a batch in their order.
 ///
 /// # Errors
-/// Those of the storage, and a batch that is not one: nothing of it may be committed then.
+/// Storage errors, or a malformed batch. The transaction must not be committed then.
 pub fn apply_batch(
     tx: &mut WriteTransaction,
     batch: &EncodedBatch,
@@ -42,7 +42,7 @@ pub fn apply_batch(
     Ok(effects)
 }
 
-/// Applies a command as it stands in the log.
+/// Applies a command in its encoded form, unless its request is remembered: then returns what was answered.
 fn apply_encoded(applying: &mut Applying<'_>, bytes: &[u8]) -> Result<Applied, ClusterError> {
     let (request_id, command) = Command::decode(bytes)?;
     let database = command.database().unwrap_or(DatabaseId([0; 16]));

@@ -1,4 +1,4 @@
-//! Commands, their outcomes, and the bytes of commands.
+//! Commands and their outcomes, with their encoding.
 //!
 //! ```text
 //! a batch     number of commands 4, then each behind its length 4
@@ -6,8 +6,8 @@
 //!             kind 1, then the fields of that kind
 //! ```
 //!
-//! Each kind of command has a file of its own that says what its fields are and what it does. Kinds are
-//! never given to something else, since they stand in logs.
+//! Each kind of command has a file of its own that describes its fields and its effect. Kind numbers are
+//! never reused, because they are stored in logs.
 
 use model::DatabaseId;
 
@@ -24,7 +24,7 @@ use crate::{
     transactions::{ClusterTransaction, TransactionOutcome},
 };
 
-/// A command is no larger than this.
+/// The largest command accepted.
 pub const COMMAND_BYTES_MAX: usize = 128 << 20;
 
 const COMPARE_EXCHANGE: u8 = 1;
@@ -48,16 +48,16 @@ pub enum Command {
     Transaction(ClusterTransaction),
     /// Change the record of a database.
     Record(RecordCommand),
-    /// Set a value that the servers share.
+    /// Set a server value.
     ServerValue(ServerValueCommand),
-    /// Remove a part of what a deleted database has here.
+    /// Remove some of the entries of a deleted database.
     RemoveDatabase {
-        /// Its id here: that of its group of nodes, never used again.
+        /// Its topology id, which is never reused.
         database: DatabaseId,
     },
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// Of [`Command::CompareExchange`].
@@ -74,7 +74,7 @@ pub enum Outcome {
     ServerValueSet,
     /// Of [`Command::RemoveDatabase`].
     DatabaseRemoved {
-        /// Whether nothing is left.
+        /// Whether nothing is left to remove.
         is_done: bool,
     },
 }
@@ -82,28 +82,29 @@ pub enum Outcome {
 /// A command that was applied.
 #[derive(Clone, Debug)]
 pub struct Applied {
-    /// The number of the change; every command takes one, also one that was refused.
+    /// The index of the change. Every command takes one, even one that was refused.
     pub index: u64,
     /// What became of it.
     pub outcome: Outcome,
 }
 
 impl Command {
-    /// The database that it is about; `None` when it is about all.
+    /// The database that the command changes; `None` if it spans databases or the request is remembered
+    /// elsewhere.
     pub(crate) fn database(&self) -> Option<DatabaseId> {
         match self {
             Self::CompareExchange(command) => command.database(),
             Self::Subscription(command) => Some(command.database()),
             Self::Identity(command) => Some(command.database()),
             Self::Transaction(transaction) => Some(transaction.database),
-            // Records remember requests themselves: a database that is created anew has new ones.
+            // Records remember requests themselves, so a database that is recreated starts with none.
             Self::Record(_) | Self::ServerValue(_) => None,
             Self::RemoveDatabase { database } => Some(*database),
         }
     }
 
-    /// The database whose earlier commands the outcome depends on. A subscription's position only grows,
-    /// and a database that is deleted needs no history.
+    /// The database whose earlier commands affect the outcome. Subscriptions need none, because their
+    /// positions only grow; neither does deleting a database.
     pub(crate) fn needs_history_of(&self) -> Option<DatabaseId> {
         match self {
             Self::Subscription(_)
@@ -114,7 +115,7 @@ impl Command {
         }
     }
 
-    /// Refuses what could not be applied: an entry of the log that cannot be applied stops the machine.
+    /// Refuses a command that cannot be applied: once in the log, it would stop the state machine.
     pub(crate) fn check(&self) -> Result<(), ClusterError> {
         match self {
             Self::CompareExchange(command) => command.check(),
@@ -125,7 +126,7 @@ impl Command {
         }
     }
 
-    /// The bytes as they stand in the log, with the id of the request.
+    /// The bytes stored in the log, with the id of the request.
     pub fn encode(&self, request_id: Option<&str>) -> Vec<u8> {
         let mut encoder = Encoder::default();
         encoder.optional(request_id, Encoder::text);
@@ -175,7 +176,7 @@ impl Command {
             RECORD => Self::Record(RecordCommand::decode(&mut decoder)?),
             SERVER_VALUE => Self::ServerValue(ServerValueCommand::decode(&mut decoder)?),
             REMOVE_DATABASE => Self::RemoveDatabase { database: DatabaseId(decoder.fixed()?) },
-            _ => return Err(Malformed("a command of the log is of an unknown kind")),
+            _ => return Err(Malformed("a logged command is of an unknown kind")),
         };
         decoder.end()?;
         Ok((request_id, command))
@@ -242,12 +243,12 @@ impl Outcome {
     }
 }
 
-/// Commands that stand in one entry of the log, as bytes.
+/// The commands of one log entry, encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedBatch(pub Vec<u8>);
 
 impl EncodedBatch {
-    /// A batch of commands as [`Command::encode`] wrote them.
+    /// A batch of commands encoded by [`Command::encode`].
     pub fn of<'c>(commands: impl ExactSizeIterator<Item = &'c [u8]>) -> Self {
         let mut encoder = Encoder::default();
         encoder.u32(u32::try_from(commands.len()).expect("a batch has few commands"));

@@ -1,7 +1,7 @@
-//! Compare exchange: values under keys, each of which changes only if its writer has seen its newest
-//! version. A version is the index of the change that wrote it.
+//! Compare exchange: values under keys. A value changes only if the writer names its newest version, which is
+//! the index of the change that wrote it.
 //!
-//! Keys are compared without regard to case and shown in lower case.
+//! Keys are case-insensitive and are stored in lower case.
 
 use std::{fmt, ops::Bound};
 
@@ -17,12 +17,12 @@ use crate::{
     value_log,
 };
 
-/// A key is no longer than this, in lower case.
+/// The longest key, in bytes of its lower-case form.
 pub const COMPARE_EXCHANGE_KEY_BYTES_MAX: usize = 512;
 
-/// Expired values that one command removes, so that it stays short.
+/// Expired values removed by one command, which keeps the command short.
 const EXPIRED_MAX: usize = 1000;
-/// Deletions that one command forgets.
+/// Deletions forgotten by one command.
 pub const FORGOTTEN_MAX: usize = 1000;
 
 const PUT: u8 = 1;
@@ -30,58 +30,58 @@ const DELETE: u8 = 2;
 const REMOVE_EXPIRED: u8 = 3;
 const FORGET_DELETED: u8 = 4;
 
-/// A change of values of compare exchange.
+/// A change of compare exchange values.
 #[derive(Clone, Debug)]
 pub enum CompareExchangeCommand {
     /// Set a value.
     Put {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
         /// The key, in any case.
         key: String,
-        /// The version that is to be replaced. Where there is no value, any will do.
+        /// The version to replace. Any will do if there is no value.
         expected: u64,
         /// The value, with its metadata.
         value: BlittableBuf,
     },
-    /// Remove a value; a missing one is no error.
+    /// Remove a value; no error if it is missing.
     Delete {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
         /// The key, in any case.
         key: String,
-        /// The version that is to be removed.
+        /// The version to remove.
         expected: u64,
     },
-    /// Remove some of the values whose time has come, of all databases.
+    /// Remove some of the expired values, of all databases.
     RemoveExpired {
-        /// Up to when, in ticks of UTC.
+        /// Values that expire at or before this time are removed; in ticks of UTC.
         until_ticks: i64,
     },
-    /// Forget [`FORGOTTEN_MAX`] deletions, at most, that nobody has to hear of any more.
+    /// Forget up to [`FORGOTTEN_MAX`] deletions that no reader needs any more.
     ForgetDeleted {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// The index of the last of them.
+        /// The index of the last deletion to forget.
         up_to: u64,
     },
 }
 
-/// What became of a change.
+/// The outcome of a command.
 #[derive(Clone, Debug)]
 pub struct CompareExchangeOutcome {
-    /// Whether it was done. If not, somebody else has changed the value meanwhile.
+    /// Whether the change was made. If not, another writer has changed the value.
     pub is_successful: bool,
-    /// The version of the value: the new one, or the present one that was not expected.
+    /// The version of the value: the new one, or the current one if it was not the expected one.
     pub index: u64,
-    /// The value that was put or removed, or the present one that was not expected.
+    /// The value that was put or removed, or the current one if its version was not the expected one.
     pub value: Option<BlittableBuf>,
-    /// Of [`CompareExchangeCommand::RemoveExpired`]: how many were removed. Of
-    /// [`CompareExchangeCommand::ForgetDeleted`]: how many were forgotten.
+    /// The number of values removed by [`CompareExchangeCommand::RemoveExpired`], or of deletions forgotten
+    /// by [`CompareExchangeCommand::ForgetDeleted`].
     pub removed: usize,
 }
 
-/// A value as it is stored.
+/// A stored value.
 #[derive(Clone, Debug)]
 pub struct CompareExchangeEntry<'t> {
     /// Its key, in lower case.
@@ -92,25 +92,25 @@ pub struct CompareExchangeEntry<'t> {
     pub value: Document<'t>,
 }
 
-/// The metadata of a value say that it expires at something that is no time.
+/// `@expires` in the metadata of a value is not a date.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidExpiry {
-    /// What they say.
+    /// The text found there.
     pub text: String,
 }
 
 impl fmt::Display for InvalidExpiry {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "'{}' is no time at which a value could expire", self.text)
+        write!(formatter, "'{}' is not a date at which a value can expire", self.text)
     }
 }
 
 impl std::error::Error for InvalidExpiry {}
 
-/// When a value expires, in ticks of UTC: what `@expires` in its `@metadata` says.
+/// When a value expires, in ticks of UTC: `@expires` in its `@metadata`.
 ///
 /// # Errors
-/// When that is no time.
+/// `@expires` is not a date.
 pub fn expiry_ticks(value: &Document<'_>) -> Result<Option<i64>, InvalidExpiry> {
     let unreadable = |_| InvalidExpiry { text: String::new() };
     let found = value.root().get_path(&["@metadata", "@expires"]).map_err(unreadable)?;
@@ -140,7 +140,7 @@ impl CompareExchangeCommand {
     pub(crate) fn check(&self) -> Result<(), ClusterError> {
         match self {
             Self::Put { key, .. } => check_key(key),
-            // A key that is too long is that of no value.
+            // No value has a key that is too long, so there is nothing to delete.
             Self::Delete { .. } | Self::RemoveExpired { .. } | Self::ForgetDeleted { .. } => Ok(()),
         }
     }
@@ -273,7 +273,7 @@ fn refusal(present: &CompareExchangeEntry<'_>) -> CompareExchangeOutcome {
     CompareExchangeOutcome { is_successful: false, index: present.index, value, removed: 0 }
 }
 
-/// The value under a key in lower case.
+/// The value under a lower-case key.
 pub(crate) fn present<'t>(
     tx: &'t impl Transaction,
     database: DatabaseId,
@@ -287,7 +287,7 @@ pub(crate) fn present<'t>(
     row.map(|row| read_row(stored, row)).transpose()
 }
 
-/// The values whose keys start with a text in lower case, in the order of their bytes.
+/// The values whose keys start with a lower-case prefix, in byte order.
 pub(crate) fn with_prefix<'t, T: Transaction>(
     tx: &'t T,
     database: DatabaseId,
@@ -310,7 +310,7 @@ pub(crate) fn with_prefix<'t, T: Transaction>(
 fn read_row(stored_key: Vec<u8>, row: &[u8]) -> Result<CompareExchangeEntry<'_>, ClusterError> {
     let (index, value) = row
         .split_first_chunk::<8>()
-        .ok_or(ClusterError::Corrupt { detail: "a value of compare exchange is cut off" })?;
+        .ok_or(ClusterError::Corrupt { detail: "a compare exchange value is truncated" })?;
     let key = stored_key.get(DATABASE_BYTES..).unwrap_or_default();
     Ok(CompareExchangeEntry {
         key: String::from_utf8_lossy(key).into_owned(),
@@ -319,7 +319,7 @@ fn read_row(stored_key: Vec<u8>, row: &[u8]) -> Result<CompareExchangeEntry<'_>,
     })
 }
 
-/// Sets a value whose version was checked.
+/// Sets a value. The caller has checked its version.
 pub(crate) fn put(
     applying: &mut Applying<'_>,
     database: DatabaseId,
@@ -338,7 +338,7 @@ pub(crate) fn put(
     count(tx, database, Counted::CompareExchange, 1)
 }
 
-/// Removes a value that is there.
+/// Removes an existing value.
 pub(crate) fn delete(
     applying: &mut Applying<'_>,
     database: DatabaseId,
@@ -352,7 +352,7 @@ pub(crate) fn delete(
     count(tx, database, Counted::CompareExchangeDeleted, 1)
 }
 
-/// Removes a value, or what its deletion has left, with everything that tells of it.
+/// Removes a value, or the trace of its deletion, with its entries in the log of changes and among due times.
 fn forget(
     tx: &mut WriteTransaction,
     database: DatabaseId,
@@ -378,7 +378,7 @@ fn forget(
     count(tx, database, Counted::CompareExchangeDeleted, -1)
 }
 
-/// No date is before the year 1, but its zone may move it there.
+/// The time zone can move a date to before the year 1; such a date counts as 0.
 fn due_key(ticks: i64, key: &[u8]) -> Vec<u8> {
     [&ticks.max(0).to_be_bytes()[..], key].concat()
 }
@@ -389,7 +389,7 @@ fn remove_expired(applying: &mut Applying<'_>, until_ticks: i64) -> Result<usize
         applying.tx.tree_mut(&schema::compare_exchange_due())?.delete(due)?;
         let (database, key) = due[8..]
             .split_first_chunk::<DATABASE_BYTES>()
-            .ok_or(ClusterError::Corrupt { detail: "a time belongs to no value" })?;
+            .ok_or(ClusterError::Corrupt { detail: "a due time names no database" })?;
         let (database, key) = (DatabaseId(*database), String::from_utf8_lossy(key).into_owned());
         if present(applying.tx, database, &key)?.is_some() {
             delete(applying, database, &key)?;
@@ -434,7 +434,7 @@ fn due_keys(tx: &impl Transaction, until_ticks: i64) -> Result<Vec<Vec<u8>>, Clu
     Ok(keys)
 }
 
-/// Whether a value's time has come.
+/// Whether any value has expired.
 pub fn is_any_due(tx: &impl Transaction, until_ticks: i64) -> Result<bool, ClusterError> {
     let due = tx.tree(&schema::compare_exchange_due())?.range(Bound::Unbounded)?.next();
     let Some(entry) = due else { return Ok(false) };
@@ -454,7 +454,7 @@ fn count(
     Ok(())
 }
 
-/// How many there are.
+/// The current count.
 pub(crate) fn counted_so_far(
     tx: &impl Transaction,
     database: DatabaseId,

@@ -1,4 +1,4 @@
-//! A database's record, and how it lies in the tree `Databases`.
+//! A database's record, and its layout in the tree `Databases`.
 //!
 //! ```text
 //! offset  bytes  what
@@ -17,53 +17,53 @@
 //!      -      -  the configuration as clients sent it, JSON, to the end
 //! ```
 //!
-//! Integers are little-endian. The pages below carry checksums, so the record has none of its own.
+//! Integers are little-endian. Pages carry checksums, so the record needs none of its own.
 
 use model::{DatabaseId, DatabaseName};
 
 const VERSION: u8 = 3;
 const HEADER_BYTES: usize = 70;
-/// Version 2 ends its header here and knows no index of the client configuration.
+/// Header size of version 2, which has no index of the client configuration.
 const HEADER_BYTES_OF_2: usize = 62;
-/// Version 1 ends its header here and knows no requests.
+/// Header size of version 1, which has no requests.
 const HEADER_BYTES_OF_1: usize = 60;
 const FLAG_DISABLED: u8 = 1;
 
-/// Requests that a record remembers; the oldest go first.
+/// Requests remembered by a record; the oldest are dropped first.
 const REQUESTS_MAX: usize = 8;
-/// A longer id is not remembered.
+/// Longer ids are not remembered.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// A request that wrote a record, so that the same request, sent again, is known.
+/// A request that wrote a record, kept to recognise a retry of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordRequest {
-    /// The id that the client sent with it.
+    /// The id sent by the client.
     pub id: String,
-    /// The index of the change that it made.
+    /// The index of the change made by the request.
     pub index: u64,
 }
 
-/// What all nodes know of a database.
+/// What all nodes know about a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseRecord {
-    /// Its name in the spelling of its creation.
+    /// Its name, spelled as when it was created.
     pub name: DatabaseName,
-    /// Whether it is switched off.
+    /// Whether it is disabled.
     pub disabled: bool,
     /// The index of the change that wrote the record.
     pub etag: u64,
-    /// The index of the last change of its nodes or their order; clients call it the topology's etag.
+    /// The index of the last change of its nodes or their order; clients call it the etag of the topology.
     pub topology_index: u64,
-    /// The index of the last change of its client configuration; 0 when that was written by a build that
-    /// kept the index in the configuration itself.
+    /// The index of the last change of its client configuration; 0 if an older build wrote it, which kept the
+    /// index inside the configuration.
     pub client_index: u64,
     /// When the database was created, in ticks.
     pub created_ticks: i64,
-    /// The id of its group of nodes.
+    /// The id of its database group.
     pub topology_id: DatabaseId,
     /// The id of its cluster transactions.
     pub cluster_transaction_id: DatabaseId,
-    /// The newest requests that wrote the record, the oldest first.
+    /// The newest requests that wrote the record, oldest first.
     pub requests: Vec<RecordRequest>,
     /// Its configuration as clients sent it: a JSON object.
     pub body: Vec<u8>,
@@ -80,7 +80,7 @@ impl DatabaseRecord {
         self.requests.push(RecordRequest { id: id.to_owned(), index });
     }
 
-    /// The index that the request with this id wrote.
+    /// The index of the change made by the request with this id.
     pub(crate) fn index_of(&self, request_id: &str) -> Option<u64> {
         let found = self.requests.iter().find(|request| request.id == request_id)?;
         Some(found.index)
@@ -133,7 +133,7 @@ fn read_requests(mut bytes: &[u8]) -> Option<Vec<RecordRequest>> {
     Some(requests)
 }
 
-/// Reads the bytes of a record; `None` when they are not one of a version up to this one.
+/// Decodes a record; `None` if the bytes are malformed or of a newer version.
 pub(crate) fn read_record(bytes: &[u8]) -> Option<DatabaseRecord> {
     let header_bytes = match bytes.first()? {
         1 => HEADER_BYTES_OF_1,

@@ -1,4 +1,4 @@
-//! The values of compare exchange of one database, as queries, maps and scripts read them.
+//! The compare exchange values of one database, as read by queries, maps and scripts.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{
     value_watches::{ValueWatch, ValueWatches},
 };
 
-/// The name under which a value lies in what is stored for its key.
+/// The property that holds the value itself in the stored document.
 const OBJECT: &str = "Object";
 
-/// Where the values of a database are read.
+/// A source of snapshots of the values of one database.
 #[derive(Clone)]
 pub struct ValueSource {
     environment: Arc<Environment>,
@@ -36,24 +36,24 @@ impl ValueSource {
         Self { environment, database, watches, refusals }
     }
 
-    /// The values now. Everything whose outcome was told before is among them. Never blocks.
+    /// The current values. Includes every change whose outcome has been reported. Never blocks.
     pub fn read(&self) -> DatabaseValues {
         let refusals = self.refusals.clone();
         DatabaseValues { tx: self.environment.read(), database: self.database, refusals }
     }
 
-    /// The point in the history of the machine's environment that these values show.
+    /// The point in the history of the server's environment at which these values were read.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn point_of(&self, values: &DatabaseValues) -> Result<Option<HistoryPoint>, StorageError> {
         self.environment.point_of(&values.tx)
     }
 
-    /// Whether the point lies in the history of the machine's environment.
+    /// Whether the point lies in the history of the server's environment.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn vouches_for(
         &self,
         point: &HistoryPoint,
@@ -61,14 +61,14 @@ impl ValueSource {
         self.environment.vouches_for(point)
     }
 
-    /// Has `notice` called after every change of a value, on the thread of the machine: it must be quick.
+    /// Calls `notice` after every change of a value, on the thread of the state machine, so it must be quick.
     /// It may be called without a change, and once for several.
     pub fn watch(&self, notice: impl Fn() + Send + Sync + 'static) -> ValueWatch {
         self.watches.watch(self.database, notice)
     }
 }
 
-/// The values at one moment, which never changes.
+/// An immutable snapshot of the values.
 pub struct DatabaseValues {
     tx: ReadTransaction,
     database: DatabaseId,
@@ -76,36 +76,36 @@ pub struct DatabaseValues {
 }
 
 impl DatabaseValues {
-    /// Whether they may be read at all.
+    /// Refuses to read if commands for this database are refused.
     ///
     /// # Errors
-    /// The reason why those of this database are refused.
+    /// The reason for refusing.
     pub fn check(&self) -> Result<(), ClusterError> {
         self.refusals.check(self.database)
     }
 
-    /// What is stored under a key, in any case.
+    /// The entry under a key, in any case.
     ///
     /// # Errors
-    /// Those of the storage; a damaged value.
+    /// Storage errors; a damaged value.
     pub fn get(&self, key: &str) -> Result<Option<CompareExchangeEntry<'_>>, ClusterError> {
         self.check()?;
         compare_exchange::present(&self.tx, self.database, &lower_case(key))
     }
 
-    /// The index of the last change of any value, as far as it is kept. What it tells is that nothing has
-    /// changed between two moments: it goes back only when a deletion is forgotten.
+    /// The index of the last change that is still kept. Two equal results mean that nothing changed in
+    /// between; it decreases only when a deletion is forgotten.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn last_change(&self) -> Result<u64, ClusterError> {
         value_log::last(&self.tx, self.database)
     }
 
-    /// The last change of each key behind an index, in their order; deletions until they are forgotten.
+    /// The last change of each key after an index, in order; deletions are included until they are forgotten.
     ///
     /// # Errors
-    /// Those of the storage; each entry may be damaged.
+    /// Storage errors; each entry may be damaged.
     pub fn changes_after(
         &self,
         index: u64,
@@ -119,7 +119,7 @@ impl<'t> CompareExchangeEntry<'t> {
     /// The value itself, without its metadata.
     ///
     /// # Errors
-    /// When it is damaged.
+    /// The value is damaged.
     pub fn object(&self) -> Result<Option<Value<'t>>, ClusterError> {
         Ok(self.value.root().get(OBJECT)?)
     }

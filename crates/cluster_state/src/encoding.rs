@@ -1,9 +1,9 @@
-//! Bytes of commands and of what the machine stores: fixed-width little-endian integers, and texts and
-//! bytes behind their length.
+//! The encoding of commands and of stored state: fixed-width little-endian integers; text and bytes are
+//! preceded by their length, a `u32`.
 
 use std::fmt;
 
-/// Writes fields one after the other.
+/// Appends fields to a buffer.
 #[derive(Debug, Default)]
 pub struct Encoder(Vec<u8>);
 
@@ -18,38 +18,38 @@ impl Encoder {
         self.0.push(u8::from(flag));
     }
 
-    /// Four bytes.
+    /// Four bytes, little-endian.
     pub fn u32(&mut self, number: u32) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Eight bytes.
+    /// Eight bytes, little-endian.
     pub fn u64(&mut self, number: u64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Eight bytes.
+    /// Eight bytes, little-endian.
     pub fn i64(&mut self, number: i64) {
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Bytes whose length everybody knows.
+    /// Bytes of a fixed length, without a prefix.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Bytes behind their length.
+    /// Bytes preceded by their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.u32(u32::try_from(bytes.len()).expect("commands are limited far below 4 GB"));
         self.raw(bytes);
     }
 
-    /// UTF-8 behind its length.
+    /// UTF-8 preceded by its length.
     pub fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
-    /// Whether there is one, and what it is.
+    /// A flag, then the value if there is one.
     pub fn optional<T>(&mut self, value: Option<T>, write: impl FnOnce(&mut Self, T)) {
         self.flag(value.is_some());
         if let Some(value) = value {
@@ -57,7 +57,7 @@ impl Encoder {
         }
     }
 
-    /// Their number, and each of them.
+    /// The number of items, then each of them.
     pub fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.u32(u32::try_from(items.len()).expect("commands are limited far below 4 GB"));
         items.iter().for_each(|item| write(self, item));
@@ -68,13 +68,13 @@ impl Encoder {
         self.0.len()
     }
 
-    /// All that was written.
+    /// The encoded bytes.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// The bytes are not what was written.
+/// The bytes are malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
@@ -126,14 +126,14 @@ impl<'b> Decoder<'b> {
         self.fixed().map(i64::from_le_bytes)
     }
 
-    /// As many bytes as the type says.
+    /// As many bytes as the array has.
     pub fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (field, rest) = self.0.split_first_chunk().ok_or(Malformed("the bytes end early"))?;
         self.0 = rest;
         Ok(*field)
     }
 
-    /// Bytes behind their length.
+    /// Bytes preceded by their length.
     pub fn bytes(&mut self) -> Result<&'b [u8], Malformed> {
         let length = self.u32()? as usize;
         let (field, rest) =
@@ -142,12 +142,12 @@ impl<'b> Decoder<'b> {
         Ok(field)
     }
 
-    /// UTF-8 behind its length.
+    /// UTF-8 preceded by its length.
     pub fn text(&mut self) -> Result<&'b str, Malformed> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed("a text is not UTF-8"))
     }
 
-    /// What a flag says is there.
+    /// A value preceded by a flag that says whether it is present.
     pub fn optional<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
@@ -155,21 +155,21 @@ impl<'b> Decoder<'b> {
         if self.flag()? { read(self).map(Some) } else { Ok(None) }
     }
 
-    /// As many items as their number says.
+    /// Items preceded by their number.
     pub fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
-        // Not reserved: a damaged number would reserve anything.
+        // No capacity is reserved: a damaged number could ask for any amount.
         (0..self.u32()?).map(|_| read(self)).collect()
     }
 
-    /// Everything that is left.
+    /// All remaining bytes.
     pub fn rest(&mut self) -> &'b [u8] {
         std::mem::take(&mut self.0)
     }
 
-    /// Demands that nothing is left.
+    /// Fails if bytes are left over.
     pub fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() { Ok(()) } else { Err(Malformed("bytes are left over")) }
     }

@@ -1,4 +1,4 @@
-//! Why a command could not be done, or the state not be read.
+//! Errors of commands and of reading the state.
 
 use std::{fmt, io, sync::Arc};
 
@@ -14,45 +14,44 @@ pub enum ClusterError {
         /// Its size.
         bytes: usize,
     },
-    /// The caller's: a key of compare exchange is longer than
-    /// [`crate::COMPARE_EXCHANGE_KEY_BYTES_MAX`].
+    /// The caller's: a compare exchange key is longer than [`crate::COMPARE_EXCHANGE_KEY_BYTES_MAX`].
     KeyTooLong {
         /// The key.
         key: String,
         /// Its length in lower case.
         bytes: usize,
     },
-    /// The caller's: the name of an identity is longer than the id of a document.
+    /// The caller's: the name of an identity is longer than a document id may be.
     NameTooLong {
         /// The name.
         name: String,
         /// Its length in lower case, with the `|`.
         bytes: usize,
     },
-    /// The environment's, may be retried: too many commands wait already.
+    /// The environment's, may be retried: the queue of commands is full.
     Busy,
-    /// The environment's: the server stops.
+    /// The environment's: the server is shutting down.
     Closed,
-    /// The environment's: nobody knows whether the command was or will be done.
+    /// The environment's: it is unknown whether the command was or will be applied.
     Unfinished {
         /// What went wrong.
         reason: String,
-        /// The error of the storage below, if it was one.
+        /// The storage error that caused it, if any.
         source: Option<StorageError>,
     },
-    /// Reading or writing failed; nothing was done.
+    /// Reading or writing failed, and nothing was changed.
     Storage(StorageError),
-    /// Ours, or the disk's: what is stored is not what was written.
+    /// Ours, or the disk's: stored data is damaged.
     Corrupt {
         /// What is wrong.
         detail: &'static str,
     },
     /// The files were written by a newer build.
     UnknownVersion {
-        /// The version that they carry.
+        /// The version found.
         found: u32,
     },
-    /// The environment's: the machine does not know what it did for the database before.
+    /// The environment's: the state has lost part of the database's history, so its commands are refused.
     Refused {
         /// Why, and what an operator can do.
         reason: Arc<str>,
@@ -83,11 +82,11 @@ impl fmt::Display for ClusterError {
             Self::NameTooLong { name, bytes } => {
                 write!(formatter, "the name '{name}' of an identity is too long: {bytes} bytes")
             }
-            Self::Busy => formatter.write_str("too many commands to the cluster wait"),
-            Self::Closed => formatter.write_str("the server stops"),
+            Self::Busy => formatter.write_str("too many cluster commands are queued"),
+            Self::Closed => formatter.write_str("the server is shutting down"),
             Self::Unfinished { reason, .. } => write!(
                 formatter,
-                "a command to the cluster ended without an outcome; it is unknown whether it was \
+                "a cluster command ended without an outcome; it is unknown whether it was \
                  done: {reason}"
             ),
             Self::Storage(error) => error.fmt(formatter),

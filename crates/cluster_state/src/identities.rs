@@ -1,6 +1,6 @@
-//! Identities: numbers that rise by one, shared by everybody who uses their name.
+//! Identities: named counters shared by all clients of a database.
 //!
-//! Names are compared without regard to case and end with `|`.
+//! Names are case-insensitive and end with `|`.
 
 use std::ops::Bound;
 
@@ -15,33 +15,33 @@ use crate::{
 };
 
 const SUFFIX: char = '|';
-/// The longest id of a document, and the `|`.
+/// The longest document id, plus the `|`.
 const NAME_BYTES_MAX: usize = DOCUMENT_ID_BYTES_MAX + 1;
 
-/// Nobody should be let set an identity to more than this: what is left above it cannot be counted
-/// through, so that no number is ever given twice.
+/// The largest value an identity should be set to. The rest of the range is for counting up, so that no
+/// number is ever handed out twice.
 pub const IDENTITY_MAX: i64 = i64::MAX / 2;
 
 const NEXT: u8 = 1;
 const SEED: u8 = 2;
 
-/// A change of identities. The outcome is the value of each name, in order.
+/// A change of identities. The outcome lists the value of each name, in order.
 #[derive(Clone, Debug)]
 pub enum IdentityCommand {
-    /// Take the next value of each name; the first is 1.
+    /// Increment each name and return its value; the first is 1.
     Next {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// The names; a trailing `|` is added when missing.
+        /// The names; a missing `|` is appended.
         names: Vec<String>,
     },
     /// Set values.
     Seed {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
         /// Names and their values.
         values: Vec<(String, i64)>,
-        /// Whether a smaller value than the present one is set, too.
+        /// Whether to set a value that is smaller than the current one.
         force: bool,
     },
 }
@@ -125,7 +125,7 @@ impl IdentityCommand {
     }
 }
 
-/// All identities of a database, by name: the lower-cased name with its `|`, and the value given last.
+/// All identities of a database: the lower-case name with its `|`, and the last value.
 pub(crate) fn all(
     tx: &impl Transaction,
     database: DatabaseId,

@@ -8,10 +8,10 @@
 //! remove    removes files 1
 //! ```
 //!
-//! A change of a configuration is made by whoever asks for it, of the record that he read, and takes effect only
-//! if that is still the record: the state knows nothing of what a configuration says, so nodes of different
-//! versions agree on it. What lies in the record apart from the configuration is what depends on the index of
-//! the change.
+//! A change of a configuration is computed by the client of this crate from the record it has read, and takes
+//! effect only if that is still the current record. The state never interprets a configuration, so nodes of
+//! different versions agree on it. Only what depends on the index of the change is kept outside of the
+//! configuration.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -38,25 +38,25 @@ pub struct RecordCommand {
     pub name: DatabaseName,
     /// The id of the request, if the client sent one. The record remembers it.
     pub request_id: Option<String>,
-    /// What is to become of it.
+    /// The change.
     pub change: RecordChange,
 }
 
-/// What is to become of a record.
+/// A change of a record.
 #[derive(Clone, Debug)]
 pub enum RecordChange {
-    /// It is created.
+    /// Create it.
     Create(NewDatabase),
-    /// It is replaced, if it is still the expected one.
+    /// Replace it, if it still has the expected etag.
     Replace {
-        /// Its etag.
+        /// The expected etag.
         expected: u64,
-        /// What takes its place.
+        /// The new content.
         draft: RecordDraft,
     },
-    /// The database is deleted.
+    /// Delete the database.
     Remove {
-        /// Whether its files are to be removed, which each node does on its own.
+        /// Whether to remove its files, which each node does on its own.
         removes_files: bool,
     },
 }
@@ -64,13 +64,13 @@ pub enum RecordChange {
 /// A database to create.
 #[derive(Clone, Debug)]
 pub struct NewDatabase {
-    /// Whether the database is switched off.
+    /// Whether the database is disabled.
     pub disabled: bool,
-    /// Whether it takes over the files that a deleted database of its name left.
+    /// Whether it adopts the files left behind by a deleted database of the same name.
     pub keeps_files: bool,
-    /// When that is, in ticks.
+    /// The time of creation, in ticks.
     pub created_ticks: i64,
-    /// The id of its group of nodes, never used before.
+    /// The id of its database group, never used before.
     pub topology_id: DatabaseId,
     /// The id of its cluster transactions, never used before.
     pub cluster_transaction_id: DatabaseId,
@@ -78,53 +78,53 @@ pub struct NewDatabase {
     pub body: Vec<u8>,
 }
 
-/// What a change makes of a record.
+/// The new content of a record.
 #[derive(Clone, Debug)]
 pub struct RecordDraft {
-    /// Whether the database is switched off.
+    /// Whether the database is disabled.
     pub disabled: bool,
     /// Its configuration: a JSON object.
     pub body: Vec<u8>,
-    /// Whether the nodes of the database, or their order, are changed.
+    /// Whether the nodes of the database, or their order, change.
     pub changes_topology: bool,
-    /// Whether the client configuration is changed.
+    /// Whether the client configuration changes.
     pub changes_client: bool,
 }
 
-/// What became of a change of a record.
+/// The outcome of a change of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordOutcome {
-    /// It is stored. A request that was repeated has the index of the first time.
+    /// The record was stored. A repeated request returns the index of the first time.
     Stored {
         /// The index of the change.
         index: u64,
     },
-    /// The database is deleted.
+    /// The database was deleted.
     Removed,
     /// Nothing was done: there is no such database.
     Missing,
-    /// Nothing was done: there is a database of that name.
+    /// Nothing was done: a database of that name exists.
     AlreadyExists,
-    /// Nothing was done: the record is another one.
+    /// Nothing was done: the record has another etag.
     OtherVersion {
-        /// Its etag.
+        /// Its current etag.
         actual: u64,
     },
-    /// Nothing was done: files of a deleted database of that name are still there.
+    /// Nothing was done: files of a deleted database of that name still exist.
     BeingDeleted,
 }
 
-/// A database that was deleted, and whose files are to be removed from this node.
+/// A deleted database whose files are to be removed from this node.
 #[derive(Clone, Debug)]
 pub struct PendingRemoval {
     /// The index of the deletion.
     pub index: u64,
-    /// What the database was.
+    /// The record of the deleted database.
     pub record: Arc<DatabaseRecord>,
 }
 
 impl RecordDraft {
-    /// The record as it is.
+    /// A draft that changes nothing.
     pub fn of(record: &DatabaseRecord) -> Self {
         Self {
             disabled: record.disabled,
@@ -170,7 +170,7 @@ impl RecordCommand {
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
         let kind = decoder.byte()?;
         let name = DatabaseName::new(decoder.text()?)
-            .map_err(|_| Malformed("a record has no name that a database can have"))?;
+            .map_err(|_| Malformed("a record has an invalid database name"))?;
         let request_id = decoder.optional(Decoder::text)?.map(str::to_owned);
         let change = match kind {
             CREATE => RecordChange::Create(NewDatabase {
@@ -307,9 +307,10 @@ fn read(tx: &impl Transaction, key: &str) -> Result<Option<DatabaseRecord>, Clus
     Ok(Some(read_record(row).ok_or(UNREADABLE)?))
 }
 
-const UNREADABLE: ClusterError = ClusterError::Corrupt { detail: "the record of a database" };
+const UNREADABLE: ClusterError =
+    ClusterError::Corrupt { detail: "the record of a database cannot be read" };
 
-/// All records, by lower-cased name.
+/// All records, by lower-case name.
 pub(crate) fn all(tx: &impl Transaction) -> Result<Vec<ChangedRecord>, ClusterError> {
     let mut records = Vec::new();
     for row in tx.tree(&schema::databases())?.range(Bound::Unbounded)? {
@@ -320,10 +321,10 @@ pub(crate) fn all(tx: &impl Transaction) -> Result<Vec<ChangedRecord>, ClusterEr
     Ok(records)
 }
 
-/// The deleted databases whose files are still to be removed from this node, the oldest first.
+/// The deleted databases whose files are still to be removed from this node, oldest first.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn pending_removals(tx: &impl Transaction) -> Result<Vec<PendingRemoval>, ClusterError> {
     let mut removals = Vec::new();
     for row in tx.tree(&schema::removals())?.range(Bound::Unbounded)? {
@@ -336,10 +337,10 @@ pub fn pending_removals(tx: &impl Transaction) -> Result<Vec<PendingRemoval>, Cl
     Ok(removals)
 }
 
-/// Notes that the files of a deleted database are gone from this node, or were none of its.
+/// Records that the files of a deleted database are gone from this node, or never were here.
 ///
 /// # Errors
-/// Those of the storage; a damaged row.
+/// Storage errors; a damaged row.
 pub fn end_removal(tx: &mut WriteTransaction, index: u64) -> Result<(), ClusterError> {
     let ended = pending_removals(tx)?.into_iter().find(|removal| removal.index == index);
     tx.tree_mut(&schema::removals())?.delete(&index.to_be_bytes())?;
@@ -354,7 +355,7 @@ fn is_being_removed(tx: &impl Transaction, name: &DatabaseName) -> Result<bool, 
     Ok(pending_removals(tx)?.iter().any(is_it))
 }
 
-/// Forgets whose files those of a database are: its name is free for others.
+/// Forgets which files belong to a database, so that another can use its name.
 fn forget_files(tx: &mut WriteTransaction, name: &DatabaseName) -> Result<(), ClusterError> {
     tx.tree_mut(&schema::environments())?.delete(name.lower_cased().as_bytes())?;
     Ok(())

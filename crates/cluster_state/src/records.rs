@@ -1,6 +1,6 @@
-//! The records of all databases in memory, because every request asks for one.
+//! The records of all databases in memory, because every request reads one.
 //!
-//! Invariant: memory changes only after the change is durable, and in the order of the changes.
+//! Invariant: memory follows changes only once they are durable, and in their order.
 
 use std::{
     collections::BTreeMap,
@@ -9,15 +9,15 @@ use std::{
 
 use crate::database_record::DatabaseRecord;
 
-/// A record as it is after a change, under the lower-cased name; `None` when it was removed.
+/// A record after a change, under its lower-case name; `None` if it was removed.
 pub type ChangedRecord = (String, Option<Arc<DatabaseRecord>>);
 
-/// All records, by lower-cased name.
+/// All records, by lower-case name.
 #[derive(Clone, Default)]
 pub(crate) struct Records(Arc<RwLock<BTreeMap<String, Arc<DatabaseRecord>>>>);
 
 impl Records {
-    /// Takes over what was changed, and is durable.
+    /// Adopts changes that are durable.
     pub(crate) fn follow(&self, changed: Vec<ChangedRecord>) {
         if changed.is_empty() {
             return;

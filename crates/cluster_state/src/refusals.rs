@@ -1,9 +1,9 @@
-//! Databases for which the machine does no work, because it cannot know what it did for them before.
+//! Databases whose commands are refused, because the state has lost part of their history.
 //!
-//! A database remembers the newest point in the machine's history that it has seen. When the machine is
-//! an older copy of itself, or another one, its identities would repeat, its values are old, and the
-//! indexes of its transactions were used before. So values, identities and transactions of that database
-//! are refused, for reading and for writing, until an operator says which of the two is right.
+//! A database remembers the newest point in the history of the server's state that it has seen. If the state
+//! is an older copy of itself, or another one, identities would repeat, values are out of date, and the
+//! indexes of its transactions have been used before. So reads and writes of values, identities and
+//! transactions of that database are refused until an operator decides which of the two is right.
 
 use std::{
     collections::HashMap,
@@ -14,14 +14,14 @@ use model::DatabaseId;
 
 use crate::error::ClusterError;
 
-/// Which databases are refused, and why.
+/// The refused databases, each with a reason.
 #[derive(Clone, Default)]
 pub(crate) struct Refusals {
     reasons: Arc<RwLock<HashMap<DatabaseId, Arc<str>>>>,
 }
 
 impl Refusals {
-    /// Refuses a database from now on, or no longer.
+    /// Refuses a database for a reason, or accepts it again if there is none.
     pub(crate) fn set(&self, database: DatabaseId, reason: Option<&str>) {
         let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
         match reason {

@@ -1,4 +1,4 @@
-//! What a database leaves behind when it is deleted.
+//! Removes the entries of a deleted database.
 
 use std::ops::Bound;
 
@@ -7,11 +7,11 @@ use storage::{Transaction, TreeName, WriteTransaction};
 
 use crate::{error::ClusterError, schema};
 
-/// Entries that one command removes, so that it stays short.
+/// Entries removed by one command, which keeps the command short.
 const ENTRIES_MAX: usize = 10_000;
 
-/// Removes some of the entries of a database; whether none is left. Times at which its values expire
-/// stay: they name values that are not there any more.
+/// Removes some of the entries of a database; returns whether none is left. Due times of its values stay:
+/// when they come, the values are missing and nothing happens.
 pub(crate) fn remove_some(
     tx: &mut WriteTransaction,
     database: DatabaseId,

@@ -1,7 +1,7 @@
-//! The requests that were answered last, so that one that a client repeats, because the answer was lost,
-//! is answered again instead of done again.
+//! The most recently answered requests. A client repeats a request if the answer was lost; it is then
+//! answered from here instead of being applied again.
 //!
-//! Invariant: a request stands in both trees or in neither.
+//! Invariant: a request is in both trees or in neither.
 
 use std::ops::Bound;
 
@@ -15,20 +15,20 @@ use crate::{
     schema,
 };
 
-/// Requests that are remembered; the oldest go first.
+/// Remembered requests; the oldest are dropped first.
 const REQUESTS_MAX: u64 = 4096;
-/// A longer id is not remembered.
+/// Longer ids are not remembered.
 const REQUEST_ID_BYTES_MAX: usize = 128;
-/// A larger outcome is not remembered.
+/// Larger outcomes are not remembered.
 const OUTCOME_BYTES_MAX: usize = 64 << 10;
 
-/// Where a request is remembered: ids of different databases have nothing to do with each other.
+/// The key of a request. Ids are scoped to a database.
 pub(crate) fn key(database: DatabaseId, id: &str) -> Option<Vec<u8>> {
     let fits = (1..=REQUEST_ID_BYTES_MAX).contains(&id.len());
     fits.then(|| schema::key_of(database, id.as_bytes()))
 }
 
-/// What the request with this key was answered.
+/// The index and outcome of the request with this key.
 pub(crate) fn find(
     tx: &impl Transaction,
     key: &[u8],
@@ -41,7 +41,7 @@ pub(crate) fn find(
     Ok(Some((index, outcome)))
 }
 
-/// Remembers what the request that made this change is answered.
+/// Remembers the outcome of the request that made this change.
 pub(crate) fn remember(
     tx: &mut WriteTransaction,
     key: &[u8],

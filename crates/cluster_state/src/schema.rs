@@ -20,29 +20,28 @@
 //! Values                            name                            see server_values.rs
 //! ```
 //!
-//! Beside them lie two trees of this node alone, which change with what is applied here and with what this node
-//! does: the files of databases that are to be removed, and which files are known.
+//! Two more trees belong to this node alone. They change when commands are applied and when this node acts on
+//! them: the databases whose files are to be removed, and the files that this node knows.
 //!
 //! ```text
 //! Deletions                         index of the deletion 8 BE      the record of the database
 //! Environments                      lower-cased name                point in the history of its files 32
 //! ```
 //!
-//! Integers are little-endian but where BE stands: there the order of the bytes is that of the numbers.
-//! The pages below carry checksums.
+//! Integers are little-endian, except BE: big-endian, so that keys sort by number. Pages carry checksums.
 
 use model::DatabaseId;
 use storage::TreeName;
 
-/// The version of everything here. A newer one is refused.
+/// The format version of these trees. A newer one is refused.
 pub const FORMAT_VERSION: u32 = 3;
-/// Versions that are read as they are. In version 1 positions of subscriptions had no point in the history of
-/// their database; before version 3 records and values changed outside of the log.
+/// Older versions that can be read as they are. In version 1, subscription positions had no point in the
+/// history of their database; before version 3, records and values changed outside of the log.
 pub const READABLE_VERSIONS: [u32; 2] = [1, 2];
 
 pub(crate) const LAST_INDEX: &[u8] = b"LastIndex";
 
-/// Bytes of a database's id in front of a key.
+/// Bytes of the database id that keys start with.
 pub(crate) const DATABASE_BYTES: usize = 16;
 
 pub(crate) fn counters() -> TreeName {
@@ -61,8 +60,8 @@ pub(crate) fn removals() -> TreeName {
     TreeName::from("Deletions")
 }
 
-/// Lower-cased name of a database → the point in the history of its files that this node knows. The tree is the
-/// node's own: others know other files.
+/// Lower-case name of a database → the point in the history of its files that this node knows. The tree is
+/// local: every node has its own files.
 pub fn environments() -> TreeName {
     TreeName::from("Environments")
 }
@@ -115,7 +114,7 @@ pub(crate) fn counts() -> TreeName {
     TreeName::from("Cluster/Counts")
 }
 
-/// The trees whose keys start with the id of a database, and nothing but the database's own.
+/// The trees whose keys start with a database id and which hold nothing but data of that database.
 pub(crate) fn trees_by_database() -> [TreeName; 10] {
     [
         compare_exchange(),
@@ -136,14 +135,14 @@ pub(crate) fn key_of(database: DatabaseId, rest: &[u8]) -> Vec<u8> {
     [&database.0[..], rest].concat()
 }
 
-/// What is counted, for each database.
+/// Per-database counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// Values of compare exchange.
+    /// Compare exchange values.
     CompareExchange,
-    /// Deleted ones.
+    /// Deleted compare exchange values.
     CompareExchangeDeleted,
-    /// Documents of cluster-wide transactions, deleted ones, too.
+    /// Documents of cluster-wide transactions, including deletions.
     TransactionDocuments,
     /// Not a count: the index of the last transaction with documents.
     LastTransaction,

@@ -1,4 +1,4 @@
-//! Values that the servers of a cluster share under names of their own, such as the configuration of clients.
+//! Values that the nodes of a cluster share by name, such as the client configuration.
 //!
 //! ```text
 //! fields    name, bytes
@@ -19,16 +19,16 @@ use crate::{
 pub struct ServerValueCommand {
     /// Its name.
     pub name: String,
-    /// What it is from now on.
+    /// Its new content.
     pub bytes: Vec<u8>,
 }
 
-/// A value that the servers share.
+/// A value shared by all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerValue {
     /// The index of the change that wrote it.
     pub index: u64,
-    /// What was written.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading the server-wide state.
+//! Reads the server-wide state.
 
 use model::{DatabaseId, lower_case};
 use storage::ReadTransaction;
@@ -15,7 +15,7 @@ use crate::{
     transactions::{self, StoredTransaction},
 };
 
-/// The state at one moment, which never changes. Everything whose outcome was told before is in it.
+/// An immutable snapshot of the state. Includes every change whose outcome has been reported.
 pub struct ClusterState {
     pub(crate) tx: ReadTransaction,
     refusals: Refusals,
@@ -29,23 +29,23 @@ impl ClusterState {
     /// The index of the newest change.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn last_index(&self) -> Result<u64, ClusterError> {
         Ok(change_index::last_index(&self.tx)?)
     }
 
-    /// The value that the servers share under a name.
+    /// The server value of this name.
     ///
     /// # Errors
-    /// Those of the storage; a damaged value.
+    /// Storage errors; a damaged value.
     pub fn server_value(&self, name: &str) -> Result<Option<ServerValue>, ClusterError> {
         server_values::read(&self.tx, name)
     }
 
-    /// The value of compare exchange under a key, in any case.
+    /// The compare exchange value under a key, in any case.
     ///
     /// # Errors
-    /// Those of the storage; a damaged value.
+    /// Storage errors; a damaged value.
     pub fn compare_exchange(
         &self,
         database: DatabaseId,
@@ -55,11 +55,10 @@ impl ClusterState {
         compare_exchange::present(&self.tx, database, &lower_case(key))
     }
 
-    /// The values of compare exchange whose keys start with a text, in any case, in the order of the
-    /// bytes of their keys.
+    /// The compare exchange values whose keys start with a prefix, in any case, in byte order of their keys.
     ///
     /// # Errors
-    /// Those of the storage; each entry may be damaged.
+    /// Storage errors; each entry may be damaged.
     pub fn compare_exchange_with_prefix(
         &self,
         database: DatabaseId,
@@ -70,19 +69,20 @@ impl ClusterState {
         compare_exchange::with_prefix(&self.tx, database, &lower_case(prefix))
     }
 
-    /// All identities of a database, by name: the lower-cased name with its `|`, and the value given last.
+    /// All identities of a database: the lower-case name with its `|`, and the last value.
     ///
     /// # Errors
-    /// Those of the storage; a damaged value.
+    /// Storage errors; a damaged value.
     pub fn identities(&self, database: DatabaseId) -> Result<Vec<(String, i64)>, ClusterError> {
         self.refusals.check(database)?;
         identities::all(&self.tx, database)
     }
 
-    /// What cluster-wide transactions behind this index have for the documents of a database, in order.
+    /// The stored parts of cluster-wide transactions after this index, for the documents of a database, in
+    /// order.
     ///
     /// # Errors
-    /// Those of the storage; each entry may be damaged.
+    /// Storage errors; each entry may be damaged.
     pub fn transactions_after(
         &self,
         database: DatabaseId,
@@ -92,18 +92,18 @@ impl ClusterState {
         transactions::stored_after(&self.tx, database, index)
     }
 
-    /// How many values of compare exchange a database has.
+    /// The number of compare exchange values of a database.
     ///
     /// # Errors
-    /// Those of the storage; a damaged count.
+    /// Storage errors; a damaged count.
     pub fn compare_exchange_count(&self, database: DatabaseId) -> Result<u64, ClusterError> {
         compare_exchange::counted_so_far(&self.tx, database, Counted::CompareExchange)
     }
 
-    /// How many values of compare exchange were deleted and have not been put again since.
+    /// The number of compare exchange values that were deleted and not put again.
     ///
     /// # Errors
-    /// Those of the storage; a damaged count.
+    /// Storage errors; a damaged count.
     pub fn deleted_compare_exchange_count(
         &self,
         database: DatabaseId,
@@ -111,10 +111,10 @@ impl ClusterState {
         compare_exchange::counted_so_far(&self.tx, database, Counted::CompareExchangeDeleted)
     }
 
-    /// The subscription of a name, in any case.
+    /// The subscription with this name, in any case.
     ///
     /// # Errors
-    /// Those of the storage; a damaged record.
+    /// Storage errors; a damaged record.
     pub fn subscription(
         &self,
         database: DatabaseId,
@@ -123,10 +123,10 @@ impl ClusterState {
         subscriptions::by_name(&self.tx, database, name)
     }
 
-    /// The subscription of a number.
+    /// The subscription with this id.
     ///
     /// # Errors
-    /// Those of the storage; a damaged record.
+    /// Storage errors; a damaged record.
     pub fn subscription_by_id(
         &self,
         database: DatabaseId,
@@ -135,10 +135,10 @@ impl ClusterState {
         subscriptions::by_id(&self.tx, database, id)
     }
 
-    /// The subscriptions of a database, in the order of their names in lower case.
+    /// The subscriptions of a database, ordered by lower-case name.
     ///
     /// # Errors
-    /// Those of the storage; each record may be damaged.
+    /// Storage errors; each record may be damaged.
     pub fn subscriptions(
         &self,
         database: DatabaseId,

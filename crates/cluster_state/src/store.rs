@@ -1,4 +1,4 @@
-//! Where the server-wide state lies, for everything that reads it.
+//! The server-wide state on disk and in memory, as seen by its readers.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     value_watches::ValueWatches,
 };
 
-/// The server-wide state in the server's own environment. Cloning is cheap, and all clones are one.
+/// The server-wide state in the server's own environment. Cloning is cheap; clones share one state.
 #[derive(Clone)]
 pub struct ClusterStore {
     environment: Arc<Environment>,
@@ -27,10 +27,10 @@ pub struct ClusterStore {
 }
 
 impl ClusterStore {
-    /// The state that lies in an environment.
+    /// Opens the state stored in an environment.
     ///
     /// # Errors
-    /// Those of the storage; a damaged record.
+    /// Storage errors; a damaged record.
     pub fn open(environment: Arc<Environment>) -> Result<ClusterStore, ClusterError> {
         let watches = ValueWatches::default();
         watches.follow(&environment);
@@ -39,7 +39,7 @@ impl ClusterStore {
         Ok(ClusterStore { environment, watches, refusals: Refusals::default(), records })
     }
 
-    /// Has readers see what changed, which is durable. Called by what applies commands, in their order.
+    /// Publishes durable changes to readers. Called in the order in which commands were applied.
     pub fn follow(&self, changed: Vec<ChangedRecord>) {
         self.records.follow(changed);
     }
@@ -49,25 +49,25 @@ impl ClusterStore {
         self.records.get(&lower_case(name))
     }
 
-    /// All records, by lower-cased name.
+    /// All records, by lower-case name.
     pub fn records(&self) -> Vec<Arc<DatabaseRecord>> {
         self.records.all()
     }
 
-    /// The environment in which it lies.
+    /// The environment that holds the state.
     pub fn environment(&self) -> &Arc<Environment> {
         &self.environment
     }
 
-    /// The state now. Cheap, and never blocks.
+    /// The current state. Cheap, and never blocks.
     pub fn read(&self) -> ClusterState {
         ClusterState::new(self.environment.read(), self.refusals.clone())
     }
 
-    /// The point in the history of the environment that this state shows.
+    /// The point in the history of the environment at which this state was read.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn point_of(&self, state: &ClusterState) -> Result<Option<HistoryPoint>, StorageError> {
         self.environment.point_of(&state.tx)
     }
@@ -75,7 +75,7 @@ impl ClusterStore {
     /// Whether the point lies in the history of the environment.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Storage errors.
     pub fn vouches_for(
         &self,
         point: &HistoryPoint,
@@ -83,15 +83,16 @@ impl ClusterStore {
         self.environment.vouches_for(point)
     }
 
-    /// Refuses values, identities and transactions of a database with this reason, or no longer.
+    /// Refuses values, identities and transactions of a database for a reason, or accepts them again if there
+    /// is none.
     pub fn refuse(&self, database: DatabaseId, reason: Option<&str>) {
         self.refusals.set(database, reason);
     }
 
-    /// Refuses a command that could not be applied, or whose database is refused.
+    /// Refuses a command that cannot be applied, or whose database is refused.
     ///
     /// # Errors
-    /// Why it cannot be applied.
+    /// The reason for refusing.
     pub fn check(&self, command: &Command) -> Result<(), ClusterError> {
         command.check()?;
         match command.needs_history_of() {
@@ -100,7 +101,7 @@ impl ClusterStore {
         }
     }
 
-    /// Where the values of a database are read.
+    /// Reads the compare exchange values of a database.
     pub fn values_of(&self, database: DatabaseId) -> ValueSource {
         let environment = Arc::clone(&self.environment);
         ValueSource::new(environment, database, self.watches.clone(), self.refusals.clone())

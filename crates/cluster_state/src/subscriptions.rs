@@ -1,8 +1,8 @@
-//! Subscriptions: what they ask, and how far they have come.
+//! Subscriptions: their settings and their progress.
 //!
-//! What changes with every batch is stored apart from what is set once. Names are compared without
-//! regard to case. Positions only go forward, except where an operator says otherwise: each such change
-//! is a new *version*, and what was acknowledged of an older one is of no interest any more.
+//! Progress changes with every batch and is stored apart from the settings. Names are case-insensitive.
+//! Positions only advance, except when an operator sets them. Each such change starts a new *version*, and
+//! acknowledgements of an older version are ignored.
 
 mod encoding;
 mod rows;
@@ -18,139 +18,139 @@ use crate::{
     schema::{self, DATABASE_BYTES, key_of},
 };
 
-/// How far a subscription has come.
+/// The progress of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionPosition {
-    /// Up to where the log of the database was looked at.
+    /// The log of the database has been read up to here.
     pub cursor: Etag,
-    /// The change vector that stands for that; empty for the beginning of time.
+    /// The change vector at the cursor; empty at the beginning.
     pub change_vector: String,
-    /// Changes at or before the cursor that nobody has acknowledged, in ascending order.
+    /// Changes at or before the cursor that no worker has acknowledged, in ascending order.
     pub unsettled: Vec<Etag>,
-    /// The moment in the history of the database at which that was read; `None` when it keeps none, or when
-    /// the position was stored by a version that did not know it.
+    /// The point in the history of the database at which the cursor was read; `None` if the database keeps no
+    /// history, or an older build stored the position.
     pub read_at: Option<HistoryPoint>,
 }
 
-/// What is set of a subscription.
+/// The settings of a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscriptionSettings {
-    /// What it asks.
+    /// Its RQL query.
     pub query: String,
-    /// The node that is to serve it.
+    /// The preferred node.
     pub mentor_node: Option<String>,
-    /// Whether no other node may.
+    /// Whether no other node may serve it.
     pub is_pinned: bool,
     /// Whether workers are refused.
     pub is_disabled: bool,
 }
 
-/// A subscription as it is stored.
+/// A stored subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionRecord {
-    /// Its number in the database.
+    /// Its number within the database.
     pub id: u64,
-    /// Its name, as it was given.
+    /// Its name, in its original case.
     pub name: String,
     /// What is set.
     pub settings: SubscriptionSettings,
-    /// The index of the last change of what is set.
+    /// The index of the last change of the settings.
     pub index: u64,
-    /// The index of the last change of the query or, by an operator, of the position.
+    /// The index of the last change of the query, or of the position by an operator.
     pub version: u64,
     /// How far it has come.
     pub position: SubscriptionPosition,
     /// When a batch was last acknowledged, in ticks of UTC.
     pub last_acknowledged_ticks: Option<i64>,
-    /// When a worker last came, in ticks of UTC.
+    /// When a worker last connected, in ticks of UTC.
     pub last_connected_ticks: Option<i64>,
-    /// The node on which that was.
+    /// The node it connected to.
     pub node_tag: Option<String>,
 }
 
-/// A change of subscriptions of a database.
+/// A change of a subscription.
 #[derive(Clone, Debug)]
 pub enum SubscriptionCommand {
-    /// Make one.
+    /// Create one.
     Create {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// Its number; the index of the command when there is none.
+        /// Its number; by default the index of the command.
         id: Option<u64>,
-        /// Its name; its number when there is none.
+        /// Its name; by default its number.
         name: Option<String>,
-        /// What is set.
+        /// Its settings.
         settings: SubscriptionSettings,
-        /// Where it begins.
+        /// Where it starts.
         position: SubscriptionPosition,
     },
-    /// Change what is set. What stays as it is is repeated.
+    /// Change the settings. All of them are passed, including unchanged ones.
     Update {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// Which one.
+        /// Its number.
         id: u64,
         /// Its new name.
         name: String,
-        /// What is set.
+        /// Its settings.
         settings: SubscriptionSettings,
-        /// Where it goes on; `None` where it is.
+        /// The new position; `None` leaves it unchanged.
         position: Option<SubscriptionPosition>,
     },
-    /// Remove one; a missing one is no error.
+    /// Delete one; no error if it is missing.
     Delete {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
         /// Its name, in any case.
         name: String,
     },
     /// Refuse workers, or accept them again.
     Disable {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// Which one.
+        /// Its number.
         id: u64,
-        /// Whether they are refused.
+        /// Whether workers are refused.
         is_disabled: bool,
     },
-    /// A worker came.
+    /// A worker has connected.
     Connect {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// Which one.
+        /// Its number.
         id: u64,
-        /// The node that serves it.
+        /// The node it connected to.
         node_tag: String,
         /// When, in ticks of UTC.
         ticks: i64,
     },
-    /// It has come further.
+    /// Its position advances.
     Advance {
-        /// Of which database.
+        /// The database.
         database: DatabaseId,
-        /// Which one.
+        /// Its number.
         id: u64,
-        /// The version that its workers know.
+        /// The version known to the worker.
         version: u64,
-        /// How far.
+        /// The new position.
         position: SubscriptionPosition,
         /// When a batch was acknowledged, in ticks of UTC; `None` when there was nothing to send.
         acknowledged_ticks: Option<i64>,
     },
 }
 
-/// What became of a change.
+/// The outcome of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubscriptionOutcome {
-    /// It was done; the subscription as it is now.
+    /// The change was made; the subscription after it.
     Done(Box<SubscriptionRecord>),
-    /// It is gone, or was not there. Its number, if it was.
+    /// It was deleted, and had this number; `None` if it did not exist.
     Deleted(Option<u64>),
-    /// Another one has the name.
+    /// Another subscription has the name.
     NameTaken,
     /// There is no such subscription.
     Missing,
-    /// Its query or position was set meanwhile: what was acknowledged is of no interest any more.
+    /// Its query or position has been set in the meantime, so the acknowledgement is ignored.
     Outdated,
 }
 
@@ -166,7 +166,7 @@ impl SubscriptionCommand {
         }
     }
 
-    /// A name stands in a key.
+    /// Refuses a name that is too long for a key.
     pub(crate) fn check(&self) -> Result<(), ClusterError> {
         let name = match self {
             Self::Create { name, .. } => name.as_deref().unwrap_or_default(),

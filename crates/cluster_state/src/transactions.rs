@@ -1,8 +1,8 @@
-//! Cluster-wide transactions: changes of compare exchange and of documents that happen together.
+//! Cluster-wide transactions: atomic changes of compare exchange values and documents.
 //!
-//! The machine checks every expected version and changes compare exchange at once. The documents' part
-//! it stores; the database executes it, in the order of the indexes, and remembers how far it is in the
-//! same transaction. What a database has executed is removed by its next transaction.
+//! The state machine checks all expected versions and changes compare exchange at once. It stores the changes
+//! of documents; the database executes them in index order and records its progress in the same transaction.
+//! What a database has executed is removed by its next cluster-wide transaction.
 //!
 //! ```text
 //! tree Cluster/Transactions   database 16, index 8 BE -> version 1 (= 1), index before 8, ticks 8,
@@ -10,8 +10,8 @@
 //!                             whether there is a body 1, body
 //! ```
 //!
-//! An *atomic guard* is a value of compare exchange named after a document. Its index is that of the last
-//! transaction that wrote the document; who wants to write it again says which one he has seen.
+//! An *atomic guard* is a compare exchange value named after a document. Its index is that of the last
+//! transaction that wrote the document. A client that writes the document again names the index it has seen.
 
 use std::ops::Bound;
 
@@ -27,35 +27,35 @@ use crate::{
     schema::{self, Counted, key_of},
 };
 
-/// What the keys of atomic guards begin with.
+/// The prefix of the keys of atomic guards.
 pub const GUARD_PREFIX: &str = "rvn-atomic/";
 
 const VERSION: u8 = 1;
 
-/// The version that a violation tells of a value that is not there.
+/// The version that a violation reports for a missing value.
 const MISSING: i64 = -1;
 
 /// A cluster-wide transaction.
 #[derive(Clone, Debug)]
 pub struct ClusterTransaction {
-    /// Of which database.
+    /// The database.
     pub database: DatabaseId,
     /// Changes of compare exchange.
     pub values: Vec<ValueChange>,
     /// Changes of documents.
     pub documents: Vec<DocumentChange>,
-    /// When it was made; its documents are modified at that time.
+    /// When it was made, in ticks; becomes the modification time of its documents.
     pub ticks: i64,
-    /// Up to which index the database has executed what is stored for it.
+    /// The index up to which the database has executed its stored transactions.
     pub executed: u64,
 }
 
-/// A change of a value of compare exchange.
+/// A change of a compare exchange value.
 #[derive(Clone, Debug)]
 pub struct ValueChange {
     /// The key, in any case.
     pub key: String,
-    /// The version that must be there; 0 means none.
+    /// The expected version; 0 if the value must not exist.
     pub expected: u64,
     /// The new value; `None` removes it.
     pub value: Option<BlittableBuf>,
@@ -68,57 +68,57 @@ pub struct DocumentChange {
     pub id: String,
     /// The document; `None` deletes it.
     pub body: Option<BlittableBuf>,
-    /// What its atomic guard does.
+    /// How its atomic guard is treated.
     pub guard: Guard,
 }
 
-/// What is done with the atomic guard of a document.
+/// How the atomic guard of a document is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// Nothing.
+    /// The guard is neither checked nor written.
     Off,
-    /// It is written or removed, whatever its version.
+    /// The guard is written or removed, whatever its version.
     Unchecked,
-    /// Its version must be this; 0 means that there must be none.
+    /// The guard must have this version; 0 if it must not exist.
     Expected(u64),
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransactionOutcome {
-    /// It is done. The documents have the numbers from this one on, in order, by which the database
-    /// counts documents of transactions.
+    /// It was committed. Its documents are numbered consecutively from here; the numbers count the documents
+    /// of all transactions of the database.
     Committed {
         /// The number of the first document.
         first_number: u64,
     },
-    /// Nothing was done, because of all these.
+    /// Nothing was done, because of these violations.
     Violated(Vec<Violation>),
 }
 
-/// A value that has another version than expected.
+/// A value whose version is not the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its key as it was given.
+    /// Its key, in its original case.
     pub key: String,
-    /// The document whose atomic guard it is.
+    /// The document, if the value is an atomic guard.
     pub document: Option<String>,
-    /// Whether it was to be removed.
+    /// Whether the transaction would have removed it.
     pub is_delete: bool,
     /// The version that was expected.
     pub expected: i64,
-    /// The version that is there; -1 when there is none.
+    /// The current version; -1 if there is no value.
     pub actual: i64,
 }
 
-/// The documents' part of a transaction, to be executed by the database.
+/// The changes of documents of a transaction, to be executed by the database.
 #[derive(Clone, Debug)]
 pub struct StoredTransaction {
     /// The index of the transaction.
     pub index: u64,
-    /// The index of the one before it that has documents.
+    /// The index of the previous transaction with documents.
     pub before: u64,
-    /// When it was made.
+    /// When it was made, in ticks.
     pub ticks: i64,
     /// The changes of documents, in order.
     pub documents: Vec<NumberedChange>,
@@ -131,7 +131,7 @@ pub struct NumberedChange {
     pub id: String,
     /// Its number among the documents of the database's transactions.
     pub number: u64,
-    /// Whether its version names the transaction, for its atomic guard.
+    /// Whether the document's change vector names the transaction, as its atomic guard requires.
     pub is_guarded: bool,
     /// The document; `None` deletes it.
     pub body: Option<BlittableBuf>,
@@ -218,7 +218,7 @@ impl ClusterTransaction {
         self.store_documents(applying)
     }
 
-    /// Everything that has another version than expected, values before guards.
+    /// All violations, those of values before those of guards.
     fn violations(&self, tx: &impl Transaction) -> Result<Vec<Violation>, ClusterError> {
         let mut violations = Vec::new();
         let mut check = |key: &str, document: Option<&str>, is_delete: bool, expected: u64| {
@@ -296,7 +296,8 @@ pub fn guard_key(id: &str) -> String {
     format!("{GUARD_PREFIX}{id}")
 }
 
-/// `{"Object": {"Id": "users/1"}}`, and in `@metadata` when it expires: with its document.
+/// `{"Object": {"Id": "users/1"}}`. If the document expires, its guard does too: `@metadata` repeats
+/// `@expires`.
 fn guard_value(id: &str, body: &BlittableBuf) -> Result<BlittableBuf, ClusterError> {
     let mut json = b"{\"Object\":{\"Id\":".to_vec();
     blittable::write_json_string(id, &mut json);
@@ -309,8 +310,9 @@ fn guard_value(id: &str, body: &BlittableBuf) -> Result<BlittableBuf, ClusterErr
         json.push(b'}');
     }
     json.push(b'}');
-    blittable::parse_document(&json, &ParseLimits::default())
-        .map_err(|_| ClusterError::Corrupt { detail: "an id cannot be a text" })
+    blittable::parse_document(&json, &ParseLimits::default()).map_err(|_| ClusterError::Corrupt {
+        detail: "a document id cannot be stored in its guard",
+    })
 }
 
 fn write_stored(
@@ -356,7 +358,7 @@ fn read_stored(index: u64, bytes: &[u8]) -> Result<StoredTransaction, Malformed>
     Ok(stored)
 }
 
-/// The stored transactions of a database behind an index, in order.
+/// The stored transactions of a database after an index, in order.
 pub(crate) fn stored_after<'t, T: Transaction>(
     tx: &'t T,
     database: DatabaseId,

@@ -1,5 +1,5 @@
-//! The log of compare exchange: for each key its last change, in the order of their indexes. Whoever
-//! made something of values finds here which of them are others now.
+//! The change log of compare exchange: the last change of each key, ordered by index. Readers that have
+//! derived data from values find here which ones have changed.
 
 use std::ops::Bound;
 
@@ -24,7 +24,7 @@ pub struct ChangedValue {
     pub is_deleted: bool,
 }
 
-/// One command may change several values, all with its own index.
+/// Keys include the value's key, because one command may change several values under the same index.
 fn change_key(database: DatabaseId, index: u64, lower_key: &str) -> Vec<u8> {
     key_of(database, &[&index.to_be_bytes()[..], lower_key.as_bytes()].concat())
 }
@@ -52,7 +52,7 @@ pub(crate) fn forget(
     Ok(())
 }
 
-/// The index of the last change that is kept; 0 when there is none.
+/// The index of the last change that is kept; 0 if there is none.
 pub(crate) fn last(tx: &impl Transaction, database: DatabaseId) -> Result<u64, ClusterError> {
     let end = change_key(database, u64::MAX, "");
     let changes = tx.tree(&schema::compare_exchange_changes())?;
@@ -64,7 +64,7 @@ pub(crate) fn last(tx: &impl Transaction, database: DatabaseId) -> Result<u64, C
     }
 }
 
-/// The changes behind an index, in order.
+/// The changes after an index, in order.
 pub(crate) fn after<'t, T: Transaction>(
     tx: &'t T,
     database: DatabaseId,

@@ -1,4 +1,4 @@
-//! Who wants to hear that values of compare exchange of a database have changed.
+//! Watchers that are notified when compare exchange values of a database change.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,12 +22,12 @@ struct Watches {
 struct Watched {
     number: u64,
     database: DatabaseId,
-    /// The last change that was told of; `None` before the first.
-    told: Option<u64>,
+    /// The last change it was notified of; `None` before the first.
+    last_notified: Option<u64>,
     notice: Notice,
 }
 
-/// Dropping it ends the watch.
+/// A registered watch. Dropping it ends the watch.
 pub struct ValueWatch {
     watches: ValueWatches,
     number: u64,
@@ -38,7 +38,7 @@ impl ValueWatches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for changes whenever the environment has published some.
+    /// Checks for changes whenever the environment publishes a transaction.
     pub(crate) fn follow(&self, environment: &Arc<Environment>) {
         let (watches, published) = (self.clone(), Arc::downgrade(environment));
         environment.on_published(move || {
@@ -46,12 +46,12 @@ impl ValueWatches {
                 return;
             }
             if let Some(environment) = published.upgrade() {
-                watches.tell(&environment.read());
+                watches.notify(&environment.read());
             }
         });
     }
 
-    /// Begins a watch. The notice comes after a change is visible, and now and then without one. It must
+    /// Registers a watch. `notice` is called after a change is visible, and occasionally without one. It must
     /// be quick.
     pub(crate) fn watch(
         &self,
@@ -61,21 +61,27 @@ impl ValueWatches {
         let mut watches = self.lock();
         watches.last_number += 1;
         let number = watches.last_number;
-        watches.watched.push(Watched { number, database, told: None, notice: Arc::new(notice) });
+        watches.watched.push(Watched {
+            number,
+            database,
+            last_notified: None,
+            notice: Arc::new(notice),
+        });
         ValueWatch { watches: self.clone(), number }
     }
 
-    /// Tells of what has changed. A value that cannot be read is told of, too: whoever looks finds out.
-    fn tell(&self, state: &impl Transaction) {
+    /// Notifies the watches of databases that changed. If values cannot be read, the watcher is notified as
+    /// well and meets the error when it reads them.
+    fn notify(&self, state: &impl Transaction) {
         let mut notices = Vec::new();
         for watched in &mut self.lock().watched {
             let last = value_log::last(state, watched.database).ok();
-            if last.is_none() || watched.told != last {
-                watched.told = last;
+            if last.is_none() || watched.last_notified != last {
+                watched.last_notified = last;
                 notices.push(Arc::clone(&watched.notice));
             }
         }
-        // Outside of the lock: whoever is told may end a watch.
+        // Called outside of the lock, because a notice may end its watch.
         notices.iter().for_each(|notice| notice());
     }
 }

@@ -1,4 +1,4 @@
-//! Subscriptions and their changes as bytes: in the log, in rows and in answers.
+//! The encoding of subscriptions and of their changes: in the log, in rows and in outcomes.
 
 use model::{DatabaseId, Etag};
 use storage::HistoryPoint;
@@ -24,7 +24,7 @@ const NAME_TAKEN: u8 = 3;
 const MISSING: u8 = 4;
 const OUTDATED: u8 = 5;
 
-/// In the number of unsettled changes: a point in the history of the database stands behind them.
+/// A bit of the number of unsettled changes: a point in the history of the database follows them.
 const HAS_POINT: u32 = 1 << 31;
 
 fn put_position(encoder: &mut Encoder, position: &SubscriptionPosition) {
@@ -81,7 +81,7 @@ impl SubscriptionRecord {
         encoder.optional(self.node_tag.as_deref(), Encoder::text);
     }
 
-    /// `settings` and `progress` may be the same bytes, one behind the other.
+    /// `settings` and `progress` may be parts of the same bytes, one after the other.
     pub(super) fn decode<'b>(
         id: u64,
         settings: &mut Decoder<'b>,
@@ -133,7 +133,7 @@ impl SubscriptionOutcome {
             NAME_TAKEN => Self::NameTaken,
             MISSING => Self::Missing,
             OUTDATED => Self::Outdated,
-            _ => return Err(Malformed("what became of a subscription is unknown")),
+            _ => return Err(Malformed("the outcome of a subscription is of an unknown kind")),
         })
     }
 }

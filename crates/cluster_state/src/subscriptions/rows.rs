@@ -1,4 +1,4 @@
-//! Subscriptions as rows: what is set, how far they are, and their names.
+//! Subscriptions as rows: settings, progress, and names.
 
 use std::ops::Bound;
 
@@ -38,7 +38,7 @@ pub(super) fn put_progress(
     Ok(())
 }
 
-/// The subscription of a name, in any case.
+/// The subscription with this name, in any case.
 pub(crate) fn by_name(
     tx: &impl Transaction,
     database: DatabaseId,
@@ -49,7 +49,7 @@ pub(crate) fn by_name(
     by_id(tx, database, id_of(id)?)
 }
 
-/// The subscription of a number.
+/// The subscription with this id.
 pub(crate) fn by_id(
     tx: &impl Transaction,
     database: DatabaseId,
@@ -71,11 +71,12 @@ fn read_record(id: u64, row: &[u8], progress: &[u8]) -> Result<SubscriptionRecor
 
 fn id_of(bytes: &[u8]) -> Result<u64, ClusterError> {
     let id = <[u8; 8]>::try_from(bytes);
-    id.map(u64::from_be_bytes)
-        .map_err(|_| ClusterError::Corrupt { detail: "the name of a subscription names none" })
+    id.map(u64::from_be_bytes).map_err(|_| ClusterError::Corrupt {
+        detail: "the name of a subscription has a malformed id",
+    })
 }
 
-/// The subscriptions of a database, in the order of their names in lower case.
+/// The subscriptions of a database, ordered by lower-case name.
 pub(crate) fn all<'t, T: Transaction>(
     tx: &'t T,
     database: DatabaseId,
@@ -86,7 +87,7 @@ pub(crate) fn all<'t, T: Transaction>(
         entry.as_ref().map_or(true, |(key, _)| key.starts_with(&database.0))
     };
     Ok(names.take_while(is_within).map(move |entry| {
-        let missing = ClusterError::Corrupt { detail: "a subscription is not there" };
+        let missing = ClusterError::Corrupt { detail: "a named subscription is missing" };
         by_id(tx, database, id_of(entry?.1)?)?.ok_or(missing)
     }))
 }
