@@ -1,4 +1,4 @@
-//! The way in: submitting commands and reading the state.
+//! The entry point: submitting commands and reading the state.
 
 use std::{
     future::Future,
@@ -22,9 +22,8 @@ use crate::{
     schema,
 };
 
-/// The server-wide state of a running server. Dropping it without [`Cluster::close`] is like a crash:
-/// nothing whose outcome was told is lost,
-/// and its thread has ended afterwards.
+/// The server-wide state of a running server. Dropping it without [`Cluster::close`] has the effect of a
+/// crash: every reported outcome survives. Its thread has ended when the drop returns.
 pub struct Cluster {
     store: ClusterStore,
     /// `None` when closed.
@@ -33,17 +32,17 @@ pub struct Cluster {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A command that was submitted. It is done whether somebody waits for its outcome or not.
+/// A submitted command. It is applied even if its outcome is not awaited.
 pub struct Submission {
     receiver: oneshot::Receiver<Result<Applied, ClusterError>>,
 }
 
 impl Cluster {
-    /// Starts the machine over what is stored in the environment. What the log has beyond the state is
+    /// Starts the machine over the state stored in the environment. Log entries newer than the state are
     /// applied before this returns. Blocks.
     ///
     /// # Errors
-    /// Those of the storage; a newer format; no thread.
+    /// Storage errors; a newer format; the thread cannot be started.
     pub fn start(
         environment: Arc<Environment>,
         clock: Arc<dyn Clock>,
@@ -67,10 +66,10 @@ impl Cluster {
         })
     }
 
-    /// Submits a command. Never blocks. A request that is remembered by its id is not done again.
+    /// Submits a command. Never blocks. A request whose id is remembered is not applied again.
     ///
     /// # Errors
-    /// When it is too large, too many wait, or the server stops. Nothing is done then.
+    /// The command is too large, the queue is full, or the server is shutting down. Nothing is done then.
     pub fn submit(
         &self,
         command: &Command,
@@ -102,7 +101,7 @@ impl Cluster {
     /// Submits a command and waits for its outcome. Blocks, so not on an asynchronous worker.
     ///
     /// # Errors
-    /// Those of [`Cluster::submit`] and of the command's way through the machine.
+    /// Those of [`Cluster::submit`], and those of applying the command.
     pub fn submit_and_wait(&self, command: &Command) -> Result<Applied, ClusterError> {
         let submission = self.submit(command, None)?;
         submission.receiver.blocking_recv().unwrap_or(Err(ended()))
@@ -113,12 +112,12 @@ impl Cluster {
         &self.store
     }
 
-    /// Takes no commands any more, ends those that wait, and stops the machine. Blocks.
+    /// Accepts no more commands, finishes the queued ones, and stops the machine. Blocks.
     pub fn close(&self) {
         self.queue.write().unwrap_or_else(PoisonError::into_inner).take();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A panic there was told to those whose commands it cut off.
+            // A panic there has already been reported to the callers whose commands it interrupted.
             drop(thread.join());
         }
     }
@@ -143,8 +142,8 @@ fn ended() -> ClusterError {
     ClusterError::Unfinished { reason: "the machine has stopped".to_owned(), source: None }
 }
 
-/// Demands a version that this build knows, and notes its own where there is none or an older one: from then
-/// on older builds refuse what they could not read.
+/// Demands a version that this build knows. Stores the current version if there is none or an older one; from
+/// then on, older builds refuse what they cannot read.
 fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
     let found = {
         let tx = environment.read();
@@ -153,7 +152,7 @@ fn check_version(environment: &Arc<Environment>) -> Result<(), ClusterError> {
     };
     match found {
         Some(Ok(FORMAT_VERSION)) => Ok(()),
-        Some(Err(_)) => Err(ClusterError::Corrupt { detail: "the version is no number" }),
+        Some(Err(_)) => Err(ClusterError::Corrupt { detail: "the format version is malformed" }),
         Some(Ok(found)) if !READABLE_VERSIONS.contains(&found) => {
             Err(ClusterError::UnknownVersion { found })
         }

@@ -1,12 +1,12 @@
-//! The thread on which the machine runs: it takes commands from the queue, many at once, and gives
-//! them to openraft as one entry of the log.
+//! The thread that runs the machine: it takes commands from the queue, many at once, and passes them to
+//! openraft as one log entry.
 //!
-//! openraft appends one entry at a time and waits for the disk. So while one entry is under way, the
-//! commands of everybody else gather in the queue and go into the next: group commit.
+//! openraft appends one entry at a time and waits for the disk. While an entry is in flight, further commands
+//! gather in the queue and go into the next entry: group commit.
 //!
-//! When openraft gives up because the disk is full, it is started anew for the next command: shortages
-//! end by themselves. After a write whose outcome nobody knows, the environment refuses everything until
-//! the server is started again, and so does this.
+//! When openraft stops because the disk is full, it is restarted for the next command, because space may be
+//! freed at any time. After a write with an unknown outcome, the environment refuses everything until the
+//! server is restarted, and so does this thread.
 
 use std::{
     collections::BTreeMap,
@@ -39,35 +39,35 @@ use crate::{
     state_machine::{AppliedEarly, StateMachine},
 };
 
-/// Commands that wait at the same time.
+/// Commands in the queue.
 pub(crate) const QUEUE_LENGTH_MAX: usize = 4096;
-/// Their bytes.
+/// Bytes of the commands in the queue.
 pub(crate) const QUEUE_BYTES_MAX: usize = 256 << 20;
 /// Commands in one entry of the log.
 const BATCH_LENGTH_MAX: usize = 512;
-/// When an entry has so many bytes, no further command is taken into it.
+/// An entry of this size takes no further command.
 const BATCH_BYTES: usize = 4 << 20;
-/// Entries that the log keeps although they are applied.
+/// Applied entries that the log keeps.
 const LOG_ENTRIES_MAX: u64 = 1024;
-/// Their bytes.
+/// Bytes of applied entries that the log keeps.
 const LOG_BYTES_MAX: usize = 64 << 20;
-/// How often it is looked for values whose time has come.
+/// How often expired values are looked for.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(60);
-/// Between a failure and the next attempt.
+/// The pause between a failure and the next attempt.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
-/// One voter elects itself at once; longer than this means that something is wrong.
+/// A single voter elects itself at once, so taking longer than this is an error.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A command, and who waits for its outcome.
+/// A command, and the channel on which its caller awaits the outcome.
 pub(crate) struct Queued {
     pub(crate) command: Vec<u8>,
     pub(crate) reply: oneshot::Sender<Result<Applied, ClusterError>>,
 }
 
-/// Bytes of the commands that wait.
+/// Bytes of the queued commands.
 pub(crate) type QueueBytes = Arc<AtomicUsize>;
 
-/// What the thread works with.
+/// The parts that the thread works with.
 pub(crate) struct Machine {
     store: ClusterStore,
     clock: Arc<dyn Clock>,
@@ -85,13 +85,13 @@ impl Machine {
     }
 }
 
-/// Runs the machine until the queue is closed and empty. Tells `started` once whether it could start.
+/// Runs the machine until the queue is closed and empty. Reports once on `started` whether it could start.
 pub(crate) fn run(
     machine: Machine,
     queue: mpsc::Receiver<Queued>,
     started: &Sender<Result<(), ClusterError>>,
 ) {
-    // Nobody waits any more when sending fails: then the queue is closed, too.
+    // Sending fails if the caller has gone; then the queue is closed as well, and the machine ends.
     match tokio::runtime::Builder::new_current_thread().enable_time().build() {
         Ok(runtime) => runtime.block_on(machine.run(queue, started)),
         Err(source) => {
@@ -100,11 +100,11 @@ pub(crate) fn run(
     }
 }
 
-/// Why the machine does not go on.
+/// Why the machine has ended.
 enum End {
     /// The queue is closed and empty.
     Closed,
-    /// openraft has given up.
+    /// openraft has stopped with an error.
     Failed,
 }
 
@@ -123,7 +123,7 @@ impl Machine {
         loop {
             let end = self.serve(&raft, &mut queue, first.take()).await;
             if let Err(error) = raft.shutdown().await {
-                tracing::error!(%error, "the cluster's machine did not stop as it should");
+                tracing::error!(%error, "the cluster's state machine did not stop cleanly");
             }
             if matches!(end, End::Closed) {
                 return;
@@ -133,7 +133,7 @@ impl Machine {
         }
     }
 
-    /// Starts openraft again, for the next command. `None` when there is none to come.
+    /// Starts openraft again when the next command arrives; `None` if the queue is closed.
     async fn restart(
         &self,
         queue: &mut mpsc::Receiver<Queued>,
@@ -156,10 +156,10 @@ impl Machine {
         }
     }
 
-    /// Starts openraft and waits until it leads, with everything applied that the log has.
+    /// Starts openraft and waits until it leads and has applied the whole log.
     async fn start(&self) -> Result<RaftNode, ClusterError> {
         self.failure.clear();
-        let failed = |reason: &dyn std::fmt::Display| match self.failure.told_as(reason) {
+        let failed = |reason: &dyn std::fmt::Display| match self.failure.as_reported(reason) {
             ClusterError::Unfinished { source: Some(source), .. } => ClusterError::Storage(source),
             ClusterError::Unfinished { reason, .. } => {
                 ClusterError::Start { source: Arc::new(io::Error::other(reason)) }
@@ -178,7 +178,7 @@ impl Machine {
         } else if raft.current_leader().await != Some(THIS_NODE) {
             raft.trigger().elect().await.map_err(|error| failed(&error))?;
         }
-        // An entry of its own proves that this node leads, and is applied after all that were before.
+        // An entry of its own proves that this node leads; it is applied after all earlier ones.
         let proven = async {
             loop {
                 match raft.client_write(EncodedBatch::of([].into_iter())).await {
@@ -244,7 +244,7 @@ impl Machine {
         Some(queued)
     }
 
-    /// Everything that waits behind `first`, as far as one entry takes it.
+    /// `first` and the commands queued after it, up to the limits of one entry.
     fn gather(&self, first: Queued, queue: &mut mpsc::Receiver<Queued>) -> Vec<Queued> {
         let mut bytes = first.command.len();
         let mut batch = vec![first];
@@ -257,14 +257,14 @@ impl Machine {
         batch
     }
 
-    /// A command that removes what has expired, if anything has. Nobody waits for its outcome.
+    /// A command that removes expired values, if there are any. No caller awaits its outcome.
     fn expiring(&self) -> Option<Queued> {
         let until_ticks = self.clock.now().ticks();
         match is_any_due(&self.store.environment().read(), until_ticks) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
-                tracing::error!(%error, "it could not be looked for expired compare exchange values");
+                tracing::error!(%error, "looking for expired compare exchange values failed");
                 return None;
             }
         }
@@ -273,30 +273,30 @@ impl Machine {
         Some(Queued { command: command.encode(None), reply: oneshot::channel().0 })
     }
 
-    /// Writes one entry and answers everybody in it; the bytes of the entry.
+    /// Writes one entry and answers the callers of all its commands; returns the size of the entry in bytes.
     async fn write(&self, raft: &RaftNode, batch: Vec<Queued>) -> Result<usize, ()> {
         let encoded = EncodedBatch::of(batch.iter().map(|queued| queued.command.as_slice()));
         let bytes = encoded.0.len();
         match raft.client_write(encoded).await {
             Ok(written) => {
                 for (queued, applied) in batch.into_iter().zip(written.data) {
-                    // Whoever has gone does not take his command back.
+                    // If the caller has gone, its command has been applied all the same.
                     drop(queued.reply.send(Ok(applied)));
                 }
                 Ok(bytes)
             }
             Err(error) => {
-                let told = self.failure.told_as(&error);
-                tracing::error!(error = %told, "commands to the cluster were not finished");
+                let reported = self.failure.as_reported(&error);
+                tracing::error!(error = %reported, "cluster commands were not finished");
                 for queued in batch {
-                    drop(queued.reply.send(Err(told.clone())));
+                    drop(queued.reply.send(Err(reported.clone())));
                 }
                 Err(())
             }
         }
     }
 
-    /// Bytes of the log as it is stored.
+    /// Bytes of the stored log.
     fn log_bytes(&self) -> Result<usize, storage::StorageError> {
         let tx = self.store.environment().read();
         let mut bytes = 0;
@@ -308,7 +308,7 @@ impl Machine {
     }
 }
 
-/// No clock: there is nobody to send heartbeats to, and the only voter is elected when it starts.
+/// No timers: there is no other node to send heartbeats to, and the only voter is elected at the start.
 fn config() -> Config {
     Config {
         cluster_name: "corvus".to_owned(),

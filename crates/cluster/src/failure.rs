@@ -1,4 +1,4 @@
-//! What made openraft give up. It wraps errors in its own, so the original is kept here.
+//! The error that stopped openraft. openraft wraps errors in its own types, so the original is kept here.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,27 +9,27 @@ use crate::raft_types::RaftStorageError;
 
 #[derive(Clone, Debug)]
 enum Failure {
-    /// While the log was read or written: what was to be appended is not in it.
+    /// Reading or writing the log failed: the log does not contain the entry to append.
     InLog(ClusterError),
-    /// While the state was read or written: the log has the commands, and they will be applied.
+    /// Reading or writing the state failed: the log has the commands, and they will be applied.
     InState(ClusterError),
 }
 
-/// The failure since the machine was started last.
+/// The last failure since the machine was started.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastFailure(Arc<Mutex<Option<Failure>>>);
 
 impl LastFailure {
     pub(crate) fn in_log(&self, error: ClusterError) -> RaftStorageError {
-        let told = StorageIOError::write_logs(AnyError::new(&error)).into();
+        let wrapped = StorageIOError::write_logs(AnyError::new(&error)).into();
         self.set(Failure::InLog(error));
-        told
+        wrapped
     }
 
     pub(crate) fn in_state(&self, error: ClusterError) -> RaftStorageError {
-        let told = StorageIOError::write_state_machine(AnyError::new(&error)).into();
+        let wrapped = StorageIOError::write_state_machine(AnyError::new(&error)).into();
         self.set(Failure::InState(error));
-        told
+        wrapped
     }
 
     fn set(&self, failure: Failure) {
@@ -40,12 +40,13 @@ impl LastFailure {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// What those hear whose commands openraft did not finish, for the reason that it gives.
-    pub(crate) fn told_as(&self, reason: &dyn std::fmt::Display) -> ClusterError {
+    /// The error returned to callers whose commands openraft did not finish. `reason` is openraft's own, used
+    /// if no failure was recorded.
+    pub(crate) fn as_reported(&self, reason: &dyn std::fmt::Display) -> ClusterError {
         use storage::StorageError::{Failed, Io};
         let failure = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match failure {
-            // Nobody knows what a write has left that ended like this.
+            // It is unknown what a write that failed like this has left on disk.
             Some(Failure::InLog(ClusterError::Storage(source @ (Failed { .. } | Io { .. }))))
             | Some(Failure::InState(ClusterError::Storage(source))) => {
                 ClusterError::Unfinished { reason: source.to_string(), source: Some(source) }

@@ -1,9 +1,9 @@
 //! The consensus that feeds the server-wide state (`cluster_state`), on openraft.
 //!
-//! A change of the state is submitted as a command. Commands that wait together become one entry of
-//! the log; the entry is made durable, then applied, and every caller receives the outcome of its own
-//! command. Today there is one voter, so an entry is decided with its being appended, and is applied in
-//! the same transaction; there is no other way in, and so no second one to keep when more nodes come.
+//! A change of the state is submitted as a command. Queued commands become one log entry; the entry is made
+//! durable, then applied, and every caller receives the outcome of its own command. Today there is one voter,
+//! so an entry is committed as soon as it is appended, and is applied in the same transaction. There is no
+//! second write path to maintain when more nodes are added.
 //!
 //! Invariants: an outcome is reported only after its effect is on stable storage; a command is applied
 //! exactly once, because the last applied entry is stored in the transaction of its effect.

@@ -1,4 +1,4 @@
-//! The log of the machine, its vote, and up to where it was thrown away.
+//! The log of the machine, its vote, and the point up to which the log was purged.
 //!
 //! ```text
 //! tree Cluster/Log    index of the entry, 8 bytes big-endian -> entry
@@ -12,8 +12,8 @@
 //!   Purged            log id: term 8, node 8, index 8
 //! ```
 //!
-//! Appending is the durable write of a command: one transaction, one write to the journal. What is decided
-//! by that alone is applied in the same transaction, see `state_machine`.
+//! Appending is the durable write of a command: one transaction, one write to the journal. Entries that are
+//! committed by being appended are applied in the same transaction, see `state_machine`.
 
 use std::{
     fmt::Debug,
@@ -101,7 +101,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// Removes entries from the start of the log up to an index, or from an index on to its end.
+    /// Removes entries from the start of the log up to an index, or from an index to its end.
     fn remove(
         &self,
         range: impl RangeBounds<u64>,
@@ -206,7 +206,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
 fn index_of(key: &[u8]) -> Result<u64, Malformed> {
     let index = <[u8; 8]>::try_from(key);
-    index.map(u64::from_be_bytes).map_err(|_| Malformed("a key of the log is no index"))
+    index.map(u64::from_be_bytes).map_err(|_| Malformed("a log key is not an index"))
 }
 
 fn write_entry(entry: &Entry) -> Vec<u8> {
@@ -231,7 +231,7 @@ fn write_entry(entry: &Entry) -> Vec<u8> {
 fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
     let mut decoder = Decoder::new(bytes);
     if decoder.byte()? != ENTRY_VERSION {
-        return Err(Malformed("an entry of the log has an unknown version"));
+        return Err(Malformed("a log entry has an unknown version"));
     }
     let kind = decoder.byte()?;
     let leader_id = CommittedLeaderId::new(decoder.u64()?, decoder.u64()?);
@@ -239,7 +239,7 @@ fn read_entry(index: u64, bytes: &[u8]) -> Result<Entry, Malformed> {
         BLANK => EntryPayload::Blank,
         BATCH => EntryPayload::Normal(EncodedBatch(decoder.rest().to_vec())),
         MEMBERS => EntryPayload::Membership(read_membership(&mut decoder)?),
-        _ => return Err(Malformed("an entry of the log is of an unknown kind")),
+        _ => return Err(Malformed("a log entry is of an unknown kind")),
     };
     decoder.end()?;
     Ok(Entry { log_id: LogId { leader_id, index }, payload })

@@ -1,5 +1,5 @@
-//! The way to other nodes. There is none yet: this node is the only voter, so nothing is ever sent, and
-//! whatever would be is refused.
+//! The network to other nodes. There is none yet: this node is the only voter, so nothing is ever sent, and
+//! every attempt to send is refused.
 
 use std::{future::Future, io};
 
@@ -20,7 +20,7 @@ pub(crate) struct NoNetwork;
 fn unreachable_node() -> NetworkError {
     NetworkError::new(&io::Error::new(
         io::ErrorKind::Unsupported,
-        "this server is the only node of its cluster; it reaches no others",
+        "this server is the only node of its cluster and cannot reach others",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! The types with which openraft is used here.
+//! The types that openraft is instantiated with.
 
 use cluster_state::{Applied, EncodedBatch};
 use openraft::BasicNode;
@@ -6,7 +6,7 @@ use openraft::BasicNode;
 use crate::state_machine::StateImage;
 
 openraft::declare_raft_types!(
-    /// Batches of commands go in, one outcome for each command comes out.
+    /// Batches of commands go in; one outcome per command comes out.
     pub(crate) TypeConfig:
         D = EncodedBatch,
         R = Vec<Applied>,
@@ -22,5 +22,5 @@ pub(crate) type Membership = openraft::Membership<u64, BasicNode>;
 pub(crate) type StoredMembership = openraft::StoredMembership<u64, BasicNode>;
 pub(crate) type RaftStorageError = openraft::StorageError<u64>;
 
-/// The number of this node among the voters.
+/// The id of this node among the voters.
 pub(crate) const THIS_NODE: u64 = 1;

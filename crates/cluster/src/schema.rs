@@ -1,4 +1,4 @@
-//! The trees of the consensus, in the server's own environment beside those of the state.
+//! The trees of the consensus, in the server's own environment, next to those of the state.
 //!
 //! ```text
 //! tree            key                             value

@@ -6,13 +6,13 @@
 //!   Membership        whether it has a log id 1, log id 24, then as in the log
 //! ```
 //!
-//! The effects of entries and the id of the last of them change in one transaction: after a crash the
-//! entries behind it are applied again, the others are not. The stored state is itself the snapshot of
-//! the machine, so throwing away the log costs nothing but the deletion.
+//! The effects of entries and the id of the last applied entry change in one transaction: after a crash, only
+//! the entries after it are applied again. The stored state is itself the snapshot of the machine, so purging
+//! the log costs nothing but the deletion.
 //!
-//! What the only voter appends is committed with that, so its effects change in the transaction that
-//! appends it, and are on stable storage with one write instead of two. openraft asks for the outcomes
-//! a moment later and is given what was kept for it, see [`AppliedEarly`].
+//! An entry appended by the only voter is committed at once. Its effects are therefore part of the
+//! transaction that appends it, and reach stable storage with one write instead of two. openraft asks for the
+//! outcomes a moment later and receives those kept for it, see [`AppliedEarly`].
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -37,13 +37,13 @@ use crate::{
     schema,
 };
 
-/// Stands for the stored state as a whole. Another node would be sent what a read transaction sees;
+/// Stands for the stored state as a whole. Another node would be sent the contents of a read transaction, but
 /// there is no other node yet.
 #[derive(Clone, Debug)]
 pub(crate) struct StateImage;
 
-/// What became of entries that were applied when they were appended, until openraft asks for it; the log
-/// and the state of one machine share it.
+/// The outcomes of entries that were applied while being appended, until openraft asks for them. The log and
+/// the state machine share it.
 #[derive(Clone, Default)]
 pub(crate) struct AppliedEarly(Arc<Mutex<VecDeque<Outcomes>>>);
 
@@ -55,7 +55,7 @@ impl AppliedEarly {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what became of entries, which are durable now.
+    /// Keeps the outcomes of entries that are now durable.
     pub(crate) fn keep(&self, outcomes: Vec<Outcomes>) {
         self.lock().extend(outcomes);
     }
@@ -74,13 +74,13 @@ pub(crate) struct StateMachine {
     store: ClusterStore,
     early: AppliedEarly,
     failure: LastFailure,
-    /// The last entry that openraft knows to be applied, which may not be the last one that is.
-    told: Option<LogId>,
+    /// The last entry that openraft knows to be applied; later ones may be applied already.
+    last_reported: Option<LogId>,
 }
 
 impl StateMachine {
     pub(crate) fn new(store: ClusterStore, early: AppliedEarly, failure: LastFailure) -> Self {
-        Self { store, early, failure, told: None }
+        Self { store, early, failure, last_reported: None }
     }
 
     fn stored(&self) -> Result<(Option<LogId>, StoredMembership), ClusterError> {
@@ -101,7 +101,7 @@ impl StateMachine {
         let (mut outcomes, mut changed) = (Vec::new(), Vec::new());
         let mut tx = None;
         for entry in entries {
-            self.told = Some(entry.log_id);
+            self.last_reported = Some(entry.log_id);
             outcomes.push(match self.early.take(&entry.log_id) {
                 Some(early) => early,
                 None => {
@@ -124,8 +124,9 @@ impl StateMachine {
 
     fn snapshot(&self) -> Result<Snapshot<TypeConfig>, ClusterError> {
         let (last_stored, last_membership) = self.stored()?;
-        // openraft must not hear of an entry from here before it was told that the entry is applied.
-        let last_log_id = self.told.or(last_stored);
+        // openraft must not learn of an entry from here before it has been notified that the entry is
+        // applied.
+        let last_log_id = self.last_reported.or(last_stored);
         let snapshot_id = last_log_id.map_or_else(String::new, |last| last.to_string());
         let meta = SnapshotMeta { last_log_id, last_membership, snapshot_id };
         Ok(Snapshot { meta, snapshot: Box::new(StateImage) })
@@ -133,12 +134,12 @@ impl StateMachine {
 }
 
 /// Whether an entry that is being appended may be applied in the same transaction: this node is the only
-/// voter, who decides with appending alone, and all entries before it are applied.
+/// voter, so appending commits, and all earlier entries are applied.
 pub(crate) fn is_decided_by_appending(
     tx: &impl Transaction,
     entry: &Entry,
 ) -> Result<bool, ClusterError> {
-    // Whether a change of the members is decided is what the new ones have a say in.
+    // The new members have a say in whether a change of the membership is committed.
     if matches!(entry.payload, EntryPayload::Membership(_)) {
         return Ok(false);
     }
@@ -152,7 +153,7 @@ pub(crate) fn is_decided_by_appending(
     Ok(membership.get_joint_config().as_slice() == [BTreeSet::from([THIS_NODE])])
 }
 
-/// Applies an entry; what its commands did.
+/// Applies an entry; returns the effects of its commands.
 pub(crate) fn apply(tx: &mut WriteTransaction, entry: &Entry) -> Result<Effects, ClusterError> {
     let effects = match &entry.payload {
         EntryPayload::Blank => Effects::default(),
@@ -186,7 +187,7 @@ fn read_stored_membership(bytes: &[u8]) -> Result<(Option<LogId>, Membership), M
 }
 
 fn no_other_node() -> ClusterError {
-    ClusterError::Corrupt { detail: "no other node can send its state to this one" }
+    ClusterError::Corrupt { detail: "this node cannot receive the state of another" }
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for StateMachine {
@@ -202,7 +203,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         &mut self,
     ) -> Result<(Option<LogId>, StoredMembership), RaftStorageError> {
         let stored = self.stored().map_err(|error| self.failure.in_state(error))?;
-        self.told = stored.0;
+        self.last_reported = stored.0;
         Ok(stored)
     }
 

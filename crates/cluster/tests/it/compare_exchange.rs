@@ -1,4 +1,4 @@
-//! What changes of compare exchange do.
+//! The effects of compare exchange commands.
 
 use cluster_state::{Command, CompareExchangeCommand, Outcome};
 use model::DatabaseId;
@@ -11,10 +11,10 @@ fn text(value: Option<blittable::BlittableBuf>) -> Option<String> {
 }
 
 #[test]
-fn a_value_changes_only_for_who_has_seen_its_newest_version() {
+fn a_value_changes_only_for_a_writer_that_names_its_newest_version() {
     let home = Home::open(&Platform::memory());
     let first = home.put("Key", 777, r#"{"Object":1}"#);
-    assert!(first.is_successful, "where nothing is, any version will do");
+    assert!(first.is_successful, "any version will do where there is no value");
     let refused = home.put("kEY", 0, r#"{"Object":2}"#);
     assert!(!refused.is_successful);
     assert_eq!(refused.index, first.index);
@@ -152,5 +152,5 @@ fn a_request_that_is_sent_again_is_answered_again() {
     assert!(send(&home, delete("a", first.0), "three").1);
     assert_eq!(home.listed("").len(), 0);
     assert_eq!(send(&home, put("a", 0, r#"{"Object":1}"#), "one"), first);
-    assert_eq!(home.listed("").len(), 0, "it is not done a second time");
+    assert_eq!(home.listed("").len(), 0, "it is not applied a second time");
 }

@@ -13,7 +13,7 @@ use storage::{Environment, Transaction, TreeName};
 use crate::{Home, environment, put};
 
 #[test]
-fn what_was_told_survives_a_restart_and_indexes_go_on() {
+fn reported_outcomes_survive_a_restart_and_indexes_go_on() {
     let platform = Platform::memory();
     let home = Home::open(&platform);
     let first = home.put("a", 0, r#"{"Object":1}"#);
@@ -65,7 +65,7 @@ fn the_log_does_not_grow_without_end() {
     assert!(entries < 2100, "{entries} entries");
     home.close();
     let home = Home::open(&platform);
-    assert!(home.put("a", index, "{}").is_successful, "it goes on behind a log cut off");
+    assert!(home.put("a", index, "{}").is_successful, "it goes on after a truncated log");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_command_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_ends_by_itself() {
+fn a_full_disk_is_reported_and_recovers_once_there_is_space() {
     let simulation = Platform::simulated(1);
     let home = Home::open(&simulation.platform);
     home.put("a", 0, "{}");
@@ -146,7 +146,7 @@ fn set_version(environment: &Arc<Environment>, version: u8) {
 }
 
 #[test]
-fn a_damaged_log_is_told_at_the_start() {
+fn a_damaged_log_is_reported_at_the_start() {
     let platform = Platform::memory();
     let home = Home::open(&platform);
     home.put("a", 0, "{}");

@@ -1,8 +1,8 @@
-//! Power cuts while commands are under way, against a model as simple as can be.
+//! Power cuts while commands are in flight, checked against a simple model.
 //!
-//! One caller submits commands without waiting, so they are applied in that order. After the cut the
-//! state must be that of the model after some number of them: no fewer than were told to be done, and
-//! with exactly that many indexes taken, so that none was applied twice.
+//! One caller submits commands without waiting, so they are applied in that order. After the cut the state
+//! must be that of the model after some number of commands: at least those that were acknowledged, and with
+//! exactly that many indexes taken, so that none was applied twice.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ impl Model {
     }
 }
 
-/// The states that may be found after the cut, the last one that was told to be reached first.
+/// The states that may be found after the cut, starting with that of the last acknowledged command.
 fn submit_until_the_cut(
     home: &Home,
     random: &mut Random,
@@ -89,24 +89,24 @@ fn submit_until_the_cut(
             Err(_) => break,
         }
         if random.below(8) == 0 {
-            // Lets the machine take what waits, so that entries have different lengths.
+            // Lets the machine take the queued commands, so that entries have different lengths.
             std::thread::yield_now();
         }
     }
-    let mut told = 0;
+    let mut acknowledged = 0;
     for (number, (submission, expected)) in submissions.into_iter().enumerate() {
         if let Ok(applied) = runtime.block_on(submission) {
             let Outcome::CompareExchange(outcome) = applied.outcome else { panic!() };
             assert_eq!(outcome.is_successful, expected);
             assert_eq!(applied.index, states[number + 1].last_index);
-            told = number + 1;
+            acknowledged = number + 1;
         }
     }
-    states.split_off(told)
+    states.split_off(acknowledged)
 }
 
 #[test]
-fn no_command_that_was_told_is_lost_and_none_is_applied_twice() {
+fn no_acknowledged_command_is_lost_and_none_is_applied_twice() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut kept_in_flight = 0;
     for seed in 0..SEEDS {

@@ -1,4 +1,4 @@
-//! Records of databases: what is stored, against a naive model, and what readers see of it.
+//! Records of databases: what is stored, checked against a simple model, and what readers see of it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::Home;
 
-/// A record as the model knows it: etag, index of the topology and of the client configuration, body.
+/// A record in the model: etag, index of the topology and of the client configuration, body.
 type Row = (u64, u64, u64, Vec<u8>);
 
 #[derive(Clone, Debug)]
@@ -53,11 +53,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The whole state, naively.
+/// The whole state as a simple model.
 #[derive(Default)]
 struct Model {
     records: BTreeMap<u8, Row>,
-    /// Database and request → the index that it was answered.
+    /// Database and request → the index it was answered with.
     requests: BTreeMap<(u8, u8), u64>,
     pending: Vec<u8>,
 }

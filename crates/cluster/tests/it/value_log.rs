@@ -1,4 +1,4 @@
-//! The log of compare exchange: each key at its last change, deletions until they are forgotten.
+//! The log of compare exchange: the last change of each key; deletions until they are forgotten.
 
 use std::{
     collections::BTreeMap,
@@ -20,11 +20,11 @@ const KEYS: u64 = 12;
 fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
     let home = Home::open(&Platform::memory());
     let values = home.cluster.store().values_of(DATABASE);
-    let told = Arc::new(AtomicU64::new(0));
+    let notified = Arc::new(AtomicU64::new(0));
     let watch = values.watch({
-        let told = Arc::clone(&told);
+        let notified = Arc::clone(&notified);
         move || {
-            told.fetch_add(1, Ordering::SeqCst);
+            notified.fetch_add(1, Ordering::SeqCst);
         }
     });
     let mut random = Random::new(7);
@@ -33,19 +33,19 @@ fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
     for change in 1..=CHANGES {
         let key = format!("k{}", random.next_u64() % KEYS);
         let known = model.get(&key).copied();
-        let told_before = told.load(Ordering::SeqCst);
+        let notified_before = notified.load(Ordering::SeqCst);
         match random.next_u64() % 8 {
             0..4 => {
                 let expected = known.map_or(0, |(index, _)| index);
                 let put = home.put(&key.to_uppercase(), expected, r#"{"Object":1}"#);
                 assert!(put.is_successful);
                 model.insert(key, (put.index, true));
-                assert!(told_before < told.load(Ordering::SeqCst));
+                assert!(notified_before < notified.load(Ordering::SeqCst));
             }
             4..7 => {
                 let Some((index, true)) = known else { continue };
                 model.insert(key.clone(), (home.delete(&key, index).index, false));
-                assert!(told_before < told.load(Ordering::SeqCst));
+                assert!(notified_before < notified.load(Ordering::SeqCst));
             }
             _ => {
                 let up_to = random.next_u64() % (2 * change);
@@ -72,8 +72,8 @@ fn the_log_holds_every_key_once_until_its_deletion_is_forgotten() {
         assert_eq!(state.deleted_compare_exchange_count(DATABASE).unwrap(), deleted);
     }
     drop(watch);
-    let told_before = told.load(Ordering::SeqCst);
+    let notified_before = notified.load(Ordering::SeqCst);
     home.put("last", 0, r#"{"Object":1}"#);
-    assert_eq!(told.load(Ordering::SeqCst), told_before, "a watch has ended");
+    assert_eq!(notified.load(Ordering::SeqCst), notified_before, "a dropped watch is not notified");
     home.close();
 }
