@@ -12,6 +12,7 @@ use documents::{
     time_series::{CopyTimeSeries, TimeSeriesChange, TimeSeriesWritten},
 };
 use model::{CollectionName, DocumentId, Etag};
+use storage::MemoryShare;
 
 use crate::patch_command::{PatchCommand, PatchEach, PatchOutcome, PatchedEach};
 
@@ -294,4 +295,30 @@ pub struct BatchOutcome {
     pub changes: Vec<Change>,
     /// How much it stored.
     pub tally: WriteTally,
+    /// Counts what `results` hold of documents and notes for as long as it is kept.
+    pub held: HeldResults,
 }
+
+/// The memory that the results of a batch take, of the budget of transactions; nothing where they are small.
+/// All are equal: it says nothing of what became of the batch.
+#[derive(Clone, Debug, Default)]
+pub struct HeldResults(Option<Arc<MemoryShare>>);
+
+impl HeldResults {
+    pub(crate) fn new(share: MemoryShare) -> HeldResults {
+        HeldResults((0 < share.bytes()).then(|| Arc::new(share)))
+    }
+
+    /// Bytes that are counted.
+    pub fn bytes(&self) -> u64 {
+        self.0.as_ref().map_or(0, |share| share.bytes())
+    }
+}
+
+impl PartialEq for HeldResults {
+    fn eq(&self, _: &HeldResults) -> bool {
+        true
+    }
+}
+
+impl Eq for HeldResults {}

@@ -67,7 +67,7 @@ fn rehearse(
     let numbers = take_identities(tx, batch, context)?;
     let outcome = execute(tx, batch, numbers, context, patcher);
     tx.roll_back_to(savepoint);
-    let results = outcome?.results;
+    let BatchOutcome { results, held, .. } = outcome?;
     Ok(BatchOutcome {
         results,
         last_etag,
@@ -76,6 +76,7 @@ fn rehearse(
         wanted_dictionaries: Vec::new(),
         changes: Vec::new(),
         tally: WriteTally::default(),
+        held,
     })
 }
 
@@ -132,6 +133,7 @@ fn execute(
         wanted_dictionaries,
         changes,
         tally,
+        held: patcher.take_results(),
     })
 }
 

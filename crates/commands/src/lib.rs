@@ -40,7 +40,7 @@ mod trainer_thread;
 mod writer_thread;
 
 pub use change_listener::ChangeListener;
-pub use command::{Batch, BatchOutcome, Command, CommandResult};
+pub use command::{Batch, BatchOutcome, Command, CommandResult, HeldResults};
 pub use commit_queue::{CommitQueue, CommitQueueOptions, CommitQueueStatistics, Reply};
 pub use error::{CommandError, LowDiskSpace, SubmitError};
 pub use execute::execute_batch;

@@ -20,6 +20,7 @@ use script::{
 use storage::{MemoryBudget, MemoryShare, StorageError};
 
 use crate::{
+    command::HeldResults,
     error::CommandError,
     patch_command::{
         PatchCommand, PatchEach, PatchNotes, PatchOutcome, PatchRequest, PatchStatus, PatchedEach,
@@ -127,8 +128,20 @@ impl Patcher {
         let patched = self.patch_read(writer, patch);
         if !keeps_results(patch) {
             self.results.shrink_to(results_bytes);
+            return patched;
         }
-        patched
+        let patched = patched?;
+        let documents = [&patched.document, &patched.original].into_iter().flatten();
+        let bytes: usize = documents.map(|document| document.as_bytes().len()).sum();
+        let held = self.results.try_grow_to(self.results.bytes().saturating_add(bytes as u64));
+        held.map_err(|error| CommandError::Document(StorageError::from(error).into()))?;
+        Ok(patched)
+    }
+
+    /// What the results of the batch are counted in, which has ended.
+    pub(crate) fn take_results(&mut self) -> HeldResults {
+        let next = self.results.budget().share(RESULTS_ALLOWED_BYTES);
+        HeldResults::new(std::mem::replace(&mut self.results, next))
     }
 
     fn patch_read(

@@ -183,3 +183,40 @@ fn threads_that_rest_after_a_burst_give_memory_back() {
     assert!(simulation.memory.was_released(2, PATIENCE));
     drop(queue);
 }
+
+#[test]
+fn what_a_patch_returns_is_counted_until_it_is_answered() {
+    let platform = Platform::simulated(1).platform;
+    let (_environment, budget, queue) = start(&platform, 16 * MB, CommitQueueOptions::default());
+    queue.submit_and_wait(one("a")).unwrap().unwrap();
+    let text = "const s = noise(); ";
+    let noise = "function noise() { let s = ''; for (let i = 0; i < 300; i++) s += Math.random(); return s.repeat(200); }";
+    let script = format!("{noise} {text} this.Text = s; output(s);");
+    let tried = || {
+        let script = PatchRequest::new(script.clone(), None);
+        let patch = PatchCommand {
+            is_test: true,
+            wants_notes: true,
+            wants_document: true,
+            ..PatchCommand::new(DocumentId::new("a").unwrap(), script)
+        };
+        let batch = commands::Batch::one(commands::Command::Patch(Box::new(patch)));
+        queue.submit_and_wait(batch).unwrap()
+    };
+    let mut kept = Vec::new();
+    let refused = loop {
+        match tried() {
+            Ok(outcome) => {
+                assert!(MB < outcome.held.bytes(), "{}", outcome.held.bytes());
+                kept.push(outcome);
+            }
+            Err(error) => break Err(error),
+        }
+        assert!(kept.len() < 16, "as many as take everything");
+    };
+    assert!(is_short_of_memory(&refused));
+    kept.clear();
+    kept.push(tried().unwrap());
+    drop((queue, kept));
+    assert_eq!(budget.held_bytes(), 0);
+}

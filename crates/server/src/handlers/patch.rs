@@ -1,6 +1,6 @@
 //! Changes of one document, `PATCH /docs` by a script and `PATCH /json-patch` by operations.
 
-use commands::{Batch, Command, CommandResult, PatchCommand, PatchOutcome};
+use commands::{Batch, Command, CommandResult, HeldResults, PatchCommand, PatchOutcome};
 use documents::ExpectedVersion;
 use wire::ProtocolError;
 
@@ -17,7 +17,8 @@ pub(crate) fn patch(call: Call) -> Answering {
     Box::pin(async move {
         let patch = read(&call)?;
         let shown = if patch.wants_notes { Shown::Debug } else { Shown::Outcome };
-        patch_answer(&submit_patch(&call, patch).await?, shown)
+        let (outcome, _held) = submit_patch(&call, patch).await?;
+        patch_answer(&outcome, shown)
     })
 }
 
@@ -33,7 +34,8 @@ pub(crate) fn json_patch(call: Call) -> Answering {
             wants_document: true,
             ..patch_commands::json_patch(id, call.id_separator()?, &body)?
         };
-        patch_answer(&submit_patch(&call, patch).await?, Shown::Outcome)
+        let (outcome, _held) = submit_patch(&call, patch).await?;
+        patch_answer(&outcome, Shown::Outcome)
     })
 }
 
@@ -55,15 +57,15 @@ fn read(call: &Call) -> Result<PatchCommand, ProtocolError> {
     })
 }
 
-/// Runs a patch of one document.
+/// Runs a patch of one document. Its outcome is counted as long as both are kept.
 pub(crate) async fn submit_patch(
     call: &Call,
     patch: PatchCommand,
-) -> Result<PatchOutcome, ProtocolError> {
+) -> Result<(PatchOutcome, HeldResults), ProtocolError> {
     let batch = Batch::one(Command::Patch(Box::new(patch)));
     let outcome = submit(&call.state, call.database()?, batch).await?;
     match outcome.results.into_iter().next() {
-        Some(CommandResult::Patched(outcome)) => Ok(*outcome),
+        Some(CommandResult::Patched(patched)) => Ok((*patched, outcome.held)),
         _ => Err(ProtocolError::invalid_operation("the patch's fate is missing")),
     }
 }

@@ -35,7 +35,8 @@ pub(crate) fn test(call: Call) -> Answering {
             wants_document: true,
             ..PatchCommand::new(id, script)
         };
-        patch_answer(&submit_patch(&call, patch).await?, Shown::TriedQuery)
+        let (outcome, _held) = submit_patch(&call, patch).await?;
+        patch_answer(&outcome, Shown::TriedQuery)
     })
 }
 
