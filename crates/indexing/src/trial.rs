@@ -20,7 +20,7 @@ use crate::{
     js_map::JsMap,
     linq_map::LinqMap,
     mapper::{MapError, Mapper},
-    reduce::{MappedRow, MappedRows, Reducer},
+    reduce::{MappedRow, MappedRows, Reducer, RowBounds},
     references::References,
     source::{self, SourceChange, SourceItem, SourceKind},
     static_definition::is_javascript,
@@ -217,8 +217,11 @@ fn reduced(
     let mut places = HashMap::new();
     let mut keys: Vec<Vec<Vec<u8>>> = Vec::new();
     results.of_each(chosen, on_failure, |item, results| {
-        let mut rows = MappedRows::default();
-        reducer.map_rows(item, beside, &mut rows)?;
+        let left = RESULTS_MAX.saturating_sub(results.rows.len());
+        let mut rows = MappedRows::within(RowBounds { rows: left, bytes: RESULTS_BYTES_MAX });
+        let mapped = reducer.map_rows(item, beside, &mut rows);
+        results.is_full |= rows.is_full();
+        mapped?;
         let rows = rows.into_rows();
         rows.iter().try_for_each(|row| results.add(&document_of(&row.row)?))?;
         for MappedRow { key, row } in rows {

@@ -86,7 +86,7 @@ impl AutoRows {
             let values: Vec<_> = self.key_names().map(|name| root.get(name)).collect();
             let values: Vec<_> =
                 values.into_iter().collect::<Result<_, _>>().map_err(DocumentError::from)?;
-            rows.push(ReduceKey::of(values).map_err(DocumentError::from)?, row);
+            rows.push(ReduceKey::of(values).map_err(DocumentError::from)?, row)?;
         }
         Ok(())
     }

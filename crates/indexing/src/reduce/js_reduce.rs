@@ -149,7 +149,7 @@ impl Reducer for JsReduce {
             let (_, key) = self.key_of(&ScriptDocument::unstored(row.as_view().to_buf()))?;
             let value = key.as_view().root().get(KEY).map_err(DocumentError::from)?;
             let key = ReduceKey::of([value]).map_err(DocumentError::from)?;
-            rows.push(key, row);
+            rows.push(key, row)?;
         }
         Ok(())
     }

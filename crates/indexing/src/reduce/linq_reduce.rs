@@ -118,8 +118,7 @@ impl Reducer for LinqReduce {
         let mapped = self.map.for_each_output(item, beside, &mut references, &mut |output| {
             let row = document_of(output)?;
             let key = self.key_of(&row.as_view().root())?;
-            rows.push(key, row);
-            Ok(())
+            rows.push(key, row)
         });
         rows.references().add(references);
         mapped

@@ -141,8 +141,19 @@ impl Reducing<'_> {
 #[derive(Default)]
 pub struct MappedRows {
     rows: Vec<MappedRow>,
+    /// What they may take; anything where nobody says so.
+    bounds: Option<RowBounds>,
+    /// Whether one more was beyond that.
+    is_full: bool,
     /// What the maps looked at.
     references: References,
+}
+
+/// How many rows there may be, and how many bytes they may have together.
+#[derive(Clone, Copy)]
+pub(crate) struct RowBounds {
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
 }
 
 /// One row, and the key that it belongs to.
@@ -152,9 +163,36 @@ pub(crate) struct MappedRow {
 }
 
 impl MappedRows {
+    /// None yet, and at most so many.
+    pub(crate) fn within(bounds: RowBounds) -> MappedRows {
+        MappedRows { bounds: Some(bounds), ..MappedRows::default() }
+    }
+
     /// Adds a row.
-    pub(crate) fn push(&mut self, key: ReduceKey, row: BlittableBuf) {
-        self.rows.push(MappedRow { key, row: row.into_bytes() });
+    ///
+    /// # Errors
+    ///
+    /// [`MapError::Document`] where it is beyond the bounds.
+    pub(crate) fn push(&mut self, key: ReduceKey, row: BlittableBuf) -> Result<(), MapError> {
+        let row = row.into_bytes();
+        if let Some(bounds) = &mut self.bounds {
+            let left = bounds.rows.checked_sub(1).zip(bounds.bytes.checked_sub(row.len()));
+            let Some((rows, bytes)) = left else {
+                let message = "The maps give more or larger results for one document than may be \
+                               looked at. Name smaller documents."
+                    .to_owned();
+                self.is_full = true;
+                return Err(MapError::Document { message });
+            };
+            *bounds = RowBounds { rows, bytes };
+        }
+        self.rows.push(MappedRow { key, row });
+        Ok(())
+    }
+
+    /// Whether a row was beyond the bounds.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
     }
 
     /// Where it is noted what a map looks at.

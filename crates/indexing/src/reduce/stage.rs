@@ -199,7 +199,7 @@ mod tests {
         is_closing: bool,
     ) -> Result<Reduced, IndexError> {
         let (mut stage, mut rows) = (ReduceStage::default(), MappedRows::default());
-        keys.iter().for_each(|number| rows.push(key(*number), row(1)));
+        keys.iter().for_each(|number| rows.push(key(*number), row(1)).unwrap());
         stage.put(document, &mut rows);
         let tx = environment.write().unwrap();
         let (mut fields, mut batch) = (FieldSet::load(&tx).unwrap(), IndexBatch::new());
