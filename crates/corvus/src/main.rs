@@ -15,13 +15,13 @@ mod offline_adopt;
 mod parent_process;
 
 use std::{
-    io::{self, Write},
+    io::{self, Read, Write},
     path::Path,
     process::ExitCode,
 };
 
 use platform::Platform;
-use settings::{Inputs, Loaded, Settings, Start, UnsecuredAccess};
+use settings::{Inputs, Loaded, SETTINGS_JSON_BYTES_MAX, Settings, Start, UnsecuredAccess};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging::Log;
@@ -32,6 +32,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Could not start, for a reason that is not the configuration.
 const EXIT_NOT_STARTED: u8 = 1;
+/// So much more of a settings file is read than it may have, for its byte order mark and to know that it is
+/// too long.
+const READ_BEYOND_BYTES: u64 = 16;
 /// The configuration was refused (`EX_CONFIG`).
 const EXIT_CONFIG: u8 = 78;
 
@@ -72,7 +75,11 @@ fn version_text() -> String {
 
 #[expect(clippy::disallowed_methods, reason = "settings are read before there is a platform")]
 fn read_settings_file(path: &Path) -> io::Result<Vec<u8>> {
-    std::fs::read(path)
+    // What is longer than settings may be is refused; what never ends is not read to its end.
+    let mut bytes = Vec::new();
+    let bytes_max = SETTINGS_JSON_BYTES_MAX as u64 + READ_BEYOND_BYTES;
+    std::fs::File::open(path)?.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A reader that has gone (`corvus --help | head -1`) is no failure.

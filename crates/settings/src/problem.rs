@@ -235,8 +235,18 @@ impl fmt::Display for SettingsError {
             Scope::Server => f.write_str("The server was not started because of its settings:")?,
             Scope::Database => f.write_str("The settings of the database were not changed:")?,
         }
-        self.problems.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
+        self.problems.iter().try_for_each(|problem| write!(f, "\n  - {}", on_one_line(problem)))
     }
+}
+
+/// The text with control characters escaped: names and values are shown as they were given, and a terminal
+/// must not obey them, nor may they look like a line of ours.
+fn on_one_line(problem: &Problem) -> String {
+    let escaped = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    problem.to_string().chars().map(escaped).collect()
 }
 
 impl std::error::Error for SettingsError {}

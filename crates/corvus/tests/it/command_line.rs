@@ -30,19 +30,23 @@ fn version_and_help_are_asked_for_in_every_usual_way() {
 #[test]
 fn what_is_not_understood_ends_with_advice() {
     let place = directory("not_understood");
-    let table: [(&[&str], i32, &str); 6] = [
+    fs::write(place.join("forged.json"), r#"{"x\n\u001b[31mFORGED": 1}"#).unwrap();
+    let table: [(&[&str], i32, &str); 8] = [
         (&["servr"], 2, "Unexpected argument 'servr'"),
         (&["servr"], 2, "`corvus help` lists them, and the commands."),
         (&["--DataDirectory=/x"], 78, "Unknown setting 'DataDirectory'. Did you mean 'DataDir'?"),
         (&["--ServerUrl"], 2, "Write '--ServerUrl=VALUE'."),
         (&["--ServerUrl=http://0.0.0.0:0"], 78, "Security.UnsecuredAccessAllowed"),
         (&["--config-path=nothing.json"], 78, "does not exist. Correct the path"),
+        (&["--config-path=/dev/zero"], 78, "longer than"),
+        (&["--config-path=forged.json"], 78, r"'x\n\u{1b}[31mFORGED'"),
     ];
     for (words, code, part) in table {
         let output = run(&place, words);
         let errors = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{words:?}: {errors}");
         assert!(errors.contains(part), "{words:?}: {errors}");
+        assert!(!errors.chars().any(|it| it.is_control() && it != '\n'), "{words:?}");
         assert!(output.stdout.is_empty(), "{words:?}");
     }
     let nothing = run(&place, &["offline", "repair"]);
