@@ -53,6 +53,10 @@ const ELEMENT_OVERHEAD_BYTES: usize = 64 << 10;
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 /// How often and how long a batch is offered to a full queue again before the insert fails.
 const FULL_QUEUE_TRIES: usize = 600;
+/// So many of them are also waits for memory.
+const MEMORY_TRIES: usize = 100;
+/// A transaction takes so many times the bytes of its batch, about.
+const TRANSACTION_TIMES: u64 = 2;
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(50);
 
 /// `POST /bulk_insert`.
@@ -478,26 +482,35 @@ impl Insert {
         if self.batch.commands.is_empty() {
             return Ok(());
         }
-        self.batch_bytes = 0;
+        let batch_bytes = std::mem::take(&mut self.batch_bytes);
         let batch = std::mem::take(&mut self.batch);
         self.unsettled.swap(0, 1);
         self.staged.swap(0, 1);
         self.beside_documents.swap(0, 1);
-        self.wait_for_room().await?;
+        self.wait_for_room(batch_bytes).await?;
         self.in_flight = Some(begin(&self.state, &self.database, batch)?);
         self.share.shrink_to(counted(self.partial.len()));
         Ok(())
     }
 
-    /// A bulk insert waits for a busy server instead of failing at once.
-    async fn wait_for_room(&self) -> Result<(), ProtocolError> {
-        for _ in 0..FULL_QUEUE_TRIES {
-            if self.database.has_room() {
+    /// A bulk insert waits for a busy server, and a while for memory, instead of failing at once; its client
+    /// is not read meanwhile.
+    async fn wait_for_room(&self, batch_bytes: usize) -> Result<(), ProtocolError> {
+        for number in 0..FULL_QUEUE_TRIES {
+            let may_begin = MEMORY_TRIES <= number || self.has_memory(batch_bytes);
+            if may_begin && self.database.has_room() {
                 return Ok(());
             }
             tokio::time::sleep(FULL_QUEUE_PAUSE).await;
         }
         Err(crate::error_mapping::submit_error(&SubmitError::Full))
+    }
+
+    /// Whether a transaction is likely to find the memory that a batch takes.
+    fn has_memory(&self, batch_bytes: usize) -> bool {
+        let budget = &self.state.memory.transactions;
+        let bytes = TRANSACTION_TIMES.saturating_mul(batch_bytes as u64);
+        budget.share(0).try_grow_to(bytes.min(budget.bytes_max() / 2)).is_ok()
     }
 
     async fn wait_for_batch(&mut self) -> Result<(), ProtocolError> {
