@@ -11,6 +11,7 @@
 
 mod bystander;
 mod changes;
+mod projections;
 mod reduces;
 mod slow_readers;
 mod stage;
@@ -47,8 +48,13 @@ struct Step {
 }
 
 /// All steps.
-const STEPS: &[&Step] =
-    &[&slow_readers::STEP, &reduces::REDUCES, &changes::PATCHES, &changes::DELETES_AT_ONCE];
+const STEPS: &[&Step] = &[
+    &slow_readers::STEP,
+    &projections::STEP,
+    &reduces::REDUCES,
+    &changes::PATCHES,
+    &changes::DELETES_AT_ONCE,
+];
 
 /// Runs the drill where a control group can be made: all steps, or only those whose names begin with one of
 /// `wanted`.
