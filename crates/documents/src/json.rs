@@ -44,7 +44,15 @@ impl<'a> DocumentPrinter<'a> {
     /// # Errors
     /// When the stored document is damaged.
     pub fn new(row: &'a DocumentRow<'_>) -> Result<Self, DocumentError> {
-        let shown = Shown::of_document(row, &[])?;
+        Self::found(row, &[])
+    }
+
+    /// For the text that [`write_found_document_json`] appends.
+    ///
+    /// # Errors
+    /// When the stored document is damaged.
+    pub fn found(row: &'a DocumentRow<'_>, beside_id: &'a [u8]) -> Result<Self, DocumentError> {
+        let shown = Shown::of_document(row, beside_id)?;
         let members = MemberPrinter::new(&shown.body.root())?;
         Ok(Self { shown, members, has_begun: false })
     }

@@ -12,6 +12,7 @@ use documents::DocumentError;
 use rql::{ParseError, Position, nearest};
 use script::{Refusal, ScriptError};
 use search::SearchError;
+use storage::MemoryExhausted;
 
 /// The families of failures, as clients tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub enum Family {
     Interrupted,
     /// A script of the query failed on a document.
     Script,
+    /// There is no memory for a row.
+    Memory,
 }
 
 /// A query that gives no result.
@@ -159,6 +162,8 @@ pub enum QueryError {
     Index(SearchError),
     /// A script of the query failed.
     Script(ScriptError),
+    /// There is no memory for what a row takes while it is made.
+    Memory(MemoryExhausted),
 }
 
 impl QueryError {
@@ -195,6 +200,7 @@ impl QueryError {
                 Family::NotSupported
             }
             QueryError::Script(_) => Family::Script,
+            QueryError::Memory(_) => Family::Memory,
         }
     }
 }
@@ -251,6 +257,7 @@ impl fmt::Display for QueryError {
             QueryError::Values(error) => error.fmt(out),
             QueryError::Index(error) => error.fmt(out),
             QueryError::Script(error) => error.fmt(out),
+            QueryError::Memory(error) => error.fmt(out),
         }
     }
 }
@@ -263,6 +270,7 @@ impl Error for QueryError {
             QueryError::Values(error) => Some(error),
             QueryError::Index(error) => Some(error),
             QueryError::Script(error) => Some(error),
+            QueryError::Memory(error) => Some(error),
             QueryError::Argument { .. }
             | QueryError::Lucene { .. }
             | QueryError::MissingSorter { .. }
@@ -297,6 +305,12 @@ impl From<ClusterError> for QueryError {
 impl From<ScriptError> for QueryError {
     fn from(error: ScriptError) -> QueryError {
         QueryError::Script(error)
+    }
+}
+
+impl From<MemoryExhausted> for QueryError {
+    fn from(error: MemoryExhausted) -> QueryError {
+        QueryError::Memory(error)
     }
 }
 

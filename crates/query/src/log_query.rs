@@ -15,7 +15,7 @@ use documents::{DocumentRow, RevisionRow, write_document_json};
 use model::{DocumentFlags, DocumentId, date};
 use rql::{Comparison, Expression, Literal, Query, Selection, SourceKind};
 use script::{Budget, DocumentInfo, ScriptDocument, ScriptPool, ScriptValue};
-use storage::Transaction;
+use storage::{Transaction, WorkingMemory};
 
 use crate::counter_includes::{CounterIncludes, IncludedCounters, is_counters};
 use crate::error::QueryError;
@@ -197,13 +197,22 @@ impl LogQuery {
         match scripts {
             None => (shown.write_whole)(out)?,
             Some(scripts) => {
+                let memory = WorkingMemory::default();
                 let beside = load_beside(sources, &self.loads, Some(shown.id), shown.body.root())?;
-                let arguments =
-                    arguments_of(shown.script_document(scripts.rows().is_some())?, &beside)?;
+                let arguments = arguments_of(
+                    shown.script_document(scripts.rows().is_some())?,
+                    &beside,
+                    &memory,
+                )?;
                 let never = AtomicBool::new(false);
-                let series =
-                    SeriesCalls { functions: scripts.series(), settings: None, stop: &never };
-                let mut host = RowHost { sources, wanted: &wanted, series };
+                let series = SeriesCalls {
+                    functions: scripts.series(),
+                    settings: None,
+                    stop: &never,
+                    memory: &memory,
+                };
+                let mut host =
+                    RowHost { sources, wanted: &wanted, series, memory: &memory, result_bytes: 0 };
                 if let Some(filter) = scripts.filter()
                     && !passes(filter, &arguments, &mut host)?
                 {

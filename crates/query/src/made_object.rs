@@ -8,13 +8,17 @@ use blittable::write_json_string;
 use documents::DocumentRow;
 use model::DocumentId;
 use script::ScriptValue;
-use storage::Transaction;
+use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::result::Row;
-use crate::row_document::Marked;
+use crate::row_document::{Marked, printed_bytes};
 
 const METADATA: &str = "@metadata";
+/// What metadata have beside what a script gave them, about.
+const METADATA_BYTES: usize = 1 << 10;
+/// A longer text is large.
+const LARGE_BYTES: usize = 64 << 10;
 /// The properties that the metadata of every row have.
 const OF_THE_ROW: [&str; 7] = [
     "@projection",
@@ -79,17 +83,21 @@ impl MadeObject {
         &self,
         row: &Row<'_>,
         documents: &impl Transaction,
+        memory: &WorkingMemory,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         if let Some(id) = &self.whole {
             let found: Option<DocumentRow<'_>> = documents::get(documents, id)?;
             if let Some(document) = found {
+                memory.take(printed_bytes(&document.body()?)?)?;
                 let mut beside_id = Vec::new();
                 row.told().with_score().write(&mut beside_id);
                 return Ok(documents::write_found_document_json(&document, &beside_id, out)?);
             }
         }
         // The metadata goes in front of the closing brace.
+        memory.take(self.json.len() as u64)?;
+        reserve(out, self.json.len());
         out.extend_from_slice(&self.json[..self.json.len() - 1]);
         if 2 < self.json.len() {
             out.push(b',');
@@ -97,6 +105,13 @@ impl MadeObject {
         row.document.write_metadata_with(row.told(), Marked::FromDocument, &self.metadata, out);
         out.push(b'}');
         Ok(())
+    }
+}
+
+/// Makes room for a large text without room for another one.
+fn reserve(out: &mut Vec<u8>, bytes: usize) {
+    if LARGE_BYTES < bytes {
+        out.reserve_exact(bytes + METADATA_BYTES);
     }
 }
 

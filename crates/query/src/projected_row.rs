@@ -6,16 +6,20 @@
 use blittable::{BlittableBuf, Value, write_json, write_json_string};
 use documents::{DocumentRow, FieldPath as DocumentPath, Found};
 use model::date;
+use storage::WorkingMemory;
 
 use crate::error::QueryError;
 use crate::exchange_value::{write_members, write_value};
 use crate::projected_counter::write_counter;
 use crate::projection::{ProjectedField, ProjectedValue, Projection};
 use crate::result::Row;
-use crate::row_document::{Marked, RowDocument};
+use crate::row_document::{Marked, RowDocument, printed_bytes};
 use crate::row_script::{Beside, with_id};
 use crate::stored_projection::{Lookup, Missing, write_stored};
 use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
+
+/// Documents of so many bytes are counted before what is shown of them is.
+const LARGE_BYTES: usize = 64 << 10;
 
 impl Projection {
     /// The time series query that is all that is shown.
@@ -118,9 +122,11 @@ impl Projection {
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
         let mut needs_document = !self.lookup.in_index;
+        let (begin, mut counted) = (out.len(), 0);
         for (place, field) in self.fields.iter().enumerate() {
             let stored = row.stored.get(place).copied().flatten();
             needs_document |= field.write_json(row, stored, beside, (&self.lookup, series), out)?;
+            series.memory.grow(&mut counted, (out.len() - begin) as u64)?;
         }
         Ok(needs_document && self.lookup.in_document)
     }
@@ -189,18 +195,27 @@ fn write_group_key(
 }
 
 /// Appends a document as a value.
-fn write_document(document: &DocumentRow<'_>, out: &mut Vec<u8>) -> Result<(), QueryError> {
+fn write_document(
+    document: &DocumentRow<'_>,
+    memory: &WorkingMemory,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
+    memory.take(document.body_bytes() as u64 + printed_bytes(&document.body()?)?)?;
     let body = with_id(document)?;
     Ok(write_json(&Value::Object(body.as_view().root()), out)?)
 }
 
-fn write_documents(documents: &[DocumentRow<'_>], out: &mut Vec<u8>) -> Result<(), QueryError> {
+fn write_documents(
+    documents: &[DocumentRow<'_>],
+    memory: &WorkingMemory,
+    out: &mut Vec<u8>,
+) -> Result<(), QueryError> {
     out.push(b'[');
     for (number, document) in documents.iter().enumerate() {
         if 0 < number {
             out.push(b',');
         }
-        write_document(document, out)?;
+        write_document(document, memory, out)?;
     }
     out.push(b']');
     Ok(())
@@ -275,12 +290,12 @@ impl ProjectedField {
                 _ => out.extend_from_slice(b"null"),
             },
             ProjectedValue::Document(None) => match document {
-                RowDocument::Stored(document) => write_document(document, out)?,
+                RowDocument::Stored(document) => write_document(document, series.memory, out)?,
                 RowDocument::Result(result) => result.write_json(out)?,
             },
             ProjectedValue::Document(Some(at)) => match beside.get(*at) {
-                Some(Beside::One(Some(loaded))) => write_document(loaded, out)?,
-                Some(Beside::Many(loaded)) => write_documents(loaded, out)?,
+                Some(Beside::One(Some(loaded))) => write_document(loaded, series.memory, out)?,
+                Some(Beside::Many(loaded)) => write_documents(loaded, series.memory, out)?,
                 Some(Beside::One(None) | Beside::Counter(_) | Beside::Value(_)) | None => {
                     out.truncate(mark);
                     return Ok(looks_at_document);
@@ -290,6 +305,9 @@ impl ProjectedField {
                 let found = match beside.get(*at) {
                     Some(Beside::One(Some(loaded))) => path.find(loaded.body()?.root())?,
                     Some(Beside::Many(loaded)) => {
+                        for document in loaded.iter().filter(|one| LARGE_BYTES < one.body_bytes()) {
+                            series.memory.take(printed_bytes(&document.body()?)?)?;
+                        }
                         write_found_in_each(loaded, path, out)?;
                         out.push(b',');
                         return Ok(looks_at_document);

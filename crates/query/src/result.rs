@@ -15,7 +15,7 @@ use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};
 use search::{EntryId, SearchError};
-use storage::{Transaction, pass_over};
+use storage::{Transaction, WorkingMemory, pass_over};
 
 use crate::counter_includes::IncludedCounters;
 use crate::distinct::{Content, ContentOf, DistinctRows};
@@ -26,7 +26,7 @@ use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
 use crate::revision_includes::IncludedRevisions;
 use crate::row_counts::RowCounts;
-use crate::row_document::{Marked, RowDocument};
+use crate::row_document::{Marked, RowDocument, printed_bytes};
 use crate::row_notes::{Notes, NotesOfRow};
 use crate::row_script::{
     self, Beside, BoundScripts, RowHost, Sources, Wanted, arguments_of, load_beside, row_for_filter,
@@ -38,6 +38,10 @@ use crate::time_series::{
 };
 use crate::value_includes::IncludedValues;
 
+/// What the notes of a row are thought to take.
+const NOTES_OF_ROW_BYTES: u64 = 384;
+/// Notes are not thought to take more than this.
+const NOTES_EXPECTED_BYTES_MAX: u64 = 8 << 20;
 /// Filtered rows that are kept until they are written; more are filtered again.
 const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
 const METADATA: &str = "@metadata";
@@ -135,9 +139,13 @@ pub struct QueryResult<'t, T> {
     counters: IncludedCounters,
     included_series: IncludedSeries,
     notes: Notes,
+    /// Of the notes, how many bytes are counted.
+    notes_counted: u64,
     included_values: IncludedValues,
     /// What scripts wanted to be given along.
     wanted: Rc<RefCell<Wanted>>,
+    /// Where what rows take while they are made is counted.
+    memory: Rc<WorkingMemory>,
 }
 
 /// How time series are shown.
@@ -152,14 +160,23 @@ pub struct SeriesOptions<'n> {
 }
 
 impl<'n> SeriesOptions<'n> {
-    fn calls<'s>(&self, functions: &'s [PlannedSeries], stop: &'s AtomicBool) -> SeriesCalls<'s>
+    fn calls<'s>(
+        &self,
+        functions: &'s [PlannedSeries],
+        stop: &'s AtomicBool,
+        memory: &'s WorkingMemory,
+    ) -> SeriesCalls<'s>
     where
         'n: 's,
     {
-        SeriesCalls { functions, settings: self.settings, stop }
+        SeriesCalls { functions, settings: self.settings, stop, memory }
     }
 
-    fn shown<'s, T: Transaction>(&'s self, stored: &'s StoredSeries<'_, T>) -> SeriesShown<'s>
+    fn shown<'s, T: Transaction>(
+        &'s self,
+        stored: &'s StoredSeries<'_, T>,
+        memory: &'s WorkingMemory,
+    ) -> SeriesShown<'s>
     where
         'n: 's,
     {
@@ -169,6 +186,7 @@ impl<'n> SeriesOptions<'n> {
             settings: self.settings.unwrap_or(&NoSettings),
             tells_names: self.tells_names,
             form: self.form,
+            memory,
         }
     }
 }
@@ -210,8 +228,10 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             counters: IncludedCounters::default(),
             included_series: IncludedSeries::default(),
             notes: Notes::default(),
+            notes_counted: 0,
             included_values: IncludedValues::default(),
             wanted: Rc::default(),
+            memory: Rc::default(),
         };
         if !result.shown.needs_scripts() {
             result.rows = Some(result.page_rows(&Rc::default())?);
@@ -325,12 +345,16 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let (sources, wanted) = (self.sources, Rc::clone(&self.wanted));
         let (loads, stop) = (self.shown.loads.clone(), Arc::clone(&self.stop));
         let (options, functions) = (self.series, self.series_functions());
+        let memory = Rc::clone(&self.memory);
         let passes = move |row: &Row<'t>| {
             end_if_stopped(&stop)?;
+            let _scope = memory.scope();
             let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
-            let arguments = arguments_of(row_for_filter(&row.document)?, &beside)?;
-            let series = options.calls(functions, &stop);
-            let mut host = RowHost { sources, wanted: &wanted, series };
+            let row = row_for_filter(&row.document, &memory)?;
+            let arguments = arguments_of(row, &beside, &memory)?;
+            let series = options.calls(functions, &stop, &memory);
+            let (wanted, memory) = (&*wanted, &*memory);
+            let mut host = RowHost { sources, wanted, series, memory, result_bytes: 0 };
             row_script::passes(filter, &arguments, &mut host)
         };
         let scanned_max = self.shown.filter_limit.unwrap_or(u64::MAX);
@@ -341,13 +365,16 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     fn content_of(&self) -> Result<ContentOf<'t>, QueryError> {
         let (sources, loads) = (self.sources, self.shown.loads.clone());
         let (options, stop) = (self.series, Arc::clone(&self.stop));
+        let memory = Rc::clone(&self.memory);
         if let Some(projection) = self.shown.projection.clone() {
             return Ok(Box::new(move |row| {
                 end_if_stopped(&stop)?;
                 let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
+                let _scope = memory.scope();
                 let mut shown = Vec::new();
                 let stored = StoredSeries::new(sources.documents, &stop);
-                projection.write_fields(row, &beside, &options.shown(&stored), &mut shown)?;
+                let series = options.shown(&stored, &memory);
+                projection.write_fields(row, &beside, &series, &mut shown)?;
                 Ok(Content::Fields(shown))
             }));
         }
@@ -359,9 +386,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         Ok(Box::new(move |row| {
             end_if_stopped(&stop)?;
             let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
-            let arguments = arguments_of(stored.document_of(row)?, &beside)?;
-            let series = options.calls(functions, &stop);
-            let mut host = RowHost { sources, wanted: &wanted, series };
+            let _scope = memory.scope();
+            let arguments = arguments_of(stored.document_of(row, &memory)?, &beside, &memory)?;
+            let series = options.calls(functions, &stop, &memory);
+            let (wanted, memory) = (&*wanted, &*memory);
+            let mut host = RowHost { sources, wanted, series, memory, result_bytes: 0 };
             let replaced = stored.replaces(row).then(|| row.document.id()).flatten();
             Ok(Content::Made(made_by(script, &arguments, &mut host, replaced)?))
         }))
@@ -516,6 +545,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         if !self.shown.notes.is_empty() {
             self.notes.add(&self.shown.notes, self.source.notes(&row)?)?;
+            self.memory.grow(&mut self.notes_counted, self.notes.bytes() as u64)?;
         }
         Ok(Some(row))
     }
@@ -561,6 +591,21 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         &self.notes
     }
 
+    /// Counts what the notes of the rows are likely to take: they are in memory until the last row is written,
+    /// and when some rows are on their way it is late to be refused. Without notes it counts nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Memory`] when there is no room; it may be tried again.
+    pub fn expect_notes(&mut self) -> Result<(), QueryError> {
+        if self.shown.notes.is_empty() {
+            return Ok(());
+        }
+        let rows = self.rows_max().unwrap_or(u64::MAX);
+        let bytes = rows.saturating_mul(NOTES_OF_ROW_BYTES).min(NOTES_EXPECTED_BYTES_MAX);
+        Ok(self.memory.grow(&mut self.notes_counted, bytes)?)
+    }
+
     /// Whether fragments of the rows are asked for.
     pub fn wants_highlights(&self) -> bool {
         !self.shown.notes.highlights.is_empty()
@@ -571,12 +616,25 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         self.shown.notes.explanations.is_some()
     }
 
+    /// The same result, which counts there what rows take while they are made. What is already filtered is
+    /// not filtered again.
+    #[must_use]
+    pub fn counted_in(mut self, memory: &Rc<WorkingMemory>) -> Self {
+        self.memory = Rc::clone(memory);
+        self.notes_counted = 0;
+        if self.shown.is_distinct && self.filtered.is_none() {
+            self.rows = None;
+        }
+        self
+    }
+
     /// Appends a row as JSON: the whole document or its projection. A script may make several rows of
     /// it, which `between` keeps apart, or none.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Documents`] when the document is damaged; `out` then ends in the middle of it.
+    /// [`QueryError::Documents`] when the document is damaged, [`QueryError::Memory`] when there is no room
+    /// for what it takes: then it may be written again later. `out` then ends in the middle of it.
     pub fn write_row(
         &self,
         row: &Row<'t>,
@@ -592,15 +650,28 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             return self.write_script_row(row, &beside, between, out);
         }
         if let Some(at) = self.shown.shows_loaded {
-            return write_loaded(row, beside.get(at), out);
+            return write_loaded(row, beside.get(at), &self.memory, out);
         }
         match &self.shown.projection {
             Some(projection) => {
                 let stored = StoredSeries::new(self.sources.documents, &self.stop);
-                projection.write_json(row, &beside, &self.series.shown(&stored), between, out)
+                let series = self.series.shown(&stored, &self.memory);
+                projection.write_json(row, &beside, &series, between, out)
             }
-            None => row.document.write_json(row.told(), out),
+            None => {
+                self.memory.take(printed_bytes(&row.document.body()?)?)?;
+                row.document.write_json(row.told(), out)
+            }
         }
+    }
+
+    /// The document that a row is as it is, with the further properties of its metadata, each with a comma
+    /// before it: it may be printed in pieces, see [`documents::DocumentPrinter::found`].
+    pub fn whole_document<'r>(&self, row: &'r Row<'t>) -> Option<(&'r DocumentRow<'t>, Vec<u8>)> {
+        let document = row.document.stored().filter(|_| !self.is_projection())?;
+        let mut beside = Vec::new();
+        row.told().write(&mut beside);
+        Some((document, beside))
     }
 
     /// Appends nothing but the metadata of a row, as it is shown with the row.
@@ -619,6 +690,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         }
         let mut rows = Vec::new();
         self.write_row(row, LINE_BREAK, &mut rows)?;
+        self.memory.take(rows.len() as u64)?;
         let rows = rows.split(|byte| LINE_BREAK.contains(byte)).filter(|row| !row.is_empty());
         for (number, row) in rows.enumerate() {
             if 0 < number {
@@ -650,11 +722,12 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             None => {
                 let script = self.scripts.and_then(BoundScripts::rows);
                 let script = script.ok_or_else(without_scripts)?;
-                let document = self.shown.script_fields.document_of(row)?;
-                let arguments = arguments_of(document, beside)?;
-                let series = self.series.calls(self.series_functions(), &self.stop);
-                let (sources, wanted) = (self.sources, &self.wanted);
-                let mut host = RowHost { sources, wanted, series };
+                let memory = &*self.memory;
+                let document = self.shown.script_fields.document_of(row, memory)?;
+                let arguments = arguments_of(document, beside, memory)?;
+                let series = self.series.calls(self.series_functions(), &self.stop, memory);
+                let (sources, wanted) = (self.sources, &*self.wanted);
+                let mut host = RowHost { sources, wanted, series, memory, result_bytes: 0 };
                 let replaced = self.shown.script_fields.replaces(row);
                 let replaced = replaced.then(|| row.document.id()).flatten();
                 Cow::Owned(made_by(script, &arguments, &mut host, replaced)?)
@@ -664,7 +737,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             if 0 < number {
                 out.extend_from_slice(between);
             }
-            object.write(row, self.sources.documents, out)?;
+            object.write(row, self.sources.documents, &self.memory, out)?;
         }
         Ok(())
     }
@@ -690,9 +763,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 fn write_loaded(
     row: &Row<'_>,
     loaded: Option<&Beside<'_>>,
+    memory: &WorkingMemory,
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
     if let Some(Beside::One(Some(document))) = loaded {
+        memory.take(printed_bytes(&document.body()?)?)?;
         let mut beside_id = Vec::new();
         row.told().with_score().write(&mut beside_id);
         return Ok(documents::write_found_document_json(document, &beside_id, out)?);
@@ -716,6 +791,8 @@ fn made_by<T: Transaction>(
     replaced: Option<&str>,
 ) -> Result<Vec<MadeObject>, QueryError> {
     let values = row_script::run(script, arguments, host)?;
+    // As much again while they are printed.
+    host.memory.take(host.result_bytes)?;
     values.into_iter().map(|value| MadeObject::of(value, replaced)).collect()
 }
 

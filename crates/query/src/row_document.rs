@@ -1,6 +1,6 @@
 //! What a row is made of: a document, or a result of a reduce, which has neither an id nor a history.
 
-use blittable::{BlittableBuf, Document, Object, Value, write_json_string};
+use blittable::{BlittableBuf, Document, Object, Value, prints_within, write_json_string};
 use documents::DocumentRow;
 use model::date;
 
@@ -13,6 +13,25 @@ pub enum RowDocument<'t> {
     Stored(DocumentRow<'t>),
     /// A result that an index keeps.
     Result(Document<'t>),
+}
+
+/// Documents that are stored in fewer bytes are not looked at.
+const SMALL_BYTES: usize = 1 << 10;
+/// The least that a larger one counts.
+const STEP_BYTES: u64 = 16 << 10;
+
+/// About how large a document is as text, which may be much more than what is stored: long texts are
+/// compressed. Never less than that for a large one.
+pub(crate) fn printed_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
+    let stored_bytes = body.as_bytes().len();
+    if stored_bytes < SMALL_BYTES {
+        return Ok(stored_bytes as u64);
+    }
+    let (root, mut bytes) = (Value::Object(body.root()), STEP_BYTES);
+    while !prints_within(&root, bytes)? {
+        bytes = bytes.saturating_add(bytes / 2);
+    }
+    Ok(bytes)
 }
 
 impl<'t> RowDocument<'t> {

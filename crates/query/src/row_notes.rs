@@ -14,6 +14,8 @@ use crate::term_text::term_text;
 
 /// Notes of one answer, in bytes.
 const NOTES_BYTES_MAX: usize = 64 << 20;
+/// What a note or a fragment takes beside its texts.
+const NOTE_BYTES: usize = 64;
 /// How deep stored arrays may lie in arrays; what is deeper is passed over.
 const NESTED_ARRAYS_MAX: u32 = 64;
 
@@ -219,6 +221,11 @@ pub struct Notes {
 }
 
 impl Notes {
+    /// About what they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Adds those of a row. Of rows that are called the same, those of the first are kept.
     pub(crate) fn add(&mut self, asked: &AskedNotes, row: NotesOfRow) -> Result<(), QueryError> {
         if !asked.highlights.is_empty() {
@@ -229,7 +236,9 @@ impl Notes {
             for (place, (field, found)) in fields.iter_mut().zip(row.highlights).enumerate() {
                 let Some((key, fragments)) = found else { continue };
                 if self.keys.insert((place, key.clone())) {
-                    self.bytes += key.len() + fragments.iter().map(String::len).sum::<usize>();
+                    self.bytes += NOTE_BYTES + 2 * key.len();
+                    self.bytes +=
+                        fragments.iter().map(|text| NOTE_BYTES + text.len()).sum::<usize>();
                     field.rows.push((key, fragments));
                 }
             }
@@ -239,7 +248,7 @@ impl Notes {
             if let Some((key, text)) = row.explanation
                 && self.keys.insert((usize::MAX, key.clone()))
             {
-                self.bytes += key.len() + text.len();
+                self.bytes += NOTE_BYTES + 2 * key.len() + text.len();
                 explanations.push((key, text));
             }
         }

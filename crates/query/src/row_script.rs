@@ -16,7 +16,7 @@ use script::{
     Argument, BoundProjection, Budget, DocumentInfo, Engine, Host, HostError, ScriptDocument,
     ScriptPool, ScriptValue, SeriesArgument, TimeSeriesEntry, TimeSeriesStats,
 };
-use storage::Transaction;
+use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::exchange_value::{PlannedValue, is_exchange, read_value};
@@ -24,7 +24,7 @@ use crate::filter_script::{FUNCTIONS, document_name};
 use crate::parameters::Asked;
 use crate::projected_counter::{self, PlannedCounter, is_counter};
 use crate::projection::document_path;
-use crate::row_document::RowDocument;
+use crate::row_document::{RowDocument, printed_bytes};
 use crate::time_series::{PlannedSeries, SeriesCalls};
 use crate::value_includes::IncludedValues;
 
@@ -390,15 +390,16 @@ fn collect_ids(found: &Found<'_>, ids: &mut Vec<String>) -> Result<(), QueryErro
 pub(crate) fn arguments_of(
     row: ScriptDocument,
     beside: &[Beside<'_>],
+    memory: &WorkingMemory,
 ) -> Result<Vec<Argument>, QueryError> {
     let mut arguments = vec![Argument::Document(row)];
     for documents in beside {
         arguments.push(match documents {
-            Beside::One(Some(document)) => Argument::Document(loaded_document(document)?),
+            Beside::One(Some(document)) => Argument::Document(loaded_document(document, memory)?),
             Beside::One(None) => Argument::Value(ScriptValue::Null),
             Beside::Many(documents) => {
-                let documents: Result<_, QueryError> =
-                    documents.iter().map(|document| Ok(Some(loaded_document(document)?))).collect();
+                let loaded = |document| Ok(Some(loaded_document(document, memory)?));
+                let documents: Result<_, QueryError> = documents.iter().map(loaded).collect();
                 Argument::Documents(documents?)
             }
             // A script asks for these itself.
@@ -417,7 +418,11 @@ pub(crate) fn info_of(document: &DocumentRow<'_>) -> DocumentInfo {
 }
 
 /// The row as a script sees it that only looks at it.
-pub(crate) fn row_for_filter(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
+pub(crate) fn row_for_filter(
+    row: &RowDocument<'_>,
+    memory: &WorkingMemory,
+) -> Result<ScriptDocument, QueryError> {
+    memory.take(script_bytes(&row.body()?)?)?;
     Ok(match row.stored() {
         Some(document) => ScriptDocument::new(row.to_buf()?, info_of(document)),
         None => ScriptDocument::unstored(row.to_buf()?),
@@ -425,14 +430,29 @@ pub(crate) fn row_for_filter(row: &RowDocument<'_>) -> Result<ScriptDocument, Qu
 }
 
 /// The row as a script sees it that may show it inside of something else, with its id in its metadata.
-pub(crate) fn row_for_projection(row: &RowDocument<'_>) -> Result<ScriptDocument, QueryError> {
+pub(crate) fn row_for_projection(
+    row: &RowDocument<'_>,
+    memory: &WorkingMemory,
+) -> Result<ScriptDocument, QueryError> {
     match row.stored() {
-        Some(document) => loaded_document(document),
-        None => Ok(ScriptDocument::unstored(row.to_buf()?)),
+        Some(document) => loaded_document(document, memory),
+        None => {
+            memory.take(script_bytes(&row.body()?)?)?;
+            Ok(ScriptDocument::unstored(row.to_buf()?))
+        }
     }
 }
 
-fn loaded_document(document: &DocumentRow<'_>) -> Result<ScriptDocument, QueryError> {
+/// What a document takes as long as a script sees it: a copy, and the values that the script reads of it.
+fn script_bytes(body: &Document<'_>) -> Result<u64, QueryError> {
+    Ok(body.as_bytes().len() as u64 + printed_bytes(body)?)
+}
+
+fn loaded_document(
+    document: &DocumentRow<'_>,
+    memory: &WorkingMemory,
+) -> Result<ScriptDocument, QueryError> {
+    memory.take(script_bytes(&document.body()?)?)?;
     Ok(ScriptDocument::new(with_id(document)?, info_of(document)))
 }
 
@@ -454,14 +474,39 @@ pub(crate) struct RowHost<'h, T> {
     pub(crate) sources: Sources<'h, T>,
     pub(crate) wanted: &'h RefCell<Wanted>,
     pub(crate) series: SeriesCalls<'h>,
+    /// Where what the row takes is counted.
+    pub(crate) memory: &'h WorkingMemory,
+    /// Of the result, how many bytes are counted.
+    pub(crate) result_bytes: u64,
+}
+
+impl<T> RowHost<'_, T> {
+    /// Runs a script for the row. What it could not have for want of memory is no error that a script may
+    /// catch.
+    fn evaluate(
+        &mut self,
+        script: &BoundProjection<'_>,
+        arguments: &[Argument],
+    ) -> Result<ScriptValue, QueryError>
+    where
+        T: Transaction,
+    {
+        let made = script.evaluate(arguments, Budget::default(), self);
+        self.memory.check()?;
+        Ok(made?)
+    }
 }
 
 impl<T: Transaction> Host for RowHost<'_, T> {
+    fn hold_result(&mut self, bytes: u64) -> Result<(), HostError> {
+        Ok(self.memory.grow(&mut self.result_bytes, bytes)?)
+    }
+
     fn load(&mut self, id: &str, _: Option<&str>) -> Result<Option<ScriptDocument>, HostError> {
         // A text that is too long for an id names no document.
         let Ok(id) = DocumentId::new(id) else { return Ok(None) };
         let Some(document) = documents::get(self.sources.documents, &id)? else { return Ok(None) };
-        Ok(Some(loaded_document(&document)?))
+        Ok(Some(loaded_document(&document, self.memory)?))
     }
 
     fn include(&mut self, id: &str) -> Result<(), HostError> {
@@ -521,7 +566,7 @@ pub(crate) fn run<T: Transaction>(
     arguments: &[Argument],
     host: &mut RowHost<'_, T>,
 ) -> Result<Vec<ScriptValue>, QueryError> {
-    Ok(match script.evaluate(arguments, Budget::default(), host)? {
+    Ok(match host.evaluate(script, arguments)? {
         ScriptValue::Array(values) => values,
         value => vec![value],
     })
@@ -533,7 +578,7 @@ pub(crate) fn passes<T: Transaction>(
     arguments: &[Argument],
     host: &mut RowHost<'_, T>,
 ) -> Result<bool, QueryError> {
-    let value = script.evaluate(arguments, Budget::default(), host)?;
+    let value = host.evaluate(script, arguments)?;
     Ok(matches!(value, ScriptValue::Bool(true)))
 }
 

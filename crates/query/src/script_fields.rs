@@ -6,6 +6,7 @@ use blittable::{
 };
 use script::ScriptDocument;
 use search::SearchError;
+use storage::WorkingMemory;
 
 use crate::error::QueryError;
 use crate::result::Row;
@@ -32,9 +33,18 @@ impl ScriptFields {
     }
 
     /// The row as the script sees it.
-    pub(crate) fn document_of(&self, row: &Row<'_>) -> Result<ScriptDocument, QueryError> {
+    pub(crate) fn document_of(
+        &self,
+        row: &Row<'_>,
+        memory: &WorkingMemory,
+    ) -> Result<ScriptDocument, QueryError> {
         if !self.replaces(row) {
-            return row_for_projection(&row.document);
+            return row_for_projection(&row.document, memory);
+        }
+        let stored_bytes: usize = row.stored.iter().flatten().map(|stored| stored.len()).sum();
+        memory.take(4 * stored_bytes as u64)?;
+        if !self.are_alone {
+            memory.take(row.document.body()?.as_bytes().len() as u64)?;
         }
         let damaged = |_| SearchError::Corrupt { detail: "a stored value is no JSON" };
         let mut json = vec![b'{'];

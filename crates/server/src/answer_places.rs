@@ -117,6 +117,17 @@ impl Place {
         self.rooms.iter().any(|room| room.take_question())
     }
 
+    /// What answers hold together.
+    pub(crate) fn budget(&self) -> &Arc<MemoryBudget> {
+        self.share.budget()
+    }
+
+    /// A share of so many bytes beside what the place takes; `None` when there is no room.
+    pub(crate) fn share(&self, bytes: u64) -> Option<MemoryShare> {
+        let mut share = self.budget().share(0);
+        share.try_grow_to(bytes).is_ok().then_some(share)
+    }
+
     /// Holds so many bytes beside what a place takes anyway, instead of those that it held; `false` when
     /// there is no room.
     pub(crate) fn hold(&mut self, bytes: u64) -> bool {

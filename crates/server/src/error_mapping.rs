@@ -9,6 +9,8 @@ use script::{Exhausted, Refusal};
 use storage::StorageError;
 use wire::{ConcurrencyFields, ErrorKind, ProtocolError};
 
+use crate::memory_plan::no_room;
+
 /// An error of reading or writing documents.
 pub(crate) fn document_error(error: &DocumentError) -> ProtocolError {
     let message = error.to_string();
@@ -208,6 +210,10 @@ pub(crate) fn query_error(error: QueryError) -> ProtocolError {
         Family::Index => ErrorKind::Internal,
         Family::Interrupted => return canceled(),
         Family::Script => ErrorKind::JavaScript,
+        Family::Memory => match error {
+            QueryError::Memory(exhausted) => return no_room("Answers", exhausted),
+            _ => ErrorKind::LowMemory,
+        },
         Family::Documents => match &error {
             QueryError::Documents(error) => return document_error(error),
             QueryError::Values(error) => return cluster_error(error),

@@ -88,8 +88,19 @@ pub(crate) async fn write_row_to(
         write_row(row, metadata_only, out)?;
         return Ok(sink.take(out).await);
     }
+    write_large_to(sink, row, &[], out).await
+}
+
+/// Appends a large document as [`write_row_to`] does; `beside_id` are further properties of its metadata, each
+/// with a comma before it.
+pub(crate) async fn write_large_to(
+    sink: Sink<'_>,
+    row: &DocumentRow<'_>,
+    beside_id: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<bool, ProtocolError> {
     let damaged = |error| document_error(&error);
-    let mut printer = DocumentPrinter::new(row).map_err(damaged)?;
+    let mut printer = DocumentPrinter::found(row, beside_id).map_err(damaged)?;
     loop {
         let is_done = printer.print_to(out, out.len() + PIECE_BYTES).map_err(damaged)?;
         if !sink.take(out).await {

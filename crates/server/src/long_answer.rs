@@ -6,16 +6,18 @@
 
 use std::{
     pin::pin,
+    rc::Rc,
     task::{Context, Poll, Waker},
 };
 
 use database::DatabaseLease;
+use storage::WorkingMemory;
 use wire::{ErrorKind, ProtocolError};
 
 use crate::{
     answer::{Answer, AnswerBody, Piece, Pieces, piece_channel},
     answer_threads::Making,
-    piece_sender::{PieceSender, WriteReason},
+    piece_sender::{PieceSender, RoomWait, WriteReason},
     server_state::ServerState,
 };
 
@@ -37,6 +39,24 @@ impl Sink<'_> {
         match self {
             Sink::Whole { bytes_max } => gathered.len() <= bytes_max,
             Sink::Pieces(sender) => sender.send_if_enough(gathered).await,
+        }
+    }
+
+    /// Where what is held beside the answer is counted: as much as the whole answer may be, or what the
+    /// budget of answers has room for.
+    pub(crate) fn working_memory(self) -> Rc<WorkingMemory> {
+        Rc::new(match self {
+            Sink::Whole { bytes_max } => WorkingMemory::up_to(bytes_max as u64),
+            Sink::Pieces(sender) => sender.working_memory(),
+        })
+    }
+
+    /// Waits a while for room where `error` says that there was none. `false` when it says something else,
+    /// when waiting is of no use, or when this has waited for long enough.
+    pub(crate) async fn waits_for_room(self, error: &ProtocolError, wait: &mut RoomWait) -> bool {
+        match self {
+            Sink::Pieces(_) if error.kind == ErrorKind::LowMemory => wait.again().await,
+            Sink::Pieces(_) | Sink::Whole { .. } => false,
         }
     }
 }

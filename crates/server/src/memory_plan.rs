@@ -65,7 +65,7 @@ const SEND_BUFFER_PART: u64 = 2048;
 const KEEPING_FREED_BYTES_MIN: u64 = 2 << 30;
 /// What a thread that makes answers may take for a moment, such as for a row of large documents that a script
 /// makes, is part of so much memory.
-const ANSWER_THREAD_BYTES: u64 = 64 << 20;
+const ANSWER_THREAD_BYTES: u64 = 128 << 20;
 /// More threads than this make no more answers.
 const ANSWER_THREADS_MAX: usize = 16;
 /// Assumed when the system does not say how much memory it has.
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(little.answers.bytes_max(), 32 * MB);
         assert_eq!(little.changes_bytes_max as u64, 16 * MB);
         assert_eq!((little.connections_max, much.connections_max), (1024, 256 << 10));
-        assert_eq!((little.answer_threads_max, much.answer_threads_max), (4, 16));
+        assert_eq!((little.answer_threads_max, much.answer_threads_max), (2, 16));
         assert_eq!((little.send_buffer_bytes, much.send_buffer_bytes), (128 << 10, 2 << 20));
     }
 

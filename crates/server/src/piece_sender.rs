@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use database::DatabaseLease;
-use storage::Environment;
+use storage::{Environment, MemoryShare, WorkingMemory};
 use tokio::{
     sync::mpsc::{Sender, error::TrySendError},
     task::{spawn_blocking, yield_now},
@@ -30,7 +30,7 @@ pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// this size on.
 const COUNTED_BYTES_MIN: usize = 4 * PIECE_BYTES;
 /// How long a large row waits for room.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// How often a sender that waits for its client looks whether it should go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Younger snapshots are not worth cutting an answer off.
@@ -43,6 +43,35 @@ const JOURNAL_GROWTH_MAX: u64 = 1 << 30;
 const MEMORY_DIVISOR: u64 = 2;
 /// How long the reason of a failure waits for its client.
 const REASON_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long one row has waited for room.
+#[derive(Default)]
+pub(crate) struct RoomWait {
+    began: Option<Instant>,
+}
+
+impl RoomWait {
+    /// Waits a little longer; `false` when that was long enough.
+    pub(crate) async fn again(&mut self) -> bool {
+        if ROOM_PATIENCE <= self.began.get_or_insert_with(Instant::now).elapsed() {
+            return false;
+        }
+        sleep(LOOK_INTERVAL).await;
+        true
+    }
+}
+
+/// A piece that counts until it is with the client, or its connection is gone.
+struct CountedPiece {
+    bytes: Vec<u8>,
+    _share: MemoryShare,
+}
+
+impl AsRef<[u8]> for CountedPiece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
 
 /// What became of a piece.
 pub(crate) enum Sent {
@@ -163,21 +192,35 @@ impl PieceSender {
         if gathered.len() < PIECE_BYTES {
             return true;
         }
+        match self.counted(std::mem::take(gathered)).await {
+            Some(piece) => self.send(piece).await,
+            None => false,
+        }
+    }
+
+    /// The piece that gathered, counted until it is on its way if it is large; `None` when there is no room
+    /// for that.
+    async fn counted(&self, gathered: Vec<u8>) -> Option<Bytes> {
         let bytes = gathered.capacity();
         if bytes < COUNTED_BYTES_MIN {
-            return self.send(Bytes::from(std::mem::take(gathered))).await;
+            return Some(Bytes::from(gathered));
         }
-        let begins = Instant::now();
-        while !self.hold_copy(bytes) {
-            if ROOM_PATIENCE <= begins.elapsed() {
-                self.cut.set(Some(Cut::LargeRow));
-                return false;
+        let mut wait = RoomWait::default();
+        loop {
+            let share = self.place.borrow().share(bytes as u64);
+            if let Some(share) = share {
+                return Some(Bytes::from_owner(CountedPiece { bytes: gathered, _share: share }));
             }
-            sleep(LOOK_INTERVAL).await;
+            if !wait.again().await {
+                self.cut.set(Some(Cut::LargeRow));
+                return None;
+            }
         }
-        let sent = self.send(Bytes::from(std::mem::take(gathered))).await;
-        self.hold_copy(0);
-        sent
+    }
+
+    /// Where what is held while a row is made is counted.
+    pub(crate) fn working_memory(&self) -> WorkingMemory {
+        WorkingMemory::beyond(PIECE_BYTES as u64, self.place.borrow().budget(), LOOK_INTERVAL)
     }
 
     /// Sends a piece while a snapshot is held, waiting as long as that does no harm.
@@ -209,9 +252,12 @@ impl PieceSender {
     ) {
         let error = match written {
             Ok(true) => {
-                let last = Piece::Last(Bytes::from(rest));
-                let Sent::Cut = self.send_within(last, Duration::MAX, false).await else { return };
-                rest = Vec::new();
+                if let Some(last) = self.counted(std::mem::take(&mut rest)).await {
+                    let last = Piece::Last(last);
+                    let Sent::Cut = self.send_within(last, Duration::MAX, false).await else {
+                        return;
+                    };
+                }
                 self.cut.get().and_then(Cut::error)
             }
             Ok(false) => self.cut.get().and_then(Cut::error),

@@ -32,6 +32,7 @@ use crate::{
     database_access::open_database,
     handlers::operations::fault_unstarted,
     long_answer::begun,
+    piece_sender::PIECE_BYTES,
     request_body::RequestBody,
     request_coding::{Coding, body_too_large},
     router::{BodyUse, Clearance, Handler, Route, Router, named_database, route_not_found},
@@ -490,13 +491,23 @@ fn compress_stream(mut pieces: Pieces, coder: AnswerCoder) -> Pieces {
         // What could not be compressed breaks the answer off, as does the end without a last piece.
         let Ok(mut stream) = coder.stream() else { return };
         while let Some(piece) = pieces.next().await {
-            let compressed = match piece {
-                Piece::Part(piece) => stream.push(&piece).map(Piece::Part),
-                Piece::Last(piece) => stream.finish(&piece).map(Piece::Last),
+            let (mut bytes, is_last) = match piece {
+                Piece::Part(bytes) => (bytes, false),
+                Piece::Last(bytes) => (bytes, true),
                 Piece::Failed(_) => return,
             };
+            // A large piece does not become another large one.
+            while PIECE_BYTES < bytes.len() {
+                let Ok(compressed) = stream.push(&bytes.split_to(PIECE_BYTES)) else { return };
+                if sender.send(Piece::Part(compressed)).await.is_err() {
+                    return;
+                }
+            }
+            let compressed = match is_last {
+                false => stream.push(&bytes).map(Piece::Part),
+                true => stream.finish(&bytes).map(Piece::Last),
+            };
             let Ok(compressed) = compressed else { return };
-            let is_last = matches!(compressed, Piece::Last(_));
             if sender.send(compressed).await.is_err() || is_last {
                 return;
             }

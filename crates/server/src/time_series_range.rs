@@ -10,7 +10,7 @@ use wire::ProtocolError;
 
 use crate::{
     error_mapping::document_error,
-    json_text::write_row,
+    json_text::write_row_to,
     long_answer::Sink,
     time_series_commands::moment_text,
     time_series_text::{begin_entry, write_node_values},
@@ -251,8 +251,7 @@ async fn write_includes(
         is_first = false;
         blittable::write_json_string(row.id(), output.out);
         output.out.push(b':');
-        write_row(&row, false, output.out)?;
-        if !output.sink.take(output.out).await {
+        if !write_row_to(output.sink, &row, false, output.out).await? {
             return Ok(false);
         }
     }

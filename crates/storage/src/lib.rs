@@ -44,6 +44,7 @@ mod transaction;
 mod tree;
 mod tree_name;
 mod unfinished;
+mod working_memory;
 mod write_pages;
 mod write_transaction;
 
@@ -78,5 +79,6 @@ pub use crate::{
     },
     tree_name::TreeName,
     unfinished::UnfinishedEnvironment,
+    working_memory::{WorkingMemory, WorkingScope},
     write_transaction::{FixedTreeMut, Savepoint, TreeMut, WriteTransaction},
 };

@@ -2,6 +2,7 @@
 
 use blittable::write_json_string;
 use model::date;
+use storage::WorkingMemory;
 use timeseries::Entry;
 
 use crate::error::QueryError;
@@ -17,6 +18,9 @@ const RESULT_BYTES_MAX: usize = 1 << 28;
 /// Entries or groups on their way out, a separator between them.
 pub(crate) struct SeriesResult<'r> {
     pub(crate) json: Vec<u8>,
+    pub(crate) memory: &'r WorkingMemory,
+    /// Of the text, how many bytes are counted.
+    pub(crate) counted: u64,
     /// How many entries or groups it has.
     pub(crate) items: u64,
     /// What stands in front of each, behind its opening brace.
@@ -86,6 +90,14 @@ impl SeriesResult<'_> {
         Ok(())
     }
 
+    /// Appends the whole of it.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) -> Result<(), QueryError> {
+        self.memory.take(self.json.len() as u64)?;
+        out.reserve_exact(self.json.len());
+        out.extend_from_slice(&self.json);
+        Ok(())
+    }
+
     /// A moment as the result shows it.
     pub(crate) fn moved(&self, moment: i64) -> i64 {
         moment.saturating_add(self.offset.unwrap_or(0)).clamp(0, date::TICKS_MAX)
@@ -99,6 +111,7 @@ impl SeriesResult<'_> {
             );
             return Err(QueryError::InvalidOperation { message });
         }
+        self.memory.grow(&mut self.counted, self.json.capacity() as u64)?;
         if 0 < self.items {
             self.json.extend_from_slice(self.separator);
         }

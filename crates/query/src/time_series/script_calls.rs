@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use documents::time_series::{self, MOMENT_MAX, MomentRange, YEAR_1970_MS};
 use model::DocumentId;
 use script::{HostError, ScriptValue, SeriesArgument, TimeSeriesEntry, TimeSeriesStats};
-use storage::Transaction;
+use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
 use crate::row_document::RowDocument;
@@ -21,6 +21,8 @@ use crate::time_series::stored::{StoredSeries, key_of};
 
 /// Entries that a script gets at once, at most.
 const ENTRIES_MAX: usize = 1 << 20;
+/// What an entry takes, here and in the script, about.
+const ENTRY_BYTES: u64 = 512;
 
 /// What the scripts of a query call.
 #[derive(Clone, Copy)]
@@ -30,6 +32,8 @@ pub(crate) struct SeriesCalls<'h> {
     pub(crate) settings: Option<&'h dyn SeriesSettings>,
     /// Set when the query is to end without an answer.
     pub(crate) stop: &'h AtomicBool,
+    /// Where what is returned is counted.
+    pub(crate) memory: &'h WorkingMemory,
 }
 
 impl SeriesCalls<'_> {
@@ -53,6 +57,7 @@ impl SeriesCalls<'_> {
                 let message = format!("get() gives {ENTRIES_MAX} entries of a time series at most");
                 return Err(message.into());
             }
+            self.memory.take(ENTRY_BYTES)?;
             entries.push(TimeSeriesEntry {
                 timestamp_millis: (entry.timestamp_ms - YEAR_1970_MS) as f64,
                 tag: entry.tag.map(str::to_owned),
@@ -125,6 +130,7 @@ impl SeriesCalls<'_> {
             settings: self.settings.unwrap_or(&NoSettings),
             tells_names: false,
             form: SeriesForm::Page,
+            memory: self.memory,
         };
         let mut json = Vec::new();
         shown.write_value(series, RowDocuments { row, beside }, &mut json)?;

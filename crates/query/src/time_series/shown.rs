@@ -1,6 +1,7 @@
 //! How the rows of a query show what was asked of time series.
 
 use blittable::write_json_string;
+use storage::WorkingMemory;
 
 use crate::error::QueryError;
 use crate::time_series::condition::TagDocuments;
@@ -31,13 +32,15 @@ pub(crate) struct SeriesShown<'s> {
     /// Whether the names of values are told.
     pub(crate) tells_names: bool,
     pub(crate) form: SeriesForm,
+    /// Where the results are counted while they are made.
+    pub(crate) memory: &'s WorkingMemory,
 }
 
 impl SeriesShown<'_> {
     /// The entries or groups that `series` has of a row, with how many entries it looked at. `prefix`
     /// stands in front of each, `separator` between them.
     fn results<'r>(
-        &self,
+        &'r self,
         series: &PlannedSeries,
         row: RowDocuments<'_, '_>,
         prefix: &'r [u8],
@@ -45,6 +48,8 @@ impl SeriesShown<'_> {
     ) -> Result<(u64, SeriesResult<'r>), QueryError> {
         let mut result = SeriesResult {
             json: Vec::new(),
+            memory: self.memory,
+            counted: 0,
             items: 0,
             prefix,
             separator,
@@ -70,7 +75,7 @@ impl SeriesShown<'_> {
     ) -> Result<(), QueryError> {
         let (count, result) = self.results(series, row, b"", b",")?;
         out.extend_from_slice(format!("\"Count\":{count},\"Results\":[").as_bytes());
-        out.extend_from_slice(&result.json);
+        result.append_to(out)?;
         out.push(b']');
         Ok(())
     }
@@ -98,7 +103,7 @@ impl SeriesShown<'_> {
         }
         let (_, result) = self.results(series, row, b"", b",")?;
         out.push(b'[');
-        out.extend_from_slice(&result.json);
+        result.append_to(out)?;
         out.push(b']');
         Ok(())
     }
@@ -113,7 +118,7 @@ impl SeriesShown<'_> {
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
         let (_, result) = self.results(series, row, prefix, between)?;
-        out.extend_from_slice(&result.json);
+        result.append_to(out)?;
         Ok(())
     }
 

@@ -150,6 +150,14 @@ impl Database {
         });
     }
 
+    pub(crate) fn read(&self) -> ReadTransaction {
+        self.environment.read()
+    }
+
+    pub(crate) fn scripts(&self) -> &ScriptPool {
+        &self.scripts
+    }
+
     pub(crate) fn ask(&self, text: &str) -> Answer {
         self.ask_page(text, Paging::default())
     }

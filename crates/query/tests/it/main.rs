@@ -6,4 +6,5 @@ mod generated_facets;
 mod generated_queries;
 mod naive;
 mod naive_filter;
+mod row_memory;
 mod time_series;

@@ -5,6 +5,7 @@
 
 use std::{
     borrow::Cow,
+    rc::Rc,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -12,6 +13,7 @@ use std::{
 use blittable::BlittableBuf;
 use cluster_state::DatabaseValues;
 use database::{DatabaseLease, HeldSnapshot};
+use documents::DocumentRow;
 use http::StatusCode;
 use indexing::Index;
 use model::date;
@@ -21,7 +23,7 @@ use query::{
 };
 use rql::{Query, SourceKind};
 use script::ScriptPool;
-use storage::ReadTransaction;
+use storage::{ReadTransaction, WorkingMemory};
 use wire::{
     ErrorKind, ProtocolError,
     header_names::{INDEX_CREATED, REQUEST_TIME},
@@ -45,12 +47,12 @@ use crate::{
         Target, TargetError, WAIT_DEFAULT, catch_up, missing_index_error, no_index_in_snapshot,
         refuse_invalid, target_of, target_of_the_past,
     },
-    json_text::JsonObject,
+    json_text::{JsonObject, is_large, write_large_to},
     long_answer::{
         INLINE_BYTES_MAX, LongAnswer, Sink, at_once, no_reason, reason_behind_results,
         reason_in_a_line,
     },
-    piece_sender::{PieceSender, WriteReason},
+    piece_sender::{PieceSender, ROOM_PATIENCE, RoomWait, WriteReason},
     query_notes,
     query_request::{exported_by_form, row_options, wait_of},
     query_timings::{QueryTimings, milliseconds},
@@ -64,6 +66,8 @@ use crate::{
 
 /// Results of at most so many rows are written at once.
 const INLINE_ROWS_MAX: u64 = 256;
+/// How often a row is in memory while it becomes a line of csv, beside its JSON.
+const CSV_COPIES: u64 = 3;
 /// Keeps JSON rows apart until they are lines of csv: printed JSON has no line breaks.
 const BETWEEN_CSV_ROWS: &[u8] = b"
 ";
@@ -276,8 +280,9 @@ fn answer(
     let snapshot = Snapshot::take(&database, index, call.snapshot.as_deref())?;
     let scripts = prepared.scripts(call.state.scripts())?;
     let scripts = prepared.bind(scripts.as_ref())?;
+    let result = prepared.execute(&snapshot).map_err(query_error)?;
     let mut result =
-        prepared.execute(&snapshot).map_err(query_error)?.with_scripts(scripts.as_ref());
+        result.with_scripts(scripts.as_ref()).counted_in(&prepared.memory_to_count(&call.state));
     if shape == Shape::Page {
         result.count_filtered().map_err(query_error)?;
     }
@@ -298,7 +303,11 @@ fn answer(
     let mut out = Vec::new();
     let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
     let is_written = match is_short {
-        true => at_once(prepared.write(&call.state, result, &mut out, whole)).transpose()?,
+        true => match at_once(prepared.write(&call.state, result, &mut out, whole)) {
+            // What takes more than a short answer may is long.
+            Some(Err(error)) if error.kind == ErrorKind::LowMemory => None,
+            written => written.transpose()?,
+        },
         false => {
             drop(result);
             None
@@ -453,7 +462,8 @@ fn stream_result(
         let scripts = prepared.scripts(state.scripts())?;
         let scripts = prepared.bind(scripts.as_ref())?;
         let result = prepared.execute(&snapshot).map_err(query_error)?;
-        let mut result = result.with_scripts(scripts.as_ref());
+        let memory = Sink::Pieces(sender).working_memory();
+        let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
         if prepared.shape == Shape::Page {
             result.count_filtered().map_err(query_error)?;
         }
@@ -523,6 +533,17 @@ impl Prepared {
         running.map(|running| Arc::clone(running.stop_flag())).unwrap_or_default()
     }
 
+    /// Where the rows are counted that are looked at before the answer is begun: a filter has a thread that
+    /// may wait for room.
+    fn memory_to_count(&self, state: &ServerState) -> Rc<WorkingMemory> {
+        let patience = match self.query.filter.is_some() {
+            true => ROOM_PATIENCE,
+            false => Duration::ZERO,
+        };
+        let allowed = INLINE_BYTES_MAX as u64;
+        Rc::new(WorkingMemory::beyond(allowed, &state.memory.answers, patience))
+    }
+
     /// Whether the answer is a page, not a stream.
     pub(crate) fn is_page(&self) -> bool {
         self.shape == Shape::Page
@@ -583,10 +604,18 @@ impl Prepared {
     async fn write(
         &self,
         state: &ServerState,
-        mut result: QueryResult<'_, ReadTransaction>,
+        result: QueryResult<'_, ReadTransaction>,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
+        let memory = sink.working_memory();
+        let mut result = result.counted_in(&memory);
+        let mut wait = RoomWait::default();
+        while let Err(error) = result.expect_notes().map_err(query_error) {
+            if !sink.waits_for_room(&error, &mut wait).await {
+                return Err(error);
+            }
+        }
         let found = state.platform.clock.monotonic();
         match self.shape {
             Shape::Page => self.write_page_head(state, &result, out)?,
@@ -598,7 +627,7 @@ impl Prepared {
             }
             Shape::Csv => out.extend_from_slice(csv_rows::BYTE_ORDER_MARK),
         }
-        if !self.write_rows(&mut result, out, sink).await? {
+        if !self.write_rows(&mut result, &memory, out, sink).await? {
             return Ok(false);
         }
         match self.shape {
@@ -615,6 +644,7 @@ impl Prepared {
     async fn write_rows(
         &self,
         result: &mut QueryResult<'_, ReadTransaction>,
+        memory: &WorkingMemory,
         out: &mut Vec<u8>,
         sink: Sink<'_>,
     ) -> Result<bool, ProtocolError> {
@@ -624,34 +654,33 @@ impl Prepared {
             if self.running.as_ref().is_some_and(RunningQuery::should_stop) {
                 return Err(canceled());
             }
-            if self.shape == Shape::Csv {
-                let mut json = Vec::new();
-                self.write_row(result, &row, &mut json)?;
-                let rows = json.split(|byte| *byte == BETWEEN_CSV_ROWS[0]);
-                for row in rows.filter(|row| !row.is_empty()) {
-                    csv.write(row, out)?;
+            let (end, mut wait) = (out.len(), RoomWait::default());
+            if self.shape != Shape::Csv {
+                match self.shape {
+                    Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
+                    _ if is_first => {}
+                    Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
                 }
-                if !sink.take(out).await {
-                    return Ok(false);
-                }
-                continue;
-            }
-            let end = out.len();
-            match self.shape {
-                Shape::Lines => out.extend_from_slice(b"{\"Item\":"),
-                _ if is_first => {}
-                Shape::Page | Shape::Stream | Shape::Csv => out.push(b','),
             }
             let begin = out.len();
-            if let Err(error) = self.write_row(result, &row, out) {
-                // What was written is whole rows.
-                out.truncate(end);
-                return Err(error);
-            }
-            if out.len() == begin {
-                // A script made no row of this document.
-                out.truncate(end);
-                continue;
+            if let Some((document, beside)) = self.large_document(result, &row) {
+                if !write_large_to(sink, document, &beside, out).await? {
+                    return Ok(false);
+                }
+            } else {
+                while let Err(error) = self.write_whole_row(result, &row, memory, &mut csv, out) {
+                    out.truncate(begin);
+                    if !sink.waits_for_room(&error, &mut wait).await {
+                        // What was written is whole rows.
+                        out.truncate(end);
+                        return Err(error);
+                    }
+                }
+                if out.len() == begin {
+                    // A script made no row of this document.
+                    out.truncate(end);
+                    continue;
+                }
             }
             is_first = false;
             if self.shape == Shape::Lines {
@@ -662,6 +691,40 @@ impl Prepared {
             }
         }
         Ok(true)
+    }
+
+    /// The document that a row is, if it is to be printed in pieces.
+    fn large_document<'r, 't>(
+        &self,
+        result: &QueryResult<'t, ReadTransaction>,
+        row: &'r query::Row<'t>,
+    ) -> Option<(&'r DocumentRow<'t>, Vec<u8>)> {
+        let is_in_pieces = !self.metadata_only && self.shape != Shape::Csv;
+        let is_large = is_in_pieces && row.document.stored().is_some_and(is_large);
+        is_large.then(|| result.whole_document(row)).flatten()
+    }
+
+    /// Appends a row in the form of the answer, without what stands around it. What is held for that alone
+    /// is counted until it is done.
+    fn write_whole_row<'t>(
+        &self,
+        result: &mut QueryResult<'t, ReadTransaction>,
+        row: &query::Row<'t>,
+        memory: &WorkingMemory,
+        csv: &mut CsvRows,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
+        let _scope = memory.scope();
+        if self.shape != Shape::Csv {
+            return self.write_row(result, row, out);
+        }
+        let mut json = Vec::new();
+        self.write_row(result, row, &mut json)?;
+        // The text is parsed, and its cells become lines.
+        let taken = memory.take(CSV_COPIES * json.len() as u64);
+        taken.map_err(|exhausted| query_error(exhausted.into()))?;
+        let rows = json.split(|byte| *byte == BETWEEN_CSV_ROWS[0]);
+        rows.filter(|row| !row.is_empty()).try_for_each(|row| csv.write(row, out))
     }
 
     /// Writes what a page has behind its rows, which were found at `found`; `false` when `sink` said that

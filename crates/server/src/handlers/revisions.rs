@@ -33,14 +33,19 @@ pub(crate) fn list(call: Call) -> Answering {
         let wanted = Wanted::of(&query)?;
         drop(query);
         if wanted.rows_looked_at(&call.read()?)? <= INLINE_ROWS_MAX {
-            return answer(&call, wanted, metadata_only);
+            return answer(&call, wanted, metadata_only, true);
         }
-        blocking(move || answer(&call, wanted, metadata_only)).await
+        blocking(move || answer(&call, wanted, metadata_only, false)).await
     })
 }
 
-/// Writes a short answer at once, and a long one while it is sent.
-fn answer(call: &Call, wanted: Wanted, metadata_only: bool) -> Result<Answer, ProtocolError> {
+/// Writes a short answer at once, if it may be one, and a long one while it is sent.
+fn answer(
+    call: &Call,
+    wanted: Wanted,
+    metadata_only: bool,
+    may_be_short: bool,
+) -> Result<Answer, ProtocolError> {
     let tx = call.read()?;
     let Some(etag) = wanted.etag(&tx)? else {
         return Ok(Answer::empty(StatusCode::NOT_FOUND));
@@ -50,7 +55,8 @@ fn answer(call: &Call, wanted: Wanted, metadata_only: bool) -> Result<Answer, Pr
     }
     let mut body = Vec::new();
     let whole = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
-    let written = at_once(wanted.write(&tx, metadata_only, &mut body, whole));
+    let written =
+        may_be_short.then(|| at_once(wanted.write(&tx, metadata_only, &mut body, whole))).flatten();
     if written.transpose()?.unwrap_or(false) {
         return Ok(Answer::json(body).with_quoted_etag(&etag));
     }

@@ -9,7 +9,6 @@ use wire::{HashEtag, ProtocolError, QueryString};
 
 use crate::{
     answer::Answer,
-    blocking::blocking,
     call::Call,
     error_mapping::document_error,
     json_text::JsonObject,
@@ -23,7 +22,7 @@ use crate::{
     time_series_text::write_streamed_entry,
 };
 
-/// Answers of so many entries are made on the thread that reads the connection.
+/// Answers of so many entries may be made on the thread that reads the connection.
 const INLINE_ENTRIES_MAX: u64 = 1024;
 /// How many ranges one request may ask for.
 const RANGES_MAX: usize = 1 << 12;
@@ -204,7 +203,7 @@ fn extras_of(query: &QueryString<'_>) -> Result<Extras, ProtocolError> {
     })
 }
 
-/// Answers what is short at once, and away from the connection's thread what is long.
+/// Answers what is short at once, and what is long while it is sent.
 async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
     let tx = call.read()?;
     let Some((etag, entries)) = wanted.survey(&tx)? else {
@@ -217,20 +216,23 @@ async fn answer(call: Call, wanted: Wanted) -> Result<Answer, ProtocolError> {
         return Ok(Answer::json(Vec::new()).with_quoted_etag(&etag));
     }
     let answer = match entries <= INLINE_ENTRIES_MAX {
-        true => respond(&call, tx, wanted)?,
-        false => blocking(move || respond(&call, tx, wanted)).await?,
+        true => short_answer(&tx, &wanted)?,
+        false => None,
     };
+    let answer = answer.map_or_else(|| long_answer(&call, tx, wanted), Ok)?;
     Ok(answer.with_quoted_etag(&etag))
 }
 
-/// Writes a short answer to its end, and a long one while it is sent.
-fn respond(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ProtocolError> {
+/// Writes a short answer to its end; `None` for one that is not short.
+fn short_answer(tx: &ReadTransaction, wanted: &Wanted) -> Result<Option<Answer>, ProtocolError> {
     let mut body = Vec::new();
     let sink = Sink::Whole { bytes_max: INLINE_BYTES_MAX };
-    let written = at_once(wanted.write(&tx, &mut Output { out: &mut body, sink }));
-    if written.transpose()?.unwrap_or(false) {
-        return Ok(Answer::json(body));
-    }
+    let written = at_once(wanted.write(tx, &mut Output { out: &mut body, sink }));
+    Ok(written.transpose()?.unwrap_or(false).then(|| Answer::json(body)))
+}
+
+/// An answer that is written while it is sent.
+fn long_answer(call: &Call, tx: ReadTransaction, wanted: Wanted) -> Result<Answer, ProtocolError> {
     let write = async move |sender: &PieceSender, out: &mut Vec<u8>| {
         wanted.write(&tx, &mut Output { out, sink: Sink::Pieces(sender) }).await
     };
