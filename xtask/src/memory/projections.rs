@@ -31,7 +31,7 @@ const TARGETS: &[(u64, &str)] = &[
     ),
     (60, "timeseries?docId=smalls/0&name=S"),
     (60, "streams/queries?format=csv&query=from%20Larges"),
-    (30, "queries?query=from%20Smalls%20as%20s%20filter%20load(s.Ref).W.length%20%3E%205"),
+    (30, "queries?query=from%20Smalls%20as%20s%20load%20s.Ref%20as%20l%20filter%20l.W%20%3E%20'm'"),
     (30, "queries?query=from%20Larges"),
 ];
 
