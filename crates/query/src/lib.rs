@@ -62,6 +62,7 @@ mod group_script;
 mod highlight;
 mod id_selection;
 mod include_path;
+mod included_documents;
 mod index_condition;
 mod index_execution;
 mod index_fields;

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +20,7 @@ use crate::counter_includes::IncludedCounters;
 use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
 use crate::filtered_rows::FilteredRows;
+use crate::included_documents::{Included, distinct};
 use crate::made_object::MadeObject;
 use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
@@ -196,14 +196,6 @@ impl<'n> SeriesOptions<'n> {
 struct Filtered {
     scanned: u64,
     skipped: u64,
-}
-
-/// The ids that included paths found, and the ids of the rows, which are not repeated.
-#[derive(Default)]
-struct Included {
-    in_order: Vec<DocumentId>,
-    met: HashSet<DocumentId>,
-    rows: HashSet<DocumentId>,
 }
 
 impl<'t, T: Transaction> QueryResult<'t, T> {
@@ -800,29 +792,5 @@ fn end_if_stopped(stop: &AtomicBool) -> Result<(), QueryError> {
     match stop.load(Ordering::Relaxed) {
         true => Err(SearchError::Interrupted.into()),
         false => Ok(()),
-    }
-}
-
-fn distinct(ids: Vec<DocumentId>) -> impl Iterator<Item = DocumentId> {
-    let mut met = HashSet::new();
-    ids.into_iter().filter(move |id| met.insert(id.clone()))
-}
-
-impl Included {
-    fn add(&mut self, row: &RowDocument<'_>, shown: &ShownRows) -> Result<(), QueryError> {
-        if shown.projection.is_none() {
-            self.rows.extend(row.id().and_then(|id| DocumentId::new(id).ok()));
-        }
-        for path in shown.includes.iter().filter_map(|include| include.in_document.as_ref()) {
-            path.ids(row.root()?, &mut |id| {
-                // A text that is too long for an id names no document.
-                if let Ok(id) = DocumentId::new(id)
-                    && self.met.insert(id.clone())
-                {
-                    self.in_order.push(id);
-                }
-            })?;
-        }
-        Ok(())
     }
 }

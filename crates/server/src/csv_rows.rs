@@ -5,7 +5,10 @@
 //! out. Memory follows one row.
 
 use blittable::{Corrupt, Object, ParseLimits, Value, parse_document, write_json};
+use model::date;
 use wire::{ErrorKind, ProtocolError};
+
+use crate::call::Call;
 
 /// What the text begins with, so that spreadsheets take it for UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -16,6 +19,26 @@ const COLUMNS_MAX: usize = 4096;
 /// What the server says of a row in its metadata.
 const OF_THE_SERVER: &[&str] =
     &[ID, "@change-vector", "@last-modified", "@index-score", "@flags", "@etag"];
+
+/// The name under which a browser keeps the rows.
+pub(crate) fn file_name(call: &Call, collection: Option<&str>) -> Result<String, ProtocolError> {
+    let database = call.database()?.record().name.as_str().to_owned();
+    let what = match collection {
+        Some(name) => format!("{name}_collection"),
+        None => "query_result".to_owned(),
+    };
+    let now = date::format(call.state.platform.clock.now().ticks());
+    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
+    let name = format!("{database}_{what}_{}_{}.csv", digits(&now[..10]), digits(&now[11..16]));
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    Ok(name
+        .bytes()
+        .map(|byte| match is_plain(byte) {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect())
+}
 
 /// The columns, and with them the state of the text.
 pub(crate) struct CsvRows {

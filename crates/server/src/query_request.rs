@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use query::{ProjectionBehavior, RowOptions};
+use rql::{Query, SourceKind};
 use wire::{ErrorKind, ProtocolError, QueryRequest};
 
 use crate::index_choice::WAIT_DEFAULT;
@@ -41,4 +42,16 @@ pub(crate) fn wait_of(request: &QueryRequest) -> Result<Option<Duration>, Protoc
         ProtocolError::argument(format!("'{text}' is not a time span such as 00:00:15"))
     })?;
     Ok(Some(span.to_duration()))
+}
+
+/// The collection whose documents are all asked for.
+pub(crate) fn whole_collection(query: &Query) -> Option<String> {
+    if query.condition.is_some() {
+        return None;
+    }
+    match &query.source.kind {
+        SourceKind::Collection(name) => Some(name.to_string()),
+        SourceKind::AllDocuments => Some("@all_docs".to_owned()),
+        SourceKind::Index(_) | SourceKind::Graph(_) => None,
+    }
 }

@@ -16,7 +16,6 @@ use database::{DatabaseLease, HeldSnapshot};
 use documents::DocumentRow;
 use http::StatusCode;
 use indexing::Index;
-use model::date;
 use query::{
     BoundScripts, IndexSnapshot, Paging, QueryError, QueryResult, QueryScripts, ResultKind,
     RowOptions, SeriesForm, SeriesOptions, SeriesSettings,
@@ -54,7 +53,7 @@ use crate::{
     },
     piece_sender::{PieceSender, ROOM_PATIENCE, RoomWait, WriteReason},
     query_notes,
-    query_request::{exported_by_form, row_options, wait_of},
+    query_request::{exported_by_form, row_options, wait_of, whole_collection},
     query_timings::{QueryTimings, milliseconds},
     recorded_series::RecordedSeries,
     revision_includes,
@@ -324,7 +323,7 @@ fn answer(
         Shape::Page => answer.with_header("etag", &etag),
         Shape::Stream | Shape::Lines => answer,
         Shape::Csv => {
-            let name = file_name(call, csv_source.as_deref())?;
+            let name = csv_rows::file_name(call, csv_source.as_deref())?;
             let disposition = format!("attachment; filename=\"{name}\"; filename*=UTF-8''{name}");
             answer.with_content_type("text/csv").with_header("content-disposition", &disposition)
         }
@@ -343,38 +342,6 @@ fn refuse_notes_of_a_stream(
         Shape::Stream | Shape::Lines | Shape::Csv => return Ok(()),
     };
     Err(ProtocolError::new(ErrorKind::NotSupported, message))
-}
-
-/// The name under which a browser keeps the rows.
-fn file_name(call: &Call, collection: Option<&str>) -> Result<String, ProtocolError> {
-    let database = call.database()?.record().name.as_str().to_owned();
-    let what = match collection {
-        Some(name) => format!("{name}_collection"),
-        None => "query_result".to_owned(),
-    };
-    let now = date::format(call.state.platform.clock.now().ticks());
-    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
-    let name = format!("{database}_{what}_{}_{}.csv", digits(&now[..10]), digits(&now[11..16]));
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    Ok(name
-        .bytes()
-        .map(|byte| match is_plain(byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        })
-        .collect())
-}
-
-/// The collection whose documents are all asked for.
-fn whole_collection(query: &Query) -> Option<String> {
-    if query.condition.is_some() {
-        return None;
-    }
-    match &query.source.kind {
-        SourceKind::Collection(name) => Some(name.to_string()),
-        SourceKind::AllDocuments => Some("@all_docs".to_owned()),
-        SourceKind::Index(_) | SourceKind::Graph(_) => None,
-    }
 }
 
 /// Clients know a missing index by the status; only those who stream are told the name.
@@ -482,7 +449,8 @@ impl Prepared {
         prepare_request(call, request, Shape::Page, began)
     }
 
-    /// The rows as JSON with commas between them; `None` when they take more bytes than that.
+    /// The rows as JSON with commas between them; `None` when they take more bytes than that. It may
+    /// wait for room.
     pub(crate) fn rows_of(
         &self,
         state: &ServerState,
@@ -491,11 +459,13 @@ impl Prepared {
     ) -> Result<Option<Vec<u8>>, ProtocolError> {
         let scripts = self.scripts(state.scripts())?;
         let scripts = self.bind(scripts.as_ref())?;
-        let mut result =
-            self.execute(snapshot).map_err(query_error)?.with_scripts(scripts.as_ref());
-        let mut rows = Vec::new();
-        let sink = Sink::Whole { bytes_max };
-        let is_whole = at_once(self.write_rows(&mut result, &mut rows, sink)).transpose()?;
+        let result = self.execute(snapshot).map_err(query_error)?;
+        let budget = &state.memory.answers;
+        let memory = Rc::new(WorkingMemory::beyond(bytes_max as u64, budget, ROOM_PATIENCE));
+        let mut result = result.with_scripts(scripts.as_ref()).counted_in(&memory);
+        let (mut rows, sink) = (Vec::new(), Sink::Whole { bytes_max });
+        let written = at_once(self.write_rows(&mut result, &memory, &mut rows, sink));
+        let is_whole = written.transpose()?;
         Ok((is_whole == Some(true)).then_some(rows))
     }
 
