@@ -18,8 +18,9 @@ use wire::{
 use crate::{
     call::Call,
     error_mapping::access_error,
+    gone::Gone,
     server_state::ServerState,
-    web_socket::{self, Gone, Session, Socket},
+    web_socket::{self, Session, Socket},
 };
 
 /// How long a client hears nothing at most, and how long one waits that wants the last change only.

@@ -4,13 +4,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use indexing::Position;
-
-use crate::{handlers::index_progress::progress_of, server_state::ServerState};
 
 /// How often indexes that are built are looked at.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -18,7 +16,7 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Database and name.
-type Key = (String, String);
+pub(crate) type Key = (String, String);
 
 /// The indexes that are built.
 #[derive(Default)]
@@ -27,34 +25,21 @@ pub(crate) struct IndexBuilds {
 }
 
 #[derive(Clone, Copy)]
-struct Build {
+pub(crate) struct Build {
     /// When the index began.
-    began: Duration,
+    pub(crate) began: Duration,
     /// Where the index is built: up to what there was when it was first looked at, since others may write for
     /// as long as it indexes.
-    until: Option<Position>,
+    pub(crate) until: Option<Position>,
     /// What the log said of it last.
-    reported: Option<Report>,
+    pub(crate) reported: Option<Report>,
 }
 
 /// How far an index was when the log said so.
 #[derive(Clone, Copy)]
-struct Report {
-    at: Duration,
-    done: u64,
-}
-
-/// What is seen of an index.
-enum Seen {
-    /// There is no such index any more, or its database is closed.
-    Gone,
-    Building {
-        done: u64,
-        all: u64,
-    },
-    Built {
-        documents: u64,
-    },
+pub(crate) struct Report {
+    pub(crate) at: Duration,
+    pub(crate) done: u64,
 }
 
 impl IndexBuilds {
@@ -76,13 +61,14 @@ impl IndexBuilds {
         self.builds.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    fn all(&self) -> Vec<(Key, Build)> {
+    /// Those that are being built.
+    pub(crate) fn all(&self) -> Vec<(Key, Build)> {
         let builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         builds.iter().map(|(key, build)| (key.clone(), *build)).collect()
     }
 
     /// Keeps what is known of one, unless it ended meanwhile.
-    fn keep(&self, key: &Key, build: Build) {
+    pub(crate) fn keep(&self, key: &Key, build: Build) {
         let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kept) = builds.get_mut(key) {
             *kept = build;
@@ -90,69 +76,11 @@ impl IndexBuilds {
     }
 }
 
-/// Looks at each index that is built. Reads from databases, so it must not run where others wait.
-pub(crate) fn look(state: &Arc<ServerState>) {
-    let builds = state.files.index_builds();
-    let now = state.platform.clock.monotonic();
-    for (key, build) in builds.all() {
-        let (database, index) = (key.0.as_str(), key.1.as_str());
-        let mut build = build;
-        match seen(state, database, index, &mut build.until) {
-            Seen::Gone => builds.ended(database, index),
-            Seen::Built { documents } => {
-                let milliseconds = now.saturating_sub(build.began).as_millis() as u64;
-                tracing::info!(database, index, documents, milliseconds, "an index was built");
-                builds.ended(database, index);
-            }
-            Seen::Building { done, all } => {
-                match build.reported {
-                    None => {
-                        tracing::info!(database, index, documents = all, "an index is being built");
-                    }
-                    Some(last) if last.is_due(now, done) => {
-                        let percent = done * 100 / all.max(1);
-                        tracing::info!(
-                            database,
-                            index,
-                            done,
-                            all,
-                            percent,
-                            "an index is being built"
-                        );
-                    }
-                    Some(_) => continue,
-                }
-                builds.keep(&key, Build { reported: Some(Report { at: now, done }), ..build });
-            }
-        }
-    }
-}
-
 impl Report {
     /// Whether the log says how far the index is now. One that rests, because it is paused or has no memory,
     /// is not spoken of again and again.
-    fn is_due(self, now: Duration, done: u64) -> bool {
+    pub(crate) fn is_due(self, now: Duration, done: u64) -> bool {
         REPORT_INTERVAL <= now.saturating_sub(self.at) && self.done != done
-    }
-}
-
-fn seen(state: &ServerState, database: &str, index: &str, until: &mut Option<Position>) -> Seen {
-    let Some(lease) = state.registry.if_open(database) else { return Seen::Gone };
-    let Some(index) = lease.indexes().get(index) else { return Seen::Gone };
-    let documents = lease.read();
-    let until = match until {
-        Some(until) => *until,
-        None => match index.last_position_in(&documents) {
-            Ok(last) => *until.insert(last),
-            Err(_) => return Seen::Gone,
-        },
-    };
-    let Ok(progress) = progress_of(&documents, &index) else { return Seen::Gone };
-    let all: u64 = progress.iter().map(|one| one.documents).sum();
-    let behind: u64 = progress.iter().map(|one| one.lag + one.tombstone_lag).sum();
-    match index.has_reached(until) {
-        true => Seen::Built { documents: all.saturating_sub(behind) },
-        false => Seen::Building { done: all.saturating_sub(behind), all },
     }
 }
 

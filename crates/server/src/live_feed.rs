@@ -10,8 +10,9 @@ use wire::ProtocolError;
 
 use crate::{
     call::Call,
+    gone::Gone,
     server_state::ServerState,
-    web_socket::{Gone, Session, Socket, Wake},
+    web_socket::{Session, Socket, Wake},
 };
 
 /// How often a reader is told what is new.

@@ -10,7 +10,7 @@ use platform::Timestamp;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast::{self, error::TryRecvError};
 
-use crate::{pulse_feed::Pulse, web_socket::Gone};
+use crate::{gone::Gone, pulse::Pulse};
 
 /// Entries that may wait for a reader.
 const WAITING_MAX: usize = 1024;

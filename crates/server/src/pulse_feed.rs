@@ -8,31 +8,16 @@ use std::{future::Future, pin::Pin, time::Duration};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::web_socket::{Gone, Session, Socket, Wake};
+use crate::{
+    gone::Gone,
+    pulse::Pulse,
+    web_socket::{Session, Socket, Wake},
+};
 
-/// How often it is looked what is new.
-const PULSE: Duration = Duration::from_secs(1);
 /// How long a reader hears nothing at most.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 /// What a reader is sent when there is nothing new.
 const HEARTBEAT: &str = "\r\n";
-
-/// What a feed sends.
-pub(crate) trait Pulse: Send + 'static {
-    /// What is to be sent now; all of it is in memory until the reader has taken it.
-    ///
-    /// # Errors
-    /// When that which the feed is about is there no more.
-    fn messages(&mut self) -> Result<Vec<Value>, Gone>;
-
-    /// How often it is looked what is new.
-    fn interval(&self) -> Duration {
-        PULSE
-    }
-
-    /// The reader said something.
-    fn hear(&mut self, _: &str) {}
-}
 
 /// A session that sends what a pulse has to send.
 pub(crate) fn begin(pulse: impl Pulse) -> Session {

@@ -6,9 +6,14 @@
 
 use std::{borrow::Cow, collections::HashMap, future::Future, pin::Pin};
 
-use wire::{ErrorKind, ProtocolError, percent_decode};
+use wire::{ErrorKind, ProtocolError};
 
-use crate::{answer::Answer, call::Call, web_socket::Session};
+use crate::{
+    answer::Answer,
+    call::Call,
+    route_path::{percent_decode_path, split_database},
+    web_socket::Session,
+};
 
 /// What a client must be allowed to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,8 +100,6 @@ pub(crate) struct Router {
     database: HashMap<String, Vec<Route>>,
 }
 
-const DATABASE_PREFIX: &str = "/databases/";
-
 impl Router {
     /// From the rows of the table.
     pub(crate) fn new(routes: &[Route]) -> Router {
@@ -120,30 +123,6 @@ impl Router {
         }
         lookup(&self.server, method, path).map(|route| Match { route, database: None })
     }
-}
-
-/// The name of the database and what follows it, with its slash.
-pub(crate) fn split_database(path: &str) -> Option<(&str, &str)> {
-    let prefix = path.get(..DATABASE_PREFIX.len())?;
-    if !prefix.eq_ignore_ascii_case(DATABASE_PREFIX) {
-        return None;
-    }
-    let rest = &path[DATABASE_PREFIX.len()..];
-    let slash = rest.find('/')?;
-    (slash > 0).then(|| rest.split_at(slash))
-}
-
-/// The database that a path names, whether or not there is such a route.
-pub(crate) fn named_database(path: &str) -> Option<Cow<'_, str>> {
-    split_database(path).map(|(name, _)| percent_decode_path(name))
-}
-
-/// In a path, unlike in a query, a plus stands for itself.
-fn percent_decode_path(name: &str) -> Cow<'_, str> {
-    if name.contains('+') {
-        return Cow::Owned(percent_decode(&name.replace('+', "%2B")).into_owned());
-    }
-    percent_decode(name)
 }
 
 fn lookup(routes: &HashMap<String, Vec<Route>>, method: &str, path: &str) -> Option<Route> {

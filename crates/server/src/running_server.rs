@@ -23,7 +23,7 @@ use crate::{
     database_files::{DatabaseFiles, SYSTEM_DIRECTORY},
     database_log, deleted_values,
     error::StartError,
-    index_builds, index_choice,
+    index_build_log, index_builds, index_choice,
     listener::{ListenerProtocol, accept, bind_all},
     log_feed::LogFeed,
     memory_plan::MemoryPlan,
@@ -282,7 +282,9 @@ async fn watch_builds(state: Arc<ServerState>) {
             continue;
         }
         let looked = Arc::clone(&state);
-        if let Err(error) = tokio::task::spawn_blocking(move || index_builds::look(&looked)).await {
+        if let Err(error) =
+            tokio::task::spawn_blocking(move || index_build_log::look(&looked)).await
+        {
             tracing::error!(%error, "looking at indexes that are built failed");
         }
     }

@@ -31,7 +31,7 @@ use crate::{
     connection_limiter::ConnectionLimiter, database_files::DatabaseFiles,
     index_turns::IndexesInMaking, log_feed::LogFeed, logs_configuration::LogsConfiguration,
     machine::Machine, memory_plan::MemoryPlan, node_address, processor_load::ProcessorLoad,
-    running_queries::RunningQueries, traffic_log::TrafficLog, traffic_watch::TrafficWatch,
+    running_queries::RunningQueries, traffic_watch::TrafficWatch,
 };
 
 /// Archives of log files that are sent at once.
@@ -71,7 +71,6 @@ pub(crate) struct ServerState {
     pub(crate) notices: NoticeBoard,
     pub(crate) processor_load: ProcessorLoad,
     pub(crate) traffic: TrafficWatch,
-    pub(crate) traffic_log: TrafficLog,
     pub(crate) running_queries: RunningQueries,
     pub(crate) indexes_in_making: IndexesInMaking,
     /// What may wait for those who watch databases.
@@ -121,6 +120,7 @@ impl ServerState {
         let change_budget = QueueBudget::new(changes_bytes_max);
         let started = platform.clock.monotonic();
         let admission = Admission::new(&settings);
+        let clock = Arc::clone(&platform.clock);
         ServerState {
             settings,
             platform,
@@ -139,8 +139,7 @@ impl ServerState {
             operations: Operations::default(),
             notices: NoticeBoard::default(),
             processor_load: ProcessorLoad::begin(started),
-            traffic: TrafficWatch::default(),
-            traffic_log: TrafficLog::default(),
+            traffic: TrafficWatch::new(clock),
             last_request: AtomicI64::new(0),
             running_queries: RunningQueries::default(),
             indexes_in_making: IndexesInMaking::default(),

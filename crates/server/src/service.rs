@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use database::{DatabaseLease, HeldSnapshot, RunningRequest};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
@@ -35,9 +36,11 @@ use crate::{
     piece_sender::PIECE_BYTES,
     request_body::RequestBody,
     request_coding::{Coding, body_too_large},
-    router::{BodyUse, Clearance, Handler, Route, Router, named_database, route_not_found},
+    route_path::named_database,
+    router::{BodyUse, Clearance, Handler, Route, Router, route_not_found},
     server_state::ServerState,
     snapshot_reads::snapshot_of,
+    traffic_watch::AnswerFacts,
     unbuilt_routes::UnbuiltRoute,
     web_socket::{self, ConnectionPlace, Handshake, Upgrade},
 };
@@ -64,7 +67,7 @@ pub(crate) async fn serve(
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let (method, headers) = (parts.method, parts.headers);
     let authority = parts.uri.authority();
-    let traffic = state.traffic.begin(&state, (&method, &target), &headers);
+    let traffic = state.traffic.begin((&method, &target), &headers);
     let head = Head { version: parts.version, method: &method, authority, headers: &headers };
     let admitted = state.admission.admit(head);
     let incoming = RequestBody::new(incoming, &headers, watch);
@@ -91,7 +94,8 @@ pub(crate) async fn serve(
     if let Some(traffic) = traffic {
         let record = exchange.database.as_ref().map(|database| database.record());
         let database = record.as_ref().map(|record| record.name.as_str());
-        state.traffic.end(&state, traffic, &answer, database);
+        let (status, bytes) = (answer.status, answer.body.size_hint().exact());
+        state.traffic.end(traffic, &AnswerFacts { status, bytes }, database);
     }
     if let Some(coder) = coder.filter(|_| !answer.is_incompressible()) {
         compress(&mut answer, coder);

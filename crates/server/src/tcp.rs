@@ -3,6 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `connection` | a connection that was accepted |
 //! | `messages` | JSON objects from a socket and to it, within time and size |
 //! | `negotiation` | what the connection is for, and in which version |
 //! | `worker_session` | a worker of a subscription, from its options to its end |
@@ -14,6 +15,7 @@
 //! | `wake` | how a session waits for changes |
 
 mod batches;
+mod connection;
 mod messages;
 mod negotiation;
 mod received;
@@ -23,34 +25,10 @@ mod wake;
 mod worker_session;
 mod working;
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::net::TcpStream;
-
 pub(crate) use crate::tcp::{
+    connection::TcpConnection,
     negotiation::serve,
     worker_session::{check_query, read_error},
 };
-use crate::{
-    connection_limiter::ConnectionLimiter, server_state::ServerState, web_socket::ConnectionPlace,
-};
-
 /// What an object of the TCP protocol begins with, and no request of HTTP.
 pub(crate) const FIRST_BYTE: u8 = b'{';
-
-/// A connection of the TCP protocol that was accepted.
-pub(crate) struct TcpConnection {
-    pub(crate) state: Arc<ServerState>,
-    pub(crate) stream: TcpStream,
-    /// Its place among all connections, and when the server stops.
-    pub(crate) place: ConnectionPlace,
-    /// Those who wait for a place.
-    pub(crate) limiter: Arc<ConnectionLimiter>,
-}
-
-/// The client has gone, is too slow, or the server stops: there is nobody to tell anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
-
-/// How long a client may take to make room for what is sent to it, and its machine to say that it came.
-const SEND_TIME_MAX: Duration = Duration::from_secs(30);

@@ -6,16 +6,17 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, StatusCode, header};
-use http_body::Body;
 use model::date;
-use platform::Timestamp;
+use platform::{Clock, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::{self, error::TryRecvError};
 use wire::QueryString;
 
 use crate::{
-    answer::Answer, pulse_feed::Pulse, router::split_database, server_state::ServerState,
-    traffic_log::Traffic, web_socket::Gone,
+    gone::Gone,
+    pulse::Pulse,
+    route_path::split_database,
+    traffic_log::{Traffic, TrafficLog},
 };
 
 /// Requests that may wait for a reader.
@@ -31,13 +32,17 @@ const NOTHING: &str = "N/A";
 
 /// Where answered requests are reported.
 pub(crate) struct TrafficWatch {
+    clock: Arc<dyn Clock>,
     sender: broadcast::Sender<Arc<Exchange>>,
+    /// Logs the requests that are wanted in the log.
+    pub(crate) log: TrafficLog,
 }
 
-impl Default for TrafficWatch {
-    fn default() -> TrafficWatch {
-        TrafficWatch { sender: broadcast::channel(WAITING_MAX).0 }
-    }
+/// An answer as those who watch see it.
+pub(crate) struct AnswerFacts {
+    pub(crate) status: StatusCode,
+    /// The bytes of its body; `None` when it is produced while it is sent.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// A request that is being answered.
@@ -61,14 +66,19 @@ struct Exchange {
 }
 
 impl TrafficWatch {
+    /// Nothing is watched or logged yet.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> TrafficWatch {
+        let sender = broadcast::channel(WAITING_MAX).0;
+        TrafficWatch { clock, sender, log: TrafficLog::default() }
+    }
+
     /// Notes the beginning of a request, if somebody watches or it may be logged.
     pub(crate) fn begin(
         &self,
-        state: &ServerState,
         (method, target): (&Method, &str),
         headers: &HeaderMap,
     ) -> Option<Begun> {
-        if self.sender.receiver_count() == 0 && !state.traffic_log.is_on() {
+        if self.sender.receiver_count() == 0 && !self.log.is_on() {
             return None;
         }
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
@@ -76,37 +86,29 @@ impl TrafficWatch {
             method: method.clone(),
             target: target[..target.floor_char_boundary(TARGET_BYTES_MAX)].to_owned(),
             request_bytes: length.and_then(|length| length.parse().ok()).unwrap_or(0),
-            began: state.platform.clock.monotonic(),
+            began: self.clock.monotonic(),
         })
     }
 
     /// Reports that a request was answered.
-    pub(crate) fn end(
-        &self,
-        state: &ServerState,
-        begun: Begun,
-        answer: &Answer,
-        database: Option<&str>,
-    ) {
+    pub(crate) fn end(&self, begun: Begun, answer: &AnswerFacts, database: Option<&str>) {
         // What becomes a session is no answer; those who begin to watch would see themselves.
         if answer.status == StatusCode::SWITCHING_PROTOCOLS {
             return;
         }
         let Begun { method, target, request_bytes, began } = begun;
-        let clock = &state.platform.clock;
         let exchange = Exchange {
-            at: clock.now(),
+            at: self.clock.now(),
             method,
             target,
             database: database.map(str::to_owned),
             status: answer.status.as_u16(),
-            elapsed: clock.monotonic().saturating_sub(began),
+            elapsed: self.clock.monotonic().saturating_sub(began),
             request_bytes,
-            // Of one that is made while it is sent nobody knows it yet.
-            answer_bytes: answer.body.size_hint().exact().unwrap_or(0),
+            answer_bytes: answer.bytes.unwrap_or(0),
         };
-        if state.traffic_log.is_on() {
-            state.traffic_log.log(&exchange.traffic());
+        if self.log.is_on() {
+            self.log.log(&exchange.traffic());
         }
         // Those who watched may have gone meanwhile.
         drop(self.sender.send(Arc::new(exchange)));

@@ -6,7 +6,7 @@
 
 use wire::{ErrorKind, ProtocolError};
 
-use crate::router::split_database;
+use crate::route_path::split_database;
 
 /// Where the state of each feature can be followed.
 const FOLLOWED_IN: &str = "docs/compatibility.md, \"Routes that are not there yet\"";

@@ -29,6 +29,7 @@ use tokio_tungstenite::{
 use wire::ProtocolError;
 
 use crate::answer::{Answer, AnswerBody};
+use crate::gone::Gone;
 
 /// The largest message that a client may send.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
@@ -67,10 +68,6 @@ pub(crate) struct Upgrade {
 /// What runs on a WebSocket, to its end.
 pub(crate) type Session =
     Box<dyn FnOnce(Socket) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
-
-/// The client has gone, was too slow, broke the rules, or the server stops.
-#[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Gone;
 
 /// What a session woke up for.
 #[derive(Clone, PartialEq, Eq, Debug)]

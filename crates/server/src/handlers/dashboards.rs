@@ -9,8 +9,10 @@ use wire::{ProtocolError, database_shapes::NODE_TAG};
 use crate::{
     call::Call,
     dashboard::{Dashboard, Look, Widget},
-    pulse_feed::{self, Pulse},
-    web_socket::{Gone, Session},
+    gone::Gone,
+    pulse::Pulse,
+    pulse_feed,
+    web_socket::Session,
 };
 
 /// Widgets that one reader may watch.

@@ -15,6 +15,7 @@ use crate::{
     answer::Answer,
     call::Call,
     error_mapping::document_error,
+    gone::Gone,
     handlers::{
         index_faults::{Known, all_known},
         notifications,
@@ -23,9 +24,10 @@ use crate::{
     },
     index_choice::index_error,
     live_feed::OpenedDatabase,
-    pulse_feed::{self, Pulse},
+    pulse::Pulse,
+    pulse_feed,
     server_state::ServerState,
-    web_socket::{Gone, Session},
+    web_socket::Session,
 };
 
 /// Collections in one message.

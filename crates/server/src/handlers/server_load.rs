@@ -37,14 +37,14 @@ pub(crate) fn watch_traffic(call: &Call) -> Result<Session, ProtocolError> {
 
 /// `GET /admin/traffic-watch/configuration`: which requests are logged.
 pub(crate) fn traffic_configuration(call: &Call) -> Result<Answer, ProtocolError> {
-    Ok(Answer::shape(StatusCode::OK, &call.state.traffic_log.wanted().to_json()))
+    Ok(Answer::shape(StatusCode::OK, &call.state.traffic.log.wanted().to_json()))
 }
 
 /// `POST /admin/traffic-watch/configuration`: from now on, until the server stops.
 pub(crate) fn configure_traffic(call: &Call) -> Result<Answer, ProtocolError> {
     let wanted = WantedTraffic::read(&read_object(&call.body)?)?;
     tracing::info!("a client sets which requests are logged");
-    call.state.traffic_log.set(wanted);
+    call.state.traffic.log.set(wanted);
     Ok(Answer::empty(StatusCode::NO_CONTENT))
 }
 

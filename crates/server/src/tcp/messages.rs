@@ -1,12 +1,17 @@
 //! JSON objects from a socket and to it, within time and size.
 
+use std::time::Duration;
+
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::timeout,
 };
 use wire::{ErrorKind, ObjectSplitter, ProtocolError};
 
-use crate::tcp::{Gone, SEND_TIME_MAX};
+use crate::gone::Gone;
+
+/// How long a client may take to make room for what is sent to it, and its machine to acknowledge it.
+pub(super) const SEND_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// A client's message is no larger than this.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;

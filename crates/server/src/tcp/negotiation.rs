@@ -10,10 +10,13 @@ use wire::{
     tcp_shapes::{Negotiated, TcpHeader, TcpOperation, header_error},
 };
 
-use crate::tcp::{
-    Gone, SEND_TIME_MAX, TcpConnection,
-    messages::{MessageReader, ReadEnd, send},
-    worker_session,
+use crate::{
+    gone::Gone,
+    tcp::{
+        connection::TcpConnection,
+        messages::{MessageReader, ReadEnd, SEND_TIME_MAX, send},
+        worker_session,
+    },
 };
 
 /// A client that does not take any of our versions is let go of after so many proposals.

@@ -6,7 +6,7 @@ use wire::{
     tcp_shapes::{ConnectionStatus, header_error, refused, session_error},
 };
 
-use crate::tcp::Gone;
+use crate::gone::Gone;
 
 /// Why a session ends.
 pub(super) enum End {
