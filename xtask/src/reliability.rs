@@ -15,23 +15,24 @@ const PAGE: &str = "docs/reliability.md";
 const HEAD: &str = "\
 # Reliability
 
-How Corvus is broken on purpose, how often, and what that has found. Numbers, not adjectives.
-`cargo xtask reliability` writes this page from `docs/reliability.toml`; the numbers there are what the
-commands printed on the day that stands beside them. [Guarantees](guarantees.md) says what is promised.
+How Corvus is tested with injected faults, how often, and which bugs that has found.
+`cargo xtask reliability` generates this page from `docs/reliability.toml`. The numbers are the output of the
+commands on the given date. [Guarantees](guarantees.md) lists what is promised.
 
 ## Drills
 ";
 const PLANTS: &str = "
 ## Planted bugs
 
-A drill that finds nothing proves nothing unless it finds what is known to be there. Each of these bugs
-was put, alone, into a copy of the sources, against `crash 2000`, `io-sweep` and `rot`, those of what
-clients see against `consistency 16000 1`, those of subscriptions against `server-cuts 100`; what caught it is named, and where it showed first.
+A drill that finds no bugs proves nothing unless it is known to find bugs that exist. Each of these bugs was
+planted, alone, in a copy of the sources, and tested with `crash 2000`, `io-sweep` and `rot`. The bugs that
+clients can observe were tested with `consistency 16000 1`, those of subscriptions with `server-cuts 100`. The
+table names what caught each bug, and the first failure.
 ";
 const BUGS: &str = "
 ## Bugs found
 
-Each has a test that fails without its fix.
+Each bug has a test that fails without its fix.
 ";
 
 /// Writes the page.
