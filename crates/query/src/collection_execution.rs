@@ -16,7 +16,8 @@ use crate::id_selection::{IdList, IdSelection, IdSelector};
 use crate::paging::{Paging, UNKNOWN_TOTAL, as_long};
 use crate::parameters::Asked;
 use crate::plan::{Plan, RowOrder, SourceDocuments, plan_of};
-use crate::result::{QueryResult, ResultFacts, Row, RowSource};
+use crate::result::{QueryResult, ResultFacts};
+use crate::row::{Row, RowSource};
 
 type DocumentResult<'t> = Result<DocumentRow<'t>, DocumentError>;
 type Documents<'t> = Box<dyn Iterator<Item = DocumentResult<'t>> + 't>;

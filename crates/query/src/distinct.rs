@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::QueryError;
 use crate::made_object::MadeObject;
-use crate::result::Row;
+use crate::row::Row;
 use crate::row_counts::RowCounts;
 
 /// Different rows that one query may show; each costs some tens of bytes.

@@ -7,9 +7,9 @@ use cluster_state::DatabaseValues;
 use documents::{FieldPath, Found};
 use rql::{Comparison, Expression, Literal, MethodCall, Query};
 
+use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::parameters::{Asked, Worth, place_of};
-use crate::projection::document_path;
 use crate::sought_value::Sought;
 
 /// Whether this is `cmpxchg()`.

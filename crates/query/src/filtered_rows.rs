@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::error::QueryError;
-use crate::result::Row;
+use crate::row::Row;
 use crate::row_counts::RowCounts;
 
 /// Decides about a row.

@@ -13,11 +13,18 @@ use wire::{IndexDefinition, TermVector};
 use crate::error::QueryError;
 use crate::row_notes::HighlightedField;
 use crate::searched_fields::{ID_FIELD, SearchedFields};
-use crate::stored_projection::StoredField;
 use crate::term_statistics::TermStatistics;
 
 /// Documents that one part of `intersect()` may choose in an index with several entries of one.
 const INTERSECTED_DOCUMENTS_MAX: usize = 1 << 20;
+
+/// A field of an index whose values it may keep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredField {
+    pub(crate) number: FieldId,
+    /// Whether it keeps them of every entry, and not only where a map says so.
+    pub(crate) is_declared: bool,
+}
 
 /// The fields of an index that a query runs on.
 pub(crate) struct FieldsOfIndex<'t, 'r, D, I> {

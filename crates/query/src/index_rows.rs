@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::entry_rows::FirstOfDocument;
 use crate::error::QueryError;
 use crate::plan::ShownRows;
-use crate::result::{Row, RowSource, Rows};
+use crate::row::{Row, RowSource, Rows};
 use crate::row_document::RowDocument;
 use crate::row_notes::{NotesOfRow, RowNotes};
 use crate::row_told::RowLocation;

@@ -24,7 +24,7 @@ use crate::plan::SourceDocuments;
 use crate::planned_include::PlannedInclude;
 use crate::row_script::{
     BoundScripts, PlannedLoad, QueryScripts, RowHost, Sources, Wanted, arguments_of, body_with_id,
-    is_script, load_beside, passes,
+    is_script, load_for_row, passes,
 };
 use crate::series_includes::{IncludedSeries, SeriesIncludes, is_series};
 use crate::time_series::SeriesCalls;
@@ -198,7 +198,7 @@ impl LogQuery {
             None => (shown.write_whole)(out)?,
             Some(scripts) => {
                 let memory = WorkingMemory::default();
-                let beside = load_beside(sources, &self.loads, Some(shown.id), shown.body.root())?;
+                let beside = load_for_row(sources, &self.loads, Some(shown.id), shown.body.root())?;
                 let arguments = arguments_of(
                     shown.script_document(scripts.rows().is_some())?,
                     &beside,

@@ -11,7 +11,7 @@ use script::ScriptValue;
 use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
-use crate::result::Row;
+use crate::row::Row;
 use crate::row_document::{Marked, printed_bytes};
 
 const METADATA: &str = "@metadata";

@@ -9,10 +9,10 @@ use model::{CounterName, DocumentId};
 use rql::{Expression, Literal, MethodCall};
 use storage::Transaction;
 
+use crate::document_path::document_path;
 use crate::error::QueryError;
+use crate::loaded::Loaded;
 use crate::parameters::{Asked, Worth, place_of};
-use crate::projection::document_path;
-use crate::row_script::Beside;
 
 /// A counter to look up beside each row.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,13 +107,13 @@ impl PlannedCounter {
         tx: &'t T,
         id: Option<&str>,
         row: Object<'_>,
-        beside: &[Beside<'t>],
+        beside: &[Loaded<'t>],
     ) -> Result<Option<CounterRow<'t>>, QueryError> {
         let related;
         let id = match &self.of {
             CounterOf::Row => id,
             CounterOf::Loaded(at) => match beside.get(*at) {
-                Some(Beside::One(Some(document))) => Some(document.id()),
+                Some(Loaded::One(Some(document))) => Some(document.id()),
                 _ => None,
             },
             CounterOf::Path(path) => match path.find(row)? {

@@ -5,9 +5,9 @@ use documents::{FieldPath as DocumentPath, Found};
 use rql::{Expression, Literal, MethodCall, NumberValue};
 use spatial::{Coordinate, Space, Units};
 
+use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::parameters::{Asked, Worth};
-use crate::projection::document_path;
 use crate::row_document::RowDocument;
 
 /// A distance that a row shows.

@@ -10,11 +10,12 @@ use storage::WorkingMemory;
 
 use crate::error::QueryError;
 use crate::exchange_value::{write_members, write_value};
+use crate::loaded::Loaded;
 use crate::projected_counter::write_counter;
 use crate::projection::{ProjectedField, ProjectedValue, Projection};
-use crate::result::Row;
+use crate::row::Row;
 use crate::row_document::{Marked, RowDocument, printed_bytes};
-use crate::row_script::{Beside, with_id};
+use crate::row_script::with_id;
 use crate::stored_projection::{Lookup, Missing, write_stored};
 use crate::time_series::{PlannedSeries, RowDocuments, SeriesForm, SeriesShown};
 
@@ -46,7 +47,7 @@ impl Projection {
     pub(crate) fn write_json(
         &self,
         row: &Row<'_>,
-        beside: &[Beside<'_>],
+        beside: &[Loaded<'_>],
         series: &SeriesShown<'_>,
         between: &[u8],
         out: &mut Vec<u8>,
@@ -97,7 +98,7 @@ impl Projection {
         &self,
         only: &PlannedSeries,
         row: &Row<'_>,
-        beside: &[Beside<'_>],
+        beside: &[Loaded<'_>],
         series: &SeriesShown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
@@ -117,7 +118,7 @@ impl Projection {
     pub(crate) fn write_fields(
         &self,
         row: &Row<'_>,
-        beside: &[Beside<'_>],
+        beside: &[Loaded<'_>],
         series: &SeriesShown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
@@ -155,10 +156,10 @@ fn write_found_in_each(
 }
 
 /// What is stored for a key that stands beside the row.
-fn value_beside<'b>(beside: &'b [Beside<'_>], at: usize) -> Option<&'b BlittableBuf> {
+fn value_beside<'b>(beside: &'b [Loaded<'_>], at: usize) -> Option<&'b BlittableBuf> {
     match beside.get(at) {
-        Some(Beside::Value(stored)) => stored.as_ref(),
-        Some(Beside::One(_) | Beside::Many(_) | Beside::Counter(_)) | None => None,
+        Some(Loaded::Value(stored)) => stored.as_ref(),
+        Some(Loaded::One(_) | Loaded::Many(_) | Loaded::Counter(_)) | None => None,
     }
 }
 
@@ -227,7 +228,7 @@ impl ProjectedField {
         &self,
         row: &Row<'_>,
         stored: Option<&[u8]>,
-        beside: &[Beside<'_>],
+        beside: &[Loaded<'_>],
         (lookup, series): (&Lookup, &SeriesShown<'_>),
         out: &mut Vec<u8>,
     ) -> Result<bool, QueryError> {
@@ -279,14 +280,14 @@ impl ProjectedField {
             }
             ProjectedValue::Counter { at, is_raw } => {
                 let found = match beside.get(*at) {
-                    Some(Beside::Counter(found)) => found.as_ref(),
-                    Some(Beside::One(_) | Beside::Many(_) | Beside::Value(_)) | None => None,
+                    Some(Loaded::Counter(found)) => found.as_ref(),
+                    Some(Loaded::One(_) | Loaded::Many(_) | Loaded::Value(_)) | None => None,
                 };
                 write_counter(found, *is_raw, out)?;
             }
             ProjectedValue::Exchange { at } => write_value(value_beside(beside, *at), out)?,
             ProjectedValue::LoadedId { at } => match beside.get(*at) {
-                Some(Beside::One(Some(loaded))) => write_json_string(loaded.id(), out),
+                Some(Loaded::One(Some(loaded))) => write_json_string(loaded.id(), out),
                 _ => out.extend_from_slice(b"null"),
             },
             ProjectedValue::Document(None) => match document {
@@ -294,17 +295,17 @@ impl ProjectedField {
                 RowDocument::Result(result) => result.write_json(out)?,
             },
             ProjectedValue::Document(Some(at)) => match beside.get(*at) {
-                Some(Beside::One(Some(loaded))) => write_document(loaded, series.memory, out)?,
-                Some(Beside::Many(loaded)) => write_documents(loaded, series.memory, out)?,
-                Some(Beside::One(None) | Beside::Counter(_) | Beside::Value(_)) | None => {
+                Some(Loaded::One(Some(loaded))) => write_document(loaded, series.memory, out)?,
+                Some(Loaded::Many(loaded)) => write_documents(loaded, series.memory, out)?,
+                Some(Loaded::One(None) | Loaded::Counter(_) | Loaded::Value(_)) | None => {
                     out.truncate(mark);
                     return Ok(looks_at_document);
                 }
             },
             ProjectedValue::Loaded { at, path } => {
                 let found = match beside.get(*at) {
-                    Some(Beside::One(Some(loaded))) => path.find(loaded.body()?.root())?,
-                    Some(Beside::Many(loaded)) => {
+                    Some(Loaded::One(Some(loaded))) => path.find(loaded.body()?.root())?,
+                    Some(Loaded::Many(loaded)) => {
                         for document in loaded.iter().filter(|one| LARGE_BYTES < one.body_bytes()) {
                             series.memory.take(printed_bytes(&document.body()?)?)?;
                         }

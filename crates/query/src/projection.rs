@@ -7,6 +7,7 @@ use rql::{
 };
 
 use crate::condition::is_id;
+use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::exchange_value::is_exchange;
 use crate::parameters::{Asked, Worth, place_of};
@@ -329,16 +330,6 @@ pub(crate) fn field_value(name: &str) -> ProjectedValue {
         index_field: name.to_owned(),
         absent_when_missing: false,
     }
-}
-
-/// The path as documents know it, which tell no index of an array from the name of a member.
-pub(crate) fn document_path(path: &FieldPath) -> DocumentPath {
-    let step = |step: &PathStep| match step {
-        PathStep::Name { name, .. } => FieldStep::Member(name.clone()),
-        PathStep::Index(index) => FieldStep::Member(index.to_string()),
-        PathStep::Each => FieldStep::Each,
-    };
-    DocumentPath::new(path.steps.iter().map(step).collect())
 }
 
 fn constant(literal: &Literal) -> (String, ProjectedValue) {

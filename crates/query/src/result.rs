@@ -13,7 +13,7 @@ use cluster_state::DatabaseValues;
 use documents::{DocumentError, DocumentRow};
 use model::DocumentId;
 use script::{Argument, BoundProjection};
-use search::{EntryId, SearchError};
+use search::SearchError;
 use storage::{Transaction, WorkingMemory, pass_over};
 
 use crate::counter_includes::IncludedCounters;
@@ -21,22 +21,23 @@ use crate::distinct::{Content, ContentOf, DistinctRows};
 use crate::error::QueryError;
 use crate::filtered_rows::FilteredRows;
 use crate::included_documents::{Included, distinct};
+use crate::included_values::IncludedValues;
+use crate::loaded::Loaded;
 use crate::made_object::MadeObject;
 use crate::paging::{UNKNOWN_TOTAL, as_long};
 use crate::plan::ShownRows;
 use crate::revision_includes::IncludedRevisions;
+use crate::row::{Row, RowSource, Rows};
 use crate::row_counts::RowCounts;
-use crate::row_document::{Marked, RowDocument, printed_bytes};
-use crate::row_notes::{Notes, NotesOfRow};
+use crate::row_document::{Marked, printed_bytes};
+use crate::row_notes::Notes;
 use crate::row_script::{
-    self, Beside, BoundScripts, RowHost, Sources, Wanted, arguments_of, load_beside, row_for_filter,
+    self, BoundScripts, RowHost, Sources, Wanted, arguments_of, load_for_row, row_for_filter,
 };
-use crate::row_told::{RowLocation, Told};
 use crate::series_includes::IncludedSeries;
 use crate::time_series::{
     NoSettings, PlannedSeries, SeriesCalls, SeriesForm, SeriesSettings, SeriesShown, StoredSeries,
 };
-use crate::value_includes::IncludedValues;
 
 /// What the notes of a row are thought to take.
 const NOTES_OF_ROW_BYTES: u64 = 384;
@@ -47,53 +48,6 @@ const FILTERED_ROWS_KEPT_MAX: u64 = 4096;
 const METADATA: &str = "@metadata";
 /// Printed JSON has none.
 const LINE_BREAK: &[u8] = b"\n";
-
-/// One row on its way out.
-pub struct Row<'t> {
-    /// What it shows, or shows something of.
-    pub document: RowDocument<'t>,
-    /// What an index gave it; none without an index.
-    pub score: Option<f32>,
-    /// What an index stored of it, JSON, by projected field; empty when nothing is taken from there.
-    pub(crate) stored: Vec<Option<&'t [u8]>>,
-    /// The entry of an index behind it.
-    pub(crate) entry: Option<EntryId>,
-    /// Where it is, when rows are ordered by that.
-    pub(crate) location: Option<RowLocation>,
-    /// The objects that a script made of it, when they were looked at already.
-    pub(crate) made: Option<Vec<MadeObject>>,
-}
-
-impl<'t> Row<'t> {
-    pub(crate) fn of_document(document: DocumentRow<'t>) -> Self {
-        let document = RowDocument::Stored(document);
-        Self { document, score: None, stored: Vec::new(), entry: None, location: None, made: None }
-    }
-
-    /// What an index tells of it.
-    pub(crate) fn told(&self) -> Told {
-        Told { score: self.score, location: self.location }
-    }
-}
-
-/// Rows one after the other.
-pub(crate) type Rows<'t> = Box<dyn Iterator<Item = Result<Row<'t>, QueryError>> + 't>;
-
-/// Where the rows of a query come from.
-pub(crate) trait RowSource<'t> {
-    /// The rows in the order of the query: `count` of them, the first `first` left out.
-    fn rows(&self, first: usize, count: usize) -> Result<Rows<'t>, QueryError>;
-
-    /// How many rows of [`RowSource::rows`] are left out because they repeat a document.
-    fn repeated(&self, _first: usize, _count: usize) -> Result<u64, QueryError> {
-        Ok(0)
-    }
-
-    /// What is told of a row beside it.
-    fn notes(&self, _row: &Row<'t>) -> Result<NotesOfRow, QueryError> {
-        Ok(NotesOfRow::default())
-    }
-}
 
 /// What is told of a result beside its rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -341,7 +295,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let passes = move |row: &Row<'t>| {
             end_if_stopped(&stop)?;
             let _scope = memory.scope();
-            let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
+            let beside = load_for_row(sources, &loads, row.document.id(), row.document.root()?)?;
             let row = row_for_filter(&row.document, &memory)?;
             let arguments = arguments_of(row, &beside, &memory)?;
             let series = options.calls(functions, &stop, &memory);
@@ -361,7 +315,8 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         if let Some(projection) = self.shown.projection.clone() {
             return Ok(Box::new(move |row| {
                 end_if_stopped(&stop)?;
-                let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
+                let beside =
+                    load_for_row(sources, &loads, row.document.id(), row.document.root()?)?;
                 let _scope = memory.scope();
                 let mut shown = Vec::new();
                 let stored = StoredSeries::new(sources.documents, &stop);
@@ -377,7 +332,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
         let functions = self.series_functions();
         Ok(Box::new(move |row| {
             end_if_stopped(&stop)?;
-            let beside = load_beside(sources, &loads, row.document.id(), row.document.root()?)?;
+            let beside = load_for_row(sources, &loads, row.document.id(), row.document.root()?)?;
             let _scope = memory.scope();
             let arguments = arguments_of(stored.document_of(row, &memory)?, &beside, &memory)?;
             let series = options.calls(functions, &stop, &memory);
@@ -637,7 +592,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
             true => self.shown.loads.as_slice(),
             false => &[],
         };
-        let beside = load_beside(self.sources, loads, row.document.id(), row.document.root()?)?;
+        let beside = load_for_row(self.sources, loads, row.document.id(), row.document.root()?)?;
         if self.shown.is_script {
             return self.write_script_row(row, &beside, between, out);
         }
@@ -705,7 +660,7 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
     fn write_script_row(
         &self,
         row: &Row<'t>,
-        beside: &[Beside<'t>],
+        beside: &[Loaded<'t>],
         between: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), QueryError> {
@@ -754,11 +709,11 @@ impl<'t, T: Transaction> QueryResult<'t, T> {
 /// Appends a loaded document in the place of a row; what was not found shows nothing.
 fn write_loaded(
     row: &Row<'_>,
-    loaded: Option<&Beside<'_>>,
+    loaded: Option<&Loaded<'_>>,
     memory: &WorkingMemory,
     out: &mut Vec<u8>,
 ) -> Result<(), QueryError> {
-    if let Some(Beside::One(Some(document))) = loaded {
+    if let Some(Loaded::One(Some(document))) = loaded {
         memory.take(printed_bytes(&document.body()?)?)?;
         let mut beside_id = Vec::new();
         row.told().with_score().write(&mut beside_id);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use blittable::{BlittableBuf, Document, Edit, Item, Object, Value};
 use cluster_state::DatabaseValues;
-use documents::{CounterRow, DocumentRow, FieldPath, Found};
+use documents::{DocumentRow, FieldPath, Found};
 use model::DocumentId;
 use rql::{Expression, Query, Select, SelectItem, Selection};
 use script::{
@@ -18,15 +18,16 @@ use script::{
 };
 use storage::{Transaction, WorkingMemory};
 
+use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::exchange_value::{PlannedValue, is_exchange, read_value};
 use crate::filter_script::{FUNCTIONS, document_name};
+use crate::included_values::IncludedValues;
+use crate::loaded::Loaded;
 use crate::parameters::Asked;
 use crate::projected_counter::{self, PlannedCounter, is_counter};
-use crate::projection::document_path;
 use crate::row_document::{RowDocument, printed_bytes};
 use crate::time_series::{PlannedSeries, SeriesCalls};
-use crate::value_includes::IncludedValues;
 
 /// How deep the arrays of a parameter may lie in each other.
 const PARAMETER_DEPTH_MAX: usize = 64;
@@ -257,7 +258,7 @@ impl Asked<'_> {
             let [first, rest @ ..] = path.steps() else { continue };
             let documents::FieldStep::Member(first) = first else { continue };
             let own = loads.len() + 1;
-            let Some(from) = known[..own.min(known.len())].iter().position(|name| name == first)
+            let Some(from) = known[..own.min(known.len())].iter().position(|name| *name == first)
             else {
                 let message = format!("Unknown alias {first} in the LOAD clause");
                 return Err(self.invalid(message));
@@ -289,15 +290,6 @@ impl Asked<'_> {
     }
 }
 
-/// What stands beside one row: documents that were loaded, counters, values of compare exchange.
-pub(crate) enum Beside<'t> {
-    One(Option<DocumentRow<'t>>),
-    Many(Vec<DocumentRow<'t>>),
-    Counter(Option<CounterRow<'t>>),
-    /// What is stored for a key.
-    Value(Option<BlittableBuf>),
-}
-
 /// What the rows of a query are made from, beside themselves.
 pub(crate) struct Sources<'t, T> {
     pub(crate) documents: &'t T,
@@ -322,23 +314,23 @@ pub(crate) struct Wanted {
 }
 
 /// Loads what stands beside a row. `id` is that of the row, if it is a document.
-pub(crate) fn load_beside<'t, T: Transaction>(
+pub(crate) fn load_for_row<'t, T: Transaction>(
     sources: Sources<'t, T>,
     loads: &[PlannedLoad],
     id: Option<&str>,
     row: Object<'_>,
-) -> Result<Vec<Beside<'t>>, QueryError> {
+) -> Result<Vec<Loaded<'t>>, QueryError> {
     let documents = sources.documents;
-    let mut beside: Vec<Beside<'t>> = Vec::with_capacity(loads.len());
+    let mut beside: Vec<Loaded<'t>> = Vec::with_capacity(loads.len());
     for load in loads {
         match &load.instead {
             Some(Instead::Counter(counter)) => {
                 let found = counter.find(documents, id, row, &beside)?;
-                beside.push(Beside::Counter(found));
+                beside.push(Loaded::Counter(found));
                 continue;
             }
             Some(Instead::Value(value)) => {
-                beside.push(Beside::Value(value.find(sources.values, row)?));
+                beside.push(Loaded::Value(value.find(sources.values, row)?));
                 continue;
             }
             None => {}
@@ -346,8 +338,8 @@ pub(crate) fn load_beside<'t, T: Transaction>(
         let root = match load.from {
             0 => Some(row),
             loaded => match &beside[loaded - 1] {
-                Beside::One(Some(document)) => Some(document.body()?.root()),
-                Beside::One(None) | Beside::Many(_) | Beside::Counter(_) | Beside::Value(_) => None,
+                Loaded::One(Some(document)) => Some(document.body()?.root()),
+                Loaded::One(None) | Loaded::Many(_) | Loaded::Counter(_) | Loaded::Value(_) => None,
             },
         };
         let mut ids = Vec::new();
@@ -365,8 +357,8 @@ pub(crate) fn load_beside<'t, T: Transaction>(
             }
         }
         beside.push(match load.many {
-            true => Beside::Many(found),
-            false => Beside::One(found.into_iter().next()),
+            true => Loaded::Many(found),
+            false => Loaded::One(found.into_iter().next()),
         });
     }
     Ok(beside)
@@ -389,21 +381,21 @@ fn collect_ids(found: &Found<'_>, ids: &mut Vec<String>) -> Result<(), QueryErro
 /// A row's documents as arguments of the script: `row` as the script is to see it, and those loaded.
 pub(crate) fn arguments_of(
     row: ScriptDocument,
-    beside: &[Beside<'_>],
+    beside: &[Loaded<'_>],
     memory: &WorkingMemory,
 ) -> Result<Vec<Argument>, QueryError> {
     let mut arguments = vec![Argument::Document(row)];
     for documents in beside {
         arguments.push(match documents {
-            Beside::One(Some(document)) => Argument::Document(loaded_document(document, memory)?),
-            Beside::One(None) => Argument::Value(ScriptValue::Null),
-            Beside::Many(documents) => {
+            Loaded::One(Some(document)) => Argument::Document(loaded_document(document, memory)?),
+            Loaded::One(None) => Argument::Value(ScriptValue::Null),
+            Loaded::Many(documents) => {
                 let loaded = |document| Ok(Some(loaded_document(document, memory)?));
                 let documents: Result<_, QueryError> = documents.iter().map(loaded).collect();
                 Argument::Documents(documents?)
             }
             // A script asks for these itself.
-            Beside::Counter(_) | Beside::Value(_) => continue,
+            Loaded::Counter(_) | Loaded::Value(_) => continue,
         });
     }
     Ok(arguments)

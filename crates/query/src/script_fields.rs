@@ -9,7 +9,7 @@ use search::SearchError;
 use storage::WorkingMemory;
 
 use crate::error::QueryError;
-use crate::result::Row;
+use crate::row::Row;
 use crate::row_script::{info_of, row_for_projection};
 
 /// How deep stored arrays may lie in arrays; what is deeper is taken as it is.

@@ -12,6 +12,7 @@ use indexing::IndexValue;
 use search::{FieldId, SearchError};
 
 use crate::error::QueryError;
+use crate::index_fields::StoredField;
 use crate::parameters::Asked;
 use crate::projection::{ProjectedField, ProjectedValue, Projection};
 use crate::script_fields::ScriptFields;
@@ -71,14 +72,6 @@ pub(crate) struct Lookup {
     /// The index, for the error about what it does not store.
     index_name: String,
     query: String,
-}
-
-/// A field of an index whose values it may keep.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StoredField {
-    pub(crate) number: FieldId,
-    /// Whether it keeps them of every entry, and not only where a map says so.
-    pub(crate) is_declared: bool,
 }
 
 /// What becomes of a value that is nowhere.

@@ -8,8 +8,8 @@ use documents::{DocumentRow, FieldPath, Found};
 use timeseries::{Entry, Summary};
 
 use crate::error::QueryError;
+use crate::loaded::Loaded;
 use crate::row_document::RowDocument;
-use crate::row_script::Beside;
 use crate::time_series::aggregation::Aggregation;
 use crate::time_series::condition::{Cell, Operand, Seen, TagDocuments, Test};
 use crate::time_series::groups::{Group, Grouping, Groups};
@@ -35,7 +35,7 @@ pub(crate) struct Surroundings<'s> {
 #[derive(Clone, Copy)]
 pub(crate) struct RowDocuments<'r, 't> {
     pub(crate) row: &'r RowDocument<'t>,
-    pub(crate) beside: &'r [Beside<'t>],
+    pub(crate) beside: &'r [Loaded<'t>],
 }
 
 impl<'r, 't> RowDocuments<'r, 't> {
@@ -43,9 +43,9 @@ impl<'r, 't> RowDocuments<'r, 't> {
         match place {
             Place::Row => self.row.stored(),
             Place::Beside(at) => match self.beside.get(at) {
-                Some(Beside::One(document)) => document.as_ref(),
-                Some(Beside::Many(documents)) => documents.first(),
-                Some(Beside::Counter(_) | Beside::Value(_)) | None => None,
+                Some(Loaded::One(document)) => document.as_ref(),
+                Some(Loaded::Many(documents)) => documents.first(),
+                Some(Loaded::Counter(_) | Loaded::Value(_)) | None => None,
             },
         }
     }

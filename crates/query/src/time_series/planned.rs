@@ -7,9 +7,9 @@ use rql::{
     TimeSeriesGrouping, TimeSeriesQuery, TimeSeriesRange, TimeSeriesSource,
 };
 
+use crate::document_path::document_path;
 use crate::error::QueryError;
 use crate::parameters::{Asked, Elements, Worth, place_of};
-use crate::projection::document_path;
 use crate::row_script::PlannedLoad;
 use crate::time_series::aggregation::{ALL, Aggregation};
 use crate::time_series::condition::{Cell, Operand, Test};

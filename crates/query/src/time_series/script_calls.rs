@@ -8,8 +8,8 @@ use script::{HostError, ScriptValue, SeriesArgument, TimeSeriesEntry, TimeSeries
 use storage::{Transaction, WorkingMemory};
 
 use crate::error::QueryError;
+use crate::loaded::Loaded;
 use crate::row_document::RowDocument;
-use crate::row_script::Beside;
 use crate::time_series::condition::Cell;
 use crate::time_series::evaluation::RowDocuments;
 use crate::time_series::length::TICKS_PER_MILLISECOND;
@@ -102,7 +102,7 @@ impl SeriesCalls<'_> {
                     if row.is_none() {
                         row = documents::get(documents, &DocumentId::new(id)?)?;
                     }
-                    beside.push(Beside::One(document));
+                    beside.push(Loaded::One(document));
                     PlannedArgument::Document(Place::Beside(beside.len() - 1))
                 }
             };
@@ -121,7 +121,7 @@ impl SeriesCalls<'_> {
         documents: &T,
         series: &PlannedSeries,
         row: &RowDocument<'_>,
-        beside: &[Beside<'_>],
+        beside: &[Loaded<'_>],
     ) -> Result<Vec<u8>, QueryError> {
         let stored = StoredSeries::new(documents, self.stop);
         let shown = SeriesShown {
