@@ -5,6 +5,7 @@ use std::{path::Path, process::Command};
 use crate::{
     Failure,
     checks::Checks,
+    import_cycles,
     layers::{self, Layers, Package},
     sources,
 };
@@ -16,6 +17,7 @@ pub(crate) fn check(root: &Path) -> Result<Checks, Failure> {
     layers::check_edges(&layers, &packages, &mut checks);
     layers::check_registry_walls(&layers, &packages, &mut checks);
     sources::check(root, &layers, &packages, &mut checks)?;
+    import_cycles::check(root, &layers, &mut checks)?;
     Ok(checks)
 }
 

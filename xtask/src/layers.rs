@@ -21,6 +21,10 @@ pub(crate) struct Layers {
     pub(crate) unsafe_allowed: BTreeSet<String>,
     /// Lines of a source file without its tests.
     pub(crate) file_lines_max: usize,
+    /// Modules of a crate that may import each other in a cycle.
+    cycle_modules_max: usize,
+    /// The same of crates that have not come so far.
+    larger_cycles: BTreeMap<String, usize>,
 }
 
 struct Room {
@@ -59,8 +63,25 @@ impl Layers {
             registry,
             unsafe_allowed: names(limits.get("unsafe_allowed"), "unsafe_allowed")?,
             file_lines_max: usize::try_from(lines.ok_or("layers.toml: no file_lines_max")?)?,
+            cycle_modules_max: number(table(&file, "cycles")?, "modules_max")?,
+            larger_cycles: larger_cycles(table(&file, "cycles")?)?,
         })
     }
+
+    /// How many modules of a crate may import each other in a cycle.
+    pub(crate) fn cycle_modules_max_of(&self, name: &str) -> usize {
+        self.larger_cycles.get(name).copied().unwrap_or(self.cycle_modules_max)
+    }
+}
+
+fn larger_cycles(cycles: &toml::Table) -> Result<BTreeMap<String, usize>, Failure> {
+    let larger = table(cycles, "larger")?;
+    larger.keys().map(|name| Ok((name.clone(), number(larger, name)?))).collect()
+}
+
+fn number(table: &toml::Table, name: &str) -> Result<usize, Failure> {
+    let number = table.get(name).and_then(toml::Value::as_integer);
+    Ok(usize::try_from(number.ok_or_else(|| format!("layers.toml: no {name}"))?)?)
 }
 
 fn table<'t>(file: &'t toml::Table, name: &str) -> Result<&'t toml::Table, Failure> {
@@ -165,6 +186,9 @@ mod tests {
         [sources]
         unsafe_allowed = []
         file_lines_max = 800
+        [cycles]
+        modules_max = 5
+        larger = { }
     "#;
 
     /// A name and its (dependency, kind).

@@ -22,6 +22,7 @@ mod drill_database;
 mod golden;
 mod http_client;
 mod identity;
+mod import_cycles;
 mod insert_oracle;
 mod io_sweep;
 mod kill;
