@@ -2,8 +2,8 @@
 //! time to read one property of a large one.
 //!
 //! Run with `cargo run --release -p blittable --example throughput`; prints the median and the best
-//! of its rounds; an argument picks measurements by the start of their name. Not a test: figures
-//! depend on the machine.
+//! of its rounds; an argument selects measurements by name prefix. Not a test: figures depend on
+//! the machine.
 #![expect(clippy::unwrap_used, reason = "the documents are its own and valid")]
 #![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
 #![expect(clippy::disallowed_methods, reason = "this crate cannot use the clock of a later one")]

@@ -1,4 +1,4 @@
-//! Deep equality of values, also of different documents.
+//! Deep equality of values, including values of different documents.
 //!
 //! The order of properties does not matter, that of elements does. Numbers are equal when their text
 //! is: `1` and `1.0` differ, because they print differently.
@@ -13,8 +13,8 @@ pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Result<bool, Corrupt> {
     if !equal_or_pending(a, b, &mut pending)? {
         return Ok(false);
     }
-    // Each entry takes bytes of its own in a sound document; corrupt ones that share values would
-    // otherwise be compared again and again.
+    // Each entry takes separate bytes in a sound document; in a corrupt one, shared values would
+    // otherwise be compared over and over.
     let mut entries_left = pending.first().map_or(0, |pair| pair.bytes_of_a());
     while let Some(pair) = pending.pop() {
         let (same, entries) = match pair {
@@ -76,7 +76,7 @@ fn equal_members<'a, 'b>(
 ) -> Result<bool, Corrupt> {
     for (index, property) in a.iter().enumerate() {
         let (name, value) = property?;
-        // Documents of one shape have the property at the same place.
+        // Documents of the same shape have the property at the same index.
         let other = match b.at(index)? {
             Some((other_name, other)) if other_name == name => Some(other),
             Some(_) | None => b.get(name)?,

@@ -1,6 +1,6 @@
 //! Copies values from one document into another that is being written.
 //!
-//! Strings come over as they are stored, packed or not; only names get the ids of the new document.
+//! Strings are copied as stored, packed or not; only names get the ids of the new document.
 
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, Token};
@@ -9,7 +9,7 @@ use crate::view::{Array, Block, Entry, Object, Scalar, Value};
 use crate::walk::{Place, Step, Walk, check_order, container_of};
 use crate::writer::Writer;
 
-/// Copies `value`, deep, into the document that `writer` is making.
+/// Deep-copies `value` into the document under construction in `writer`.
 pub(crate) fn copy_value(value: &Value<'_>, writer: &mut Writer) -> Result<(), Corrupt> {
     match value {
         Value::Object(Object { bytes, block }) | Value::Array(Array { bytes, block }) => {
@@ -24,7 +24,7 @@ pub(crate) fn copy_value(value: &Value<'_>, writer: &mut Writer) -> Result<(), C
     Ok(())
 }
 
-/// Copies the value of one entry, deep; values before `cursor` were copied already. Gives the new
+/// Deep-copies the value of one entry; values before `cursor` were copied already. Returns the new
 /// cursor.
 pub(crate) fn copy_entry(
     bytes: &[u8],

@@ -18,12 +18,12 @@ impl Corrupt {
         Corrupt { reason, position }
     }
 
-    /// What does not fit.
+    /// What is wrong.
     pub fn reason(&self) -> &'static str {
         self.reason
     }
 
-    /// Where, in bytes from the start of the document.
+    /// Where the error is, in bytes from the start of the document.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -40,9 +40,9 @@ impl Error for Corrupt {}
 /// JSON text that was refused: where and why.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
-    /// Byte offset into the text given to the reader.
+    /// Byte offset into the text passed to the reader.
     pub position: usize,
-    /// What is wrong there.
+    /// What is wrong at that position.
     pub kind: ParseErrorKind,
 }
 
@@ -63,25 +63,25 @@ impl ParseError {
 pub enum ParseErrorKind {
     /// The text ended inside a value.
     UnexpectedEnd,
-    /// A byte that cannot stand here.
+    /// A byte that is not allowed here.
     UnexpectedByte {
-        /// The byte that was met.
+        /// The byte found.
         found: u8,
-        /// What could have stood here.
+        /// What was expected instead.
         expected: &'static str,
     },
-    /// The value is valid JSON but not of the type that was asked for.
+    /// The value is valid JSON but not of the requested type.
     UnexpectedType {
-        /// The type that was met.
+        /// The type found.
         found: &'static str,
-        /// The type that was asked for.
+        /// The requested type.
         expected: &'static str,
     },
     /// A number that JSON does not allow (`01`, `1.`, `-`).
     InvalidNumber,
-    /// A number whose size exceeds a double.
+    /// A number outside the range of a double.
     NumberTooLarge,
-    /// A whole number of 64 bits was asked for and this is not one.
+    /// A 64-bit integer was requested and this is not one.
     NotAnInteger,
     /// A backslash followed by this byte.
     InvalidEscape(u8),
@@ -104,7 +104,7 @@ pub enum ParseErrorKind {
         /// The limit.
         count_max: usize,
     },
-    /// A document was asked for and this is another value.
+    /// A document was requested and this is some other value.
     RootIsNotAnObject,
     /// Something other than white space follows the value.
     TrailingBytes,
@@ -153,7 +153,7 @@ impl fmt::Display for ParseError {
 
 impl Error for ParseError {}
 
-/// A document could not be built by program.
+/// A document could not be built through the API.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -161,7 +161,7 @@ pub enum BuildError {
     Corrupt(Corrupt),
     /// The document would exceed four gigabytes.
     TooLarge,
-    /// A number given as text is not a JSON number.
+    /// A number passed as text is not a JSON number.
     NotANumber,
     /// Calls to begin and end do not pair, or a named value was put into an array or the reverse.
     Unbalanced,
@@ -180,7 +180,7 @@ impl fmt::Display for BuildError {
         match self {
             BuildError::Corrupt(_) => f.write_str("a value could not be copied"),
             BuildError::TooLarge => f.write_str("the document would exceed four gigabytes"),
-            BuildError::NotANumber => f.write_str("the text given is not a JSON number"),
+            BuildError::NotANumber => f.write_str("the text is not a JSON number"),
             BuildError::Unbalanced => {
                 f.write_str("objects and arrays were not begun and ended in pairs")
             }

@@ -1,9 +1,10 @@
 //! The layout of a document's bytes, version 1, and its smallest codecs.
 //!
-//! Not the reader or the writer of whole documents: those are `view` and `writer`. The invariant kept
-//! by everything that writes: **a value lies wholly before the block of the object or array that
-//! holds it, and values lie in the order of their entries**. Therefore distances are positive,
-//! nothing can refer to itself, and one pass in post-order reads the bytes from front to back.
+//! Not the reader or the writer of whole documents: those are `view` and `writer`. The invariant
+//! kept by all writers: **a value is stored entirely before the block of the object or array that
+//! holds it, and values are stored in the order of their entries**. Therefore distances are
+//! positive, nothing can refer to itself, and one pass in post-order reads the bytes from front to
+//! back.
 //!
 //! All integers are little-endian. Positions count from the first byte of the document.
 //!
@@ -34,7 +35,7 @@
 //!
 //! distance    position of the holding block minus position of the value; 0 where the token is all
 //!
-//! token  0 null   1 false   2 true        no bytes of their own
+//! token  0 null   1 false   2 true        no further bytes
 //!        3 integer                        zigzag varint, always an i64
 //!        4 number                         varint length, the JSON text of the number
 //!        5 string  6 string to escape     varint length, UTF-8 bytes
@@ -54,7 +55,7 @@ pub(crate) const MAGIC: u8 = 0xB1;
 pub(crate) const VERSION: u8 = 1;
 pub(crate) const HEADER_BYTES: usize = 20;
 
-/// Strings of at least this many bytes are tried with LZ4.
+/// Compression with LZ4 is tried for strings of at least this many bytes.
 pub(crate) const PACK_BYTES_MIN: usize = 128;
 
 pub(crate) const NAMES_NEED_ESCAPE: u8 = 1 << 4;
@@ -149,7 +150,7 @@ impl Width {
         }
     }
 
-    /// The field at `at`; `None` when it does not lie within `bytes`.
+    /// The field at `at`; `None` when it is not within `bytes`.
     #[inline]
     pub(crate) fn read(self, bytes: &[u8], at: usize) -> Option<u32> {
         Some(match self.0 {
@@ -176,7 +177,7 @@ pub(crate) fn write_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Reads a varint at `position`; gives the value and the position after it.
+/// Reads a varint at `position`; returns the value and the position after it.
 #[inline]
 pub(crate) fn read_varint(bytes: &[u8], position: usize) -> Result<(u64, usize), Corrupt> {
     match bytes.get(position) {
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_come_back_and_unfinished_ones_are_corrupt() {
+    fn varints_round_trip_and_unfinished_ones_are_corrupt() {
         for value in [0, 1, 127, 128, 300, 0xFFFF_FFFF, u64::MAX - 1, u64::MAX] {
             let mut out = Vec::new();
             write_varint(&mut out, value);

@@ -1,10 +1,10 @@
 //! The JSON tokenizer of the project: values are pulled one by one out of a text held in memory.
 //!
-//! It accepts what the protocol's existing servers accept beyond JSON: strings in single quotes, one
-//! comma before a closing bracket, a leading byte order mark, raw control characters in strings, and
-//! the words `NaN`, `Infinity` and `-Infinity`, which are read as strings. It does not build
-//! documents (`parser` does) and it never looks past the value it was asked for, so that what may
-//! follow a value is the caller's choice.
+//! It accepts what the protocol's existing servers accept beyond JSON: strings in single quotes,
+//! one comma before a closing bracket, a leading byte order mark, raw control characters in
+//! strings, and the words `NaN`, `Infinity` and `-Infinity`, which are read as strings. It does not
+//! build documents (`parser` does) and it never looks past the requested value, so that the caller
+//! decides what may follow a value.
 //!
 //! Invariant: `text` is the part of the input that is valid UTF-8; running into its end before the
 //! input's end is reported as invalid UTF-8, not as an unexpected end.
@@ -24,7 +24,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 type Result<T> = std::result::Result<T, ParseError>;
 
-/// The type of a JSON value, as its first byte tells it.
+/// The type of a JSON value, as determined by its first byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonKind {
     /// `{`
@@ -181,7 +181,7 @@ impl<'a> JsonReader<'a> {
         if self.read_null_if_next()? { Ok(None) } else { self.read_str().map(Some) }
     }
 
-    /// Reads a whole number of 64 bits.
+    /// Reads a 64-bit integer.
     pub fn read_i64(&mut self) -> Result<i64> {
         self.expect_kind(JsonKind::Number)?;
         let start = self.position;
@@ -191,12 +191,12 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads a whole number of 64 bits or null.
+    /// Reads a 64-bit integer or null.
     pub fn read_optional_i64(&mut self) -> Result<Option<i64>> {
         if self.read_null_if_next()? { Ok(None) } else { self.read_i64().map(Some) }
     }
 
-    /// Reads a number of any size and gives its text.
+    /// Reads a number of any size and returns its text.
     pub fn read_number(&mut self) -> Result<&'a str> {
         self.expect_kind(JsonKind::Number)?;
         self.number().map(|(_, text)| text)
@@ -217,7 +217,7 @@ impl<'a> JsonReader<'a> {
         if self.read_null_if_next()? { Ok(None) } else { self.read_bool().map(Some) }
     }
 
-    /// Reads `null` when that comes next and tells so; reads nothing otherwise.
+    /// Reads `null` and returns true if that comes next; otherwise reads nothing and returns false.
     pub fn read_null_if_next(&mut self) -> Result<bool> {
         if self.peek()? != JsonKind::Null {
             return Ok(false);
@@ -262,7 +262,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads a value of any type and gives its text as it stands. Nesting is limited to 1024 levels.
+    /// Reads a value of any type and returns its text verbatim. Nesting is limited to 1024 levels.
     pub fn read_raw(&mut self) -> Result<&'a str> {
         self.peek_byte()?;
         let start = self.position;
@@ -350,7 +350,7 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// The text between the quotes of `span`, escapes as they stand.
+    /// The text between the quotes of `span`, escapes not decoded.
     #[inline]
     pub(crate) fn raw_string(&self, span: StringSpan) -> &'a str {
         &self.text[span.start..span.end]

@@ -4,8 +4,8 @@
 //! This crate does no input or output, keeps no global state and knows nothing of metadata, ids or
 //! collections. It also owns the only JSON tokenizer of the project ([`JsonReader`]).
 //!
-//! Invariants: printing a parsed document gives JSON of the same meaning with every number's text
-//! and the order of properties kept; and every read is total: arbitrary bytes give [`Corrupt`] or
+//! Invariants: printing a parsed document yields JSON of the same meaning with every number's text
+//! and the order of properties kept; and every read is total: arbitrary bytes yield [`Corrupt`] or
 //! nonsense values, never a panic, an endless loop or a read out of bounds.
 //!
 //! | file | what |
@@ -16,7 +16,7 @@
 //! | `writer`, `name_interner` | the bytes of a document under construction |
 //! | `view`, `name_table`, `text` | reading the bytes in place |
 //! | `walk`, `print`, `print_pieces` | bytes to JSON |
-//! | `object_builder`, `modify`, `copy` | documents made by program |
+//! | `object_builder`, `modify`, `copy` | documents built through the API |
 //! | `compare` | deep equality |
 //! | `object_scanner` | where the elements of a streamed array end |
 #![forbid(unsafe_code)]

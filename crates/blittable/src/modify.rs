@@ -1,6 +1,6 @@
-//! A changed copy of a document, made by copying values instead of printing and parsing them.
+//! Edits a document into a new one by copying values instead of printing and parsing them.
 //!
-//! Invariant: what no edit names comes over unchanged, in its order, with its stored bytes.
+//! Invariant: whatever no edit names is copied unchanged, in its order, with its stored bytes.
 
 use crate::copy::copy_entry;
 use crate::error::BuildError;
@@ -16,8 +16,8 @@ pub const EDIT_PATH_LENGTH_MAX: usize = 64;
 /// One change of a document. Paths are property names from the root; they do not enter arrays.
 #[derive(Clone, Copy, Debug)]
 pub enum Edit<'a> {
-    /// Gives the property at the path a value, in its old place or, when it is new, after the last
-    /// property. Steps that are missing or no objects become objects.
+    /// Sets the property at the path, in its old place or, when it is new, after the last property.
+    /// Steps that are missing or not objects become objects.
     Set {
         /// Names from the root.
         path: &'a [&'a str],
@@ -31,8 +31,8 @@ pub enum Edit<'a> {
     },
 }
 
-/// Copies `document` with `edits` applied, one after the other. A property that is removed and then set
-/// again keeps its old place.
+/// Copies `document` with `edits` applied in order. A property that is removed and then set again
+/// keeps its old place.
 ///
 /// ```
 /// use blittable::{Edit, Item, ParseLimits, modify, parse_document};
@@ -69,10 +69,10 @@ pub(crate) fn modify_with(
     finish_writer(writer)
 }
 
-/// What becomes of one property: its base is kept, replaced or dropped, then `inner` is applied.
+/// The edits of one property: its base is kept, replaced or dropped, then `inner` is applied.
 struct Plan<'a> {
     base: Base<'a>,
-    /// An edit sets something inside, which makes an object of whatever the base is.
+    /// An edit sets something inside, which turns the base into an object.
     becomes_object: bool,
     inner: Vec<(&'a str, Plan<'a>)>,
 }
@@ -129,7 +129,7 @@ fn write_members<'a>(
     Ok(())
 }
 
-/// Copies the properties of `object`, marking in `met` the plans that were applied to one.
+/// Copies the properties of `object`, marking in `met` the plans that were applied.
 fn copy_members<'a>(
     object: &Object<'a>,
     plans: &[(&str, Plan<'a>)],
@@ -157,7 +157,7 @@ fn copy_members<'a>(
     Ok(())
 }
 
-/// Writes what `plan` makes of one property, which may be nothing.
+/// Writes one property as `plan` changes it; writes nothing when it is removed.
 fn write_planned<'a>(
     name: &str,
     existing: Option<Value<'a>>,

@@ -1,16 +1,17 @@
-//! Gives the names of a document their ids while it is written, and writes its table of names.
+//! Assigns ids to the names of a document while it is written, and writes its table of names.
 //!
 //! Names stay known from one document to the next, because documents written through one builder
-//! tend to share their shape: the name that followed the last name in an earlier document is guessed
-//! before any hashing, and a document with the very names of its predecessor reuses that table's
-//! bytes. Invariant: ids of one document are dense and in the order of first appearance.
+//! tend to share their shape: the name that followed the last name in an earlier document is
+//! guessed before any hashing, and a document with exactly the names of its predecessor reuses the
+//! bytes of its table. Invariant: ids of one document are dense and in the order of first
+//! appearance.
 
 use std::collections::BTreeMap;
 
 use crate::format::{NAMES_NEED_ESCAPE, Width};
 use crate::string_scan::find_byte_to_escape;
 
-/// Known names beyond these bounds are forgotten when the next document begins.
+/// Known names in excess of these bounds are dropped when the next document begins.
 const KNOWN_NAMES_MAX: usize = 8192;
 const KNOWN_NAME_BYTES_MAX: usize = 256 * 1024;
 
@@ -25,15 +26,15 @@ struct KnownName {
     start: u32,
     length: u32,
     hash: u32,
-    /// The document, counted by `generation`, in which `id` was given.
+    /// The document, counted by `generation`, in which `id` was assigned.
     generation: u32,
     id: u32,
-    /// The known name that followed this one last time.
+    /// The known name that last followed this one.
     successor: u32,
     needs_escape: bool,
 }
 
-/// A table of names as bytes, with what the header says of it.
+/// A table of names as bytes, with its header fields.
 #[derive(Default)]
 pub(crate) struct WrittenNames {
     pub(crate) flags: u8,
@@ -71,7 +72,7 @@ impl NameInterner {
         }
     }
 
-    /// Begins a document: no ids are given yet.
+    /// Begins a document: no ids are assigned yet.
     pub(crate) fn reset(&mut self) {
         if self.known.len() > KNOWN_NAMES_MAX
             || self.bytes.len() > KNOWN_NAME_BYTES_MAX
@@ -91,13 +92,13 @@ impl NameInterner {
         if let Some(previous) = self.known.get(self.last as usize) {
             let guess = previous.successor;
             if guess != NONE && self.name_is(guess, name) {
-                return self.give_id(guess);
+                return self.assign_id(guess);
             }
         }
         self.intern_by_hash(name)
     }
 
-    /// How long the table of names of the current document is.
+    /// Length of the current document's table of names, in bytes.
     pub(crate) fn table_bytes(&mut self) -> usize {
         self.refresh_table();
         self.table.len()
@@ -128,7 +129,7 @@ impl NameInterner {
     }
 
     #[inline]
-    fn give_id(&mut self, known: u32) -> u32 {
+    fn assign_id(&mut self, known: u32) -> u32 {
         self.last = known;
         let entry = &mut self.known[known as usize];
         if entry.generation != self.generation {
@@ -149,7 +150,7 @@ impl NameInterner {
         if let Some(previous) = self.known.get_mut(self.last as usize) {
             previous.successor = known;
         }
-        self.give_id(known)
+        self.assign_id(known)
     }
 
     fn find(&self, name: &[u8], hash: u32) -> Option<u32> {
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn names_that_collide_in_the_slots_are_found_in_the_ordered_map() {
         let mut names = NameInterner::new();
-        // The first slots are all that these hashes reach, so most of the names become crowded.
+        // These hashes reach only the first slots, so most of the names collide.
         for index in 0..30u32 {
             let name = index.to_le_bytes();
             assert_eq!(names.find(&name, 7), None);

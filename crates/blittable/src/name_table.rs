@@ -1,7 +1,7 @@
 //! The table of names at the end of a document, read in place.
 //!
-//! Opening it only cuts slices, so it is done anew for each lookup instead of being carried around
-//! in every value.
+//! Opening it only slices bytes, so each lookup opens it again instead of carrying it around in
+//! every value.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ pub(crate) struct NameTable<'a> {
     count: usize,
     end_width: Width,
     id_width: Width,
-    /// Where the table starts, for error messages.
+    /// Position of the table, for error messages.
     position: usize,
     pub(crate) needs_escape: bool,
 }
@@ -34,7 +34,7 @@ impl<'a> NameTable<'a> {
         let count = field(16) as usize;
         let end_width = Width::from_bits(flags, 2)?;
         let id_width = Width::from_bits(flags >> 2, 2)?;
-        let outside = || Corrupt::new("the table of names lies outside the document", 12);
+        let outside = || Corrupt::new("the table of names is outside the document", 12);
         let table = bytes.get(position..).ok_or_else(outside)?;
         // Counts and widths are below 2^32 and 8: no product overflows a 64-bit size.
         let (ends, rest) = table.split_at_checked(count * end_width.bytes()).ok_or_else(outside)?;
@@ -66,7 +66,7 @@ impl<'a> NameTable<'a> {
     #[inline]
     pub(crate) fn name(&self, id: u32) -> Result<&'a [u8], Corrupt> {
         self.name_at(id as usize)
-            .ok_or_else(|| Corrupt::new("a name lies outside the table of names", self.position))
+            .ok_or_else(|| Corrupt::new("a name is outside the table of names", self.position))
     }
 
     /// The id of `name`, `None` when no object of the document has such a property.

@@ -1,14 +1,14 @@
 //! JSON numbers: where they end, whether they are 64-bit integers, whether they fit a double.
 //!
-//! The text of a number is never changed here; only integers in their canonical form (and `-0`)
-//! become binary.
+//! The text of a number is never changed; only integers in canonical form (and `-0`) are stored in
+//! binary.
 
 use crate::error::ParseErrorKind;
 
 /// A number found in JSON text.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum NumberKind {
-    /// Fits 64 bits and prints back as it was written, but for `-0`.
+    /// Fits 64 bits and prints exactly as it was written, except for `-0`.
     Integer(i64),
     /// Everything else: the text itself is the value.
     Text,
@@ -18,7 +18,7 @@ pub(crate) enum NumberKind {
 /// cannot exceed a double, whose largest value is about 1.8e308.
 const SAFE_WHOLE_DIGITS: usize = 200;
 
-/// Reads the number that starts at `start`; gives its kind and the position after it.
+/// Reads the number that starts at `start`; returns its kind and the position after it.
 #[inline]
 pub(crate) fn scan_number(
     bytes: &[u8],

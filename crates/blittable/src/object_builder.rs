@@ -1,6 +1,6 @@
-//! Documents made by program, value by value.
+//! Builds documents value by value.
 //!
-//! Mistakes (an end without a begin, a number that is none) are remembered and reported by
+//! Mistakes (an end without a begin, an invalid number) are remembered and reported by
 //! [`ObjectBuilder::finish`], so that the calls can be chained without a check after each.
 
 use crate::copy::copy_value;
@@ -29,7 +29,7 @@ pub enum Item<'a> {
     EmptyObject,
     /// An array without elements.
     EmptyArray,
-    /// A value of another document, copied deep.
+    /// A value of another document, to be deep-copied.
     Copy(Value<'a>),
 }
 
@@ -77,7 +77,7 @@ impl<'a, T: Into<Item<'a>>> From<Option<T>> for Item<'a> {
 
 /// Builds a document; the root object has begun already.
 ///
-/// A name that is put twice keeps the last value, at the last position.
+/// A name that is set twice keeps the last value, at the last position.
 ///
 /// ```
 /// use blittable::ObjectBuilder;
@@ -159,8 +159,8 @@ impl ObjectBuilder {
         self
     }
 
-    /// Ends the root and gives the document, or the first mistake that was made. The builder is inside
-    /// a new empty root afterwards, so that its arenas can serve again.
+    /// Ends the root and returns the document, or the first error. Afterwards the builder is inside
+    /// a new empty root, so that its arenas can be reused.
     pub fn finish(&mut self) -> Result<BlittableBuf, BuildError> {
         if self.writer.depth() != 1 {
             self.fail(BuildError::Unbalanced);
@@ -253,7 +253,7 @@ fn write_double(value: f64, writer: &mut Writer) {
         let word: &[u8] = if value > 0.0 { b"Infinity" } else { b"-Infinity" };
         writer.string(word, false);
     } else {
-        // The debug form keeps a fraction or an exponent, so the number stays a double.
+        // The debug format always has a fraction or an exponent, so the number stays a double.
         writer.number(format!("{value:?}").as_bytes());
     }
 }

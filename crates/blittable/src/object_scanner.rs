@@ -1,8 +1,8 @@
 //! Finds where the elements of a streamed sequence of JSON objects end, without parsing them.
 //!
-//! The sequence is a JSON array of objects, or objects separated by white space or commas. State is a
-//! few words, whatever the size of the stream. It only counts brackets outside strings; whether an
-//! element is valid is for [`JsonReader`](crate::JsonReader) to say.
+//! The sequence is a JSON array of objects, or objects separated by white space or commas. State is
+//! a few words, whatever the size of the stream. It only counts brackets outside strings; whether
+//! an element is valid is left to [`JsonReader`](crate::JsonReader).
 
 use std::error::Error;
 use std::fmt;
@@ -12,8 +12,8 @@ use crate::string_scan::find_byte_to_escape;
 /// How far [`ObjectScanner::scan`] got in a chunk. Offsets count from the start of that chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scanned {
-    /// An element ends: its bytes in this chunk are `start..end` (its earlier bytes, if any, came in
-    /// earlier chunks and then `start` is 0). Scan again from `end`.
+    /// An element ends: its bytes in this chunk are `start..end` (its earlier bytes, if any, were
+    /// in earlier chunks, and then `start` is 0). Scan again from `end`.
     Element {
         /// First byte of the element in this chunk.
         start: usize,
@@ -32,7 +32,8 @@ pub enum Scanned {
 /// Why a stream was refused. Positions count from the start of the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScanError {
-    /// Something else than an object, a separator or the array's brackets stands between elements.
+    /// Something other than an object, a separator or a bracket of the array appears between
+    /// elements.
     UnexpectedByte {
         /// The byte.
         found: u8,
@@ -127,8 +128,8 @@ impl ObjectScanner {
 
     /// Reads `chunk` up to the end of the first element in it.
     ///
-    /// The bytes reported as part of an element, and those before them, have been read; they are not
-    /// to be given again.
+    /// The bytes reported as part of an element, and those before them, are consumed; do not pass
+    /// them again.
     pub fn scan(&mut self, chunk: &[u8]) -> Result<Scanned, ScanError> {
         let mut start = 0;
         if self.depth == 0 {
@@ -195,7 +196,7 @@ impl ObjectScanner {
         Ok(None)
     }
 
-    /// Reads on inside an element; gives the position after it when it ends in `chunk`.
+    /// Continues inside an element; returns the position after it when it ends in `chunk`.
     fn scan_element(&mut self, chunk: &[u8], start: usize) -> Option<usize> {
         let mut position = start;
         while let Some(&byte) = chunk.get(position) {
@@ -219,7 +220,7 @@ impl ObjectScanner {
         None
     }
 
-    /// Reads on inside a string; gives the position after it or the end of `chunk`.
+    /// Continues inside a string; returns the position after it or the end of `chunk`.
     fn scan_string(&mut self, chunk: &[u8], start: usize, quote: u8) -> usize {
         let mut position = start;
         if self.is_escaped {

@@ -1,8 +1,8 @@
 //! JSON text to documents, in one pass and without recursion.
 //!
-//! The tokens come from `json_reader`, the bytes go through `writer`; this file only joins them and
-//! keeps the limits. Invariant: a document that exceeds a limit is refused before memory grows beyond
-//! a small multiple of that limit.
+//! The tokens come from `json_reader`, the bytes go through `writer`; this file only connects the
+//! two and enforces the limits. Invariant: a document that exceeds a limit is refused before memory
+//! grows beyond a small multiple of that limit.
 
 use crate::error::{BuildError, ParseError, ParseErrorKind};
 use crate::json_reader::JsonReader;
@@ -12,11 +12,11 @@ use crate::string_scan::{StringSpan, decode_escapes, find_byte_to_escape};
 use crate::view::{BlittableBuf, Document};
 use crate::writer::{ARENA_BYTES_KEPT_MAX, Container, Writer};
 
-/// No limit lets a document's JSON be longer than this, so that its bytes always fit 32 bits: they
-/// take at most four times as much as the JSON.
+/// The upper bound of any limit on a document's JSON, in bytes. A document takes at most four times
+/// the length of its JSON, so its size always fits 32 bits.
 const DOCUMENT_BYTES_CEILING: usize = 512 << 20;
 
-/// What a document may not exceed.
+/// Limits on a document.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParseLimits {
     /// Nested objects and arrays, the root included. Default 1000.
@@ -35,12 +35,12 @@ impl Default for ParseLimits {
 
 /// Parses JSON text that is one object with nothing but white space around it.
 ///
-/// Makes its arenas anew each time; use a [`Builder`] for many documents.
+/// Allocates its arenas on each call; use a [`Builder`] for many documents.
 pub fn parse_document(json: &[u8], limits: &ParseLimits) -> Result<BlittableBuf, ParseError> {
     Builder::new(*limits).parse_document(json)
 }
 
-/// Turns JSON into documents, one after the other, in arenas that are kept between them.
+/// Turns JSON into documents, one after another, in arenas that are reused.
 pub struct Builder {
     writer: Writer,
     limits: ParseLimits,
@@ -48,7 +48,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder that refuses what exceeds `limits`.
+    /// A builder that rejects documents that exceed `limits`.
     pub fn new(limits: ParseLimits) -> Builder {
         let document_bytes_max = limits.document_bytes_max.min(DOCUMENT_BYTES_CEILING);
         let limits = ParseLimits { document_bytes_max, ..limits };

@@ -1,6 +1,6 @@
 //! Values to compact JSON, properties in insertion order.
 //!
-//! Strings that hold nothing to escape are copied whole, so printing is mostly copying. The output
+//! Strings without characters to escape are copied whole, so printing is mostly copying. The output
 //! of a sound document is valid JSON in UTF-8 (control characters that a lenient client sent are
 //! printed as escapes); that of corrupt bytes may be nonsense.
 
@@ -18,7 +18,7 @@ use crate::writer::Container;
 pub enum Handled {
     /// Nothing: the value is to be printed as it is.
     No,
-    /// It printed the value (name and colon stood there already).
+    /// It printed the value (name and colon were already written).
     Printed,
     /// The property is to be left out.
     Omitted,
@@ -26,7 +26,7 @@ pub enum Handled {
 
 /// Appends `value` to `out` as compact JSON.
 ///
-/// On an error `out` holds what had been printed until then.
+/// On an error `out` holds what was printed so far.
 pub fn write_json(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     match value {
         Value::Object(Object { bytes, block }) | Value::Array(Array { bytes, block }) => {
@@ -44,9 +44,10 @@ pub fn write_json(value: &Value<'_>, out: &mut Vec<u8>) -> Result<(), Corrupt> {
     }
 }
 
-/// Appends `object` to `out`, asking `hook` about each of its own properties first.
+/// Appends `object` to `out`, calling `hook` for each of its direct properties first.
 ///
-/// The hook gets the name, the value and `out` right after the printed name and colon.
+/// The hook receives the name, the value and `out`, positioned right after the printed name and
+/// colon.
 ///
 /// ```
 /// use blittable::{Handled, ParseLimits, parse_document, write_object_with};
@@ -77,7 +78,7 @@ pub fn write_object_with<'a>(
     Ok(())
 }
 
-/// Like [`write_object_with`] without the braces, so that the caller can add properties; tells
+/// Like [`write_object_with`] without the braces, so that the caller can add properties; returns
 /// whether any property was printed.
 pub fn write_members_with<'a>(
     object: &Object<'a>,
@@ -114,7 +115,7 @@ pub fn write_json_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Prints one value of an object that is walked by hand; gives the new cursor.
+/// Prints one value of an object whose entries the caller walks; returns the new cursor.
 fn print_entry(
     bytes: &[u8],
     names: &NameTable<'_>,

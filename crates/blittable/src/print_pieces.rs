@@ -1,5 +1,6 @@
-//! An object to compact JSON a piece at a time, so that its text is never in memory as a whole: names are
-//! stored once and long strings are packed, so it may be far longer than what is stored.
+//! Prints an object as compact JSON a piece at a time, so that its text is never in memory as a
+//! whole: it may be far longer than the stored document, where names are stored once and long
+//! strings are packed.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use crate::view::{Block, Object, Scalar};
 use crate::walk::{Place, Step, Walk, check_order, container_of};
 use crate::writer::Container;
 
-/// Longer strings are printed in parts of so many bytes.
+/// Longer strings are printed in parts of this many bytes.
 const TEXT_PART_BYTES: usize = 32 << 10;
 
 /// Prints the properties of an object, without its braces, as [`crate::write_members_with`] does.
@@ -22,14 +23,14 @@ pub struct MemberPrinter<'a> {
     index: usize,
     cursor: usize,
     is_first: bool,
-    /// The value that is being printed, an object or array.
+    /// The object or array being printed.
     inside: Option<(Walk<'a>, Container)>,
-    /// The string that is being printed, and how far it is.
+    /// The string being printed, and the position reached.
     text: Option<(Cow<'a, [u8]>, usize)>,
 }
 
 impl<'a> MemberPrinter<'a> {
-    /// For all properties of `object`.
+    /// A printer of all properties of `object`.
     ///
     /// # Errors
     /// When the document is damaged.
@@ -50,9 +51,9 @@ impl<'a> MemberPrinter<'a> {
         !self.is_first
     }
 
-    /// Appends to `out` until it has `length` bytes, or 32 KB and a name more; `true` when all is printed.
-    /// Only a packed string is in memory as a whole beside that. Properties of which `is_omitted` says so
-    /// are left out.
+    /// Appends to `out` until it has `length` bytes, exceeding that by at most 32 KB and a name;
+    /// `true` when all is printed. Apart from that only a packed string is in memory as a whole.
+    /// Properties for which `is_omitted` returns true are left out.
     ///
     /// # Errors
     /// When the document is damaged.
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
     use crate::{ParseLimits, parse_document};
 
-    /// Prints in pieces of that many bytes; what came, and the longest piece.
+    /// Prints in pieces of that many bytes; returns the text and the longest piece.
     fn in_pieces(json: &str, length: usize) -> (String, usize) {
         let document = parse_document(json.as_bytes(), &ParseLimits::default()).unwrap();
         let mut printer = MemberPrinter::new(&document.as_view().root()).unwrap();

@@ -1,7 +1,7 @@
-//! How long the JSON text of a value is, without printing it.
+//! Bounds the length of a value's JSON text without printing it.
 //!
-//! Stored documents may be far smaller than their texts: long strings are packed, and names are stored
-//! once. So a bound of documents is one of their texts.
+//! Stored documents may be far smaller than their JSON text, because long strings are packed and
+//! names are stored once. So a limit on documents has to be checked against their text.
 
 use crate::error::Corrupt;
 use crate::format::{HEADER_BYTES, UNPACK_FACTOR_MAX};
@@ -9,15 +9,15 @@ use crate::name_table::NameTable;
 use crate::view::{Array, Object, Scalar, Value};
 use crate::walk::{Place, Step, Walk};
 
-/// Digits of an integer, its sign, and the comma behind it.
+/// Digits of an integer, its sign, and the comma after it.
 const INTEGER_BYTES: u64 = 21;
-/// `false`, and the comma behind it.
+/// `false`, and the comma after it.
 const WORD_BYTES: u64 = 6;
-/// Quotes around a name or text, and the colon or comma behind it.
+/// Quotes around a name or text, and the colon or comma after it.
 const QUOTES_BYTES: u64 = 3;
 
-/// Whether the compact JSON text of `value` has no more than `bytes_max` bytes, when an escape in a string
-/// counts as one byte and an integer as the longest.
+/// Whether the compact JSON text of `value` has at most `bytes_max` bytes, counting an escape in a
+/// string as one byte and every integer as the longest.
 ///
 /// # Errors
 ///
@@ -51,8 +51,8 @@ pub fn prints_within(value: &Value<'_>, bytes_max: u64) -> Result<bool, Corrupt>
     Ok(true)
 }
 
-/// No value of a document of that many bytes has a longer text: strings unpack to so many times their
-/// bytes, and each entry, of two bytes or more, may repeat a name.
+/// Upper bound on the text of any value in a document of that many bytes: strings unpack to a
+/// bounded multiple of their bytes, and each entry, of two bytes or more, may repeat a name.
 fn longest_text(bytes: u64) -> u64 {
     let names = bytes.saturating_mul(bytes);
     names.saturating_add(bytes.saturating_mul(UNPACK_FACTOR_MAX as u64 + INTEGER_BYTES))

@@ -36,16 +36,16 @@ pub(crate) fn find_byte_to_escape(bytes: &[u8], from: usize) -> Option<usize> {
     Some(position + found)
 }
 
-/// The extent of a string in JSON text and what it takes to read it.
+/// The extent of a string in JSON text and whether it has escapes.
 #[derive(Clone, Copy)]
 pub(crate) struct StringSpan {
     /// First byte after the opening quote.
     pub(crate) start: usize,
     /// Position of the closing quote.
     pub(crate) end: usize,
-    /// Escapes must be decoded.
+    /// The string has escapes to decode.
     pub(crate) has_escapes: bool,
-    /// Without escapes: printing needs some.
+    /// The string has no escapes, but printing it needs some.
     pub(crate) needs_escape: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn decode_escapes(
     Ok(())
 }
 
-/// Decodes the escape whose bytes after the backslash start `tail`; gives what follows it.
+/// Decodes the escape whose bytes after the backslash start `tail`; returns what follows it.
 fn decode_escape<'a>(tail: &'a str, at: usize, out: &mut String) -> Result<&'a str, ParseError> {
     let Some(&letter) = tail.as_bytes().first() else {
         return Err(ParseError::new(at + 1, ParseErrorKind::UnexpectedEnd));
@@ -156,7 +156,7 @@ mod tests {
                 bytes[offset] = byte;
                 let expected = special.then_some(offset);
                 assert_eq!(find_byte_to_escape(&bytes, 0), expected, "{byte} at {offset}");
-                // A byte that follows another mark must not hide or fake one.
+                // A byte next to a marked one must neither hide nor fake a mark.
                 for next in [0x21, 0x1F, 0x23, 0x5D, 0x80, 0xFF] {
                     let mut pair = bytes.clone();
                     if let Some(slot) = pair.get_mut(offset + 1) {

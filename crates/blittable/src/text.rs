@@ -1,4 +1,4 @@
-//! A string inside a document: its bytes in place, unpacked only when somebody asks for them.
+//! A string inside a document: its bytes in place, unpacked only on demand.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Opens the string at `position`; gives also the position after its bytes.
+    /// Opens the string at `position`; also returns the position after its bytes.
     #[inline]
     pub(crate) fn open(
         document: &'a [u8],
@@ -78,7 +78,7 @@ impl<'a> Text<'a> {
         Ok(Cow::Owned(unpacked))
     }
 
-    /// Whether the text is `other`; unpacks only when the lengths are equal.
+    /// Whether the text equals `other`; unpacks only when the lengths are equal.
     pub fn equals(&self, other: &str) -> Result<bool, Corrupt> {
         if self.len() != other.len() {
             return Ok(false);

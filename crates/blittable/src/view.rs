@@ -1,7 +1,7 @@
 //! Documents read in place: copyable views over the stored bytes.
 //!
-//! Nothing is decoded before it is asked for. Invariant: every access is checked against the bounds
-//! of the slice, so that bytes which are not a document give [`Corrupt`] or nonsense, never a panic.
+//! Nothing is decoded before it is read. Invariant: every access is checked against the bounds of
+//! the slice, so that bytes which are not a document yield [`Corrupt`] or nonsense, never a panic.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,7 +33,7 @@ impl BlittableBuf {
     /// The document.
     #[inline]
     pub fn as_view(&self) -> Document<'_> {
-        Document::new(&self.0).expect("the header was checked when this was made")
+        Document::new(&self.0).expect("the header was checked on construction")
     }
 
     /// The bytes to store.
@@ -60,7 +60,8 @@ pub struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Opens a document after checking its header and that `bytes` are neither cut nor padded.
+    /// Opens a document after checking its header and that `bytes` are neither truncated nor
+    /// padded.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Document<'a>, Corrupt> {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
@@ -83,13 +84,14 @@ impl<'a> Document<'a> {
         Ok(Document { root: Object { bytes, block: root } })
     }
 
-    /// The object that the document is.
+    /// The root object of the document.
     #[inline]
     pub fn root(&self) -> Object<'a> {
         self.root
     }
 
-    /// The object that gave `handle`; any other handle gives [`Corrupt`] or some other part of the document.
+    /// The object that returned `handle`; any other handle yields [`Corrupt`] or some other part of
+    /// the document.
     #[inline]
     pub fn object_at(&self, handle: ObjectHandle) -> Result<Object<'a>, Corrupt> {
         let bytes = self.root.bytes;
@@ -132,7 +134,7 @@ pub enum Value<'a> {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number that JSON wrote as a plain integer of 64 bits.
+    /// A number that was written in JSON as a plain 64-bit integer.
     Integer(i64),
     /// The exact text of any other number.
     Number(&'a str),
@@ -168,7 +170,7 @@ impl<'a> Value<'a> {
         if let Value::Bool(value) = self { Some(*value) } else { None }
     }
 
-    /// The integer, if it was written as one of 64 bits.
+    /// The integer, if the value is a plain 64-bit integer.
     pub fn as_i64(&self) -> Option<i64> {
         if let Value::Integer(value) = self { Some(*value) } else { None }
     }
@@ -213,7 +215,7 @@ pub(crate) enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
-    /// Opens the value; gives also the position after its bytes, which is 0 when it has none.
+    /// Opens the value; also returns the position after its bytes, which is 0 when it has none.
     #[inline]
     pub(crate) fn open(
         bytes: &'a [u8],
@@ -237,7 +239,7 @@ impl<'a> Scalar<'a> {
             Token::Packed => (true, false),
             Token::PackedToEscape => (true, true),
             Token::Array | Token::Object => {
-                return Err(Corrupt::new("an object or array stands for a plain value", position));
+                return Err(Corrupt::new("an object or array in place of a scalar", position));
             }
         };
         let (text, end) = Text::open(bytes, position, packed, needs_escape)?;
@@ -266,7 +268,8 @@ impl fmt::Debug for Value<'_> {
     }
 }
 
-/// Where an object lies in its document, for who keeps the document's bytes and cannot keep a view.
+/// The position of an object in its document, for callers that keep the document's bytes and cannot
+/// keep a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectHandle(u32);
 
@@ -278,7 +281,7 @@ pub struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Where it lies; [`Document::object_at`] finds it again.
+    /// Its position, from which [`Document::object_at`] finds it again.
     #[inline]
     pub fn handle(&self) -> ObjectHandle {
         ObjectHandle(self.block.position)
@@ -481,10 +484,10 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Opens the block at `position` after checking that it lies within `bytes`.
+    /// Opens the block at `position` after checking that it is within `bytes`.
     #[inline]
     pub(crate) fn open(bytes: &[u8], position: usize, token: Token) -> Result<Block, Corrupt> {
-        let outside = || Corrupt::new("an object or array lies outside the document", position);
+        let outside = || Corrupt::new("an object or array is outside the document", position);
         let head = *bytes.get(position).ok_or_else(outside)?;
         let is_object = token == Token::Object;
         let id_width = Width::from_bits(head, position)?;
@@ -517,7 +520,7 @@ impl Block {
     /// The entry at `index` in insertion order.
     #[inline]
     pub(crate) fn entry(&self, bytes: &[u8], index: usize) -> Result<Entry, Corrupt> {
-        self.try_entry(bytes, index)?.ok_or_else(|| self.corrupt("an entry lies outside its block"))
+        self.try_entry(bytes, index)?.ok_or_else(|| self.corrupt("an entry is outside its block"))
     }
 
     /// The entry at `rank` in the order of name ids.

@@ -8,20 +8,20 @@ use crate::format::Token;
 use crate::view::{Block, Entry, Scalar};
 use crate::writer::Container;
 
-/// Room made at once for this many levels, which few documents exceed.
+/// Levels for which memory is reserved at the start; few documents exceed them.
 const DEPTH_USUAL: usize = 16;
 
-/// What a walk meets next.
+/// The next item of a walk.
 pub(crate) enum Step<'a> {
     /// A value that is neither object nor array.
     Scalar(Place, Scalar<'a>),
     /// The start of an object or array.
     Begin(Place, Container),
-    /// The end of the object or array that began last.
+    /// The end of the innermost object or array.
     End(Container),
 }
 
-/// Where a value stands in the object or array around it.
+/// Where a value is in the object or array around it.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     /// The id of its name; `None` in an array.
@@ -34,7 +34,7 @@ struct Frame {
     next: u32,
 }
 
-/// A walk over all entries of an object or array, deep; the outermost one itself is not announced.
+/// A deep walk over all entries of an object or array; the outermost one itself is not reported.
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
     frame: Frame,
@@ -45,13 +45,13 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// `cursor`: values before this position were seen already and may not be met again.
+    /// `cursor`: values before this position were visited already and must not be visited again.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8], block: Block, cursor: usize) -> Walk<'a> {
         Walk { bytes, frame: Frame { block, next: 0 }, outer: Vec::new(), cursor, done: false }
     }
 
-    /// The position after everything seen.
+    /// The position after everything visited.
     pub(crate) fn cursor(&self) -> usize {
         self.cursor
     }

@@ -1,8 +1,9 @@
-//! The bytes of one document under construction, in arenas that serve document after document.
+//! The bytes of one document under construction, in arenas that are reused for document after
+//! document.
 //!
-//! Neither parses nor checks what it is given: callers pair begin and end, name what goes into
-//! objects, and hand over valid UTF-8 and valid numbers. Invariant: values are laid down in the order
-//! of their entries and before the block that holds them (see `format`).
+//! Neither parses nor checks its input: callers pair begin and end, name every value of an object,
+//! and pass valid UTF-8 and valid numbers. Invariant: values are written in the order of their
+//! entries and before the block that holds them (see `format`).
 
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
@@ -12,7 +13,7 @@ use crate::format::{
 use crate::name_interner::NameInterner;
 use crate::text::Text;
 
-/// Arenas that grew beyond this are given back to the allocator after the document.
+/// Arenas that grew beyond this are freed after the document.
 pub(crate) const ARENA_BYTES_KEPT_MAX: usize = 1 << 20;
 
 /// An object or an array.
@@ -32,7 +33,7 @@ struct Entry {
 struct Frame {
     container: Container,
     first_entry: usize,
-    /// The name under which the container goes into the one around it.
+    /// The name of the container in the one around it.
     name: u32,
 }
 
@@ -65,7 +66,7 @@ impl Writer {
         }
     }
 
-    /// Begins a document, forgetting whatever an earlier one left behind.
+    /// Begins a document, discarding whatever an earlier one left behind.
     pub(crate) fn reset(&mut self) {
         if self.out.capacity() > ARENA_BYTES_KEPT_MAX {
             self.out = Vec::new();
@@ -158,7 +159,7 @@ impl Writer {
         self.out.extend_from_slice(text);
     }
 
-    /// `needs_escape`: some byte of `text` cannot stand in JSON as it is.
+    /// `needs_escape`: some byte of `text` must be escaped in JSON.
     #[inline]
     pub(crate) fn string(&mut self, text: &[u8], needs_escape: bool) {
         if text.len() >= PACK_BYTES_MIN && self.pack(text) {
@@ -173,7 +174,7 @@ impl Writer {
         self.out.extend_from_slice(text);
     }
 
-    /// Lays down a string of another document as it is stored there.
+    /// Writes a string of another document as it is stored there.
     pub(crate) fn text(&mut self, text: &Text<'_>) {
         let (stored, packed) = text.stored();
         self.enter(match (packed, text.needs_escape()) {
@@ -189,14 +190,14 @@ impl Writer {
         self.out.extend_from_slice(stored);
     }
 
-    /// How large the document becomes when it is finished now.
+    /// Length of the document if it were finished now, in bytes.
     pub(crate) fn bytes_with_names(&mut self) -> usize {
         self.out.len() + self.names.table_bytes()
     }
 
-    /// Completes the document after its root has ended and gives its bytes.
+    /// Completes the document after its root has ended and returns its bytes.
     ///
-    /// The caller has seen to it that the document stays below four gigabytes.
+    /// The caller ensures that the document stays below four gigabytes.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let names_position = self.out.len() as u32;
         let names = self.names.write_table(&mut self.out);
@@ -279,7 +280,7 @@ impl Writer {
         self.root = position;
     }
 
-    /// Fills `permutation`, after removing each entry whose name comes again later.
+    /// Fills `permutation`, after removing each entry whose name is repeated later.
     fn sort_and_keep_last(&mut self, first_entry: usize) {
         self.sort_by_name(first_entry);
         let entries = &self.entries[first_entry..];
@@ -323,7 +324,8 @@ fn distance(entry: &Entry, block: usize) -> u32 {
     if entry.token.has_bytes() { (block as u32).wrapping_sub(entry.position) } else { 0 }
 }
 
-/// Values lie in the order of their entries, so the first one with bytes is the farthest.
+/// Values are stored in the order of their entries, so the first one with bytes is the farthest
+/// away.
 fn distance_width(entries: &[Entry], block: usize) -> Width {
     let farthest = entries.iter().find(|entry| entry.token.has_bytes());
     Width::for_largest(farthest.map_or(0, |entry| distance(entry, block)))

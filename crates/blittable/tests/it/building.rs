@@ -1,4 +1,4 @@
-//! Documents made by program: built, modified, printed with changes.
+//! Documents built through the API, modified, and printed with changes.
 
 use blittable::{
     BuildError, Edit, Handled, Item, ObjectBuilder, modify, write_json_string, write_members_with,

@@ -1,4 +1,4 @@
-//! What the parser takes and refuses, and how values read back, row by row.
+//! What the parser accepts and rejects, and how values read back, row by row.
 
 use blittable::{ParseErrorKind, ParseLimits, parse_document};
 
@@ -12,7 +12,7 @@ fn accepted_text_reads_back_as_recorded() {
         (" \t\r\n{ } \n", "{}"),
         ("\u{feff}{\"a\":1}", r#"{"a":1}"#),
         (r#"{"b":1,"a":[true,false,null]}"#, r#"{"b":1,"a":[true,false,null]}"#),
-        // Numbers keep their text, but for -0.
+        // Numbers keep their text, except for -0.
         (
             r#"{"a":[1.0,1e5,1E+2,0.10,-0.0,0e0,0.000]}"#,
             r#"{"a":[1.0,1e5,1E+2,0.10,-0.0,0e0,0.000]}"#,
@@ -35,7 +35,7 @@ fn accepted_text_reads_back_as_recorded() {
             r#"{"a":[1.7976931348623157e308,-1.7976931348623157E308,1e-400]}"#,
         ),
         (&overlong_fraction, &overlong_fraction),
-        // Words that are no numbers in JSON become strings.
+        // Words that are not numbers in JSON become strings.
         (
             r#"{"a":NaN,"b":Infinity,"c":-Infinity}"#,
             r#"{"a":"NaN","b":"Infinity","c":"-Infinity"}"#,
@@ -62,7 +62,7 @@ fn accepted_text_reads_back_as_recorded() {
             r#"{"a":"\/\b\f\n\r\t\"\\\u0001\u001f\u007f\u00e9\u2028"}"#,
             "{\"a\":\"/\\b\\f\\n\\r\\t\\\"\\\\\\u0001\\u001F\u{7f}\u{e9}\u{2028}\"}",
         ),
-        // Raw control characters come in and leave as escapes.
+        // Raw control characters are accepted and printed as escapes.
         ("{\"a\":\"x\ty\nz\u{0}\"}", r#"{"a":"x\ty\nz\u0000"}"#),
     ];
     for (json, expected) in rows {
@@ -72,7 +72,7 @@ fn accepted_text_reads_back_as_recorded() {
 }
 
 #[test]
-fn refused_text_tells_where_and_why() {
+fn errors_report_where_and_why() {
     let unexpected = |found, expected| ParseErrorKind::UnexpectedByte { found, expected };
     let member = "a property name or '}'";
     let nines = format!(r#"{{"a":{}}}"#, "9".repeat(400));
@@ -144,7 +144,7 @@ fn refused_text_tells_where_and_why() {
 }
 
 #[test]
-fn errors_are_told_in_plain_english() {
+fn errors_are_in_plain_english() {
     let message = |json: &str| parse(json).unwrap_err().to_string();
     assert_eq!(message("{"), "the JSON text ends unexpectedly at byte 1");
     assert_eq!(message("{\"a\":\t?}"), "unexpected '?', expected a value at byte 6");

@@ -1,4 +1,4 @@
-//! Stored documents of each version of the format; they must stay readable for ever.
+//! Stored documents of each version of the format; they must stay readable forever.
 
 use blittable::BlittableBuf;
 

@@ -1,4 +1,4 @@
-//! Bytes that are no document, and documents that try to exhaust the machine.
+//! Bytes that are not a document, and documents that try to exhaust the machine.
 
 use blittable::{
     Builder, Document, Edit, Item, JsonReader, Object, ParseErrorKind, ParseLimits, Value, equal,
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::{parse, print};
 
-/// Uses every way of reading on bytes that may be anything.
+/// Exercises every way of reading on arbitrary bytes.
 fn read_everything(bytes: &[u8]) {
     let Ok(document) = Document::new(bytes) else { return };
     let root = document.root();
@@ -78,7 +78,7 @@ proptest! {
     ) {
         let mut bytes = parse(SAMPLE).unwrap().into_bytes();
         for (index, byte) in damage {
-            // The first eight bytes are checked for themselves and would hide the rest.
+            // The first eight bytes are checked separately and would hide the rest.
             let at = 8 + index.index(bytes.len() - 8);
             bytes[at] = byte;
         }

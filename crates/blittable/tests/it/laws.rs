@@ -1,4 +1,4 @@
-//! Laws that hold for any document, tried on generated ones and compared with an independent model.
+//! Laws that hold for any document, checked on generated ones and against an independent model.
 
 use blittable::{Document, Edit, Item, ParseLimits, Value, equal, modify, parse_document};
 use proptest::prelude::*;
@@ -110,7 +110,7 @@ proptest! {
                 prop_assert_eq!(printed, theirs);
             }
         } else if let Ok(document) = ours {
-            // Lenient input still leaves as strict JSON.
+            // Lenient input is still printed as strict JSON.
             prop_assert!(serde_json::from_str::<Json>(&print(&document)).is_ok());
         }
     }
@@ -143,10 +143,10 @@ proptest! {
         let paths: Vec<Vec<&str>> =
             edits.iter().map(|(path, _)| path.iter().map(String::as_str).collect()).collect();
         let mut model = json;
-        let mut given = Vec::new();
+        let mut applied = Vec::new();
         for (index, (_, item)) in edits.iter().enumerate() {
             let path = paths[index].as_slice();
-            given.push(match item {
+            applied.push(match item {
                 Some(_) => {
                     let item = wrapped[index].as_view().root().get("item").unwrap().unwrap();
                     Edit::Set { path, item: Item::Copy(item) }
@@ -155,7 +155,7 @@ proptest! {
             });
             edit_model(&mut model, path, item.as_ref());
         }
-        let modified = modify(&document.as_view(), &given).unwrap();
+        let modified = modify(&document.as_view(), &applied).unwrap();
         // Maps of the model compare without regard to order.
         prop_assert_eq!(to_model(Value::Object(modified.as_view().root())), model);
         prop_assert_eq!(parse(print(&modified)).map(|again| print(&again)), Ok(print(&modified)));

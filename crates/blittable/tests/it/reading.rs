@@ -24,7 +24,7 @@ fn properties_are_found_by_name_at_any_size() {
 }
 
 #[test]
-fn objects_whose_names_came_in_another_order_before_are_searched_as_well() {
+fn objects_whose_names_appeared_in_another_order_before_are_searched_as_well() {
     for count in [2, 300, 70_000] {
         let forward: Vec<String> = (0..count).map(|i| format!(r#""p{i}":{i}"#)).collect();
         let backward: Vec<String> = (0..count).rev().map(|i| format!(r#""p{i}":{i}"#)).collect();
@@ -41,7 +41,7 @@ fn objects_whose_names_came_in_another_order_before_are_searched_as_well() {
 }
 
 #[test]
-fn typed_getters_give_none_for_other_types_and_missing_names() {
+fn typed_getters_return_none_for_other_types_and_missing_names() {
     let json = r#"{"s":"x","i":5,"n":1.5,"b":true,"z":null,"o":{"p":{"q":7}},"a":[1,"two"]}"#;
     let document = parse(json).unwrap();
     let root = document.as_view().root();
@@ -85,7 +85,7 @@ fn long_strings_are_packed_when_that_wins_and_read_back_the_same() {
 }
 
 #[test]
-fn a_builder_gives_the_same_bytes_whatever_it_parsed_before() {
+fn a_builder_produces_the_same_bytes_whatever_it_parsed_before() {
     let documents = [
         r#"{"b":1,"a":{"c":[1,2,{"b":"x"}]}}"#,
         r#"{"a":1,"b":2}"#,
@@ -102,7 +102,7 @@ fn a_builder_gives_the_same_bytes_whatever_it_parsed_before() {
 }
 
 #[test]
-fn bytes_come_back_as_the_same_document() {
+fn stored_bytes_reopen_as_the_same_document() {
     let json = r#"{"a":1,"b":[{},[]]}"#;
     let bytes = parse(json).unwrap().into_bytes();
     let document = BlittableBuf::from_bytes(bytes.clone()).unwrap();
