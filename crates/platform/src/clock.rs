@@ -9,16 +9,17 @@ const TICKS_AT_UNIX_EPOCH: i64 = 621_355_968_000_000_000;
 const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
 
 /// A moment of UTC wall-clock time in ticks: 100-nanosecond steps since 0001-01-01T00:00:00Z, the
-/// resolution in which the protocol prints dates. Invariant: it lies in the calendar, the years 1 to
-/// 9999; what would lie outside is its nearest end. So a machine whose clock is wrong by thousands of
-/// years makes dates that can be printed and read again, and sums of a moment and a time cannot overflow.
+/// resolution in which the protocol prints dates. Invariant: it is within the calendar, the years 1
+/// to 9999; anything outside is clamped to the nearer end. So a machine whose clock is wrong by
+/// thousands of years still produces dates that can be printed and parsed, and adding a duration to
+/// a moment cannot overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
     /// From ticks since 0001-01-01T00:00:00Z.
     pub const fn from_ticks(ticks: i64) -> Self {
-        // `clamp` is not constant.
+        // `clamp` is not a `const fn`.
         if ticks < 0 {
             Self(0)
         } else if TICKS_MAX < ticks {
@@ -28,13 +29,13 @@ impl Timestamp {
         }
     }
 
-    /// From a distance after the Unix epoch, rounded down to ticks.
+    /// From a duration after the Unix epoch, rounded down to ticks.
     pub fn from_unix(since_epoch: Duration) -> Self {
         let ticks = i64::try_from(since_epoch.as_nanos() / 100).unwrap_or(i64::MAX);
         Self::from_ticks(TICKS_AT_UNIX_EPOCH.saturating_add(ticks))
     }
 
-    /// From a distance before the Unix epoch.
+    /// From a duration before the Unix epoch.
     pub fn before_unix(distance: Duration) -> Self {
         let ticks = i64::try_from(distance.as_nanos() / 100).unwrap_or(i64::MAX);
         Self::from_ticks(TICKS_AT_UNIX_EPOCH.saturating_sub(ticks))
@@ -54,7 +55,7 @@ impl Timestamp {
 
 /// Where time comes from.
 pub trait Clock: Send + Sync + 'static {
-    /// The wall clock. It may jump, also backwards.
+    /// The wall clock. It may jump, even backwards.
     fn now(&self) -> Timestamp;
     /// Time since an arbitrary start; never goes backwards. For measuring and for deadlines.
     fn monotonic(&self) -> Duration;
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_lies_in_the_calendar() {
+    fn a_moment_is_within_the_calendar() {
         let last = Timestamp::from_ticks(TICKS_MAX);
         let table = [
             (Timestamp::from_ticks(i64::MIN), 0),

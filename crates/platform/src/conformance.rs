@@ -1,4 +1,4 @@
-//! What every [`Disk`] has to do, as one list of checks that the tests of each run.
+//! What every [`Disk`] must do, as one list of checks that the tests of each implementation run.
 
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
@@ -6,7 +6,7 @@ use crate::disk::{Access, AlignedBuffer, Disk, File, SECTOR_BYTES};
 
 type Check = fn(&dyn Disk, &Path);
 
-/// Runs all checks below the existing or missing directory `base`.
+/// Runs all checks in the directory `base`, which may or may not exist.
 pub(crate) fn check(disk: &dyn Disk, base: &Path) {
     let checks: [(&str, Check); 11] = [
         ("create_and_open", create_and_open),
@@ -194,7 +194,7 @@ fn mappings(disk: &dyn Disk, dir: &Path) {
     let file = create(disk, &dir.join("a"), &[1; 4096]);
     let mapping = file.map(1 << 30).unwrap();
     assert_eq!(mapping.len(), 1 << 30);
-    // SAFETY: here and below the ranges lie inside the file, and no write happens while the slices
+    // SAFETY: here and below the ranges are inside the file, and no write happens while the slices
     // live: each is compared and dropped within its statement.
     assert_eq!(unsafe { mapping.slice(0, 4096) }, [1; 4096]);
     file.write_all_at(&[2; 10], 4090).unwrap();
@@ -215,15 +215,15 @@ fn mappings(disk: &dyn Disk, dir: &Path) {
 }
 
 fn locks(disk: &dyn Disk, dir: &Path) {
-    let (path, beside) = (dir.join("locked"), dir.join("beside"));
+    let (path, neighbour) = (dir.join("locked"), dir.join("neighbour"));
     assert_eq!(kind(disk.lock_dir(&path)), ErrorKind::NotFound);
     disk.create_dir_all(&path).unwrap();
-    disk.create_dir_all(&beside).unwrap();
+    disk.create_dir_all(&neighbour).unwrap();
     let held = disk.lock_dir(&path).unwrap();
     assert_eq!(kind(disk.lock_dir(&path)), ErrorKind::WouldBlock);
-    // Nothing in it can be removed to get in.
+    // There is no file in it whose removal would release the lock.
     assert!(disk.list(&path).unwrap().is_empty());
-    let other = disk.lock_dir(&beside).unwrap();
+    let other = disk.lock_dir(&neighbour).unwrap();
     drop(held);
     let again = disk.lock_dir(&path).unwrap();
     assert_eq!(kind(disk.lock_dir(&path)), ErrorKind::WouldBlock);

@@ -1,8 +1,8 @@
-//! The memory limit of the control group that a process is in, for both versions of control groups.
+//! The memory limit of the control group of a process, for both versions of control groups.
 //!
-//! A limit of any ancestor holds as well, so the smallest one on the way up counts. In a container the
-//! group's own path often does not exist below the mount; then the mount itself is the group. Reading
-//! is left to the caller, so that every layout can be tested.
+//! The limit of any ancestor applies as well, so the smallest one on the path to the root counts.
+//! In a container the group's own path often does not exist below the mount; then the mount itself
+//! is the group. Reading is left to the caller, so that every layout can be tested.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use std::{
 /// Reads a file of the kernel.
 pub(crate) type Read<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
 
-/// Where a version keeps its limit.
+/// Where a version of control groups keeps its limit.
 struct Hierarchy {
     mount: PathBuf,
     file: &'static str,
@@ -43,7 +43,8 @@ fn limit_of_line(line: &str, mount: &Path, read: Read<'_>) -> Option<u64> {
 fn smallest_on_the_way_up(hierarchy: &Hierarchy, path: &Path, read: Read<'_>) -> Option<u64> {
     let limit = |group: &Path| -> Option<u64> {
         let text = read(&hierarchy.mount.join(group).join(hierarchy.file)).ok()?;
-        // Version 2 says "max" for no limit, version 1 a number that no machine has.
+        // Without a limit, version 2 says "max" and version 1 a number larger than any machine's
+        // memory.
         text.trim().parse().ok()
     };
     path.ancestors().filter_map(limit).min()

@@ -6,55 +6,56 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// The limits of open files, before and after [`raise_limit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raised {
-    /// What the process was started with; `None` for no limit.
+    /// The limit with which the process was started; `None` for no limit.
     pub before: Option<u64>,
-    /// What counts now; `None` for no limit.
+    /// The limit now; `None` for no limit.
     pub now: Option<u64>,
 }
 
-/// Raises the limit of open files as far as the system lets the process do so. Systems start processes with
-/// 1,024 for the sake of programs that cannot use more; many connections and databases need more.
+/// Raises the limit of open files as far as the system lets the process do so. Systems start
+/// processes with a limit of 1,024 for the sake of programs that cannot handle more; many
+/// connections and databases need more.
 #[cfg(unix)]
 pub fn raise_limit() -> Raised {
     let Rlimit { current: before, maximum } = getrlimit(Resource::Nofile);
     if before != maximum {
-        // What the system refuses leaves the limit as it was.
+        // If the system refuses, the limit stays as it was.
         let _refused = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
     Raised { before, now: limit() }
 }
 
-/// Elsewhere there is no such limit.
+/// Other systems have no such limit.
 #[cfg(not(unix))]
 pub fn raise_limit() -> Raised {
     Raised { before: None, now: None }
 }
 
-/// How many of the files that may be open are open.
+/// The number of open files and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFiles {
     /// Files, sockets among them, that are open.
     pub open: u64,
-    /// How many there may be.
+    /// How many may be open.
     pub limit: u64,
 }
 
 impl OpenFiles {
-    /// Whether less than an eighth is left.
+    /// Whether less than an eighth of the limit is left.
     pub fn is_short(self) -> bool {
         self.limit.saturating_sub(self.open) < self.limit / 8
     }
 }
 
-/// What is open now; `None` where there is no limit, or the system does not say it.
+/// The files open now; `None` where there is no limit, or the system does not report them.
 pub fn open_files() -> Option<OpenFiles> {
     let limit = limit()?;
-    // The one that is read to count the others is among them.
+    // The directory that is read to count the others is one of them.
     let open = std::fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1);
     Some(OpenFiles { open: open as u64, limit })
 }
 
-/// The limit that counts now; `None` for no limit.
+/// The current limit; `None` for no limit.
 pub fn limit() -> Option<u64> {
     #[cfg(unix)]
     return getrlimit(Resource::Nofile).current;

@@ -1,8 +1,8 @@
 //! What the engine needs of a disk, as traits.
 //!
 //! Paths are names inside one [`Disk`]; nothing here is a general file system. Every operation is
-//! blocking. Errors are `std::io::Error`; the kind `StorageFull` means that space may come back, any
-//! other error of a write or a sync means that nobody knows what reached the disk.
+//! blocking. Errors are `std::io::Error`; the kind `StorageFull` means that space may come back,
+//! any other error of a write or a sync means that it is unknown what reached the disk.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
@@ -22,33 +22,35 @@ pub const SECTOR_BYTES: usize = 4096;
 pub enum Access {
     /// Through the page cache; durable only after [`File::sync_data`].
     Buffered,
-    /// Past the page cache; each write is durable when it returns (`O_DIRECT|O_DSYNC`). Where the
-    /// file system refuses direct I/O, the implementation falls back to synchronous buffered writes.
+    /// Bypassing the page cache; each write is durable when it returns (`O_DIRECT|O_DSYNC`). Where
+    /// the file system refuses direct I/O, the implementation falls back to synchronous buffered
+    /// writes.
     DirectSync,
 }
 
-/// The room of a file system.
+/// The space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
     /// Bytes that this process can still write.
     pub free_bytes: u64,
-    /// Bytes that there are, taken or not.
+    /// Bytes in total, used or free.
     pub total_bytes: u64,
 }
 
-/// Stands in a directory for its lock where the file system cannot lock the directory itself.
+/// The file that is locked instead of a directory where the file system cannot lock the directory
+/// itself.
 pub const LOCK_FILE: &str = "LOCK";
 
-/// Who, beside the user of this process, can reach a directory.
+/// Which users besides that of this process can access a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
-    /// Nobody but the administrator.
+    /// Only the administrator.
     Private,
-    /// The group or all others may do something there, but not all may write.
+    /// The group or all other users have some access, but not every user may write.
     OpenToOthers,
     /// Every user of the machine may write there.
     WritableByAll,
-    /// It belongs to another user, who may do everything there.
+    /// It belongs to another user, with full access.
     OwnedByAnother {
         /// The number of that user.
         owner: u32,
@@ -89,22 +91,22 @@ pub trait Disk: Send + Sync + 'static {
     /// Makes creations, renames and removals in the directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Takes the exclusive lock of a directory that exists (`NotFound`), held until the value is
-    /// dropped or the process ends. `WouldBlock` when another holder, in this process or another, has
-    /// it. The lock belongs to the directory itself: no file in it can be removed to get around it, unless
-    /// the file system cannot do that; there it is one of [`LOCK_FILE`].
+    /// dropped or the process ends. `WouldBlock` when there is another holder, in this process or
+    /// another. The lock is on the directory itself, so it cannot be circumvented by removing a
+    /// file; where the file system cannot lock directories, it is on [`LOCK_FILE`].
     fn lock_dir(&self, dir: &Path) -> io::Result<Box<dyn DirectoryLock>>;
-    /// The room of the file system that `dir` lies on.
+    /// The space of the file system that holds `dir`.
     fn space(&self, dir: &Path) -> io::Result<DiskSpace>;
 
-    /// Where a path leads when the links in the part of it that exists are followed. On disks of no
-    /// machine there are none.
+    /// The path with the links in its existing part resolved. Disks that are not of the machine
+    /// have no links.
     ///
     /// `NotFound` when a link leads nowhere.
     fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_path_buf())
     }
 
-    /// Who else can reach a directory. On disks of no machine: nobody.
+    /// Which other users can access a directory. Disks that are not of the machine are private.
     fn exposure(&self, _dir: &Path) -> io::Result<Exposure> {
         Ok(Exposure::Private)
     }
@@ -119,14 +121,14 @@ pub trait Disk: Send + Sync + 'static {
     }
 
     /// Makes `bytes` the whole content of a file, durably: after a power cut at any moment the file
-    /// has its old content (or is still missing) or all of the new one. The bytes pass through a
-    /// neighbour named `<name>.new`, so two callers must not write the same file at the same time.
+    /// has its old content (or is still missing) or all of the new one. The bytes go through a file
+    /// next to it named `<name>.new`, so two callers must not write the same file at the same time.
     fn write_file_atomically(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut new_name = name.to_owned();
         new_name.push(".new");
         let new_path = path.with_file_name(new_name);
-        // A leftover of an attempt that did not come to its end.
+        // Left behind by an attempt that was interrupted.
         if self.exists(&new_path)? {
             self.remove_file(&new_path)?;
         }
@@ -138,8 +140,8 @@ pub trait Disk: Send + Sync + 'static {
     }
 }
 
-/// Refuses what direct I/O cannot do, on every disk alike, so that a mistake shows in tests and not
-/// on the first file system that really goes past the page cache.
+/// Refuses what direct I/O cannot do, on every disk alike, so that a mistake shows in tests rather
+/// than on the first file system that really bypasses the page cache.
 pub(crate) fn check_direct(access: Access, bytes: &[u8], offset: u64) -> io::Result<()> {
     let aligned = bytes.as_ptr().addr().is_multiple_of(SECTOR_BYTES)
         && bytes.len().is_multiple_of(SECTOR_BYTES)
@@ -164,12 +166,12 @@ pub trait File: Send + Sync {
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Cuts the file to `len` bytes, or extends it with zeroes that occupy no space yet.
+    /// Truncates the file to `len` bytes, or extends it with zeroes that occupy no space yet.
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Extends the file to at least `len` bytes and reserves the space, so that a later write below
     /// `len` does not fail for lack of space. New bytes read as zero.
     fn allocate(&self, len: u64) -> io::Result<()>;
-    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before.
+    /// Fills `buffer` from `offset`; `UnexpectedEof` when the file ends before that.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all of `bytes` at `offset`, extending the file when needed.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
@@ -217,7 +219,7 @@ impl Mapping {
     /// When the range ends past [`Mapping::len`].
     ///
     /// # Safety
-    /// The range lies inside the file's current length, and nobody writes to it, through any handle,
+    /// The range is within the file's current length and is not written to, through any handle,
     /// while the slice lives.
     pub unsafe fn slice(&self, offset: usize, len: usize) -> &[u8] {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "outside the mapping");
@@ -227,7 +229,7 @@ impl Mapping {
     }
 }
 
-/// Zeroed bytes whose address and length are multiples of [`SECTOR_BYTES`], as direct I/O wants them.
+/// Zeroed bytes whose address and length are multiples of [`SECTOR_BYTES`], as direct I/O requires.
 pub struct AlignedBuffer {
     base: *mut u8,
     len: usize,

@@ -1,6 +1,6 @@
 //! The only crate that touches disk, clock, randomness and the memory of the process.
 //!
-//! Everything above asks a [`Platform`] for its I/O, its time and its dice, so that the same engine
+//! Everything above uses a [`Platform`] for its I/O, time and randomness, so that the same engine
 //! runs on the real machine, in memory (`RunInMemory`), and on a simulated disk that loses power,
 //! fails a chosen call, or flips bits. That is what makes crash tests repeatable.
 //!
@@ -11,15 +11,15 @@
 //! | [`entropy`] | [`Entropy`]: random bytes |
 //! | [`process_memory`] | [`ProcessMemory`]: how much memory the process has and may have |
 //! | [`real`] | the machine this process runs on |
-//! | [`meter`] | how often something happens: in all and of late |
-//! | [`memory`] | files in memory, gone with the process |
+//! | [`meter`] | how often something happens: in total and recently |
+//! | [`memory`] | files in memory, which disappear with the process |
 //! | [`simulated`] | a disk that forgets what was not synced, and fails on command |
 //! | [`other_process`] | when another process ends |
 //! | [`own_signals`] | which signals this process was started to ignore |
-//! | [`sockets`] | connections whose other side has vanished, or does not read |
-//! | [`descriptors`] | how many files may be open at once |
-//! | [`processor_time`] | how long the processors have worked, and which may be used |
-//! | [`thread_priority`] | threads that let others go first |
+//! | [`sockets`] | connections whose peer has vanished, or does not read |
+//! | [`descriptors`] | how many files may be open at the same time |
+//! | [`processor_time`] | processor time used, and which processors may be used |
+//! | [`thread_priority`] | threads that yield to others |
 
 pub mod clock;
 pub mod descriptors;
@@ -54,7 +54,7 @@ pub use crate::{
     process_memory::{MemoryLimit, MemoryLimitSource, MemoryUsage, ProcessMemory},
 };
 
-/// The four things that code may not reach for by itself. Made by `Platform::real`,
+/// The four things that code must not access directly. Created by `Platform::real`,
 /// `Platform::memory` or `Platform::simulated`.
 #[derive(Clone)]
 pub struct Platform {
@@ -64,6 +64,6 @@ pub struct Platform {
     pub clock: Arc<dyn Clock>,
     /// Random bytes.
     pub entropy: Arc<dyn Entropy>,
-    /// How much memory there is and is taken.
+    /// How much memory there is and how much is used.
     pub memory: Arc<dyn ProcessMemory>,
 }

@@ -1,4 +1,5 @@
-//! Read-only shared mappings of open files; the one place that calls the operating system for them.
+//! Read-only shared mappings of open files; the only place that calls the operating system for
+//! them.
 
 use std::{any::Any, fs::File, io};
 
@@ -13,8 +14,8 @@ where
     O: Any + Send + Sync,
 {
     let map: MmapRaw = MmapOptions::new().len(len).map_raw_read_only(file)?;
-    // Pages are found through trees, so the kernel's reading ahead would mostly fetch strangers. The
-    // advice is only that: a kernel that does not take it still maps correctly.
+    // Pages are found through trees, so the kernel's read-ahead would mostly fetch unrelated pages.
+    // It is only advice: a kernel that ignores it still maps correctly.
     let _ = map.advise(Advice::Random);
     let base = map.as_ptr();
     // SAFETY: `map` covers `len` bytes from `base` until it is dropped, and the mapping owns it.

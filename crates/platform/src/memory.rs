@@ -1,8 +1,8 @@
 //! Files in memory, for databases that run in memory and for quick tests.
 //!
-//! Gone with the process, and with the last [`MemoryDisk`] and open file before that: nothing is
-//! durable, so syncing does nothing. Not a fault model; that is [`crate::simulated`]. Each file is an
-//! anonymous file of the kernel and takes one descriptor.
+//! Files disappear with the process, or earlier with the last [`MemoryDisk`] and open file: nothing
+//! is durable, so syncing does nothing. Not a fault model; that is [`crate::simulated`]. Each file
+//! is an anonymous file of the kernel and takes one descriptor.
 
 pub(crate) mod content;
 pub(crate) mod tree;
@@ -160,7 +160,7 @@ impl Disk for MemoryDisk {
         Ok(Box::new(MemoryLock { names: Arc::clone(&self.names), node }))
     }
 
-    /// What the machine says it could still give to processes.
+    /// The memory that the machine reports as available to processes.
     fn space(&self, _dir: &Path) -> io::Result<DiskSpace> {
         let (free_bytes, total_bytes) = machine_memory()?;
         Ok(DiskSpace { free_bytes, total_bytes })
@@ -207,7 +207,7 @@ impl File for MemoryFile {
         self.content.set_len(len)
     }
 
-    /// Extends the file. Memory is not set aside: the machine promises more of it than it has.
+    /// Extends the file. Memory is not reserved: the machine overcommits it.
     fn allocate(&self, len: u64) -> io::Result<()> {
         if self.content.len()? < len { self.content.set_len(len) } else { Ok(()) }
     }
@@ -249,12 +249,12 @@ mod tests {
         let mapping = file.map(4096).unwrap();
         disk.remove_file(Path::new("a")).unwrap();
         drop(file);
-        // SAFETY: inside the file's last length, and nobody can write to it any more.
+        // SAFETY: inside the file's last length, and it can no longer be written to.
         assert_eq!(unsafe { mapping.slice(0, 10) }, b"still here");
     }
 
     #[test]
-    fn removed_files_give_their_memory_back() {
+    fn removed_files_free_their_memory() {
         let disk = MemoryDisk::new();
         disk.create_dir_all(Path::new("a/b")).unwrap();
         disk.create(Path::new("a/b/c"), Access::Buffered).unwrap();

@@ -1,21 +1,22 @@
-//! How often something happens: in all, on average, and of late.
+//! Counts how often something happens: in total, on average, and recently.
 //!
-//! A meter counts the events of each of the last fifteen minutes' seconds, so a rate is exactly what happened in
-//! its time, and nothing has to run for it. What has never counted anything holds no seconds.
+//! A meter counts the events of each of the last fifteen minutes' seconds, so a rate is exact for
+//! its period and needs no background work. A meter that has never counted anything allocates no
+//! slots.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-/// The seconds of the longest rate, and the one that is not over yet.
+/// The seconds of the longest rate, plus the one in progress.
 const SLOTS: u64 = Meter::SECONDS_KEPT + 1;
 
-/// Counts events, for those who mark them and those who read it on any thread.
+/// Counts events; can be marked and read on any thread.
 #[derive(Debug)]
 pub struct Meter {
     state: Mutex<State>,
-    /// Counts the same events and those of others.
+    /// A meter that also counts these events, along with those of other parts.
     whole: Option<Arc<Meter>>,
 }
 
@@ -25,11 +26,12 @@ struct State {
     count: u64,
     /// The newest second that has a slot, counted as the clock does.
     newest: u64,
-    /// Events by second; the slot of a second is its rest by [`SLOTS`]. Empty before the first event.
+    /// Events by second; the slot of a second is its number modulo [`SLOTS`]. Empty before the
+    /// first event.
     slots: Vec<u64>,
 }
 
-/// What a meter says.
+/// The rates of a meter at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeterReading {
     /// Events since the meter began.
@@ -56,7 +58,7 @@ impl Meter {
         Meter { state: Mutex::new(state), whole: None }
     }
 
-    /// A meter whose events `whole` counts, too.
+    /// A meter whose events are also counted by `whole`.
     pub fn part_of(whole: &Arc<Meter>, now: Duration) -> Meter {
         Meter { whole: Some(Arc::clone(whole)), ..Meter::new(now) }
     }
@@ -80,7 +82,7 @@ impl Meter {
         }
     }
 
-    /// What it says at a moment of the monotonic clock.
+    /// The rates at a moment of the monotonic clock.
     pub fn read(&self, now: Duration) -> MeterReading {
         let mut state = self.lock();
         state.advance(now);
@@ -106,14 +108,14 @@ impl Meter {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Counts stay counts, wherever somebody panicked.
+        // Counts stay valid even if a thread panicked while holding the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Makes the slot of the present second the newest. Those who ask with an older moment, because another
-    /// thread was faster, share that slot.
+    /// Makes the slot of the current second the newest. A caller with an older moment, because
+    /// another thread was faster, shares that slot.
     fn advance(&mut self, now: Duration) {
         let second = now.as_secs();
         let passed = second.saturating_sub(self.newest);
@@ -125,7 +127,7 @@ impl State {
         self.newest += passed;
     }
 
-    /// The events of the second that began so many whole seconds before the present one.
+    /// The events of the second that began `ago` seconds before the current one.
     fn events_of(&self, ago: u64) -> u64 {
         match self.newest.checked_sub(ago) {
             Some(second) => self.slots.get(slot_of(second)).copied().unwrap_or(0),
@@ -194,7 +196,7 @@ mod tests {
         let parts = [Meter::part_of(&whole, at(0)), Meter::part_of(&whole, at(5_000))];
         parts[0].mark(at(5_000), 1);
         parts[1].mark(at(5_001), 2);
-        // A thread that was slow is not counted in a second that is over.
+        // The events of a slow thread are not counted in a second that is over.
         parts[1].mark(at(4_000), 4);
         assert_eq!(whole.read(at(6_000)).count, 7);
         assert_eq!(whole.read(at(6_000)).current, 7);

@@ -7,11 +7,11 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-/// Waits until one of the processes has ended. One that is not there has ended already; the id of a
-/// process that ends while this waits is never mistaken for that of a later one.
+/// Waits until one of the processes has ended. A process that does not exist has ended already;
+/// when a process ends during the wait, its id is never mistaken for that of a later process.
 ///
 /// # Errors
-/// What the system says when a process cannot be watched.
+/// The system's error when a process cannot be watched.
 pub fn wait_for_end_of_any(ids: &[u32]) -> io::Result<()> {
     let mut processes = Vec::with_capacity(ids.len());
     for &id in ids {
@@ -61,8 +61,8 @@ mod tests {
         assert!(ended.recv_timeout(Duration::from_millis(50)).is_err(), "both live");
         drop(child.stdin.take());
         assert_eq!(ended.recv(), Ok(true));
-        waiting.join().expect("it ends").expect("somebody listens");
+        waiting.join().expect("it ends").expect("there is a receiver");
         child.wait().expect("it has ended");
-        wait_for_end_of_any(&ids[1..]).expect("who is not there has ended");
+        wait_for_end_of_any(&ids[1..]).expect("a missing process has ended");
     }
 }

@@ -1,15 +1,15 @@
 //! Which signals this process was started to ignore, as `nohup` does with the end of its terminal.
 
-/// The signal that says that the terminal has gone.
+/// The signal that reports the loss of the terminal.
 pub const HANGUP: u32 = 1;
 
-/// Whether the signal of this number is ignored. Where the system does not say: no.
+/// Whether the signal of this number is ignored. False where the system does not report it.
 pub fn is_ignored(signal: u32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignores(&status, signal)
 }
 
-/// The mask stands in hexadecimal digits; the lowest bit is signal 1.
+/// The mask is in hexadecimal digits; the lowest bit is signal 1.
 fn ignores(status: &str, signal: u32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok()).unwrap_or(0);

@@ -1,23 +1,23 @@
-//! How much memory this process has taken, and how much it may take.
+//! How much memory this process uses, and how much it may use.
 //!
-//! The limit is the physical memory, or that of the process's control group where it is less. What is
-//! taken counts only what the kernel cannot take back by itself: pages of mapped files and of the
-//! page cache are left out, because they yield to whoever needs the room.
+//! The limit is the physical memory, or that of the process's control group where it is less. Use
+//! counts only what the kernel cannot reclaim by itself: pages of mapped files and of the page
+//! cache are left out, because they yield to any other demand.
 
 use std::{fs, io, path::Path};
 
 use crate::control_group;
 
-/// The most memory that a process may take.
+/// The most memory that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
     /// Bytes.
     pub bytes: u64,
-    /// Who sets it.
+    /// What imposes it.
     pub source: MemoryLimitSource,
 }
 
-/// Who sets a limit of memory.
+/// What imposes a memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLimitSource {
     /// The machine has no more.
@@ -26,33 +26,35 @@ pub enum MemoryLimitSource {
     ControlGroup,
 }
 
-/// What is taken now.
+/// Memory in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryUsage {
     /// Bytes in memory that belong to the process alone or to no file.
     pub taken_bytes: u64,
     /// Bytes in memory altogether, those of mapped files included.
     pub resident_bytes: u64,
-    /// Bytes that the machine could still give to any process.
+    /// Bytes that the machine has available for any process.
     pub machine_free_bytes: u64,
 }
 
 /// The memory of this process.
 pub trait ProcessMemory: Send + Sync + 'static {
-    /// The most that it may take. Asked for once, at the start.
+    /// The memory limit. Called once, at startup.
     fn limit(&self) -> io::Result<MemoryLimit>;
-    /// What it has taken. Cheap enough for once a second.
+    /// The memory in use. Cheap enough to call once a second.
     fn usage(&self) -> io::Result<MemoryUsage>;
-    /// [`MemoryUsage::taken_bytes`] alone. Cheap enough for every few milliseconds.
+    /// [`MemoryUsage::taken_bytes`] alone. Cheap enough to call every few milliseconds.
     fn taken_bytes(&self) -> io::Result<u64> {
         self.usage().map(|usage| usage.taken_bytes)
     }
-    /// Gives back what this thread has allocated and others have freed since: the allocator keeps it
-    /// for the thread, which may sleep for long. Worth calling before such a sleep only.
+    /// Returns memory to the system that this thread has allocated and others have freed since: the
+    /// allocator retains it for the thread, which may sleep for long. Only worthwhile before such a
+    /// sleep.
     fn release_unused(&self);
-    /// From now on the allocator returns freed memory to the system after a millisecond, not after a
-    /// second: what is freed within a second may be a hundred megabytes. For processes that may take
-    /// little. A delay that the environment sets (`MIMALLOC_PURGE_DELAY`) remains.
+    /// From now on the allocator returns freed memory to the system after a millisecond, not after
+    /// a second: what is freed within a second may be a hundred megabytes. For processes with a
+    /// small memory limit. A delay set in the environment (`MIMALLOC_PURGE_DELAY`) takes
+    /// precedence.
     fn return_freed_at_once(&self);
 }
 
@@ -60,7 +62,7 @@ pub trait ProcessMemory: Send + Sync + 'static {
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 const PURGE_DELAY_MILLISECONDS: std::ffi::c_long = 1;
 
-/// As the kernel tells it.
+/// Process memory as reported by the kernel.
 pub struct RealProcessMemory;
 
 impl ProcessMemory for RealProcessMemory {
@@ -90,14 +92,15 @@ impl ProcessMemory for RealProcessMemory {
     }
 
     fn release_unused(&self) {
-        // SAFETY: the function may be called by any thread at any time; it touches nothing but what
-        // the allocator has of this thread, and that is nothing where the process has another one.
+        // SAFETY: the function may be called by any thread at any time; it touches only the
+        // allocator's state of this thread, which is empty where the process uses another
+        // allocator.
         unsafe { libmimalloc_sys::mi_collect(true) }
     }
 
     fn return_freed_at_once(&self) {
-        // SAFETY: the number is that of an option, as a test checks; options are plain numbers that may
-        // be set at any time, and are without effect where the process has another allocator.
+        // SAFETY: the number is that of an option, as a test checks; options are plain numbers that
+        // may be set at any time, and have no effect where the process uses another allocator.
         unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, PURGE_DELAY_MILLISECONDS) }
     }
 }
@@ -107,7 +110,7 @@ fn taken_bytes(status: &str) -> io::Result<u64> {
     Ok(of("RssAnon:")? + of("RssShmem:")?)
 }
 
-/// What the machine could still give to processes, and what it has altogether, in bytes.
+/// Available and total memory of the machine, in bytes.
 pub(crate) fn machine_memory() -> io::Result<(u64, u64)> {
     let report = read(Path::new("/proc/meminfo"))?;
     let of = |name| kilobytes(&report, name).ok_or_else(unreadable);
@@ -122,7 +125,7 @@ fn unreadable() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 
-/// The number behind a name in a report of the kernel, in bytes.
+/// The number after `name` in a report of the kernel, in bytes.
 fn kilobytes(report: &str, name: &str) -> Option<u64> {
     let line = report.lines().find_map(|line| line.strip_prefix(name))?;
     let count: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_what_is_taken_and_what_may_be() {
+    fn the_kernel_reports_use_and_limit() {
         let (limit, usage) =
             (RealProcessMemory.limit().unwrap(), RealProcessMemory.usage().unwrap());
         assert!(0 < usage.taken_bytes && usage.taken_bytes <= usage.resident_bytes);
@@ -142,9 +145,9 @@ mod tests {
         assert!(0 < usage.machine_free_bytes);
     }
 
-    /// Options have no names at run time; the delay is the one that is a second at first.
+    /// Options have no names at run time; the delay is the one that is initially a second.
     #[test]
-    fn freed_memory_is_returned_after_a_millisecond_when_that_is_asked_for() {
+    fn freed_memory_is_returned_after_a_millisecond_on_request() {
         // SAFETY: reads a number.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
         assert_eq!(delay(), 1000);
@@ -157,7 +160,7 @@ mod tests {
         let before = RealProcessMemory.usage().unwrap().taken_bytes;
         let filled = std::hint::black_box(vec![1_u8; 64 << 20]);
         let after = RealProcessMemory.usage().unwrap().taken_bytes;
-        // Other tests of this process let go of memory meanwhile.
+        // Other tests of this process free memory meanwhile.
         assert!(after > before + (32 << 20), "{before} and {after}");
         drop(filled);
     }

@@ -1,49 +1,49 @@
-//! How long the processors have worked, for this process and altogether, and which of them it may use.
+//! Processor time used, by this process and in total, and the processors this process may use.
 //!
-//! Times only grow; what they mean as a load is for those who look twice.
+//! Times only grow; a load is the difference between two readings.
 
 use std::{fs, io, time::Duration};
 
-/// The time that processors have worked for this process since it began.
+/// Processor time used by this process since it began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProcessTimes {
-    /// For its own code.
+    /// In user code.
     pub user: Duration,
-    /// In the system, on its behalf.
+    /// In the kernel, on its behalf.
     pub system: Duration,
 }
 
 /// The time of all processors together since the machine began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MachineTimes {
-    /// With work to do.
+    /// Busy.
     pub busy: Duration,
-    /// With work or without.
+    /// Busy or idle.
     pub all: Duration,
 }
 
-/// What this process has used.
+/// Processor time used by this process.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report it.
 pub fn process_times() -> io::Result<ProcessTimes> {
     let (user, system) = process_ticks(&fs::read_to_string("/proc/self/stat")?)?;
     Ok(ProcessTimes { user: of_ticks(user), system: of_ticks(system) })
 }
 
-/// What everything has used.
+/// Processor time of the machine.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report it.
 pub fn machine_times() -> io::Result<MachineTimes> {
     let (busy, all) = machine_ticks(&fs::read_to_string("/proc/stat")?)?;
     Ok(MachineTimes { busy: of_ticks(busy), all: of_ticks(all) })
 }
 
-/// The processors that this process may run on, a bit for each of the first 64.
+/// The processors that this process may run on, one bit for each of the first 64.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report it.
 pub fn allowed_processors() -> io::Result<u64> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     Ok((0..64).filter(|number| allowed.is_set(*number)).fold(0, |mask, number| mask | 1 << number))
@@ -55,7 +55,7 @@ fn of_ticks(ticks: u64) -> Duration {
     Duration::from_secs(ticks / per_second) + Duration::from_nanos(rest)
 }
 
-/// Ticks of `/proc/self/stat`, for itself and in the system.
+/// Ticks of `/proc/self/stat`, in user code and in the kernel.
 fn process_ticks(stat: &str) -> io::Result<(u64, u64)> {
     // The name of the program, in parentheses, may have anything in it.
     let (_, fields) = stat.rsplit_once(')').ok_or_else(unreadable)?;
@@ -64,7 +64,7 @@ fn process_ticks(stat: &str) -> io::Result<(u64, u64)> {
     Ok((next()?, next()?))
 }
 
-/// Ticks of all processors in `/proc/stat`: those with work, and all.
+/// Ticks of all processors in `/proc/stat`: busy, and in total.
 fn machine_ticks(stat: &str) -> io::Result<(u64, u64)> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu ")).ok_or_else(unreadable)?;
     // user, nice, system, idle, waiting for a disk, interrupts, stolen; what guests take is counted in user.

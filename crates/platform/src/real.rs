@@ -1,7 +1,7 @@
 //! The machine this process runs on: its file system, clocks and random numbers (Linux).
 //!
-//! Thin: each operation is one or two system calls and keeps no state of its own. What the file
-//! system cannot do (direct I/O, reserving space) has a slower way with the same promise.
+//! Thin: each operation is one or two system calls and keeps no state. Where the file system lacks
+//! a feature (direct I/O, reserving space), there is a slower fallback with the same guarantee.
 
 #![expect(clippy::disallowed_methods, reason = "this is where files and clocks are reached")]
 
@@ -33,15 +33,15 @@ use crate::{
     process_memory::RealProcessMemory,
 };
 
-/// The owner reads and writes; nobody else does anything.
+/// The owner reads and writes; no other user has access.
 const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// The owner alone enters a directory.
 const DIRECTORY_MODE: u32 = 0o700;
-/// All may write to a directory.
+/// Every user may write to the directory.
 const WRITABLE_BY_ALL: u32 = 0o002;
-/// Others than the owner may do something.
+/// Users other than the owner have some access.
 const OPEN_TO_OTHERS: u32 = 0o077;
-/// The administrator, who may do everything anyway.
+/// The administrator, whose access cannot be restricted.
 const ROOT: u32 = 0;
 
 /// Zeroes written at once where the file system cannot reserve space.
@@ -74,7 +74,7 @@ impl Disk for RealDisk {
         for new in missing.into_iter().rev() {
             match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(new) {
                 Ok(()) => {}
-                // Somebody else was faster; the entry still has to be synced for us.
+                // Another process created it first; the entry still has to be synced here.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && new.is_dir() => {}
                 Err(error) => return Err(error),
             }
@@ -128,7 +128,8 @@ impl Disk for RealDisk {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(CWD, or_current(dir), flags, Mode::empty())?;
         match retry_on_intr(|| fsync(&directory)) {
-            // File systems that cannot sync a directory say so, and keep its entries in their own way.
+            // File systems that cannot sync a directory return this and persist its entries in
+            // their own way.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -142,7 +143,8 @@ impl Disk for RealDisk {
         let file = fs::File::from(openat(CWD, or_current(dir), flags, Mode::empty())?);
         match retry_on_intr(|| flock(&file, exclusive)) {
             Ok(()) => return Ok(Box::new(RealLock { _file: file })),
-            // Network file systems lock only what is open for writing, which no directory is.
+            // Network file systems only lock files that are open for writing, which a directory
+            // never is.
             Err(Errno::BADF | Errno::INVAL | Errno::OPNOTSUPP) => {}
             Err(error) => return Err(error.into()),
         }
@@ -186,7 +188,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Who can reach a directory of this mode and owner, seen by the user `own`.
+/// Which users can access a directory of this mode and owner, from the point of view of the user
+/// `own`.
 fn exposure_of(mode: u32, owner: u32, own: u32) -> Exposure {
     if owner != own && owner != ROOT {
         return Exposure::OwnedByAnother { owner, own };
@@ -215,8 +218,8 @@ fn open_file(path: &Path, access: Access, extra: OFlags) -> io::Result<Arc<dyn F
     Ok(Arc::new(RealFile { file, access, path: path.to_owned() }))
 }
 
-/// Turns direct I/O on where the file system has it. Asked of an open file rather than when opening,
-/// because a refused opening may leave the created file behind.
+/// Turns direct I/O on where the file system supports it. Done on an open file rather than when
+/// opening, because a refused open may leave the created file behind.
 fn bypass_page_cache(file: &fs::File) -> io::Result<()> {
     let flags = fcntl_getfl(file)?;
     match fcntl_setfl(file, flags | OFlags::DIRECT) {
@@ -225,12 +228,12 @@ fn bypass_page_cache(file: &fs::File) -> io::Result<()> {
     }
 }
 
-/// Some file systems take the flag and refuse the reads and writes.
+/// Some file systems accept the flag but refuse the reads and writes.
 fn refuses_direct(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::INVAL.raw_os_error())
 }
 
-/// Goes back to the page cache, still writing synchronously. `false` when the file was there already.
+/// Reverts to the page cache, still writing synchronously. `false` when the file already uses it.
 fn leave_direct(file: &fs::File) -> io::Result<bool> {
     let flags = fcntl_getfl(file)?;
     fcntl_setfl(file, flags - OFlags::DIRECT)?;
@@ -316,8 +319,8 @@ impl File for RealFile {
         check_direct(self.access, buffer, offset)?;
         let end = offset.saturating_add(buffer.len() as u64);
         let outcome = match self.file.read_exact_at(buffer, offset) {
-            // A direct read that meets the end of the file continues at an offset that is not
-            // aligned, and is told that instead of the end.
+            // A direct read that reaches the end of the file continues at an unaligned offset, and
+            // fails with that error instead of reporting the end.
             Err(error) if refuses_direct(&error) && self.len()? < end => {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
@@ -394,7 +397,7 @@ mod tests {
     use super::*;
     use crate::conformance;
 
-    /// A directory of its own, removed at the end of the test.
+    /// A temporary directory, removed at the end of the test.
     struct TemporaryDirectory(PathBuf);
 
     impl TemporaryDirectory {
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_as_far_as_there_is_something() {
+    fn links_are_followed_in_the_existing_part_of_a_path() {
         let directory = TemporaryDirectory::new();
         let place = fs::canonicalize(&directory.0).unwrap();
         fs::create_dir_all(place.join("far/away")).unwrap();
@@ -455,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_shows_who_can_reach_it() {
+    fn a_directory_shows_its_exposure() {
         let table = [
             (0o40700, 7, 7, Exposure::Private),
             (0o40700, 0, 7, Exposure::Private),

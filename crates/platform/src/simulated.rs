@@ -1,11 +1,11 @@
 //! A machine for crash tests: a disk that loses power, fails a chosen call or flips a bit, a clock
-//! that stands still until told, dice that fall the same way for the same seed, and memory that is as
-//! full as a test says.
+//! that stands still until a test advances it, seeded randomness, and memory that is as full as a
+//! test says.
 //!
-//! The disk keeps what a running process sees and what would survive a power cut apart, for the bytes
-//! of each file and for the names in each directory. It is stricter than most file systems: syncing a
-//! file says nothing about its name, and nothing reaches the disk by itself. It does not model time
-//! that I/O takes, nor writes that go to a wrong place.
+//! The disk keeps apart what a running process sees and what would survive a power cut, for the
+//! bytes of each file and for the names in each directory. It is stricter than most file systems:
+//! syncing a file does not sync its name, and nothing reaches the disk by itself. It models neither
+//! the duration of I/O nor misdirected writes.
 //!
 //! A crash test runs a workload once to learn its number of operations, and then again and again:
 //!
@@ -50,9 +50,9 @@ pub use self::{
 };
 use crate::Platform;
 
-/// A simulated platform and the handles by which a test steers it.
+/// A simulated platform and the handles through which a test controls it.
 pub struct Simulation {
-    /// What the code under test gets.
+    /// The platform to pass to the code under test.
     pub platform: Platform,
     /// The disk of `platform`.
     pub disk: Arc<SimulatedDisk>,
@@ -63,7 +63,7 @@ pub struct Simulation {
 }
 
 impl Platform {
-    /// A machine that does the same for the same seed and the same sequence of calls.
+    /// A machine that behaves identically for the same seed and the same sequence of calls.
     pub fn simulated(seed: u64) -> Simulation {
         let mut seeds = Random::new(seed);
         let disk = Arc::new(SimulatedDisk::new(seeds.next_u64()));

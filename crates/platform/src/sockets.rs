@@ -1,23 +1,23 @@
-//! Connections whose other side has vanished without a word, or does not read.
+//! Connections whose peer has vanished silently, or does not read.
 
 use std::{io, time::Duration};
 
 #[cfg(unix)]
 use std::os::fd::AsFd;
 
-/// Ends a TCP connection when what was sent on it is not acknowledged within that time: the machine at
-/// the other side is gone, or cannot be reached. Without it, the system goes on trying for a quarter of
-/// an hour. One that sends nothing is not concerned.
+/// Closes a TCP connection when sent data is not acknowledged within that time: the peer's machine
+/// is down or unreachable. Otherwise the system keeps retrying for a quarter of an hour. Idle
+/// connections are not affected.
 ///
 /// # Errors
-/// When the system refuses; it goes on as before.
+/// When the system refuses; the connection then behaves as before.
 #[cfg(target_os = "linux")]
 pub fn end_when_unacknowledged(socket: impl AsFd, after: Duration) -> io::Result<()> {
     let milliseconds = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
     Ok(rustix::net::sockopt::set_tcp_user_timeout(socket, milliseconds)?)
 }
 
-/// As on Linux, elsewhere: the system's own patience counts.
+/// On systems other than Linux this does nothing: the system's default timeout applies.
 ///
 /// # Errors
 /// None.
@@ -26,18 +26,18 @@ pub fn end_when_unacknowledged<S>(_: S, _: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Bounds what waits in the system to be sent on a TCP connection: about twice that many bytes, since the
-/// system counts what it needs itself. Without it, a fast network makes the system keep megabytes for each
-/// client that does not read, in memory of the process's control group.
+/// Bounds the kernel's send buffer of a TCP connection, to about twice that many bytes, since the
+/// kernel includes its overhead. Without it, on a fast network the kernel buffers megabytes for
+/// each client that does not read, charged to the process's control group.
 ///
 /// # Errors
-/// When the system refuses; it decides itself then.
+/// When the system refuses; the system's default then applies.
 #[cfg(unix)]
 pub fn limit_send_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_send_buffer_size(socket, bytes)?)
 }
 
-/// As on Unix, elsewhere: the system decides.
+/// On systems other than Unix this does nothing: the system decides.
 ///
 /// # Errors
 /// None.

@@ -1,10 +1,10 @@
-//! Who goes first when there are not enough cores for all threads.
+//! Which threads run first when there are not enough cores for all.
 
-/// By how much a thread in the background is nicer than the others.
+/// The niceness added to background threads.
 const BACKGROUND_NICENESS: i32 = 5;
 
-/// Lets the other threads of the process go before the calling one whenever a core is short. There is
-/// no way back for the thread. What the system refuses leaves the thread as it was.
+/// Lowers the priority of the calling thread below the other threads of the process. This cannot be
+/// undone. If the system refuses, the priority stays as it was.
 pub fn step_back() {
     let _refused = rustix::process::nice(BACKGROUND_NICENESS);
 }

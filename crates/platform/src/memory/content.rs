@@ -1,8 +1,8 @@
 //! The bytes of one file in memory.
 //!
-//! An anonymous file of the kernel (`memfd`), so that several mappings of different lengths all show
-//! the same bytes at stable addresses, holes cost nothing, and cutting the file gives memory back.
-//! It has no name and no durability; those belong to the disks built on it.
+//! An anonymous file of the kernel (`memfd`), so that several mappings of different lengths all
+//! show the same bytes at stable addresses, holes cost nothing, and truncating the file frees
+//! memory. It has no name and no durability; those belong to the disks built on it.
 
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
@@ -13,7 +13,7 @@ use rustix::{
 
 use crate::{disk::Mapping, mapped::map_shared};
 
-/// Bytes moved at once when one content is copied into another.
+/// Bytes copied at once when one content is copied into another.
 const COPY_BYTES: usize = 1 << 18;
 
 /// A growable run of bytes, zero where nothing was written.
@@ -51,8 +51,8 @@ impl Content {
         Ok(bytes)
     }
 
-    /// The first `len` bytes at a stable address. The mapping holds the content, so that a count of
-    /// its owners tells whether somebody may still be looking.
+    /// The first `len` bytes at a stable address. The mapping holds the content, so that its
+    /// reference count shows whether it may still be read.
     pub(crate) fn map(self: &Arc<Self>, len: usize) -> io::Result<Mapping> {
         map_shared(&self.file, len, Arc::clone(self))
     }
@@ -80,7 +80,7 @@ impl Content {
     fn data_after(&self, position: u64) -> io::Result<Option<(u64, u64)>> {
         let start = match seek(&self.file, SeekFrom::Data(position)) {
             Ok(start) => start,
-            // Nothing but a hole until the end.
+            // Only a hole up to the end.
             Err(Errno::NXIO) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duplicate_has_the_same_bytes_and_a_life_of_its_own() {
+    fn a_duplicate_has_the_same_bytes_and_is_independent() {
         let original = Content::empty().unwrap();
         original.set_len(3 << 20).unwrap();
         original.write_all_at(b"early", 5).unwrap();
@@ -111,7 +111,7 @@ mod tests {
         let mapping = content.map(1 << 24).unwrap();
         content.set_len(1 << 20).unwrap();
         content.write_all_at(b"seen", 1 << 19).unwrap();
-        // SAFETY: inside the file, and nobody writes while the slice lives.
+        // SAFETY: inside the file, and nothing is written while the slice lives.
         assert_eq!(unsafe { mapping.slice(1 << 19, 4) }, b"seen");
     }
 }

@@ -90,7 +90,7 @@ impl<F: Clone> Tree<F> {
         Ok((node, last))
     }
 
-    /// What a directory holds.
+    /// The entries of a directory.
     pub(crate) fn entries(&self, directory: NodeId) -> io::Result<&Entries> {
         match self.nodes.get(&directory) {
             Some(Node::Directory(entries)) => Ok(entries),
@@ -171,14 +171,14 @@ impl<F: Clone> Tree<F> {
         Ok(edits)
     }
 
-    /// Makes the edit true.
+    /// Applies the edit.
     pub(crate) fn apply(&mut self, edit: &Edit) {
         if let Some(Node::Directory(entries)) = self.nodes.get_mut(&edit.directory) {
             apply_edit(entries, edit);
         }
     }
 
-    /// Replaces what a directory holds.
+    /// Replaces the entries of a directory.
     pub(crate) fn replace_entries(&mut self, directory: NodeId, new: Entries) {
         if let Some(Node::Directory(entries)) = self.nodes.get_mut(&directory) {
             *entries = new;
@@ -212,7 +212,7 @@ impl<F: Clone> Tree<F> {
     }
 }
 
-/// Makes the edit true in the entries of its directory.
+/// Applies the edit to the entries of its directory.
 pub(crate) fn apply_edit(entries: &mut Entries, edit: &Edit) {
     match edit.target {
         Some(target) => entries.insert(edit.name.clone(), target),
@@ -220,7 +220,7 @@ pub(crate) fn apply_edit(entries: &mut Entries, edit: &Edit) {
     };
 }
 
-/// The names in a path from the root; `.` is left out, `..` takes a name back.
+/// The names in a path from the root; `.` is left out, `..` removes the name before it.
 pub(crate) fn names(path: &Path) -> io::Result<Vec<&str>> {
     let mut names = Vec::new();
     for component in path.components() {

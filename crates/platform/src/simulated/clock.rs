@@ -1,4 +1,4 @@
-//! Time that a test moves by hand, and dice with a seed.
+//! Time that a test advances by hand, and seeded randomness.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -14,11 +14,11 @@ use crate::{
 /// 2026-01-01T00:00:00Z, when every simulation begins.
 const START_AFTER_UNIX_EPOCH: Duration = Duration::from_secs(1_767_225_600);
 
-/// How far each question for the wall clock moves time, so that no two answers are equal.
+/// How far each reading of the wall clock advances time, so that no two readings are equal.
 const TICK: Duration = Duration::from_micros(1);
 
-/// A clock that starts at 2026-01-01T00:00:00Z and moves when told, and by a microsecond each time
-/// somebody reads the wall clock.
+/// A clock that starts at 2026-01-01T00:00:00Z and moves only when advanced, and by a microsecond
+/// with each reading of the wall clock.
 pub struct SimulatedClock {
     hands: Mutex<Hands>,
 }
@@ -35,12 +35,12 @@ impl SimulatedClock {
         Self { hands: Mutex::new(hands) }
     }
 
-    /// Lets time pass, for both kinds of clock.
+    /// Advances both the wall clock and the monotonic clock.
     pub fn advance(&self, time: Duration) {
         self.hands().pass(time);
     }
 
-    /// Sets the wall clock alone, as an operator or a time service does; backwards as well.
+    /// Sets only the wall clock, possibly backwards, as an operator or a time service does.
     pub fn set_wall(&self, since_unix_epoch: Duration) {
         self.hands().wall = since_unix_epoch;
     }
@@ -76,13 +76,13 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// Random bytes that are the same for the same seed and the same order of questions.
+/// Random bytes that are the same for the same seed and the same sequence of calls.
 pub struct SeededEntropy {
     random: Mutex<Random>,
 }
 
 impl SeededEntropy {
-    /// Dice that fall as the seed says.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self { random: Mutex::new(Random::new(seed)) }
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_passes_when_told_and_a_little_when_asked() {
+    fn time_moves_when_advanced_and_a_little_with_each_reading() {
         let clock = SimulatedClock::new();
         let start = clock.now();
         assert_eq!(start.ticks(), 639_028_224_000_000_000);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_bytes() {
+    fn the_same_seed_yields_the_same_bytes() {
         let bytes = |seed| {
             let mut bytes = [0; 13];
             SeededEntropy::new(seed).fill(&mut bytes);

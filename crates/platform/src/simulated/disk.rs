@@ -1,8 +1,8 @@
-//! The simulated disk itself: every operation asks the schedule how it ends, then changes what
+//! The simulated disk itself: every operation asks the schedule for its outcome, then changes what
 //! processes see, what is durable, or nothing.
 //!
-//! One lock over everything keeps the order of operations, and so the outcome of a seed, definite as
-//! long as the code under test issues them from one thread. Only the copying of bytes that are read
+//! A single lock makes the order of operations, and so the outcome of a seed, deterministic as long
+//! as the code under test issues them from one thread. Only the copying of bytes that are read
 //! happens outside it.
 
 use std::{
@@ -29,10 +29,11 @@ use crate::{
     },
 };
 
-/// What a disk without a limit says it has left, in bytes.
+/// The free space reported by a disk without a limit, in bytes.
 const UNLIMITED_BYTES: u64 = 1 << 50;
 
-/// A disk in memory that a test can break. Clones of the `Arc` around it steer the same disk.
+/// A disk in memory in which a test can inject faults. Clones of the `Arc` around it control the
+/// same disk.
 pub struct SimulatedDisk {
     shared: Arc<Mutex<State>>,
 }
@@ -74,9 +75,9 @@ impl SimulatedDisk {
         self.state().restart(survival)
     }
 
-    /// Cuts the power in the middle of the `nth` mutating operation from now (1 is the next one). That
-    /// operation fails like all later ones with [`PowerLost`] and counts as unsynced: it may survive,
-    /// also in part, even when it is a write past the page cache.
+    /// Cuts the power in the middle of the `nth` mutating operation from now (1 is the next one).
+    /// That operation and all later ones fail with [`PowerLost`]. It counts as unsynced: it may
+    /// survive, even in part, and even if it bypasses the page cache.
     ///
     /// # Panics
     /// When `nth` is zero.
@@ -92,7 +93,7 @@ impl SimulatedDisk {
         state.restart(survival)
     }
 
-    /// Whether a scheduled power cut was reached and nobody restarted the disk since.
+    /// Whether a scheduled power cut was reached and the disk was not restarted since.
     pub fn is_power_lost(&self) -> bool {
         !self.state().powered
     }
@@ -113,13 +114,13 @@ impl SimulatedDisk {
         self.state().schedule.fail(nth, filter, kind, span);
     }
 
-    /// Takes all injected faults back, also those that have not struck yet.
+    /// Removes all injected faults, including those that have not occurred yet.
     pub fn clear_faults(&self) {
         self.state().schedule.clear_faults();
     }
 
-    /// Limits the space of all files together, in bytes; `None` takes the limit away. Space is taken
-    /// in blocks of 4096 bytes by writing and allocating, and given back by cutting and removing.
+    /// Limits the space of all files together, in bytes; `None` removes the limit. Space is used in
+    /// blocks of 4096 bytes by writing and allocating, and freed by truncating and removing.
     pub fn space_limit(&self, bytes: Option<u64>) {
         self.state().space_limit = bytes;
     }
@@ -139,7 +140,7 @@ impl SimulatedDisk {
         lock(&file).content().to_vec()
     }
 
-    /// What would be left of a file if nothing unsynced survived a power cut now.
+    /// What a power cut would leave of a file now if nothing unsynced survived it.
     pub fn durable_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.state().names.find_durable_file(path)?;
         lock(&file).durable().to_vec()
@@ -165,7 +166,7 @@ impl SimulatedDisk {
     }
 }
 
-/// Locks even after a panic elsewhere: a failing test still wants to look at the disk.
+/// Locks even after a panic elsewhere: a failing test still needs to inspect the disk.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -184,8 +185,8 @@ impl State {
         self.sequence
     }
 
-    /// Runs an operation that happens whole or, when a fault strikes, not at all. When the power is
-    /// cut in the middle it happens, unsynced as every change is at first.
+    /// Runs an atomic operation, which does nothing when a fault is injected. When the power is cut
+    /// in the middle it does happen, initially unsynced like every change.
     fn run<T>(
         &mut self,
         description: Description,
@@ -197,7 +198,7 @@ impl State {
             Verdict::Fail(fault) => Err(fault.error()),
             Verdict::LosePower => {
                 self.powered = false;
-                // Whatever became of it, nobody hears of anything but the power.
+                // Whatever its outcome, the caller only sees the power loss.
                 drop(effect(self));
                 Err(power_lost())
             }
@@ -232,14 +233,14 @@ impl State {
         let tree = self.names.tree();
         let named: BTreeSet<NodeId> = tree.below(ROOT).into_iter().collect();
         let counted = tree.files().filter(|(id, file)| {
-            // The tree holds one reference, everything else that holds one is an open handle.
+            // The tree holds one reference; every other one is an open handle.
             named.contains(id) || Arc::strong_count(file) > 1
         });
         let taken: u64 = counted.map(|(_, file)| lock(file).space()).sum();
         limit.saturating_sub(taken)
     }
 
-    /// Refuses what would not fit.
+    /// Fails when there is not enough space left.
     fn check_space(&self, file: &SharedFile, start: u64, end: u64) -> io::Result<()> {
         if self.space_limit.is_none() {
             return Ok(());
@@ -396,7 +397,7 @@ struct SimulatedFile {
 }
 
 impl SimulatedFile {
-    /// The disk, if this handle has not died with a power cut.
+    /// The disk, unless a power cut has invalidated this handle.
     fn state(&self) -> io::Result<MutexGuard<'_, State>> {
         let state = lock(&self.shared);
         state.check_power()?;

@@ -1,5 +1,5 @@
-//! Which operation fails, and how: the schedule of injected errors and of the power cut, the counters
-//! by which they are aimed, and the record of what was done.
+//! Fault injection: the schedule of injected errors and of the power cut, the counters that select
+//! operations, and the log of operations.
 
 use std::{collections::VecDeque, fmt, io, path::Path, sync::Arc};
 
@@ -7,10 +7,10 @@ use rustix::io::Errno;
 
 use crate::simulated::power::Survival;
 
-/// Operations remembered for [`LoggedOperation`]; older ones are forgotten.
+/// Operations kept in the log; older ones are dropped.
 const LOGGED_OPERATIONS_MAX: usize = 1000;
 
-/// What an operation does, for aiming faults at it.
+/// Kinds of operations, to select the ones that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
     /// Opening an existing file.
@@ -36,7 +36,7 @@ pub enum OperationKind {
 pub enum OperationFilter {
     /// All of them.
     Any,
-    /// All but opening and reading: those at which a power cut can be placed.
+    /// All but opening and reading: those at which the power can be cut.
     Mutating,
     /// Those of one kind.
     Only(OperationKind),
@@ -52,7 +52,7 @@ impl OperationFilter {
     }
 }
 
-/// How an injected fault shows.
+/// The error of an injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// `EIO`: the device failed.
@@ -75,7 +75,7 @@ impl FaultKind {
 pub enum FaultSpan {
     /// For one operation.
     Once,
-    /// For every matching operation from then on, also after a restart, until faults are cleared.
+    /// For every matching operation from then on, even after a restart, until faults are cleared.
     UntilCleared,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for PowerLost {
 
 impl std::error::Error for PowerLost {}
 
-/// Whether an error is [`PowerLost`], on its own or as the source of another.
+/// Whether an error is [`PowerLost`], directly or as the source of another.
 pub fn is_power_lost(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -115,7 +115,7 @@ pub(super) enum Verdict {
     LosePower,
 }
 
-/// One operation in the disk's record.
+/// One operation in the disk's log.
 #[derive(Clone, Debug)]
 pub struct LoggedOperation {
     number: u64,
@@ -186,7 +186,7 @@ struct Fault {
     span: FaultSpan,
 }
 
-/// What is going to go wrong, and what went on so far.
+/// The faults to come, and the operations so far.
 pub(super) struct Schedule {
     faults: Vec<Fault>,
     power_cut: Option<(Countdown, Survival)>,
@@ -222,12 +222,12 @@ impl Schedule {
         self.power_cut = Some((Countdown::new(OperationFilter::Mutating, nth), survival));
     }
 
-    /// Takes the scheduled power cut, whether it was reached or not.
+    /// Removes and returns the scheduled power cut, whether it was reached or not.
     pub(super) fn take_power_cut(&mut self) -> Option<Survival> {
         self.power_cut.take().map(|(_, survival)| survival)
     }
 
-    /// Counts and records an operation and says how it ends.
+    /// Counts and logs an operation and decides its outcome.
     pub(super) fn judge(&mut self, description: Description) -> Verdict {
         let kind = description.kind;
         self.counts[kind as usize] += 1;

@@ -1,5 +1,5 @@
 //! The names of a simulated disk twice over: as a process sees them, and as a power cut would leave
-//! them; and the changes that lie between the two.
+//! them; and the changes between the two.
 //!
 //! A change (a creation, a rename, a removal) survives a cut whole or not at all. It is durable once
 //! every directory that it touches was synced after it.
@@ -100,8 +100,8 @@ impl Names {
         Ok(())
     }
 
-    /// Removes a tree, name by name, the outermost last. When that one is durable the others do not
-    /// matter any more.
+    /// Removes a tree, name by name, the outermost last. Once that one is durable the others no
+    /// longer matter.
     pub(super) fn remove_all(
         &mut self,
         mut sequence: impl FnMut() -> u64,
@@ -113,7 +113,7 @@ impl Names {
         Ok(())
     }
 
-    /// Makes the edits true for processes.
+    /// Applies the edits to what processes see.
     fn change(&mut self, sequence: u64, edits: Vec<Edit>) {
         if edits.is_empty() {
             return;
@@ -125,7 +125,8 @@ impl Names {
         self.unsynced.push(NameChange { sequence, edits, waiting });
     }
 
-    /// Makes the changes in the directory durable, except renames whose other directory still waits.
+    /// Makes the changes in the directory durable, except renames whose other directory is not
+    /// synced yet.
     pub(super) fn sync(&mut self, directory: NodeId) {
         for change in &mut self.unsynced {
             change.waiting.remove(&directory);
@@ -137,8 +138,8 @@ impl Names {
         self.free_unreachable();
     }
 
-    /// Which changes wait for no directory any more, or have to come before such a change because it
-    /// gives another meaning to the same name.
+    /// Marks the changes that wait for no directory any more, and those that have to precede such a
+    /// change because it reassigns the same name.
     fn due(&self) -> Vec<bool> {
         let mut due: Vec<bool> =
             self.unsynced.iter().map(|change| change.waiting.is_empty()).collect();
@@ -163,8 +164,8 @@ impl Names {
         self.unsynced.iter().map(|change| change.sequence)
     }
 
-    /// The power is cut: what the fates say becomes durable, and the rest is gone. Within a directory
-    /// no change survives one that was issued earlier and is lost.
+    /// The power is cut: changes become durable as their fates say, and the rest is lost. Within a
+    /// directory no change survives one that was issued earlier and is lost.
     pub(super) fn lose(&mut self, fates: &Fates) {
         let mut lost_in = BTreeSet::new();
         for change in std::mem::take(&mut self.unsynced) {
@@ -181,14 +182,15 @@ impl Names {
         self.free_unreachable();
     }
 
-    /// Forgets nodes that no path, no durable path, no unsynced change and no open file leads to.
+    /// Drops nodes that no path, no durable path, no unsynced change and no open file leads to.
     fn free_unreachable(&mut self) {
         let named = self.reachable(vec![ROOT]);
-        // Nobody can sync a directory that is gone in both views, and nobody will miss its names.
+        // A directory that is gone in both views can no longer be synced, and its names are no
+        // longer needed.
         self.unsynced.retain(|change| change.directories().any(|dir| named.contains(&dir)));
         let edits = self.unsynced.iter().flat_map(|change| &change.edits);
         let targets = edits.filter_map(|edit| edit.target);
-        // The tree holds one reference to a file; whoever holds another has the file open.
+        // The tree holds one reference to a file; any other one means that the file is open.
         let open = self.tree.files().filter(|(_, file)| Arc::strong_count(file) > 1);
         let starts = targets.chain(open.map(|(id, _)| id)).chain([ROOT]).collect();
         let kept = self.reachable(starts);

@@ -13,12 +13,13 @@ pub enum Survival {
     Everything,
     /// The first few in the order in which they were issued; the next one may be torn.
     Prefix,
-    /// Each or not, on its own; writes may be torn, and a file may have grown without its bytes.
+    /// Each one independently or not; writes may be torn, and a file may have grown without its
+    /// bytes.
     RandomSubset,
-    /// As `RandomSubset`, and sectors that were being written may hold neither the old nor the new
-    /// bytes but rubbish.
+    /// As `RandomSubset`, and sectors that were being written may hold rubbish instead of the old
+    /// or the new bytes.
     Garbled,
-    /// One of the above but the last, chosen anew at each cut.
+    /// One of the above but the last, chosen at random at each cut.
     Random,
 }
 
@@ -28,7 +29,7 @@ impl Survival {
         [Self::Nothing, Self::Everything, Self::Prefix, Self::RandomSubset, Self::Garbled];
 }
 
-/// What becomes of one unsynced change.
+/// What happens to one unsynced change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Lost,
@@ -44,7 +45,7 @@ pub(super) enum Fate {
 /// The fates of unsynced changes by their sequence number.
 pub(super) type Fates = BTreeMap<u64, Fate>;
 
-/// Decides for each of the changes, given in the order of their issue.
+/// Decides the fate of each change; `changes` are in the order in which they were issued.
 pub(super) fn decide(survival: Survival, changes: &[u64], random: &mut Random) -> Fates {
     match survival {
         Survival::Nothing => all(changes, Fate::Lost),

@@ -11,13 +11,13 @@ use std::{
 
 use crate::process_memory::{MemoryLimit, MemoryLimitSource, MemoryUsage, ProcessMemory};
 
-/// What a machine has of which no test said anything: so much that nothing is ever short.
+/// The default memory of a machine: so much that it never runs short.
 const UNLIMITED_BYTES: u64 = 1 << 40;
 
-/// The memory of a simulated process. Starts empty, and as good as unlimited.
+/// The memory of a simulated process. Starts empty and practically unlimited.
 pub struct SimulatedMemory {
     state: Mutex<(MemoryLimit, MemoryUsage)>,
-    /// How often it was asked to give back what is unused.
+    /// How often it was asked to release unused memory.
     releases: Mutex<u64>,
     released: Condvar,
     returns_freed_at_once: AtomicBool,
@@ -32,7 +32,8 @@ impl SimulatedMemory {
         Self { state: Mutex::new((limit, usage)), releases, released, returns_freed_at_once }
     }
 
-    /// Whether it was asked to give back what is unused at least so often; waits for that, at most so long.
+    /// Whether it was asked at least `times` times to release unused memory; waits for that up to
+    /// `patience`.
     pub fn was_released(&self, times: u64, patience: Duration) -> bool {
         let releases = self.releases.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.released.wait_timeout_while(releases, patience, |count| *count < times);
@@ -40,7 +41,7 @@ impl SimulatedMemory {
         times <= *releases
     }
 
-    /// Whether it returns at once what is freed.
+    /// Whether freed memory is returned at once.
     pub fn returns_freed_at_once(&self) -> bool {
         self.returns_freed_at_once.load(Ordering::SeqCst)
     }
@@ -50,13 +51,13 @@ impl SimulatedMemory {
         self.state().0 = MemoryLimit { bytes, source: MemoryLimitSource::ControlGroup };
     }
 
-    /// Sets what the process has taken, in bytes.
+    /// Sets the memory used by the process, in bytes.
     pub fn set_taken(&self, bytes: u64) {
         let usage = &mut self.state().1;
         (usage.taken_bytes, usage.resident_bytes) = (bytes, bytes);
     }
 
-    /// Sets what the machine could still give to any process, in bytes.
+    /// Sets the memory that the machine has available for any process, in bytes.
     pub fn set_machine_free(&self, bytes: u64) {
         self.state().1.machine_free_bytes = bytes;
     }

@@ -1,6 +1,6 @@
 //! A small generator of pseudo-random numbers (splitmix64). Repeatable, not secret.
 
-/// The same seed gives the same numbers, on every machine and in every version.
+/// The same seed yields the same numbers, on every machine and in every version.
 pub struct Random {
     state: u64,
 }

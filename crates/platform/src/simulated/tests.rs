@@ -1,4 +1,5 @@
-//! The promises of the simulated disk, one story each, and against a naive model of what may survive.
+//! Tests of each guarantee of the simulated disk, and of the whole against a naive model of what
+//! may survive.
 
 use std::{collections::BTreeSet, io::ErrorKind, path::Path, sync::Arc};
 
@@ -260,7 +261,7 @@ fn a_renamed_directory_takes_along_what_is_in_it() {
 }
 
 #[test]
-fn a_removed_tree_may_survive_in_part_and_is_gone_after_a_sync_of_its_parent() {
+fn a_removed_tree_may_survive_in_part_until_its_parent_is_synced() {
     let mut left = BTreeSet::new();
     for seed in 0..100 {
         let (disk, _) = disk_with_file(seed, Access::Buffered);
@@ -325,7 +326,7 @@ fn after_a_power_cut_old_handles_are_dead_and_locks_are_free() {
     assert_eq!(disk.read_file(path("d/a")).unwrap(), b"next");
     // SAFETY: inside the file as it was, and nothing writes to that content any more.
     let seen = unsafe { mapping.slice(0, 4) };
-    assert_eq!(seen, b"SEEN", "a mapping from before goes on showing what it showed");
+    assert_eq!(seen, b"SEEN", "an earlier mapping still shows the old content");
 }
 
 #[test]
@@ -439,7 +440,7 @@ fn faults_strike_the_chosen_kind_until_they_are_cleared() {
 }
 
 #[test]
-fn space_is_limited_and_comes_back() {
+fn space_is_limited_and_freed_again() {
     let (disk, file) = disk_with_file(1, Access::Buffered);
     let left = || disk.space(path("d")).unwrap().free_bytes;
     disk.space_limit(Some(10 * 4096));
@@ -532,7 +533,7 @@ fn the_same_seed_leaves_the_same_bytes() {
 
 /// What one 512-byte sector may hold after a power cut: a byte value stands for the whole sector.
 struct Model {
-    /// Per sector, what is safe followed by every unsynced value since.
+    /// Per sector, the durable value followed by every unsynced value since.
     possible: Vec<Vec<u8>>,
     /// What processes see.
     seen: Vec<u8>,
@@ -560,7 +561,7 @@ impl Model {
         self.possible = self.seen.iter().map(|value| vec![*value]).collect();
     }
 
-    /// Checks what survived, and goes on from there.
+    /// Checks what survived, and continues from there.
     fn check_survivors(&mut self, bytes: &[u8], context: &str) {
         for (sector, chunk) in bytes.chunks(512).enumerate() {
             let value = chunk[0];
@@ -659,7 +660,7 @@ fn lengths_and_bytes_after_a_power_cut_come_from_the_time_since_the_last_sync() 
                     for values in possible.iter_mut().skip(start as usize).take(bytes.len()) {
                         values.insert(value);
                     }
-                    // Alone or torn, a write gives the file a length at one of its sectors.
+                    // A write, torn or not, leaves the file with a length at one of its sectors.
                     let end = start + bytes.len() as u64;
                     lengths.extend((start..end).map(|at| at.next_multiple_of(512).min(end)));
                 }

@@ -1,8 +1,8 @@
-//! The bytes of one simulated file twice over: as a process sees them, and as the disk would have them
-//! after a power cut; and the changes that lie between the two.
+//! The bytes of one simulated file twice over: as a process sees them, and as the disk would have
+//! them after a power cut; and the changes between the two.
 //!
-//! Invariant: applying the unsynced changes in order to the durable bytes gives what a process sees,
-//! except where a failed sync made the file forget a change.
+//! Invariant: applying the unsynced changes in order to the durable bytes yields what a process
+//! sees, except where a failed sync dropped a change.
 
 use std::{io, sync::Arc};
 
@@ -14,10 +14,10 @@ use crate::{
     },
 };
 
-/// The unit that reaches the platter whole or not at all, in bytes.
+/// The unit of atomic writes, in bytes.
 const TEAR_BYTES: u64 = 512;
 
-/// The unit in which space is taken, in bytes.
+/// The unit of space allocation, in bytes.
 pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// One file, named or not.
@@ -55,7 +55,7 @@ impl FileState {
         &self.content
     }
 
-    /// What is safe.
+    /// The durable content.
     pub(super) fn durable(&self) -> &Content {
         &self.durable
     }
@@ -72,8 +72,8 @@ impl FileState {
         Ok(())
     }
 
-    /// Writes past the page cache. With the bytes the length becomes durable, and what was written to
-    /// the same place before is of no consequence any more.
+    /// Writes bypassing the page cache. The length becomes durable along with the bytes, and
+    /// earlier unsynced writes to the same range no longer matter.
     pub(super) fn write_durably(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -117,7 +117,7 @@ impl FileState {
         Ok(())
     }
 
-    /// Makes everything durable that was not forgotten.
+    /// Makes everything durable that was not dropped.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         for unsynced in std::mem::take(&mut self.unsynced) {
             match unsynced.change {
@@ -128,7 +128,7 @@ impl FileState {
         Ok(())
     }
 
-    /// A sync failed: what a process sees stays, but nobody will try to write it again.
+    /// A sync failed: processes still see the changes, but they will not be written again.
     pub(super) fn forget_unsynced(&mut self) {
         self.forgotten |= !self.unsynced.is_empty();
         self.unsynced.clear();
@@ -139,7 +139,7 @@ impl FileState {
         self.unsynced.iter().map(|unsynced| unsynced.sequence)
     }
 
-    /// The power is cut: what the fates say becomes durable, and the rest is gone.
+    /// The power is cut: changes become durable as their fates say, and the rest is lost.
     pub(super) fn lose(&mut self, fates: &Fates, random: &mut Random) -> io::Result<()> {
         let differs = self.forgotten || !self.unsynced.is_empty();
         for unsynced in std::mem::take(&mut self.unsynced) {
@@ -151,7 +151,7 @@ impl FileState {
             }
         }
         self.forgotten = false;
-        // A mapping made before the cut goes on showing what it showed.
+        // A mapping from before the cut still shows the old content.
         if differs || Arc::strong_count(&self.content) > 1 {
             self.content = Arc::new(self.durable.duplicate()?);
         }
@@ -178,7 +178,8 @@ impl FileState {
         }
     }
 
-    /// Each sector of the write survives or not; of those that do not, some become rubbish on demand.
+    /// Each sector of the write survives or not; of those that do not, some become rubbish if
+    /// requested.
     fn tear(
         &self,
         offset: u64,
@@ -219,12 +220,12 @@ impl FileState {
         Ok(())
     }
 
-    /// Bytes of space that the file takes.
+    /// Bytes of space used by the file.
     pub(super) fn space(&self) -> u64 {
         self.blocks.count * BLOCK_BYTES
     }
 
-    /// Bytes of space that a write to the range would take in addition.
+    /// Additional bytes of space that a write to the range would use.
     pub(super) fn space_wanted(&self, start: u64, end: u64) -> u64 {
         self.blocks.missing(start, end) * BLOCK_BYTES
     }
@@ -236,7 +237,7 @@ fn flip_in(content: &Content, offset: u64, bit: u8) -> io::Result<()> {
     content.write_all_at(&[byte[0] ^ (1 << bit)], offset)
 }
 
-/// Takes `start..end` out of all writes.
+/// Removes `start..end` from all writes.
 fn clip(unsynced: &mut Vec<Unsynced>, start: u64, end: u64) {
     let overlaps = |unsynced: &Unsynced| match &unsynced.change {
         Change::Write { offset, bytes } => *offset < end && offset + bytes.len() as u64 > start,
@@ -270,7 +271,7 @@ fn outside(offset: u64, mut bytes: Vec<u8>, start: u64, end: u64) -> [(u64, Vec<
     [(offset, bytes), (offset.max(end), tail)]
 }
 
-/// Which blocks of a file take space; holes do not.
+/// Which blocks of a file use space; holes do not.
 #[derive(Default)]
 struct Blocks {
     taken: Vec<bool>,
