@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::document_id::{DocumentId, DocumentIdTooLong};
 
-/// The name of an attachment as somebody wrote it, and the lower-cased key under which it is found
-/// among those of its document. Never empty; otherwise the rule is that of document ids, and so are the
-/// words in which a long one is refused.
+/// The name of an attachment as it was written, and the lower-cased key under which it is found
+/// among those of its document. Never empty; otherwise the rules for document ids apply, including
+/// the error text for a long one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AttachmentName(DocumentId);
 
@@ -43,7 +43,7 @@ impl fmt::Display for AttachmentName {
 /// Why a text is no name of an attachment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidAttachmentName {
-    /// It is empty or nothing but blanks.
+    /// It is empty or only blanks.
     Blank,
     /// Its lower-cased form has too many bytes.
     TooLong(DocumentIdTooLong),

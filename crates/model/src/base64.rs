@@ -21,7 +21,7 @@ pub fn base64_text(bytes: &[u8]) -> String {
     text
 }
 
-/// The six bits of a character; `None` when it is not one of the alphabet.
+/// The six bits of a character; `None` when it is not in the alphabet.
 pub(crate) fn sextet(character: u8) -> Option<u8> {
     match character {
         b'A'..=b'Z' => Some(character - b'A'),

@@ -26,7 +26,7 @@ pub struct ChangeVectorEntry {
     pub database_id: DatabaseId,
 }
 
-/// What a remote version means to who has a local one.
+/// How a remote version relates to a local one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// The local version contains everything of the remote one.
@@ -69,7 +69,7 @@ impl ChangeVector {
 
     /// The entries in the order of the text.
     pub fn entries(&self) -> impl Iterator<Item = ChangeVectorEntry> + '_ {
-        split(&self.0).map(|part| parse_entry(part).expect("checked when the vector was made"))
+        split(&self.0).map(|part| parse_entry(part).expect("checked on construction"))
     }
 
     /// How far the changes of a database are contained; zero when it has no entry.
@@ -97,8 +97,8 @@ impl ChangeVector {
         vector
     }
 
-    /// The merge with the vector of one entry, without reading more than that entry. Every write of a
-    /// document makes one of these.
+    /// The merge with the vector of one entry, without reading more than that entry. Every write of
+    /// a document computes one of these.
     pub fn with(&self, entry: ChangeVectorEntry) -> Self {
         let id = entry.database_id.text();
         let mut vector = Self(String::with_capacity(self.0.len() + ENTRY_TEXT_BYTES_MAX));
@@ -117,7 +117,7 @@ impl ChangeVector {
         vector
     }
 
-    /// What `self`, coming from elsewhere, means to who has `local`.
+    /// How `self`, a remote version, relates to `local`.
     pub fn compare(&self, local: &Self) -> Comparison {
         if self == local {
             return Comparison::AlreadyMerged;
@@ -153,7 +153,7 @@ impl ChangeVector {
 /// The etag of the text of an entry.
 fn etag_in(part: &str) -> Etag {
     let etag = part.split([':', '-']).nth(1).and_then(|digits| digits.parse().ok());
-    Etag(etag.expect("checked when the vector was made"))
+    Etag(etag.expect("checked on construction"))
 }
 
 /// What formatting does, at a tenth of the price.
@@ -172,8 +172,8 @@ fn push_decimal(text: &mut String, number: u64) {
 }
 
 fn split(text: &str) -> impl Iterator<Item = &str> {
-    // Versions of cluster-wide transactions have no blank behind the comma. An empty text has no part,
-    // where `split` would give one empty part.
+    // Versions of cluster-wide transactions have no blank after the comma. An empty text has no
+    // part, where `split` would give one empty part.
     let parts = text.split(',').map(|part| part.strip_prefix(' ').unwrap_or(part));
     parts.filter(move |_| !text.is_empty())
 }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing_tells_updates_from_conflicts() {
+    fn comparing_distinguishes_updates_from_conflicts() {
         let cases = [
             (vec![("A", 1, 1)], vec![("A", 1, 1)], Comparison::AlreadyMerged),
             (vec![("A", 1, 1)], vec![("A", 2, 1)], Comparison::AlreadyMerged),

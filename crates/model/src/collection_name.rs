@@ -9,7 +9,7 @@ use crate::{DocumentId, DocumentIdTooLong};
 
 /// The collection of documents whose metadata names none.
 pub const EMPTY_COLLECTION: &str = "@empty";
-/// The collection of the documents that remember ranges of ids given to clients.
+/// The collection of the documents that record ranges of ids assigned to clients.
 pub const HILO_COLLECTION: &str = "@hilo";
 /// Stands for all collections in queries; no document is in it.
 pub const ALL_DOCUMENTS_COLLECTION: &str = "@all_docs";

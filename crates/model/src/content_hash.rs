@@ -17,7 +17,8 @@ pub struct ContentHash(pub [u8; BYTES]);
 impl ContentHash {
     /// The text form as bytes of ASCII.
     pub fn text(&self) -> [u8; CONTENT_HASH_TEXT_BYTES] {
-        // Two zero bytes behind the last make whole groups; of its four characters, two are padding.
+        // Two zero bytes after the last complete the groups; of its four characters, two are
+        // padding.
         let byte = |at: usize| self.0.get(at).copied().unwrap_or(0);
         let mut text = [b'='; CONTENT_HASH_TEXT_BYTES];
         for (position, character) in text.iter_mut().take(CONTENT_HASH_TEXT_BYTES - 1).enumerate() {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::document_id::{DOCUMENT_ID_BYTES_MAX, DocumentId};
 
-/// A name as somebody wrote it. As with ids of documents, case says nothing and length has the same
-/// limit; a name is never empty.
+/// A counter name as it was written. As with document ids, case is ignored and the same length
+/// limit applies; a name is never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CounterName(DocumentId);
 

@@ -10,7 +10,7 @@ use crate::lower_case::lower_case;
 /// Longest name, in UTF-16 units.
 pub const DATABASE_NAME_CHARACTERS_MAX: usize = 128;
 
-/// Names that some file systems keep for devices, without their digits.
+/// Names that some file systems reserve for devices, without their digits.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 const NUMBERED_DEVICES: [&str; 2] = ["com", "lpt"];
 
@@ -25,7 +25,7 @@ pub struct DatabaseName {
 /// Why a name is refused. The messages are part of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidDatabaseName {
-    /// Nothing but blanks.
+    /// Only blanks.
     Empty,
     /// It contains a path separator.
     ForbiddenCharacter(String),
@@ -35,7 +35,7 @@ pub enum InvalidDatabaseName {
     Device(String),
     /// It contains something else than letters, digits, `_`, `-`, `.`.
     NotPermitted(String),
-    /// A `.` at the start, at the end or beside another.
+    /// A `.` at the start, at the end or next to another.
     Dots(String),
 }
 

@@ -21,7 +21,7 @@ pub const TICKS_MAX: i64 = 3_155_378_975_999_999_999;
 /// The first of January 1970.
 pub const UNIX_EPOCH_TICKS: i64 = 621_355_968_000_000_000;
 
-/// What stood behind the digits of a parsed date.
+/// The zone suffix of a parsed date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
     /// Nothing: a local time somewhere.
@@ -37,12 +37,12 @@ pub enum Zone {
 pub struct ParsedDate {
     /// The digits as ticks, without regard to the zone.
     pub clock_ticks: i64,
-    /// What stood behind them.
+    /// The zone suffix.
     pub zone: Zone,
 }
 
 impl ParsedDate {
-    /// Ticks of the moment in UTC; a date without a zone is taken as UTC.
+    /// Ticks of the moment in UTC; a date without a zone counts as UTC.
     pub fn utc_ticks(self) -> i64 {
         match self.zone {
             Zone::Unspecified | Zone::Utc => self.clock_ticks,
@@ -72,8 +72,8 @@ pub fn format(ticks: i64) -> String {
     String::from_utf8_lossy(&text(ticks)).into_owned()
 }
 
-/// The same time of the day so many months later, or earlier; the last day of a shorter month stands for
-/// those that it does not have. A moment outside the calendar becomes its nearest end.
+/// The same time of day `months` later, or earlier if negative; days that a shorter month lacks
+/// become its last day. The result is clamped to the calendar.
 pub fn add_months(ticks: i64, months: i64) -> i64 {
     let ticks = ticks.clamp(0, TICKS_MAX);
     let (year, month, day) = calendar_date(ticks / TICKS_PER_DAY);
@@ -89,7 +89,7 @@ pub fn add_months(ticks: i64, months: i64) -> i64 {
     days.map_or(0, |days| days * TICKS_PER_DAY + ticks % TICKS_PER_DAY)
 }
 
-/// The beginning of the span of so many months in which a moment lies; spans are counted from the year 0.
+/// The start of the span of `months` that contains a moment; spans are counted from the year 0.
 pub fn start_of_months(ticks: i64, months: i64) -> i64 {
     let (year, month) = year_and_month(ticks);
     let first = (year * MONTHS_PER_YEAR + month - 1) / months.max(1) * months.max(1);
@@ -200,7 +200,7 @@ pub fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Year, month and day of a date so many days behind 0001-01-01, which is not negative: the inverse of
+/// Year, month and day of the date that is `days` (not negative) after 0001-01-01: the inverse of
 /// [`days_before`].
 pub fn calendar_date(days: i64) -> (i64, i64, i64) {
     let days = days + 306;

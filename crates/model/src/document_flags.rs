@@ -1,4 +1,4 @@
-//! What is known about a document beside its body.
+//! Properties of a document besides its body.
 
 use std::{
     fmt,
@@ -35,7 +35,7 @@ flags! {
     FROM_CLUSTER_TRANSACTION = 0x1000, "FromClusterTransaction", "Written by a cluster-wide transaction.";
     REVERTED = 0x2000, "Reverted", "Set back to an older version.";
     HAS_TIME_SERIES = 0x4000, "HasTimeSeries", "The document has time series.";
-    FORCE_CREATED = 0x8000, "ForceCreated", "A revision that a client asked for.";
+    FORCE_CREATED = 0x8000, "ForceCreated", "A revision that a client requested.";
     ARCHIVED = 0x0100_0000, "Archived", "Put aside: indexes leave it out unless they say otherwise.";
 }
 
@@ -68,7 +68,7 @@ impl DocumentFlags {
         Self(self.0 | other.0)
     }
 
-    /// These marks but those of `other`.
+    /// These marks without those of `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

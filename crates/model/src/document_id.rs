@@ -10,8 +10,8 @@ use crate::lower_case::lower_case;
 /// Longest id, in bytes of UTF-8 of its lower-cased form.
 pub const DOCUMENT_ID_BYTES_MAX: usize = 512;
 
-/// An id as somebody wrote it, and the lower-cased key under which the document is found. Two ids
-/// are equal when their keys are. The empty id is allowed here and names no document.
+/// An id as it was written, and the lower-cased key under which the document is found. Two ids are
+/// equal when their keys are. The empty id is allowed here and names no document.
 #[derive(Clone)]
 pub struct DocumentId {
     text: Box<str>,

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::CollectionName;
 
-/// The rules of a database. They say what is done to documents that are written from now on.
+/// The rules of a database. They apply to documents that are written from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentsCompression {
     /// The documents of every collection are compressed.
     pub all_collections: bool,
-    /// Revisions are compressed, of whatever collection.
+    /// Revisions are compressed, in every collection.
     pub revisions: bool,
     /// By the keys of their names.
     collections: BTreeSet<Box<[u8]>>,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A number that one database gives to each of its changes, rising by at least one each time. It
-/// means nothing outside that database. Zero stands before the first change.
+/// A number that a database assigns to each of its changes, rising by at least one each time. It
+/// has no meaning outside that database. Zero precedes the first change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Etag(pub u64);
 
@@ -11,7 +11,7 @@ impl Etag {
     /// Before the first change.
     pub const ZERO: Self = Self(0);
 
-    /// The etag after this one; `None` at the end of the numbers.
+    /// The next etag; `None` after the largest number.
     pub fn next(self) -> Option<Self> {
         self.0.checked_add(1).map(Self)
     }

@@ -1,9 +1,10 @@
-//! What stands between the parts of the ids that the server numbers.
+//! The separator in ids that the server numbers.
 
 use std::fmt;
 
 /// A character between the name of a collection and a number, `/` unless a database is configured
-/// otherwise. Invariant: it is not `|`, which asks for an identity, and .NET has it as one `char`.
+/// otherwise. Invariant: it is not `|`, which requests an identity, and it is a single `char` in
+/// .NET.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdSeparator(char);
 

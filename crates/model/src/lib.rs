@@ -1,22 +1,23 @@
-//! The value types that everybody shares: ids, etags, change vectors, names and the texts of dates.
+//! The value types that all crates share: ids, etags, change vectors, names and the texts of dates.
 //!
-//! Each type is parsed once at the border and keeps its rule from then on. No input, no output, no
-//! clock: a date here is a number of ticks (100 ns since 0001-01-01T00:00:00Z) and its text.
+//! Each type is parsed once at the boundary and upholds its rules from then on. No input, no
+//! output, no clock: a date here is a number of ticks (100 ns since 0001-01-01T00:00:00Z) and its
+//! text.
 //!
 //! | file | what |
 //! |---|---|
 //! | `etag` | the position of a change in one database's document log |
-//! | `database_id`, `node_tag` | who made a change |
+//! | `database_id`, `node_tag` | the origin of a change |
 //! | `change_vector` | the version of a document across nodes |
 //! | `attachment_name`, `content_hash` | names of attachments, and what identifies their content |
 //! | `counter_name` | names of counters |
 //! | `documents_compression` | which documents are compressed |
 //! | `document_id`, `lower_case` | ids and the case folding that makes them case-insensitive |
-//! | `id_separator` | what stands between the parts of ids that the server numbers |
+//! | `id_separator` | the separator in ids that the server numbers |
 //! | `collection_name` | collections |
-//! | `document_flags` | what is known about a document beside its body |
+//! | `document_flags` | properties of a document besides its body |
 //! | `revisions_configuration` | which older versions of documents are kept |
-//! | `time_series_name` | names of time series, and what they say about them |
+//! | `time_series_name` | names of time series, and what they reveal about them |
 //! | `database_name` | the rules for names of databases |
 //! | `date`, `time_span` | texts of moments and durations |
 #![forbid(unsafe_code)]

@@ -6,7 +6,7 @@ const LENGTH_MAX: usize = 4;
 
 /// One to four letters `A`..`Z`. It is for display: the identity behind a change is its
 /// [`DatabaseId`](crate::DatabaseId). The four-letter tags `RAFT`, `TRXN`, `SINK` and `MOVE`, and
-/// `HUB`, mark changes that no single node made.
+/// `HUB`, mark changes that do not originate from a single node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeTag {
     /// The letters, filled up with zeroes.
@@ -14,7 +14,7 @@ pub struct NodeTag {
 }
 
 impl NodeTag {
-    /// The tag of the first node of a cluster, and of a server that is alone.
+    /// The tag of the first node of a cluster, and of a standalone server.
     pub const A: Self = Self { letters: [b'A', 0, 0, 0] };
 
     /// The letters.

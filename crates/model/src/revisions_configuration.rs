@@ -7,26 +7,27 @@ use crate::{CollectionName, HILO_COLLECTION, TimeSpan};
 /// The rules of a database. The rule of a collection replaces the default one; it does not add to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevisionsConfiguration {
-    /// The rule of collections that have none of their own.
+    /// The rule for collections without a specific one.
     default: Option<RevisionsRule>,
     /// By the key of the collection's name.
     collections: BTreeMap<Box<[u8]>, RevisionsRule>,
 }
 
-/// What is kept of the documents of a collection. A revision beyond the number to keep goes when it
-/// is also older than the age to keep; without a number the age decides alone, without an age the
-/// number. Without both everything is kept.
+/// What is kept of the documents of a collection. A revision in excess of the number to keep is
+/// removed when it is also older than the age to keep; without a number only the age decides,
+/// without an age only the number. Without either, everything is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RevisionsRule {
-    /// New versions make no revisions. Deleting a document still ends and shortens what it has.
+    /// New versions create no revisions. Deleting a document still closes and trims its existing
+    /// ones.
     pub is_disabled: bool,
-    /// So many revisions of a document stay; a negative number counts as zero.
+    /// Revisions kept per document; a negative number counts as zero.
     pub count_to_keep: Option<i64>,
     /// Revisions younger than this stay.
     pub age_to_keep: Option<TimeSpan>,
     /// Deleting a document deletes its revisions.
     pub purge_on_delete: bool,
-    /// One write removes no more of a document's revisions; a negative number counts as zero.
+    /// Revisions of a document that one write removes at most; a negative number counts as zero.
     pub removed_by_write_max: Option<i64>,
 }
 
@@ -43,14 +44,14 @@ impl RevisionsConfiguration {
         &NOTHING
     }
 
-    /// Gives a collection a rule of its own; `false` when it had one already.
+    /// Adds a rule for a collection; `false` when it already has one.
     pub fn insert(&mut self, collection: &CollectionName, rule: RevisionsRule) -> bool {
         self.collections.insert(collection.key().into(), rule).is_none()
     }
 
     /// The rule for the documents of a collection, which may be a disabled one.
     pub fn rule_of(&self, collection: &CollectionName) -> Option<&RevisionsRule> {
-        // What the server writes down for itself changes with every client and says nothing.
+        // The server's own bookkeeping changes with every client and is of no interest.
         if collection.key() == HILO_COLLECTION.as_bytes() {
             return None;
         }

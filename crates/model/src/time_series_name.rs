@@ -4,13 +4,13 @@ use std::fmt;
 
 use crate::document_id::{DocumentId, DocumentIdTooLong};
 
-/// Stands between the name of a series and that of the policy whose rollup it is.
+/// Separates the name of a series from that of the policy whose rollup it is.
 const ROLLUP_SEPARATOR: char = '@';
 /// How the names of incremental series begin, in any case.
 const INCREMENTAL_PREFIX: &str = "inc:";
 
-/// The name of a time series as somebody wrote it, and the lower-cased key under which it is found among
-/// those of its document. May be empty; the longest is as long as the longest document id.
+/// The name of a time series as it was written, and the lower-cased key under which it is found
+/// among those of its document. May be empty; the longest is as long as the longest document id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TimeSeriesName(DocumentId);
 
@@ -33,7 +33,7 @@ impl TimeSeriesName {
         self.0.lower_cased()
     }
 
-    /// Whether the entries are made of those of another series, by a policy.
+    /// Whether the entries are aggregated from those of another series, by a policy.
     pub fn is_rollup(&self) -> bool {
         self.as_str().contains(ROLLUP_SEPARATOR)
     }
@@ -43,12 +43,12 @@ impl TimeSeriesName {
         self.lower_cased().starts_with(INCREMENTAL_PREFIX) && !self.is_rollup()
     }
 
-    /// The name of the series that a rollup is made of, and that of its policy.
+    /// The name of the series that a rollup aggregates, and that of its policy.
     pub fn rollup_parts(&self) -> Option<(&str, &str)> {
         self.as_str().split_once(ROLLUP_SEPARATOR)
     }
 
-    /// The name of the rollup that a policy makes of this series.
+    /// The name of the rollup that a policy creates from this series.
     ///
     /// # Errors
     /// When it is too long.

@@ -8,8 +8,8 @@ const TICKS_PER_HOUR: i64 = 60 * TICKS_PER_MINUTE;
 const TICKS_PER_DAY: i64 = 24 * TICKS_PER_HOUR;
 const FRACTION_DIGITS: usize = 7;
 
-/// A signed duration in ticks of 100 ns. The text is `[-][d.]hh:mm[:ss[.fffffff]]`, or whole days
-/// alone.
+/// A signed duration in ticks of 100 ns. The text is `[-][d.]hh:mm[:ss[.fffffff]]`, or just a
+/// number of whole days.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeSpan {
     /// The duration.
