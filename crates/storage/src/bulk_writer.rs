@@ -1,7 +1,7 @@
-//! Writing much more than one transaction should hold, in transactions of bounded size.
+//! Writes more than one transaction should hold, in transactions of bounded size.
 //!
-//! Not atomic: each bounded transaction is durable on its own. Made for environments that nobody uses
-//! until they are finished (see unfinished.rs).
+//! Not atomic: each bounded transaction is durable on its own. Meant for environments that have no
+//! users until they are finished (see unfinished.rs).
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ impl<'e> BulkWriter<'e> {
         Self { environment, open: None }
     }
 
-    /// The transaction for the next change. What was written through earlier ones may be durable
-    /// already, whatever becomes of this one.
+    /// The transaction for the next change. What earlier ones wrote may already be durable, whether
+    /// or not this one commits.
     pub fn transaction(&mut self) -> Result<&mut WriteTransaction, StorageError> {
         let full = |tx: &mut WriteTransaction| tx.dirty_pages() >= TRANSACTION_PAGES_MAX;
         if let Some(tx) = self.open.take_if(full) {

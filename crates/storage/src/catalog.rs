@@ -40,7 +40,7 @@ pub(crate) struct TreeState {
 
 impl TreeState {
     pub(crate) const BYTES: usize = 32;
-    /// The tree is an index of a table and is rebuilt, not copied, when an environment is compacted.
+    /// The tree is an index of a table; compaction rebuilds it instead of copying it.
     pub(crate) const OWNED_BY_TABLE: u32 = 1;
     /// More levels than any tree of 2^64 pages can have.
     pub(crate) const DEPTH_MAX: u8 = 24;
@@ -61,7 +61,7 @@ impl TreeState {
         bytes
     }
 
-    /// `page` is where the bytes were found, for the error.
+    /// `page` is the page that holds the bytes, for error messages.
     pub(crate) fn read(bytes: &[u8], page: PageNumber) -> Result<Self, StorageError> {
         let corrupt = |detail| StorageError::structure(page, detail);
         if bytes.len() != Self::BYTES {

@@ -14,12 +14,12 @@ use crate::{
     tree,
 };
 
-/// What a sound environment holds.
+/// What a check counted in a sound environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Pages in use.
     pub used_pages: u64,
-    /// Pages that were in use once.
+    /// Pages that were used before and are free now.
     pub free_pages: u64,
     /// Named trees and tables.
     pub trees: u64,
@@ -60,7 +60,7 @@ impl Check<'_> {
             match self.used.get_mut(number as usize) {
                 Some(used) if !*used => *used = true,
                 Some(_) => return Err(StorageError::structure(page, "it is used twice")),
-                None => return Err(StorageError::structure(page, "it lies past the end")),
+                None => return Err(StorageError::structure(page, "it is past the end")),
             }
         }
         Ok(())
@@ -131,8 +131,8 @@ impl Check<'_> {
         pages.into_iter().try_for_each(|page| self.mark(page))
     }
 
-    /// The page for the next row of a table that never had a row at the end of a transaction: it has
-    /// no tree of keys by which to find it.
+    /// The page for the next row of a table that has had no row at the end of any transaction: such
+    /// a table has no key tree through which the page could be found.
     fn rows_without_keys(&mut self, name: &[u8], state: &TreeState) -> Result<(), StorageError> {
         let table = name.strip_suffix(b"/Rows").unwrap_or(name);
         let primary = [table, b"/Primary"].concat();

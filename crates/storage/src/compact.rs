@@ -1,9 +1,10 @@
 //! Compaction: a new environment with the content of an old one and none of its holes.
 //!
-//! Everything goes through the public way of writing: trees entry by entry, tables row by row in the
-//! order of their primary keys. Rows are copied as they are, but get new ids, so the indexes of a
-//! table are rebuilt by its schema and not copied. The old environment is only read; how the new one
-//! takes its place, and what a power cut leaves at each step, is told in unfinished.rs.
+//! Everything is written through the public interface: trees entry by entry, tables row by row in
+//! the order of their primary keys. Rows are copied as they are, but get new ids, so the indexes of
+//! a table are rebuilt by its schema and not copied. The old environment is only read;
+//! unfinished.rs describes how the new one takes its place and what a power cut leaves behind at
+//! each step.
 
 use std::{
     ops::{Bound, ControlFlow},
@@ -42,12 +43,12 @@ pub struct CompactReport {
     pub row_bytes: u64,
 }
 
-/// What compaction made of an environment.
+/// The result of compacting an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactOutcome {
-    /// Bytes of the data file before.
+    /// Bytes of the data file before compaction.
     pub before_bytes: u64,
-    /// Bytes of the data file after.
+    /// Bytes of the data file after compaction.
     pub after_bytes: u64,
     /// What was copied.
     pub report: CompactReport,
@@ -62,42 +63,43 @@ pub enum CompactStep {
     FixedTree,
     /// It copies the rows of a table.
     Table,
-    /// Everything is copied; it reads the copy through.
+    /// Everything is copied; the copy is being read and checked.
     Verifying,
 }
 
 /// How far a compaction is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompactProgress {
-    /// What it is doing.
+    /// The current step.
     pub step: CompactStep,
-    /// The tree or table that it is about; empty while it verifies.
+    /// The tree or table being copied; empty while verifying.
     pub name: String,
-    /// Entries or rows of that tree or table that are copied.
+    /// Entries or rows of that tree or table copied so far.
     pub entries_done: u64,
-    /// Entries or rows that it has.
+    /// Entries or rows in it altogether.
     pub entries: u64,
-    /// Trees and tables that are copied to the end.
+    /// Trees and tables copied completely.
     pub trees_done: u64,
     /// Trees and tables to copy.
     pub trees: u64,
-    /// Bytes of keys, values and rows that are copied, of all trees and tables.
+    /// Bytes of keys, values and rows copied so far, over all trees and tables.
     pub bytes_done: u64,
 }
 
-/// Who is told of a compaction's progress, and says whether it is to go on.
+/// Receives the progress of a compaction and decides whether it continues.
 pub type CompactObserver<'o> = &'o mut dyn FnMut(&CompactProgress) -> ControlFlow<()>;
 
-/// The observer is told each time that much was copied, and at both ends of each tree.
+/// The observer is called each time this many entries have been copied, and at the start and end of
+/// each tree.
 const OBSERVED_ENTRIES: u64 = 1024;
 const OBSERVED_BYTES: u64 = 1024 * 1024;
 
 /// Copies everything in `source` to the empty environment `target`, in transactions of bounded size.
 ///
 /// # Errors
-/// [`StorageError::UnknownTable`] when a table is in none of `schemas`; [`StorageError::Stopped`] when
-/// the observer says so; those of reading and writing. What was written to `target` until then stays
-/// there.
+/// [`StorageError::UnknownTable`] when a table is in none of `schemas`; [`StorageError::Stopped`]
+/// when the observer asks for it; errors of reading and writing. Whatever has been written to
+/// `target` by then stays there.
 pub fn compact(
     source: &ReadTransaction,
     target: &Arc<Environment>,
@@ -106,7 +108,7 @@ pub fn compact(
 ) -> Result<CompactReport, StorageError> {
     let trees: Vec<(TreeName, TreeState)> = named_trees(source)?
         .into_iter()
-        // The indexes of a table are made by its schema.
+        // The indexes of a table are rebuilt from its schema.
         .filter(|(_, state)| {
             state.kind == TreeKind::Rows || state.flags & TreeState::OWNED_BY_TABLE == 0
         })
@@ -128,7 +130,7 @@ pub fn compact(
     Ok(copying.report)
 }
 
-/// Counts what is copied and tells the observer now and then.
+/// Counts what is copied and periodically reports it to the observer.
 struct Progress<'o> {
     now: CompactProgress,
     told_entries: u64,
@@ -158,7 +160,7 @@ impl<'o> Progress<'o> {
         };
         self.now.name = String::from_utf8_lossy(name.as_bytes()).into_owned();
         (self.now.entries_done, self.now.entries) = (0, state.entries);
-        self.tell()
+        self.report()
     }
 
     fn copied(&mut self, bytes: usize) -> Result<(), StorageError> {
@@ -166,22 +168,22 @@ impl<'o> Progress<'o> {
         self.now.bytes_done += bytes as u64;
         let is_due = self.now.entries_done - self.told_entries >= OBSERVED_ENTRIES
             || self.now.bytes_done - self.told_bytes >= OBSERVED_BYTES;
-        if is_due { self.tell() } else { Ok(()) }
+        if is_due { self.report() } else { Ok(()) }
     }
 
     fn end(&mut self) -> Result<(), StorageError> {
         self.now.trees_done += 1;
-        self.tell()
+        self.report()
     }
 
     fn verifying(&mut self) -> Result<(), StorageError> {
         self.now.step = CompactStep::Verifying;
         self.now.name.clear();
         (self.now.entries_done, self.now.entries) = (0, 0);
-        self.tell()
+        self.report()
     }
 
-    fn tell(&mut self) -> Result<(), StorageError> {
+    fn report(&mut self) -> Result<(), StorageError> {
         (self.told_entries, self.told_bytes) = (self.now.entries_done, self.now.bytes_done);
         match (self.observer)(&self.now) {
             ControlFlow::Continue(()) => Ok(()),
@@ -190,8 +192,9 @@ impl<'o> Progress<'o> {
     }
 }
 
-/// Compacts the environment of a directory, which nobody else may have open. It needs space for the
-/// copy beside the original; on any error the original is as it was, also when the observer stops it.
+/// Compacts the environment of a directory, which must not be open anywhere else. It needs disk
+/// space for a full copy in addition to the original; on any error, including a stop by the
+/// observer, the original is unchanged.
 ///
 /// # Errors
 /// [`StorageError::NotAnEnvironment`]; [`StorageError::Locked`]; those of [`compact`].
@@ -202,7 +205,7 @@ pub fn compact_in_place(
     observer: CompactObserver<'_>,
 ) -> Result<CompactOutcome, StorageError> {
     require_environment(platform, &options.directory)?;
-    // Stays open, and so locked, until the new data file has its name.
+    // Stays open, and therefore locked, until the new data file has been renamed.
     let source = Environment::open(platform, options.clone())?;
     let before_bytes = source.statistics().data_file_bytes;
     let origin = source.origin_of_copy();
@@ -215,7 +218,7 @@ pub fn compact_in_place(
     let report = match copied {
         Ok(report) => report,
         Err(error) => {
-            // The copy may have filled the disk; the error that counts is the first one.
+            // The copy may have filled the disk; the first error is the one to report.
             drop(unfinished.discard());
             return Err(error);
         }

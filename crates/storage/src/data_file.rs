@@ -1,9 +1,9 @@
 //! The data file: pages at rest, read through a mapping and written by the flush only.
 //!
-//! Invariant that makes reading without locks sound: the flush writes a page's version of transaction
-//! F only while no active snapshot is older than F, and every snapshot at or after F that was taken
-//! before that page was written and synced has that version in its page table. So nobody reads through
-//! the mapping a page that is being written.
+//! Invariant that makes reading without locks sound: the flush writes a page's version of
+//! transaction F only while no active snapshot is older than F, and every snapshot at or after F
+//! that was taken before that page was written and synced has that version in its page table. So no
+//! page is read through the mapping while it is being written.
 
 use std::{
     path::{Path, PathBuf},
@@ -70,8 +70,8 @@ impl DataFile {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes room for `pages` pages, in steps, and maps them. The space is reserved, so that writing
-    /// the pages later cannot run out of it.
+    /// Grows the file to hold `pages` pages, in steps, and maps them. The space is reserved, so
+    /// writing the pages later cannot run out of disk.
     pub(crate) fn grow_to(&self, pages: u64) -> Result<(), StorageError> {
         let now = self.pages.load(Ordering::Acquire);
         if pages <= now {
@@ -90,7 +90,7 @@ impl DataFile {
         Ok(())
     }
 
-    /// Writes the versions at their places, checksums stamped. Not synced.
+    /// Writes the versions to their pages, with checksums stamped. Does not sync.
     pub(crate) fn write(
         &self,
         versions: &[(PageNumber, Arc<PageVersion>)],
@@ -105,7 +105,7 @@ impl DataFile {
         gathered.finish()
     }
 
-    /// Writes stamped bytes at their place.
+    /// Writes bytes that are already stamped to their page.
     pub(crate) fn write_at(
         &self,
         bytes: &[u8],
@@ -160,8 +160,8 @@ impl<'a> GatheredWrite<'a> {
     }
 }
 
-/// The data file seen through one mapping, with a bit per page that was found sound since it was
-/// last written.
+/// The data file seen through one mapping, with one bit per page, set once the page has been
+/// verified since it was last written.
 pub(crate) struct MappedPages {
     mapping: Mapping,
     pages: Arc<AtomicU64>,
@@ -196,7 +196,7 @@ impl MappedPages {
             return Err(Corruption::PageOutOfRange { page }.into());
         }
         // SAFETY: the range is inside the file (checked above; the file never shrinks while it is
-        // open), and no one writes a page that a snapshot still reads through the mapping (see the
+        // open), and no page is written that a snapshot may still read through the mapping (see the
         // invariant at the head of this file).
         Ok(unsafe { self.mapping.slice(page.0 as usize * PAGE_BYTES, pages as usize * PAGE_BYTES) })
     }

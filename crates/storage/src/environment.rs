@@ -43,28 +43,29 @@ use crate::{
 pub struct EnvironmentOptions {
     /// The directory of the data file; created when missing.
     pub directory: PathBuf,
-    /// The directory of the journal files, maybe on a drive of its own; `journals` in the directory
-    /// when `None`. Must not be shared with another environment.
+    /// The directory of the journal files, possibly on a separate drive; `journals` in the
+    /// directory when `None`. Must not be shared with another environment.
     pub journals_directory: Option<PathBuf>,
     /// Longest journal file, in bytes.
     pub journal_bytes_max: u64,
     /// Page versions held in memory before writers have to wait for the flush, in bytes. A flush is
-    /// asked for when three quarters of it are held, or were appended to the journal.
+    /// requested once three quarters of this are held in memory or have been appended to the
+    /// journal.
     pub unflushed_bytes_max: u64,
-    /// What all environments that are given the same one may hold together.
+    /// The limit on what all environments that share this budget hold together.
     pub memory_budget: Arc<MemoryBudget>,
-    /// What the pages of open transactions draw from, until the journal has them; see
+    /// The budget for the pages of open transactions until they are in the journal; see
     /// [`StorageError::NoMemory`].
     pub transaction_budget: Arc<MemoryBudget>,
-    /// I/O that takes this long or longer is remembered as slow.
+    /// I/O that takes at least this long is recorded as slow.
     pub slow_io_min: Duration,
-    /// Whether others depend on it.
+    /// Whether other environments depend on the history of this one.
     pub history: History,
 }
 
 impl EnvironmentOptions {
-    /// The defaults: journals beside the data file, of up to 64 MB; 256 MB of unflushed versions,
-    /// shared with nobody; half a second is slow.
+    /// The defaults: journals of up to 64 MB next to the data file; 256 MB of unflushed versions,
+    /// in a budget not shared with other environments; I/O counts as slow from half a second.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
@@ -84,7 +85,7 @@ impl EnvironmentOptions {
     }
 }
 
-/// What an environment occupies.
+/// Space in use by an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnvironmentStatistics {
     /// Bytes of the data file.
@@ -95,7 +96,7 @@ pub struct EnvironmentStatistics {
     pub journal_files: usize,
     /// Bytes of page versions in memory.
     pub unflushed_bytes: u64,
-    /// Pages that were allocated once and are free now.
+    /// Pages that were allocated before and are free now.
     pub free_pages: u64,
     /// Pages below the end of the environment.
     pub allocated_pages: u64,
@@ -118,7 +119,7 @@ struct WriterState {
     held: bool,
     /// The newest sealed state, durable or not.
     latest: Arc<Snapshot>,
-    /// Counts how often sealed transactions were given up.
+    /// How many times sealed transactions have been abandoned.
     generation: u64,
     given_up_because: Option<Arc<StorageError>>,
     /// Versions that are in the data file and leave the page table when no writer is active.
@@ -153,10 +154,10 @@ pub struct Environment {
     recovery: Recovery,
     /// The number of the incarnation that begins with the first transaction.
     incarnation: u64,
-    /// Held while it begins.
+    /// Locked while the incarnation begins.
     begun: Mutex<bool>,
     has_begun: AtomicBool,
-    /// Those of the directory and of the journals' own; taken by closing.
+    /// Locks of the directory and of a separate journal directory; `close` takes them.
     directory_locks: Mutex<Vec<Box<dyn DirectoryLock>>>,
 }
 
@@ -211,7 +212,7 @@ impl Environment {
         })
     }
 
-    /// Why it does nothing any more, when it has failed.
+    /// The reason why the environment refuses writes, if it has failed.
     pub fn failure(&self) -> Option<Arc<StorageError>> {
         self.failure.get().cloned()
     }
@@ -226,8 +227,9 @@ impl Environment {
         ReadTransaction::new(lock(&self.published).current.clone())
     }
 
-    /// The writer, once nobody else is it. Fails when the environment has failed, and with
-    /// [`StorageError::TooManyUnflushed`] when memory is full of versions that cannot be flushed.
+    /// Waits until there is no other writer and begins a write transaction. Fails when the
+    /// environment has failed, and with [`StorageError::TooManyUnflushed`] when memory is full of
+    /// versions that cannot be flushed.
     pub fn write(self: &Arc<Self>) -> Result<WriteTransaction, StorageError> {
         self.begin_writing()?;
         self.write_unbegun()
@@ -249,7 +251,7 @@ impl Environment {
         Ok(WriteTransaction::new(self.clone(), base, generation, memory))
     }
 
-    /// From where a copy of the newest state goes on in this environment's place.
+    /// The point from which a copy of the newest state continues this environment's history.
     pub(crate) fn origin_of_copy(&self) -> Origin {
         Origin {
             environment_id: self.journal.environment_id(),
@@ -262,7 +264,7 @@ impl Environment {
         self.incarnation
     }
 
-    /// Held while the environment begins to write; true afterwards.
+    /// Locked while the environment begins to write; true afterwards.
     pub(crate) fn begun(&self) -> &Mutex<bool> {
         &self.begun
     }
@@ -279,8 +281,8 @@ impl Environment {
         self.exceeded_memory().is_some()
     }
 
-    /// What is taken and what may be, where it is more than may be: by this environment, or by all
-    /// together while this one has its part in it.
+    /// The memory in use and its limit, when the limit is exceeded: by this environment alone, or
+    /// by all environments together while this one contributes to it.
     fn exceeded_memory(&self) -> Option<MemoryExhausted> {
         let own = self.versions.get();
         let bytes_max = self.options.unflushed_bytes_max;
@@ -293,8 +295,8 @@ impl Environment {
         self.options.memory_budget.taken_beyond(100)
     }
 
-    /// Waits for the flush under way, flushes when that was not enough, and once more when somebody
-    /// can let go of snapshots.
+    /// Waits for the flush in progress, flushes again when that was not enough, and once more after
+    /// the holders of snapshots were asked to release them.
     fn make_room(&self) -> Result<(), StorageError> {
         self.flush_unless(|| !self.has_too_many_unflushed())?;
         if self.has_too_many_unflushed()
@@ -322,7 +324,7 @@ impl Environment {
         &self.versions
     }
 
-    /// Makes a transaction's snapshot the one that the next writer builds on.
+    /// Makes a sealed transaction's snapshot the one that the next writer builds on.
     pub(crate) fn accept_sealed(
         self: &Arc<Self>,
         snapshot: Arc<Snapshot>,
@@ -332,7 +334,7 @@ impl Environment {
     ) -> Result<SealedTransaction, StorageError> {
         self.check_failure()?;
         let mut writer = lock(&self.writer);
-        if let Some(reason) = given_up(&writer, generation) {
+        if let Some(reason) = abandoned(&writer, generation) {
             return Err(reason);
         }
         writer.latest = snapshot.clone();
@@ -349,15 +351,15 @@ impl Environment {
     fn append_and_publish(&self, sealed: SealedContent) -> Result<(), StorageError> {
         let transaction = sealed.snapshot.transaction;
         let mut turn = self.journal.wait_turn(transaction, || {
-            self.check_failure().err().or_else(|| given_up(&lock(&self.writer), sealed.generation))
+            self.check_failure().err().or_else(|| abandoned(&lock(&self.writer), sealed.generation))
         })?;
         match turn.append(transaction, &sealed.changed, &self.meter) {
             Ok(()) => {
                 drop((sealed.changed, sealed.memory));
                 self.publish(&sealed.snapshot);
                 drop(turn);
-                self.tell_published();
-                self.ask_for_flush_if_due();
+                self.notify_published();
+                self.request_flush_if_due();
                 Ok(())
             }
             Err(AppendError::NothingWritten(reason)) => {
@@ -375,10 +377,10 @@ impl Environment {
         }
     }
 
-    /// Called while the journal is held, so that snapshots appear in the order of transactions.
+    /// Called while the journal is locked, so snapshots are published in transaction order.
     fn publish(&self, sealed: &Arc<Snapshot>) {
         let writer = lock(&self.writer);
-        // The writer may have replaced it by one whose flushed versions are forgotten.
+        // The writer may have replaced it with one that has dropped its flushed versions.
         let newest = if writer.latest.transaction == sealed.transaction {
             writer.latest.clone()
         } else {
@@ -400,7 +402,7 @@ impl Environment {
         published.earlier.front().unwrap_or(&published.current).clone()
     }
 
-    /// Gives up every sealed transaction that is not durable, unless that happened already.
+    /// Abandons every sealed transaction that is not durable, unless that has already happened.
     fn rewind(&self, reason: Arc<StorageError>, generation: u64) {
         let mut writer = lock(&self.writer);
         if writer.generation == generation {
@@ -410,12 +412,12 @@ impl Environment {
         }
     }
 
-    pub(crate) fn give_up(&self, transaction: u64, generation: u64) {
+    pub(crate) fn abandon(&self, transaction: u64, generation: u64) {
         self.rewind(Arc::new(StorageError::GivenUp { transaction }), generation);
         self.journal.wake_waiters();
     }
 
-    /// Closes the write path for good; the environment has to be opened again.
+    /// Closes the write path permanently; the environment has to be reopened.
     pub(crate) fn fail(&self, reason: StorageError) -> StorageError {
         let reason = self.failure.get_or_init(|| Arc::new(reason)).clone();
         StorageError::Failed { reason }
@@ -428,29 +430,30 @@ impl Environment {
         }
     }
 
-    /// Flushes, then refuses writes and lets go of the directory, so that it can be opened again while
-    /// somebody still holds this value. Transactions that are not durable yet are refused; snapshots
-    /// stay readable. What could not be flushed is in the journal and is recovered from there; when
-    /// all was, no journal is left behind.
+    /// Flushes, then refuses writes and releases the directory, so that it can be reopened while
+    /// references to this value still exist. Transactions that are not durable yet are refused;
+    /// snapshots stay readable. Whatever could not be flushed is in the journal and is recovered
+    /// from there; after a complete flush no journal is left behind.
     pub fn close(&self) -> Result<(), StorageError> {
         let flushed = self.flush();
         let mut flush_state = lock(&self.flush_state);
         self.fail(StorageError::Closed);
-        // Waits for a journal write under way; none starts after a failure.
+        // Waits for a journal write in progress; none starts after a failure.
         self.journal.wake_waiters();
         if flushed.is_ok() {
-            self.let_go_of_journal(&mut flush_state);
+            self.remove_journal(&mut flush_state);
         }
         lock(&self.directory_locks).clear();
         flushed
     }
 
-    /// Whether a write or a sync has failed: the environment has to be opened again to be written.
+    /// Whether a write or a sync has failed; if so, the environment must be reopened before it can
+    /// be written again.
     pub fn has_failed(&self) -> bool {
         self.failure.get().is_some()
     }
 
-    /// Takes note that these versions are in the data file.
+    /// Records that these versions are in the data file.
     pub(crate) fn versions_flushed(&self, flushed: Vec<(PageNumber, u64)>) {
         let mut writer = lock(&self.writer);
         writer.flushed.extend(flushed);
@@ -459,7 +462,7 @@ impl Environment {
         }
     }
 
-    /// Takes flushed versions out of the newest page table; pages changed since stay.
+    /// Removes flushed versions from the newest page table, except of pages changed since.
     fn forget_flushed(&self, writer: &mut WriterState) {
         if writer.flushed.is_empty() {
             return;
@@ -488,45 +491,45 @@ impl Environment {
         }
     }
 
-    /// Registers who is told, once, that [`Environment::keep_up`] has something to do; it is told
-    /// again after that was called.
+    /// Registers the callback that is notified, once, that [`Environment::keep_up`] has work to do;
+    /// it is notified again only after `keep_up` has been called.
     pub fn on_flush_wanted(&self, notice: impl Fn() + Send + Sync + 'static) {
         drop(self.on_flush_wanted.set(Box::new(notice)));
     }
 
-    /// Registers one more who is told of every transaction that has become durable and visible, for as
-    /// long as the environment is open. It is called on the thread that made it so, before that thread
-    /// answers anybody: it must be quick, and must not register anybody.
+    /// Registers a further callback that is notified of every transaction that has become durable
+    /// and visible, for as long as the environment is open. It runs on the committing thread,
+    /// before any caller is acknowledged: it must be quick and must not register callbacks itself.
     pub fn on_published(&self, notice: impl Fn() + Send + Sync + 'static) {
         let mut notices = self.on_published.write().unwrap_or_else(PoisonError::into_inner);
         notices.push(Box::new(notice));
     }
 
-    /// Registers who is told, before a writer is refused because memory is full of versions, so that
-    /// it lets go of snapshots that it holds for others. It is called on the writer's thread. Only the
-    /// first call counts.
+    /// Registers the callback that is invoked before a writer is refused because memory is full of
+    /// versions, so that it can release snapshots held on behalf of others. It runs on the writer's
+    /// thread. Only the first registration takes effect.
     pub fn on_memory_short(&self, notice: impl Fn() + Send + Sync + 'static) {
         drop(self.on_memory_short.set(Box::new(notice)));
     }
 
-    fn tell_published(&self) {
+    fn notify_published(&self) {
         let notices = self.on_published.read().unwrap_or_else(PoisonError::into_inner);
         notices.iter().for_each(|notice| notice());
     }
 
-    /// Whether [`Environment::keep_up`] has something to do.
+    /// Whether [`Environment::keep_up`] has work to do.
     pub fn flush_wanted(&self) -> bool {
         self.flush_wanted.load(Ordering::Acquire)
     }
 
-    /// Remembers that the disk had no room for something.
+    /// Records whether the operation failed because the disk is full.
     pub(crate) fn note_full_disk<T>(&self, outcome: &Result<T, StorageError>) {
         if matches!(outcome, Err(StorageError::DiskFull { .. })) {
             self.was_disk_full.store(true, Ordering::Release);
         }
     }
 
-    /// Whether the disk had no room for something since this was last asked.
+    /// Whether the disk has been full since the last call.
     pub fn take_disk_full(&self) -> bool {
         self.was_disk_full.swap(false, Ordering::AcqRel)
     }
@@ -535,7 +538,7 @@ impl Environment {
         self.flush_wanted.store(false, Ordering::Release);
     }
 
-    /// Whether enough was written to make a flush worthwhile.
+    /// Whether enough has been written to make a flush worthwhile.
     pub(crate) fn flush_is_due(&self) -> bool {
         let enough = self.options.unflushed_bytes_max / 4 * 3;
         let own = self.versions.get();
@@ -544,7 +547,7 @@ impl Environment {
             || (own > ALWAYS_ALLOWED_BYTES && self.options.memory_budget.taken_beyond(75).is_some())
     }
 
-    fn ask_for_flush_if_due(&self) {
+    fn request_flush_if_due(&self) {
         if (self.flush_is_due() || self.journal.spare_is_due())
             && !self.flush_wanted.swap(true, Ordering::AcqRel)
             && let Some(notice) = self.on_flush_wanted.get()
@@ -574,9 +577,10 @@ impl Environment {
         }
     }
 
-    /// The I/O operations after `since`, per file in the order of names, and where to read on. Files
-    /// without an operation since are left out; sums of older operations are given from the start
-    /// only. What was summed up before somebody read on is missing for them.
+    /// The I/O operations after `since`, per file in order of name, and the position to continue
+    /// from. Files without an operation since are left out; sums of older operations are included
+    /// only when reading from the start. A reader misses operations that were summed up before it
+    /// came back for them.
     pub fn io(&self, since: IoPosition) -> (Vec<FileIo>, IoPosition) {
         let (mut files, position) = self.meter.operations(since);
         let open = self.journal.file_names();
@@ -586,18 +590,18 @@ impl Environment {
         (files, position)
     }
 
-    /// The slow I/O operations after `since`, oldest first, and where to read on.
+    /// The slow I/O operations after `since`, oldest first, and the position to continue from.
     pub fn slow_io(&self, since: IoPosition) -> (Vec<IoOperation>, IoPosition) {
         self.meter.slow(since)
     }
 
-    /// The options it was opened with.
+    /// The options the environment was opened with.
     pub fn options(&self) -> &EnvironmentOptions {
         &self.options
     }
 }
 
-fn given_up(writer: &WriterState, generation: u64) -> Option<StorageError> {
+fn abandoned(writer: &WriterState, generation: u64) -> Option<StorageError> {
     let reason = writer.given_up_because.as_ref()?;
     (writer.generation != generation)
         .then(|| StorageError::BuiltOnFailed { reason: reason.clone() })

@@ -1,5 +1,5 @@
-//! What can go wrong in the engine, in three kinds that are never mixed: the caller's, the
-//! environment's (retryable), and ours (corruption).
+//! Errors of the engine, in three kinds that are never mixed: the caller's, the environment's
+//! (retryable), and ours (corruption).
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
@@ -19,24 +19,24 @@ pub enum StorageError {
         bytes: usize,
     },
     /// The environment's, retryable: there is no space left. Nothing of the transaction was kept;
-    /// reads go on, and writes succeed again when space is back.
+    /// reads continue, and writes succeed again once there is space.
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// The environment's, retryable: more page versions wait for the flush than memory is allowed
-    /// for, most likely because a reader has kept an old snapshot open.
+    /// The environment's, retryable: more page versions wait for the flush than memory allows, most
+    /// likely because a reader has kept an old snapshot open.
     TooManyUnflushed {
         /// Bytes of page versions held now.
         bytes: u64,
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The environment's, retryable: the transaction changes more pages than there is memory for. Nothing
-    /// of it is kept; a smaller one, or the same when others have ended, may pass.
+    /// The environment's, retryable: the transaction changes more pages than there is memory for.
+    /// Nothing of it is kept; a smaller one may succeed, or the same one after others have ended.
     NoMemory(MemoryExhausted),
-    /// The environment's, retryable: this transaction was built on one that could not be written and
-    /// was given up with it. Nothing of it was kept.
+    /// The environment's, retryable: this transaction was built on one that could not be written
+    /// and was abandoned with it. Nothing of it was kept.
     BuiltOnFailed {
         /// Why the earlier transaction was not written.
         reason: Arc<StorageError>,
@@ -46,8 +46,8 @@ pub enum StorageError {
         /// The transaction.
         transaction: u64,
     },
-    /// A write or a sync failed, so nobody knows what the disk holds of the transactions in flight.
-    /// The environment refuses writes until it is opened again through recovery.
+    /// A write or a sync failed, so it is unknown how much of the transactions in flight is on
+    /// disk. The environment refuses writes until it has been reopened and recovered.
     Failed {
         /// The failure that closed the write path.
         reason: Arc<StorageError>,
@@ -79,14 +79,14 @@ pub enum StorageError {
         /// The directory.
         path: PathBuf,
     },
-    /// The caller's: a new environment was to be made where something is already.
+    /// The caller's: a new environment was to be created where something already exists.
     TargetInUse {
         /// The directory.
         path: PathBuf,
     },
-    /// The caller's: it wanted the work to stop. Nothing was changed.
+    /// The caller's: it stopped the work. Nothing was changed.
     Stopped,
-    /// The caller's: the environment has a table whose schema was not given.
+    /// The caller's: the environment has a table whose schema was not passed.
     UnknownTable {
         /// The name of the table's rows.
         rows: String,
@@ -110,7 +110,7 @@ pub enum StorageError {
         /// The journal file.
         path: PathBuf,
     },
-    /// The caller's: the directory holds another environment than the one that was meant.
+    /// The caller's: the directory holds a different environment from the one expected.
     AnotherEnvironment {
         /// The directory.
         path: PathBuf,
@@ -124,7 +124,7 @@ pub enum StorageError {
         /// The error of the disk.
         source: Arc<io::Error>,
     },
-    /// Ours, or the disk's: bytes that are not what was written.
+    /// Ours, or the disk's: bytes read back differ from what was written.
     Corrupt(Corruption),
 }
 
@@ -136,7 +136,7 @@ pub enum Corruption {
         /// The page.
         page: PageNumber,
     },
-    /// The page carries another page's number or another kind than its parent says.
+    /// The page carries a different number or kind from what its parent says.
     PageHeader {
         /// The page.
         page: PageNumber,
@@ -159,7 +159,7 @@ pub enum Corruption {
         path: PathBuf,
         /// Its length, in bytes.
         bytes: u64,
-        /// The length that its header asks for, in bytes.
+        /// The length that its header calls for, in bytes.
         expected: u64,
     },
     /// A journal record before the end of the journal is damaged: an acknowledged transaction is lost.
@@ -184,7 +184,7 @@ pub enum Corruption {
         path: PathBuf,
         /// Its length, in bytes.
         bytes: u64,
-        /// The length with which it was made, in bytes.
+        /// The length with which it was created, in bytes.
         expected: u64,
     },
     /// A structure inside a page contradicts itself.
@@ -214,7 +214,7 @@ impl StorageError {
         StorageError::Corrupt(Corruption::Structure { page, detail })
     }
 
-    /// Whether the same request may succeed later without anybody repairing anything.
+    /// Whether the same request may succeed later without any repair.
     pub fn is_retryable(&self) -> bool {
         match self {
             StorageError::DiskFull { .. }
@@ -280,7 +280,7 @@ impl fmt::Display for StorageError {
             ),
             StorageError::Closed => f.write_str("the environment is closed"),
             StorageError::GivenUp { transaction } => {
-                write!(f, "transaction {transaction} was given up before it was written")
+                write!(f, "transaction {transaction} was abandoned before it was written")
             }
             StorageError::Failed { reason } => write!(
                 f,
@@ -298,7 +298,7 @@ impl fmt::Display for StorageError {
                 write!(f, "{} holds no data of Corvus", path.display())
             }
             StorageError::TargetInUse { path } => {
-                write!(f, "{} is not an empty directory of its own", path.display())
+                write!(f, "{} is not an empty directory outside of the source", path.display())
             }
             StorageError::Stopped => f.write_str("the work was stopped before its end"),
             StorageError::UnknownTable { rows } => {
@@ -314,7 +314,7 @@ impl fmt::Display for StorageError {
             StorageError::JournalMissing { path } => write!(
                 f,
                 "{} is missing, and acknowledged writes are in it: nothing was changed; mount or put \
-                 back the journal directory, or run `corvus offline salvage` to go on without it",
+                 back the journal directory, or run `corvus offline salvage` to continue without it",
                 path.display()
             ),
             StorageError::JournalOfAnother { path } => write!(
@@ -344,7 +344,7 @@ impl fmt::Display for Corruption {
                 write!(f, "page {page} is not {expected}, which its place demands")
             }
             Corruption::PageOutOfRange { page } => {
-                write!(f, "page {page} lies past the end of the environment")
+                write!(f, "page {page} is past the end of the environment")
             }
             Corruption::Header { path } => {
                 write!(f, "both copies of the header of {} are damaged", path.display())
@@ -366,7 +366,7 @@ impl fmt::Display for Corruption {
             ),
             Corruption::JournalTooShort { path, bytes, expected } => write!(
                 f,
-                "{} has {bytes} bytes and was made with {expected}: its end is missing, and \
+                "{} has {bytes} bytes and was created with {expected}: its end is missing, and \
                  acknowledged writes may be in it; put the whole file back, or run `corvus offline \
                  salvage` on a copy",
                 path.display()

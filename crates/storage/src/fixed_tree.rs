@@ -178,8 +178,8 @@ fn new_leaf(pages: &mut WritePages, state: &TreeState) -> Result<PageNumber, Sto
     Ok(number)
 }
 
-/// Moves the upper half of a full page to the empty `right`; nothing when the new entry goes to the
-/// end, so that ascending keys leave full pages behind. Returns the first key of `right`.
+/// Moves the upper half of a full page to the empty `right`; moves nothing when the new entry goes
+/// at the end, so that ascending keys leave full pages behind. Returns the first key of `right`.
 fn split(
     pages: &mut WritePages,
     left: PageNumber,
@@ -329,7 +329,7 @@ fn merge(
     }
     let mut bytes = pages.page(right)?[ENTRIES..ENTRIES + moved * stride].to_vec();
     if page_kind(pages.page(right)?) == Some(PageKind::FixedBranch) && moved > 0 {
-        // The first key of a branch may lie: nothing compared it there. Here it will be compared.
+        // The first key of a branch may be wrong, since it is never compared. Here it will be.
         write_u64(&mut bytes, 0, separator);
     }
     let mut page = pages.page_mut(left)?;
@@ -340,8 +340,9 @@ fn merge(
     Ok(true)
 }
 
-/// Calls `visit` with every entry that can be reached in a tree some of whose pages are damaged, and
-/// gives the number of pages that could not be read; for salvage. Goes through `pages_max` pages.
+/// Calls `visit` with every entry that can be reached in a tree some of whose pages are damaged,
+/// and returns the number of pages that could not be read; for salvage. Visits at most `pages_max`
+/// pages.
 pub(crate) fn surviving_entries(
     read: crate::tree::ReadPage<'_>,
     state: &TreeState,
@@ -406,7 +407,7 @@ pub(crate) fn walk_pages<P: Pages>(
             _ => Node::branch(page, number),
         }?;
         if node.count() > capacity(node.stride) {
-            return Err(StorageError::structure(number, "its entries lie outside of it"));
+            return Err(StorageError::structure(number, "its entries are outside of it"));
         }
         if levels > 1 {
             pending.extend((0..node.count()).rev().map(|index| (node.child(index), levels - 1)));
@@ -533,8 +534,8 @@ pub(crate) fn range<'t, P: Pages>(
     Ok(FixedRange { cursor: Cursor::seek(pages, state, from)?, forward: true })
 }
 
-/// How many entries there are from `from`, inclusive; counting ends at `at_most`. Costs a page for
-/// each leaf, whatever lies in it.
+/// How many entries there are from `from`, inclusive; counting ends at `at_most`. Reads one page
+/// per leaf, however many entries it holds.
 pub(crate) fn count_from<P: Pages>(
     pages: &P,
     state: &TreeState,

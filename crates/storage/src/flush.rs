@@ -19,13 +19,13 @@ use crate::{
     page_table::PageVersion,
 };
 
-/// After this part of what memory may hold was written, those versions are let go of, so that room for
-/// new ones appears long before a large flush is over.
+/// Once this fraction of the memory limit has been written, those versions are released, so that
+/// there is room for new ones long before a large flush is over.
 const PORTION_DIVISOR: u64 = 8;
 
 type Version = (PageNumber, Arc<PageVersion>);
 
-/// What one flush leaves for the next.
+/// State that one flush leaves for the next.
 pub(crate) struct FlushState {
     header: EnvironmentHeader,
     /// Floors started and not yet passed by the header, oldest first.
@@ -35,7 +35,7 @@ pub(crate) struct FlushState {
 }
 
 impl FlushState {
-    /// `header` is on disk, and so is everything up to its floor.
+    /// `header` is on disk, as is everything up to its floor.
     pub(crate) fn new(header: EnvironmentHeader) -> Self {
         let flushed_through = header.replay_from.transaction;
         Self { header, floors: VecDeque::new(), flushed_through }
@@ -43,9 +43,9 @@ impl FlushState {
 }
 
 impl Environment {
-    /// Copies what readers no longer need in its old form to the data file, syncs it and lets go of
-    /// journals. Called by a background thread, by a writer that ran out of memory for versions, and
-    /// by tests. One at a time; readers and the writer go on meanwhile.
+    /// Copies versions to the data file once no reader needs the pages they replace, syncs it and
+    /// releases journals. Called by a background thread, by a writer that ran out of memory for
+    /// versions, and by tests. One flush runs at a time; readers and the writer continue meanwhile.
     ///
     /// A full disk is not a failure: the versions stay in memory and in the journal. After any other
     /// failed write or sync the environment has failed.
@@ -53,8 +53,8 @@ impl Environment {
         self.flush_unless(|| false)
     }
 
-    /// Does what [`Environment::on_flush_wanted`] told of: flushes when enough was written, and makes
-    /// the next journal file ready when the current one is half full.
+    /// Does the work that [`Environment::on_flush_wanted`] announced: flushes when enough has been
+    /// written, and prepares the next journal file when the current one is half full.
     pub fn keep_up(&self) -> Result<(), StorageError> {
         if self.flush_is_due() {
             return self.flush_unless(|| !self.flush_is_due());
@@ -67,7 +67,7 @@ impl Environment {
         outcome
     }
 
-    /// Flushes, unless `no_longer` says, once the flush under way is over, that there is no need.
+    /// Flushes, unless `no_longer` returns true after the flush in progress is over.
     pub(crate) fn flush_unless(&self, no_longer: impl Fn() -> bool) -> Result<(), StorageError> {
         let outcome = self.flush_now_unless(no_longer);
         self.note_full_disk(&outcome);
@@ -101,7 +101,7 @@ impl Environment {
         self.journal.prepare_spare()
     }
 
-    /// Brings versions to the data file and out of memory, in portions.
+    /// Moves versions from memory to the data file, in portions.
     fn write_versions(&self, mut versions: Vec<Version>) -> Result<(), StorageError> {
         while !versions.is_empty() {
             let portion_bytes = self.options.unflushed_bytes_max / PORTION_DIVISOR;
@@ -131,7 +131,7 @@ impl Environment {
             return Ok(());
         };
         let revision = state.header.revision + 1;
-        // The file of a floor was made before the first transaction.
+        // The file of a floor was created before the first transaction.
         let header =
             EnvironmentHeader { revision, replay_from, needs_journal: true, ..state.header };
         self.put_header(state, header).map_err(|error| self.fail(error))?;
@@ -149,8 +149,8 @@ impl Environment {
         Ok(())
     }
 
-    /// Makes the first journal file and names it in the header, before anything is written to it. The
-    /// one that the header has named may be gone.
+    /// Creates the first journal file and names it in the header, before anything is written to it.
+    /// The file named by the header so far may no longer exist.
     ///
     /// # Errors
     /// When there is no room for it; any other failure closes the write path.
@@ -164,8 +164,9 @@ impl Environment {
         self.put_header(&mut state, header).map_err(|error| self.fail(error))
     }
 
-    /// Removes the journal when nothing of it is needed, after the header says so. For closing.
-    pub(crate) fn let_go_of_journal(&self, state: &mut FlushState) {
+    /// Removes the journal when nothing in it is needed, after the header records that. For
+    /// closing.
+    pub(crate) fn remove_journal(&self, state: &mut FlushState) {
         if !state.header.needs_journal {
             return;
         }
@@ -175,14 +176,14 @@ impl Environment {
         let revision = state.header.revision + 1;
         let header =
             EnvironmentHeader { revision, replay_from, needs_journal: false, ..state.header };
-        // Otherwise the journal stays, and is read when the environment is opened again.
+        // Otherwise the journal stays and is replayed when the environment is reopened.
         if self.put_header(state, header).is_ok() {
             self.journal.remove_all();
         }
     }
 }
 
-/// How many of the versions make a portion of that many bytes; at least one.
+/// How many of the versions make up a portion of `portion_bytes`; at least one.
 fn portion_len(versions: &[Version], portion_bytes: u64) -> usize {
     let mut bytes = 0;
     let whole = versions.iter().position(|(_, version)| {

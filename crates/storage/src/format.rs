@@ -163,7 +163,7 @@ pub(crate) fn page_upper(page: &[u8]) -> usize {
     usize::from(read_u16(page, PAGE_UPPER))
 }
 
-/// Positions inside a page always fit: a page has 8,192 bytes.
+/// Positions inside a page always fit in 16 bits: a page has 8,192 bytes.
 pub(crate) fn to_u16(position: usize) -> u16 {
     u16::try_from(position).expect("a position inside a page")
 }

@@ -6,7 +6,7 @@
 //! no bit set.
 //!
 //! Bitmaps are ordinary pages: versioned, journaled and rolled back like any other. The
-//! [`FreeSpaceSummary`] beside them is a hint in memory, rebuilt when an environment opens.
+//! [`FreeSpaceSummary`] is an in-memory hint on top of them, rebuilt when an environment opens.
 
 use crate::{
     error::StorageError,
@@ -17,7 +17,8 @@ use crate::{
 
 /// Pages per section: as many as a page body has bits.
 pub(crate) const SECTION_PAGES: u64 = PAGE_BODY_BYTES as u64 * 8;
-/// Place of the bitmap in its section; the first section has two headers and the root before it.
+/// Offset of the bitmap in its section, in pages; in the first section the two headers and the root
+/// precede it.
 pub(crate) const BITMAP_AT: u64 = 3;
 
 /// The section of a page.

@@ -16,9 +16,9 @@
 //!
 //! Version 1 has no flags; its checksum is of bytes 0..80, at 80.
 //!
-//! A header is one 512-byte sector, so a power cut leaves the old or the new one; were it torn after
-//! all, the checksum tells, and the other copy is at most one flush older and still valid, because
-//! journals are recycled only after the newer header is synced.
+//! A header is one 512-byte sector, so a power cut leaves the old or the new one. Were it torn
+//! after all, its checksum would not match, and the other copy is at most one flush older and still
+//! valid, because journals are recycled only after the newer header is synced.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ const FLAG_NEEDS_JOURNAL: u64 = 1;
 const HEADER_BYTES: usize = 104;
 const SECTOR: usize = 512;
 
-/// A place in the journal: everything up to and including `transaction` lies before it.
+/// A position in the journal: everything up to and including `transaction` precedes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JournalPosition {
     pub(crate) transaction: u64,
@@ -53,7 +53,8 @@ pub(crate) struct EnvironmentHeader {
     pub(crate) environment_id: u128,
     pub(crate) revision: u64,
     pub(crate) replay_from: JournalPosition,
-    /// Whether the journal file of `replay_from` was made. Without it nothing is opened.
+    /// Whether the journal file of `replay_from` was created. If so and it is missing, the
+    /// environment is not opened.
     pub(crate) needs_journal: bool,
 }
 

@@ -1,13 +1,13 @@
-//! Which history the transactions of an environment belong to, so that what was derived from one is not
-//! mistaken for what belongs to another.
+//! Identifies the history that an environment's transactions belong to, so that data derived from
+//! one history is never mistaken for data of another.
 //!
-//! An environment has an identity, made once, and incarnations: each time it is opened and written, a
-//! random number is stored with the first transaction that belongs to it. A point in the history is
-//! (identity, incarnation, transaction). Anything that depends on an environment (an index, the progress
-//! of a database in the server's own environment) keeps the newest point that it has seen, and asks
-//! later whether the environment [vouches](Environment::vouches_for) for it. An
-//! older copy of the files does not: it lacks the incarnation, or ended it earlier, whatever was
-//! written to it since.
+//! An environment has an identity, created once, and incarnations: each time it is opened and
+//! written, a random number is stored with the first transaction of that opening. A point in the
+//! history is (identity, incarnation, transaction). Anything that depends on an environment (an
+//! index, the progress of a database in the server's own environment) keeps the newest point that
+//! it has seen, and checks later whether the environment [vouches](Environment::vouches_for) for
+//! it. An older copy of the files does not, whatever was written to it since: it lacks the
+//! incarnation, or ended it earlier.
 //!
 //! ```text
 //! tree "Storage/Incarnations": first transaction u64 →
@@ -15,9 +15,9 @@
 //!   24 incarnation u64 · 32 transaction u64)
 //! ```
 //!
-//! The incarnation is a transaction of its own before the first other one of an opening; then the
+//! The incarnation is stored in a separate transaction before any other of an opening; then the
 //! environment above is notified, and only then is anything else written. So the environment above
-//! never knows an incarnation that a power cut took back, and knows every one with user data.
+//! never knows an incarnation that a power cut undid, and knows every one with user data.
 //!
 //! Compaction copies the tree and begins an incarnation for its own transactions. See
 //! `docs/internals/history.md`.
@@ -32,7 +32,7 @@ use crate::{
     tree_name::TreeName,
 };
 
-/// So many incarnations are kept; what depends on an older one is no longer vouched for.
+/// Incarnations kept; an environment no longer vouches for points of older ones.
 const INCARNATIONS_MAX: u64 = 100_000;
 const VALUE_BYTES: usize = 40;
 
@@ -48,7 +48,7 @@ pub struct HistoryPoint {
 }
 
 impl HistoryPoint {
-    /// Length of [`HistoryPoint::to_bytes`].
+    /// Length of [`HistoryPoint::to_bytes`], in bytes.
     pub const BYTES: usize = 32;
 
     /// Identity u128 · incarnation u64 · transaction u64, little-endian.
@@ -76,7 +76,7 @@ impl HistoryPoint {
 pub enum HistoryMismatch {
     /// The point belongs to another environment.
     OtherEnvironment,
-    /// The environment went another way than the one that the point was taken from: it is an older
+    /// The environment has diverged from the one that the point was taken from: it is an older
     /// copy, or was rebuilt.
     OtherIncarnation,
     /// The incarnation is known and ended before the point.
@@ -100,14 +100,15 @@ pub trait IncarnationWitness: Send + Sync {
     /// or `before`, that of the incarnation before, for as long as it does not vouch for that.
     ///
     /// # Errors
-    /// Those of reading it. Nothing is written then.
+    /// Errors of reading it; nothing is written in that case.
     fn above(&self, before: Option<HistoryPoint>) -> Result<Option<HistoryPoint>, StorageError>;
 
     /// An incarnation has durably begun. Nothing else is written to the environment before this
-    /// returns; when it fails, writes are refused with its error, and it is called again.
+    /// returns; when it fails, writes are refused with its error, and the next write calls it
+    /// again.
     ///
     /// # Errors
-    /// Those of storing it.
+    /// Errors of storing it.
     fn began(&self, point: HistoryPoint) -> Result<(), StorageError>;
 }
 
@@ -159,7 +160,7 @@ impl Incarnation {
     }
 }
 
-/// Where the incarnations are kept.
+/// The tree that holds the incarnations.
 pub(crate) fn tree() -> TreeName {
     TreeName::from("Storage/Incarnations")
 }
@@ -171,16 +172,16 @@ fn newest(read: &ReadTransaction) -> Result<Option<Incarnation>, StorageError> {
 }
 
 impl Environment {
-    /// The identity of the environment, made when it was created.
+    /// The identity of the environment, chosen when it was created.
     pub fn id(&self) -> u128 {
         self.journal.environment_id()
     }
 
-    /// The point in the history that a snapshot of this environment shows; `None` when nothing was
-    /// written since its history is kept.
+    /// The point in the history that a snapshot of this environment shows; `None` when nothing has
+    /// been written since its history began to be kept.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn point_of(&self, read: &ReadTransaction) -> Result<Option<HistoryPoint>, StorageError> {
         let point = |newest: Incarnation| HistoryPoint {
             environment: self.id(),
@@ -193,7 +194,7 @@ impl Environment {
     /// The newest point of the environment above that this one has seen when it began an incarnation.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn point_above(&self) -> Result<Option<HistoryPoint>, StorageError> {
         Ok(newest(&self.read())?.and_then(|newest| newest.above))
     }
@@ -201,7 +202,7 @@ impl Environment {
     /// Whether the point lies in the history of this environment.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn vouches_for(
         &self,
         point: &HistoryPoint,
@@ -210,7 +211,7 @@ impl Environment {
             return Ok(Err(HistoryMismatch::OtherEnvironment));
         }
         let read = self.read();
-        // What a point names is rarely old.
+        // Points are usually recent, so the search starts from the newest incarnation.
         let mut end = read.id();
         for row in read.fixed_tree(&tree())?.range_back(u64::MAX)? {
             let (first, value) = row?;
@@ -223,11 +224,12 @@ impl Environment {
         Ok(Err(HistoryMismatch::OtherIncarnation))
     }
 
-    /// Begins to write, once for each opening: the first journal file is made and named in the header,
-    /// the incarnation is stored, the environment above is notified. Called before every transaction.
+    /// Begins to write, once per opening: the first journal file is created and named in the
+    /// header, the incarnation is stored, and the environment above is notified. Called before
+    /// every transaction.
     ///
     /// # Errors
-    /// Those of writing and of the environment above. It is tried again by the next transaction.
+    /// Errors of writing and of the environment above. The next transaction tries again.
     pub fn begin_writing(self: &Arc<Self>) -> Result<(), StorageError> {
         if self.has_begun() {
             return Ok(());
@@ -257,9 +259,9 @@ impl Environment {
         }
     }
 
-    /// Ends the newest incarnation of a copy where it ended in the original, whose newest transaction was
-    /// `last`. Without that, the transactions of copying would pass for ones that the original had in a
-    /// history that was lost.
+    /// Ends the newest incarnation of a copy where it ended in the original, whose newest
+    /// transaction was `last`. Otherwise the transactions of the copying would pass for
+    /// transactions of the original that were lost.
     pub(crate) fn end_copied_incarnation(self: &Arc<Self>, last: u64) -> Result<(), StorageError> {
         let Some(copied) = newest(&self.read())? else { return Ok(()) };
         let (number, first_transaction) = (self.incarnation(), last + 1);

@@ -1,8 +1,8 @@
-//! What the environment's I/O cost lately, per file: the newest operations one by one, those before
-//! them as sums, and which of them were slow.
+//! Recent I/O of the environment, per file: the newest operations individually, older ones as sums,
+//! and the slow ones.
 //!
-//! Not here: what is done about slowness. Invariant: everything kept is bounded, whatever is written;
-//! whoever reads late finds that some operations are gone, and nobody waits for a reader.
+//! Not here: reacting to slowness. Invariant: everything kept is bounded, whatever is written; a
+//! slow reader misses some operations, and writing never waits for a reader.
 
 use std::{
     collections::VecDeque,
@@ -12,13 +12,13 @@ use std::{
 
 use platform::{Clock, Timestamp};
 
-/// Operations remembered one by one, per file. Once there are more, all of them become sums.
+/// Operations kept individually, per file. Once there are more, all of them are summed up.
 const RECENT_MAX: usize = 256;
-/// Sums remembered per file.
+/// Sums kept per file.
 const HISTORY_MAX: usize = 64;
-/// Files remembered; the one that was used least recently is forgotten first.
+/// Files kept; the least recently used one is dropped first.
 const FILES_MAX: usize = 8;
-/// Slow operations remembered.
+/// Slow operations kept.
 const SLOW_MAX: usize = 64;
 
 /// What an I/O operation was for.
@@ -48,9 +48,9 @@ pub struct IoOperation {
     pub file: Arc<str>,
     /// Length of the file, in bytes, when it was written.
     pub file_bytes: u64,
-    /// Bytes written; for [`IoKind::Compression`] bytes that came out.
+    /// Bytes written; for [`IoKind::Compression`] bytes of output.
     pub bytes: u64,
-    /// For [`IoKind::Compression`] bytes that went in, otherwise the same as `bytes`.
+    /// For [`IoKind::Compression`] bytes of input, otherwise the same as `bytes`.
     pub bytes_before: u64,
     /// When it started.
     pub start: Timestamp,
@@ -69,9 +69,9 @@ pub struct IoSummary {
     pub start: Timestamp,
     /// When the last one ended.
     pub end: Timestamp,
-    /// Bytes written; for [`IoKind::Compression`] bytes that came out.
+    /// Bytes written; for [`IoKind::Compression`] bytes of output.
     pub bytes: u64,
-    /// For [`IoKind::Compression`] bytes that went in, otherwise the same as `bytes`.
+    /// For [`IoKind::Compression`] bytes of input, otherwise the same as `bytes`.
     pub bytes_before: u64,
     /// Length of the file, in bytes, at the last one.
     pub file_bytes: u64,
@@ -96,7 +96,8 @@ pub struct FileIo {
     pub history: Vec<IoSummary>,
 }
 
-/// A place in the course of an environment's operations, to read on from. The default is the start.
+/// A position in the sequence of an environment's operations, to continue reading from. The default
+/// is the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoPosition(u64);
 
@@ -129,7 +130,7 @@ impl IoMeter {
         Self { clock, slow_min, state: Mutex::default() }
     }
 
-    /// Runs the operation and remembers what it cost, whether it succeeded or not.
+    /// Runs the operation and records its cost, whether it succeeds or not.
     pub(crate) fn measure<T>(
         &self,
         kind: IoKind,
@@ -147,7 +148,7 @@ impl IoMeter {
         result
     }
 
-    /// Runs a compression, which tells how many bytes came out of `bytes_before`.
+    /// Runs a compression, which returns the compressed length of `bytes_before` bytes.
     pub(crate) fn measure_compression<T>(
         &self,
         file: &Arc<str>,
@@ -189,8 +190,9 @@ impl IoMeter {
         file.recent.push_back((number, operation));
     }
 
-    /// The operations after `since`, per file in the order of names, and where to read on. From the
-    /// start, the sums of older ones are there, too; files without an operation since are left out.
+    /// The operations after `since`, per file in order of name, and the position to continue from.
+    /// Reading from the start includes the sums of older ones; files without an operation since are
+    /// left out.
     pub(crate) fn operations(&self, since: IoPosition) -> (Vec<FileIo>, IoPosition) {
         let state = self.lock();
         let from_start = since == IoPosition::default();
@@ -211,7 +213,7 @@ impl IoMeter {
         (files, IoPosition(state.count))
     }
 
-    /// The slow operations after `since`, oldest first, and where to read on.
+    /// The slow operations after `since`, oldest first, and the position to continue from.
     pub(crate) fn slow(&self, since: IoPosition) -> (Vec<IoOperation>, IoPosition) {
         let state = self.lock();
         let newer = state.slow.iter().filter(|(number, _)| *number > since.0);
@@ -237,7 +239,7 @@ impl State {
 }
 
 impl FileState {
-    /// Replaces the newest operations by one sum per kind.
+    /// Replaces the individual operations with one sum per kind.
     fn sum_up(&mut self) {
         for kind in IoKind::ALL {
             let of_kind = self.recent.iter().map(|(_, one)| one).filter(|one| one.kind == kind);
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_made_per_kind() {
+    fn operations_are_summed_per_kind() {
         let (meter, simulation) = metered();
         for _ in 0..RECENT_MAX / 2 {
             write(&meter, &simulation, "a", 1);
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_on_gets_what_is_new_and_a_late_reader_misses_what_was_summed_up() {
+    fn a_reader_gets_new_operations_and_a_late_one_misses_those_summed_up() {
         let (meter, simulation) = metered();
         write(&meter, &simulation, "a", 1);
         let (_, position) = meter.operations(IoPosition::default());
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_operations_are_remembered_apart_and_everything_is_bounded() {
+    fn slow_operations_are_kept_separately_and_everything_is_bounded() {
         let (meter, simulation) = metered();
         for number in 0..FILES_MAX + 3 {
             write(&meter, &simulation, &format!("file {number:02}"), 100);

@@ -1,12 +1,12 @@
 //! storage: an embedded, ordered, transactional engine.
 //!
-//! One [`Environment`] is one directory: a data file of 8 KB pages, read through a memory mapping, and
-//! a journal in which each transaction becomes durable before anybody is told of it. One writer at a
-//! time, any number of readers, each on a snapshot that never blocks and is never blocked.
+//! One [`Environment`] is one directory: a data file of 8 KB pages, read through a memory mapping,
+//! and a journal in which each transaction becomes durable before it is acknowledged. One writer at
+//! a time, any number of readers, each on a snapshot that never blocks and is never blocked.
 //!
 //! What it stores: trees with variable keys ([`Tree`]), trees with 8-byte keys ([`FixedTree`]) and
 //! tables of rows with any number of indexes ([`Table`]), all found by name. It knows nothing of
-//! documents, has no threads of its own, and touches the disk through `platform` only.
+//! documents, starts no threads, and accesses the disk through `platform` only.
 //!
 //! Reading order: format (the page) → page_table, snapshot (what a reader sees) → write_pages,
 //! free_space (what a writer changes) → tree, fixed_tree, rows, table (what pages hold) → journal,
@@ -38,7 +38,6 @@ mod rows;
 mod salvage;
 mod sealed;
 mod snapshot;
-mod surviving_pages;
 mod table;
 mod transaction;
 mod tree;

@@ -1,18 +1,18 @@
-//! Budgets of memory: how many bytes may be held together by those who draw from one.
+//! Memory budgets: each limits how many bytes its users may hold together.
 //!
-//! A budget may have parts. What is drawn from a part is drawn from the whole too, so that no part takes
-//! more than its own bound and all parts together no more than the whole's. The budget of a whole process
-//! also knows what the process has taken beyond what is counted ([`Uncounted`]), and has room only for what
-//! fits beside that.
+//! A budget may have parts. What is drawn from a part is drawn from the whole too, so that no part
+//! takes more than its own bound and all parts together no more than the whole's. The budget of a
+//! whole process also knows what the process has taken beyond what is counted ([`Uncounted`]), and
+//! has room only for what fits in addition to that.
 //!
-//! There are two ways to draw. Environments count the page versions and buffers that they hold, and ask
-//! afterwards whether it was too much ([`MemoryBudget::held_bytes`]). All others own a [`MemoryShare`],
-//! which grows only when there is room.
+//! There are two ways to draw. Environments count the page versions and buffers that they hold, and
+//! check afterwards whether that was too much ([`MemoryBudget::held_bytes`]). All others own a
+//! [`MemoryShare`], which grows only when there is room.
 //!
-//! Invariants: every byte counted in is counted out, at the latest when its owner is dropped. What shares
-//! hold beyond their always allowed parts never exceeds the budget. A share within its always allowed
-//! part is never refused, so nobody starves; the sum of those parts has to be bounded by the number of
-//! those who own shares (threads, connections, databases).
+//! Invariants: every byte counted in is counted out, at the latest when its owner is dropped. What
+//! shares hold beyond their always allowed parts never exceeds the budget. A share within its
+//! always allowed part is never refused, so no owner starves; the sum of those parts must be
+//! bounded by limiting the number of owners of shares (threads, connections, databases).
 
 use std::{
     fmt,
@@ -23,17 +23,17 @@ use std::{
     time::Duration,
 };
 
-/// An environment that holds no more than this may be written whatever the others hold. So the sum
-/// may exceed the limit by this much for each environment, and by the transactions that are open.
+/// An environment that holds no more than this may be written to whatever the others hold. So the
+/// sum may exceed the limit by this much per environment, plus the open transactions.
 pub(crate) const ALWAYS_ALLOWED_BYTES: u64 = 256 * 1024;
 
-/// A transaction that changes no more than this is never refused for want of memory.
+/// A transaction that changes no more than this is never refused for lack of memory.
 pub(crate) const TRANSACTION_ALLOWED_BYTES: u64 = 1024 * 1024;
 
-/// What a process has taken beyond what a budget counts: code, threads, what the allocator keeps.
+/// Memory of a process that a budget does not count: code, threads, what the allocator retains.
 pub trait Uncounted: fmt::Debug + Send + Sync {
-    /// How many bytes that is, when so many are counted and so many more are asked for. Asked for whenever a
-    /// share grows, so it has to be cheap.
+    /// That memory in bytes, when `held` bytes are counted and `wanted` more are requested. Called
+    /// whenever a share grows, so it must be cheap.
     fn bytes(&self, held: u64, wanted: u64) -> u64;
 }
 
@@ -42,17 +42,17 @@ pub trait Uncounted: fmt::Debug + Send + Sync {
 pub struct MemoryBudget {
     held: AtomicU64,
     bytes_max: u64,
-    /// What takes room beside what is held.
+    /// Memory in use besides what is held.
     uncounted: Option<Arc<dyn Uncounted>>,
-    /// What this is a part of.
+    /// The budget that this one is a part of.
     whole: Option<Arc<MemoryBudget>>,
-    /// Bytes of every whole that this part never takes.
+    /// Bytes that this part leaves free in each budget that contains it.
     left_to_others: u64,
-    /// Of all parts of a whole together.
+    /// Shared by all parts of a whole.
     waiting: Arc<Waiting>,
 }
 
-/// Those who wait for room.
+/// The threads waiting for room.
 #[derive(Debug, Default)]
 struct Waiting {
     threads: AtomicUsize,
@@ -63,7 +63,7 @@ struct Waiting {
 /// There is no room in a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryExhausted {
-    /// Bytes that are held, with what was asked for.
+    /// Bytes held, including the request.
     pub taken: u64,
     /// Bytes that may be held.
     pub bytes_max: u64,
@@ -78,12 +78,12 @@ impl fmt::Display for MemoryExhausted {
 impl std::error::Error for MemoryExhausted {}
 
 impl MemoryBudget {
-    /// A budget of that many bytes, of which none is taken.
+    /// A budget of that many bytes, all of them free.
     pub fn new(bytes_max: u64) -> Arc<MemoryBudget> {
         MemoryBudget::whole(bytes_max, None)
     }
 
-    /// A budget of that many bytes, of which some are taken by what is not counted.
+    /// A budget of that many bytes, some of which are used by memory that is not counted.
     pub fn of_process(bytes_max: u64, uncounted: Arc<dyn Uncounted>) -> Arc<MemoryBudget> {
         MemoryBudget::whole(bytes_max, Some(uncounted))
     }
@@ -104,8 +104,9 @@ impl MemoryBudget {
         self.part_that_leaves(0, bytes_max)
     }
 
-    /// The same, which has no room where less than `left_to_others` bytes would be left, here and in what
-    /// this is a part of: parts that leave nothing go on there.
+    /// The same, but it refuses to grow where that would leave less than `left_to_others` bytes
+    /// free, here and in the budgets that contain this one. Parts that leave nothing free can still
+    /// grow there.
     pub fn part_that_leaves(
         self: &Arc<Self>,
         left_to_others: u64,
@@ -126,12 +127,12 @@ impl MemoryBudget {
         self.bytes_max
     }
 
-    /// A share of nothing yet, which may always grow to `always_allowed` bytes.
+    /// An empty share, which may always grow to `always_allowed` bytes.
     pub fn share(self: &Arc<Self>, always_allowed: u64) -> MemoryShare {
         MemoryShare { budget: Arc::clone(self), bytes: 0, always_allowed }
     }
 
-    /// Whether more than half is held: who finds no room now may find some when others are done.
+    /// Whether more than half is held: a request refused now may succeed after others finish.
     pub fn is_half_taken(&self) -> bool {
         self.bytes_max / 2 < self.held_bytes()
     }
@@ -141,8 +142,8 @@ impl MemoryBudget {
         self.waiting.wait_for(time_max, || !self.is_half_taken());
     }
 
-    /// What is taken, and what may be, where more than `percent` (up to 100) of that is: here, or else in
-    /// the whole.
+    /// The use and the limit, when more than `percent` (up to 100) of the limit is in use: of this
+    /// budget, or else of the whole.
     pub(crate) fn taken_beyond(&self, percent: u64) -> Option<MemoryExhausted> {
         let held = self.held_bytes();
         let taken = held.saturating_add(self.uncounted_bytes(held, 0));
@@ -157,7 +158,7 @@ impl MemoryBudget {
         self.uncounted.as_ref().map_or(0, |uncounted| uncounted.bytes(held, wanted))
     }
 
-    /// Counts bytes in, also when there is no room.
+    /// Counts bytes in, even when there is no room.
     pub(crate) fn take(&self, bytes: u64) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         if let Some(whole) = &self.whole {
@@ -189,7 +190,7 @@ impl MemoryBudget {
     }
 
     /// Counts bytes out.
-    pub(crate) fn give_back(&self, bytes: u64) {
+    pub(crate) fn release(&self, bytes: u64) {
         let mut budget = self;
         loop {
             budget.held.fetch_sub(bytes, Ordering::SeqCst);
@@ -204,15 +205,15 @@ impl MemoryBudget {
 
 impl Waiting {
     fn wake(&self) {
-        // A thread counts itself before it looks whether there is room, and what is given back is
-        // counted out before this looks for threads: one of the two sees the other.
+        // A waiting thread counts itself before it checks for room, and released bytes are counted
+        // out before this checks for threads: one of the two sees the other.
         if 0 < self.threads.load(Ordering::SeqCst) {
             drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
             self.changed.notify_all();
         }
     }
 
-    /// Tries again whenever something was given back, for at most that time.
+    /// Tries again whenever bytes are released, for at most that time.
     fn wait_for(&self, time_max: Duration, mut has_room: impl FnMut() -> bool) {
         self.threads.fetch_add(1, Ordering::SeqCst);
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
@@ -221,7 +222,7 @@ impl Waiting {
     }
 }
 
-/// What one owner holds of a budget. Dropping it returns that.
+/// What one owner holds of a budget. Dropping it releases that.
 #[derive(Debug)]
 pub struct MemoryShare {
     budget: Arc<MemoryBudget>,
@@ -230,21 +231,21 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Bytes that it holds.
+    /// Bytes it holds.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The budget that it is of.
+    /// The budget it draws from.
     pub fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
     }
 
-    /// Holds that many bytes from now on; a share that holds more already stays as it is.
+    /// Grows to hold that many bytes; a share that already holds more stays as it is.
     ///
     /// # Errors
     ///
-    /// [`MemoryExhausted`] when there is no room; then it holds what it held before.
+    /// [`MemoryExhausted`] when there is no room; the share is then unchanged.
     pub fn try_grow_to(&mut self, bytes: u64) -> Result<(), MemoryExhausted> {
         let more = bytes.saturating_sub(self.bytes);
         if bytes <= self.always_allowed {
@@ -256,15 +257,15 @@ impl MemoryShare {
         Ok(())
     }
 
-    /// Holds that many bytes from now on, also when there is no room.
+    /// Grows to hold that many bytes, even when there is no room.
     pub(crate) fn grow_to(&mut self, bytes: u64) {
         let more = bytes.saturating_sub(self.bytes);
         self.budget.take(more);
         self.bytes += more;
     }
 
-    /// As [`Self::try_grow_to`], but waits for room for at most that time. For work in the background
-    /// only: what others wait for must not wait here.
+    /// As [`Self::try_grow_to`], but waits for room for at most that time. For background work
+    /// only: anything that others wait for must not wait here.
     ///
     /// # Errors
     ///
@@ -285,12 +286,12 @@ impl MemoryShare {
         grown
     }
 
-    /// Holds no more than that many bytes from now on.
+    /// Shrinks to hold at most that many bytes.
     pub fn shrink_to(&mut self, bytes: u64) {
         let less = self.bytes.saturating_sub(bytes);
         if 0 < less {
             self.bytes -= less;
-            self.budget.give_back(less);
+            self.budget.release(less);
         }
     }
 }
@@ -320,7 +321,7 @@ impl<T> Kept<T> {
 
     /// Hands out the buffer, if one is kept.
     pub(crate) fn take(&mut self) -> Option<T> {
-        self.budget.give_back(std::mem::take(&mut self.bytes));
+        self.budget.release(std::mem::take(&mut self.bytes));
         self.value.take()
     }
 
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_grows_while_there_is_room_and_gives_everything_back() {
+    fn a_share_grows_while_there_is_room_and_releases_everything() {
         let budget = MemoryBudget::new(100);
         let (mut one, mut other) = (budget.share(0), budget.share(0));
         one.try_grow_to(60).unwrap();
@@ -427,34 +428,34 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_of_a_process_has_room_beside_what_is_not_counted() {
+    fn the_budget_of_a_process_leaves_room_for_what_is_not_counted() {
         #[derive(Debug)]
-        struct Beside(AtomicU64);
-        impl Uncounted for Beside {
+        struct NotCounted(AtomicU64);
+        impl Uncounted for NotCounted {
             fn bytes(&self, _held: u64, _wanted: u64) -> u64 {
                 self.0.load(Ordering::SeqCst)
             }
         }
-        let beside = Arc::new(Beside(AtomicU64::new(30)));
-        let process = MemoryBudget::of_process(100, Arc::clone(&beside) as Arc<dyn Uncounted>);
+        let not_counted = Arc::new(NotCounted(AtomicU64::new(30)));
+        let process = MemoryBudget::of_process(100, Arc::clone(&not_counted) as Arc<dyn Uncounted>);
         let part = process.part(80);
         let mut share = part.share(5);
         assert_eq!(share.try_grow_to(71), Err(MemoryExhausted { taken: 101, bytes_max: 100 }));
         assert_eq!((part.held_bytes(), process.held_bytes()), (0, 0), "a refusal takes nothing");
         share.try_grow_to(50).unwrap();
         assert_eq!(part.taken_beyond(80), None);
-        beside.0.store(60, Ordering::SeqCst);
+        not_counted.0.store(60, Ordering::SeqCst);
         let beyond = MemoryExhausted { taken: 110, bytes_max: 100 };
         assert_eq!(part.taken_beyond(100), Some(beyond), "of the process, whose limit it is");
         assert!(share.try_grow_to(51).is_err());
         share.shrink_to(0);
         share.try_grow_to(40).unwrap();
-        beside.0.store(u64::MAX, Ordering::SeqCst);
-        assert!(part.share(5).try_grow_to(5).is_ok(), "nobody starves");
+        not_counted.0.store(u64::MAX, Ordering::SeqCst);
+        assert!(part.share(5).try_grow_to(5).is_ok(), "no owner starves");
     }
 
     #[test]
-    fn who_waits_gets_what_another_part_gives_back() {
+    fn a_waiting_share_gets_what_another_part_releases() {
         let whole = MemoryBudget::new(100);
         let (left, right) = (whole.part(100), whole.part(100));
         let mut taken = left.share(0);

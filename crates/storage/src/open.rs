@@ -1,4 +1,5 @@
-//! Opening an environment: creating it, or recovering it from whatever the last process left.
+//! Opening an environment: creating it, or recovering it from whatever the last process left
+//! behind.
 
 use std::{path::Path, sync::Arc};
 
@@ -28,9 +29,9 @@ const FIRST_PAGES: u64 = BITMAP_AT + 1;
 
 impl Environment {
     /// Opens the environment in `options.directory`, creating it when there is none, and recovering
-    /// it when its last process did not end well. Takes the directory's lock.
+    /// it when its last process did not close it. Takes the directory's lock.
     ///
-    /// Fails with [`StorageError::Locked`] when somebody else has it, with
+    /// Fails with [`StorageError::Locked`] when another environment holds it, with
     /// [`StorageError::UnknownVersion`] when a newer Corvus wrote it, and with
     /// [`StorageError::Corrupt`] when an acknowledged transaction cannot be read back.
     ///
@@ -44,7 +45,7 @@ impl Environment {
         Self::open_from(platform, options, None)
     }
 
-    /// As [`Environment::open`]; one that is created goes on from that origin.
+    /// As [`Environment::open`]; a newly created environment continues from `origin`.
     pub(crate) fn open_from(
         platform: &Platform,
         options: EnvironmentOptions,
@@ -105,7 +106,8 @@ impl Environment {
     }
 }
 
-/// Where the history of a new environment begins: that of one whose content it takes over.
+/// The point at which the history of a new environment begins: that of the environment whose
+/// content it takes over.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     pub(crate) environment_id: u128,
@@ -118,7 +120,7 @@ pub(crate) struct Origin {
 /// The identity of the environment in a directory; `None` when there is none.
 ///
 /// # Errors
-/// Those of reading its header.
+/// Errors of reading its header.
 pub fn environment_id_in(
     platform: &Platform,
     directory: &Path,
@@ -210,8 +212,8 @@ fn first_pages() -> [(PageNumber, Box<[u8]>); 2] {
     [(ROOT_PAGE, root_page), (bitmap_page(0), bitmap)]
 }
 
-/// Replays the journal into the data file and moves the header behind it. A power cut in between only
-/// means that the same replay happens again.
+/// Replays the journal into the data file and advances the header past it. After a power cut in
+/// between, the same replay simply happens again.
 fn recover(
     disk: &dyn Disk,
     journals: &Path,
@@ -221,7 +223,8 @@ fn recover(
 ) -> Result<(EnvironmentHeader, Recovery), StorageError> {
     let replayed = replay(disk, journals, &header, data, meter)?;
     if replayed.finished.is_empty() {
-        // A spare may be there all the same: its removal was not synced, and came back with the power.
+        // A spare may exist nevertheless: its removal was not synced, so a power cut can bring it
+        // back.
         replayed.remove_finished(disk, journals)?;
         return Ok((header, replayed.recovery));
     }

@@ -1,14 +1,14 @@
 //! A page that is being changed, and which of its lines were.
 //!
-//! Invariant: outside the marked lines, a transaction's page and the version it was copied from agree.
-//! Whoever changes a page gets a [`PageMut`], which marks what it writes, so that the journal finds the
-//! difference without comparing, and reading, two whole pages.
+//! Invariant: outside the marked lines, a transaction's page and the version it was copied from
+//! agree. Pages are changed only through a [`PageMut`], which marks what is written, so that the
+//! journal finds the difference without reading and comparing two whole pages.
 
 use std::ops::{Deref, Range};
 
 use crate::format::{PAGE_BYTES, PAGE_COUNT, PAGE_LOWER, PAGE_UPPER, to_u16, write_u16, write_u64};
 
-/// Bytes in a line: what a processor brings from memory at once.
+/// Bytes in a line: what a processor loads from memory at once.
 const LINE_BYTES: usize = PAGE_BYTES / u128::BITS as usize;
 
 /// A set of a page's lines.
@@ -61,13 +61,13 @@ impl<'p> PageMut<'p> {
         Self { bytes, lines }
     }
 
-    /// The whole page, for who writes it anew.
+    /// The whole page, to be rewritten from scratch.
     pub(crate) fn whole(&mut self) -> &mut [u8] {
         *self.lines = Lines::ALL;
         self.bytes
     }
 
-    /// The page, for who changes nothing but these parts of it. (That this is so is asserted when the
+    /// The page, when only these parts of it are changed. (That this is so is asserted when the
     /// journal takes the difference.)
     pub(crate) fn parts<const N: usize>(&mut self, parts: [Range<usize>; N]) -> &mut [u8] {
         for part in parts {

@@ -17,8 +17,8 @@ use crate::{format::PageNumber, memory_budget::MemoryBudget};
 const BITS: u32 = 5;
 const FANOUT: usize = 1 << BITS;
 
-/// Bytes of page versions that live in memory, shared by an environment and its versions, and part
-/// of what all environments may hold together.
+/// Bytes of page versions in memory, shared by an environment and its versions, and counted against
+/// the budget of all environments.
 pub(crate) struct VersionBytes {
     own: AtomicU64,
     budget: Arc<MemoryBudget>,
@@ -38,9 +38,9 @@ impl VersionBytes {
         self.budget.take(bytes);
     }
 
-    fn give_back(&self, bytes: u64) {
+    fn release(&self, bytes: u64) {
         self.own.fetch_sub(bytes, Ordering::Relaxed);
-        self.budget.give_back(bytes);
+        self.budget.release(bytes);
     }
 }
 
@@ -69,7 +69,7 @@ impl PageVersion {
 
 impl Drop for PageVersion {
     fn drop(&mut self) {
-        self.held.give_back(self.bytes.len() as u64);
+        self.held.release(self.bytes.len() as u64);
     }
 }
 
@@ -175,7 +175,7 @@ fn insert_below(node: &mut Arc<Node>, level: u32, page: PageNumber, version: Arc
     }
 }
 
-/// Removes a page that is there; tells whether the node became empty.
+/// Removes a page that is present; returns whether the node became empty.
 fn remove_below(node: &mut Arc<Node>, level: u32, page: PageNumber) -> bool {
     let node = Arc::make_mut(node);
     let slot = &mut node.slots[slot_index(page, level)];

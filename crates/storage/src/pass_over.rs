@@ -1,7 +1,8 @@
-//! Leaving out the beginning of what is read, but never an error.
+//! Skipping the first entries of a result, but never an error.
 
-/// For [`Iterator::skip_while`]: passes over the first `count` entries, and stops at an error, which
-/// [`Iterator::skip`] would pass over, too. A page that could not be reached is then no empty page.
+/// For [`Iterator::skip_while`]: passes over the first `count` entries, and stops at an error,
+/// which [`Iterator::skip`] would pass over, too. Otherwise a failed read would look like an empty
+/// page.
 pub fn pass_over<T, E>(count: usize) -> impl FnMut(&Result<T, E>) -> bool {
     let mut left = count;
     move |entry| {

@@ -1,11 +1,11 @@
-//! Removing an environment: the files that Corvus made for it, and nothing else.
+//! Removing an environment: the files that Corvus created for it, and nothing else.
 //!
-//! A directory may have been named by a client, so it is not believed: the identity in the data file,
-//! and in the header of every journal file, must be the one that the caller knows. What has another
-//! name than the files of an environment stays, and so does a directory that holds such a thing.
+//! A directory may have been named by a client, so it is not trusted: the identity in the data
+//! file, and in the header of every journal file, must be the one that the caller knows. Files
+//! whose names are not those of an environment stay, as does any directory that holds one.
 //!
-//! The data file, which carries the identity, goes last. So a removal that a power cut ended goes on
-//! with the next one, and what is left without a data file are empty directories.
+//! The data file, which carries the identity, goes last. So a removal that a power cut interrupted
+//! is continued by the next attempt, and without a data file only empty directories are left.
 
 use std::{
     io,
@@ -23,17 +23,17 @@ use crate::{
     unfinished::BUILDING,
 };
 
-/// So many files that stay are named.
+/// Files left behind that are reported by name.
 const NAMED_MAX: usize = 20;
-/// Directories of indexes lie one below the other so deep at most.
+/// Directories of indexes are nested at most this deep.
 const DEPTH_MAX: usize = 3;
 
 /// What became of the files of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
-    /// Files and directories that stay because nobody knows them, the first twenty.
+    /// Files and directories left behind because they are not known, the first twenty.
     pub left: Vec<PathBuf>,
-    /// How many there are.
+    /// How many are left behind.
     pub left_count: usize,
 }
 
@@ -50,9 +50,10 @@ impl Removal {
 /// directories named `inner` inside of it (those of indexes). Missing directories are no error.
 ///
 /// # Errors
-/// [`StorageError::AnotherEnvironment`] when the directory holds another one, [`StorageError::Locked`]
-/// when it is in use, and those of reading its header: nothing was removed then. Those of the disk: a
-/// part may have been removed, and the next attempt goes on.
+/// [`StorageError::AnotherEnvironment`] when the directory holds another one,
+/// [`StorageError::Locked`] when it is in use, and errors of reading its header: nothing was
+/// removed in these cases. Errors of the disk: a part may have been removed, and the next attempt
+/// continues.
 pub fn remove_environment(
     platform: &Platform,
     options: &EnvironmentOptions,
@@ -74,7 +75,8 @@ pub fn remove_environment(
                 }
             }
             Some(_) => return Err(StorageError::AnotherEnvironment { path: directory.clone() }),
-            // The data file goes last, so nothing is left that cannot prove to whom it belongs.
+            // The data file is removed last, so every file still left can be matched to its
+            // environment.
             None => {}
         }
         remove_journals(disk, &options.journals(), id, &mut removal)?;
@@ -112,8 +114,7 @@ fn remove_journals(
     remove_if_empty(disk, journals)
 }
 
-/// Removes what environments inside another one consist of, by names, and directories without anything
-/// else.
+/// Removes the files of nested environments, by name, and the directories left empty.
 fn remove_inner(
     disk: &dyn Disk,
     directory: &Path,
@@ -169,7 +170,7 @@ fn remove_file(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
 fn remove_if_empty(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
     match disk.remove_empty_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => sync(disk, directory),
-        // A link, or the root of a mount, which the operator made.
+        // A link or a mount point, which the operator created.
         Err(error)
             if matches!(
                 error.kind(),
@@ -195,7 +196,7 @@ fn list(disk: &dyn Disk, directory: &Path) -> Result<Vec<String>, StorageError> 
     disk.list(directory).map_err(|error| StorageError::io(directory, "list", error))
 }
 
-/// Whether a directory has a journal file of this environment. What cannot be read is none.
+/// Whether a directory has a journal file of this environment. An unreadable file does not count.
 pub fn has_journal_of(platform: &Platform, directory: &Path, id: u128) -> bool {
     let disk = &*platform.disk;
     let is_own = |name: &String| {

@@ -21,7 +21,7 @@ pub struct StorageReport {
     pub trees: Vec<TreeReport>,
     /// The tables, in the order of their names.
     pub tables: Vec<TableReport>,
-    /// The journal files, oldest first; last the one that waits to become the next.
+    /// The journal files, oldest first; the spare for the next one is last.
     pub journals: Vec<JournalReport>,
     /// Pages of headers, bitmaps, the root, and the tree of names.
     pub system_pages: u64,
@@ -60,13 +60,13 @@ pub struct TableReport {
 /// A journal file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalReport {
-    /// Its number; 0 for the one that waits to become the next.
+    /// Its number; 0 for the spare.
     pub number: u64,
     /// Its length, in bytes.
     pub bytes: u64,
     /// Bytes that no record has taken yet.
     pub unused_bytes: u64,
-    /// The newest transaction in it; `None` for the one that waits.
+    /// The newest transaction in it; `None` for the spare.
     pub last_transaction: Option<u64>,
 }
 

@@ -5,9 +5,9 @@
 //! rows, downwards from the end of the page
 //! ```
 //!
-//! A row keeps its [`RowId`] for life; rows move inside their page when it is tidied. New rows go to
-//! the table's active page. A page that half of its rows left is remembered in the table's tree of
-//! reusable pages and becomes active again; one that all left is freed.
+//! A row keeps its [`RowId`] for life; rows move inside their page when it is tidied. New rows go
+//! to the table's active page. A page that is at least half empty is listed in the table's tree of
+//! reusable pages and becomes active again; an empty page is freed.
 
 use crate::{
     catalog::TreeState,
@@ -22,7 +22,7 @@ use crate::{
     write_pages::{WritePages, run_content},
 };
 
-/// Longer rows have a run of their own.
+/// Longer rows, in bytes, are stored in a separate run.
 pub(crate) const ROW_INLINE_MAX: usize = 4000;
 
 const LIVE_ROWS: usize = 64;
@@ -30,9 +30,9 @@ const DEAD_BYTES: usize = 66;
 const SLOTS: usize = 68;
 const SLOT_BYTES: usize = 4;
 const SLOT_BITS: u32 = 12;
-/// The slot number of a row that has a run.
+/// The slot number of a row stored in a run.
 const RUN_SLOT: u64 = (1 << SLOT_BITS) - 1;
-/// A page with this much room takes rows again.
+/// A page with this much free space accepts rows again.
 const REUSABLE_BYTES: usize = PAGE_BYTES / 2;
 
 /// Where a row is stored: its page and its place in the page.
@@ -101,7 +101,7 @@ pub(crate) fn all_in(page: &[u8], number: PageNumber) -> Vec<(RowId, &[u8])> {
     }
 }
 
-/// Bytes that a row of that length takes from its pages; a long one has pages of its own.
+/// Bytes that a row of that length occupies in its pages; a long row has pages to itself.
 pub fn allocated_row_bytes(row_bytes: usize) -> u64 {
     if row_bytes <= ROW_INLINE_MAX {
         return row_bytes as u64;
@@ -134,7 +134,7 @@ pub(crate) fn insert(
     }
 }
 
-/// The full active page may have had rows removed meanwhile.
+/// Rows may have been removed from the full active page meanwhile.
 fn retire_active(
     pages: &mut WritePages,
     rows: &TreeState,
@@ -194,7 +194,7 @@ pub(crate) fn delete(
     }
 }
 
-/// Bytes that rows can take, once the page is tidied.
+/// Bytes available for rows once the page is compacted.
 fn room(page: &[u8]) -> usize {
     page_upper(page) - page_lower(page) + usize::from(read_u16(page, DEAD_BYTES))
 }

@@ -11,14 +11,15 @@ pub(crate) struct SealedContent {
     pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) changed: Vec<ChangedPage>,
     pub(crate) generation: u64,
-    /// Held until the journal has the transaction: its record is built of as many bytes again.
+    /// Held until the transaction is in the journal: building its record takes as many bytes again.
     pub(crate) memory: MemoryShare,
 }
 
-/// A closed write transaction: the next one builds on it while this one's journal write is under way.
+/// A closed write transaction: the next one builds on it while this one's journal write is in
+/// progress.
 ///
-/// Dropping it without [`SealedTransaction::make_durable`] gives it up, and with it everything that
-/// was built on it.
+/// Dropping it without [`SealedTransaction::make_durable`] abandons it, along with everything built
+/// on it.
 pub struct SealedTransaction {
     environment: Arc<Environment>,
     /// `None` when the transaction changed nothing.
@@ -35,9 +36,9 @@ impl SealedTransaction {
     }
 
     /// Writes the transaction to the journal, on the calling thread and after every transaction
-    /// before it, and shows it to readers. `Ok` means that it survives a power cut. After an error
-    /// with [`StorageError::Failed`] nobody knows whether it will be there when the environment is
-    /// opened again; after any other error it is not.
+    /// before it, and publishes it to readers. `Ok` means that it survives a power cut. After
+    /// [`StorageError::Failed`] it is unknown whether it will exist when the environment is
+    /// reopened; after any other error it will not.
     pub fn make_durable(mut self) -> Result<(), StorageError> {
         match self.content.take() {
             Some(content) => self.environment.make_durable(content),
@@ -49,7 +50,7 @@ impl SealedTransaction {
 impl Drop for SealedTransaction {
     fn drop(&mut self) {
         if let Some(content) = self.content.take() {
-            self.environment.give_up(content.snapshot.transaction, content.generation);
+            self.environment.abandon(content.snapshot.transaction, content.generation);
         }
     }
 }

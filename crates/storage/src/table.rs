@@ -1,8 +1,8 @@
 //! Tables: rows with a primary key and any number of secondary indexes.
 //!
-//! A row is opaque bytes; the schema's functions take the keys out of it. Rows live in pages of rows
-//! and keep their [`RowId`]; every index maps its key to the row id. Non-unique keys are made unique
-//! by the schema, by ending them with something that is.
+//! A row is opaque bytes; the schema's functions extract the keys from it. Rows live in pages of
+//! rows and keep their [`RowId`]; every index maps its key to the row id. The schema makes
+//! non-unique keys unique by appending something that is.
 
 use std::{borrow::Cow, ops::Bound};
 
@@ -18,7 +18,7 @@ use crate::{
     write_transaction::WriteTransaction,
 };
 
-/// Takes a key out of a row.
+/// Extracts a key from a row.
 pub type KeyOf = for<'r> fn(&'r [u8]) -> Cow<'r, [u8]>;
 
 /// Which tree an index keeps a row in.
@@ -55,7 +55,7 @@ pub struct IndexSchema {
     pub key: KeyOf,
 }
 
-/// What a table is made of.
+/// The definition of a table.
 pub struct TableSchema {
     /// Up to 48 bytes; the names of the table's own trees start with it.
     pub name: &'static str,
@@ -233,7 +233,7 @@ impl<'t> TableMut<'t> {
         self.store(row, &key, is_new)
     }
 
-    /// Stores a row whose primary key no row has, as the caller has found out in this transaction.
+    /// Stores a row whose primary key is new, as the caller has checked in this transaction.
     pub fn insert_new(&mut self, row: &[u8]) -> Result<RowId, StorageError> {
         let key = (self.schema.primary)(row);
         self.store(row, &key, true)

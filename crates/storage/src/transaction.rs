@@ -15,7 +15,7 @@ use crate::{
 
 /// A key and its value.
 pub type TreeEntry<'t> = Result<(Vec<u8>, &'t [u8]), StorageError>;
-/// A key that is lent until the next one, and its value.
+/// A key, borrowed until the next step, and its value.
 pub type ScannedEntry<'s, 't> = (&'s [u8], &'t [u8]);
 /// An 8-byte key and its value.
 pub type FixedEntry<'t> = Result<(u64, &'t [u8]), StorageError>;
@@ -35,10 +35,7 @@ pub(crate) trait Catalog {
     ) -> Result<TreeState, StorageError> {
         let state = self.tree_state(name)?.unwrap_or(TreeState::empty(kind));
         if state.kind != kind {
-            return Err(StorageError::structure(
-                state.root,
-                "a tree has another kind than asked for",
-            ));
+            return Err(StorageError::structure(state.root, "a tree is not of the requested kind"));
         }
         Ok(state)
     }
@@ -68,9 +65,9 @@ pub trait Transaction: Catalog + Sized + Sync {
     }
 }
 
-/// The newest durable state at the moment the transaction began. Cheap to make and to clone, never
-/// blocks the writer and is never blocked by it. Keeping one for long keeps old page versions in
-/// memory.
+/// The newest durable state at the moment the transaction began. Cheap to create and to clone;
+/// never blocks the writer and is never blocked by it. Holding one for long keeps old page versions
+/// in memory.
 #[derive(Clone)]
 pub struct ReadTransaction {
     snapshot: Arc<Snapshot>,
@@ -173,7 +170,7 @@ pub struct TreeScan<'t> {
 }
 
 impl<'t> TreeScan<'t> {
-    /// The next entry, `None` behind the last.
+    /// The next entry, `None` after the last.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend its keys")]
     pub fn next(&mut self) -> Result<Option<ScannedEntry<'_, 't>>, StorageError> {
         let value = self.scan.step(&mut self.key)?;

@@ -13,7 +13,7 @@ impl TreeName {
     /// The longest name, in bytes.
     pub const BYTES_MAX: usize = 63;
 
-    /// The name made of these parts, one after the other.
+    /// The concatenation of these parts.
     ///
     /// # Panics
     /// When the parts are longer than [`TreeName::BYTES_MAX`]: names are the program's own.

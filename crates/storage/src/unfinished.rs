@@ -1,23 +1,24 @@
 //! An environment that is being built inside the directory whose environment it will become.
 //!
-//! What is put in place at the end is one file, the data file, by one rename inside one file system:
-//! once everything is flushed, an environment is its data file alone. A compacted one goes on from the
-//! history of the old one: its transactions and its journals have larger numbers, so that the old
-//! journals that are still in the directory are passed over, and removed when it is opened.
+//! At the end a single file, the data file, is put in place by one rename within one file system:
+//! once everything is flushed, an environment is its data file alone. A compacted one continues the
+//! history of the old one: its transactions and journals have larger numbers, so that old journals
+//! still in the directory are ignored, and removed when it is opened.
 //!
 //! What a power cut leaves behind:
 //!
 //! 1. while the new environment is built in its own directory: the old one, untouched;
 //! 2. after its flush, its trimming and the sync of its file: the old one, untouched;
-//! 3. during the rename: the old data file with its journals, or the new data file, which was synced
-//!    before it got the name. The old journals are still there, with smaller numbers. A
-//!    file system that tears a rename in two leaves the new file under both names, which is as good;
+//! 3. during the rename: the old data file with its journals, or the new data file, which was
+//!    synced before it got the name. The old journals are still there, with smaller numbers. A file
+//!    system whose renames are not atomic leaves the new file under both names, which is just as
+//!    good;
 //! 4. after the two directories are synced: the new one;
-//! 5. while the building directory and the old journals are removed: the new one. Leftovers hold
-//!    nothing that is needed, and the next attempt or the next opening removes them.
+//! 5. while the building directory and the old journals are removed: the new one. Leftovers contain
+//!    nothing that is needed; the next attempt or the next opening removes them.
 //!
-//! The building directory lies inside the environment's own, not beside it: so it is surely on the
-//! same file system, and can never be mistaken for another database of such a name.
+//! The building directory is inside the environment's own, not next to it: so it is certain to be
+//! on the same file system, and can never be mistaken for another database of that name.
 
 use std::{
     path::{Path, PathBuf},
@@ -35,7 +36,7 @@ use crate::{
     open::{DATA_FILE, Origin},
 };
 
-/// Where the new environment is built, inside the directory it is for.
+/// The subdirectory in which the new environment is built.
 pub(crate) const BUILDING: &str = "building";
 
 /// An environment under construction; see the head of this file.
@@ -47,8 +48,8 @@ pub struct UnfinishedEnvironment {
 
 impl UnfinishedEnvironment {
     /// Starts an empty environment that will become the one of `options.directory`, after removing
-    /// what an earlier attempt left there. The caller holds the lock of that directory, or is the
-    /// only one who knows of it.
+    /// what an earlier attempt left there. The caller holds the lock of that directory, or is its
+    /// only user.
     pub fn create(
         platform: &Platform,
         options: &EnvironmentOptions,
@@ -56,7 +57,7 @@ impl UnfinishedEnvironment {
         Self::create_from(platform, options, None)
     }
 
-    /// As [`UnfinishedEnvironment::create`], going on from another environment's history.
+    /// As [`UnfinishedEnvironment::create`], continuing another environment's history.
     pub(crate) fn create_from(
         platform: &Platform,
         options: &EnvironmentOptions,
@@ -79,14 +80,14 @@ impl UnfinishedEnvironment {
         &self.environment
     }
 
-    /// Puts the environment in its place, over a data file that may be there. Gives the bytes of its
-    /// data file. No transaction of it may be open any more.
+    /// Moves the environment to its final place, replacing any data file there. Returns the length
+    /// of its data file, in bytes. No transaction of it may still be open.
     pub fn publish(self) -> Result<u64, StorageError> {
         let building = self.directory.join(BUILDING);
         let (from, to) = (building.join(DATA_FILE), self.directory.join(DATA_FILE));
         let end = self.flush_all()?;
         let (disk, directory) = (self.platform.disk.clone(), self.directory.clone());
-        // Gives back the lock and the mapping.
+        // Releases the lock and the mapping.
         drop(self);
         let bytes = end.get() * PAGE_BYTES as u64;
         let place = || {
@@ -103,14 +104,15 @@ impl UnfinishedEnvironment {
         Ok(bytes)
     }
 
-    /// Gives up and removes what was built.
+    /// Abandons and removes what was built.
     pub fn discard(self) -> Result<(), StorageError> {
         let (platform, directory) = (self.platform.clone(), self.directory.clone());
         drop(self);
         remove_building(&platform, &directory)
     }
 
-    /// Brings everything to the data file, so that it needs no journal. Returns its end.
+    /// Flushes everything to the data file, so that it needs no journal. Returns the end of its
+    /// pages.
     fn flush_all(&self) -> Result<PageNumber, StorageError> {
         self.environment.close()?;
         let data = &self.environment.data;

@@ -1,10 +1,11 @@
 //! The pages a write transaction has changed, on top of the snapshot it started from.
 //!
-//! Changing a page copies it once per transaction. A savepoint remembers, for each page touched after
-//! it, what the page was, so that one failing batch among many merged ones can be taken back alone.
+//! Changing a page copies it once per transaction. A savepoint records the earlier content of each
+//! page touched after it, so that one failing batch among many merged ones can be rolled back
+//! alone.
 //!
-//! Invariant: pages and what undoing needs of them are drawn from a share of memory before they are
-//! made, so that no transaction takes more than there is, whatever its caller wants to change.
+//! Invariant: memory for pages, and for undoing their changes, is drawn from a share before it is
+//! allocated, so that no transaction uses more than there is, however much its caller changes.
 
 use std::{collections::hash_map::Entry, sync::Arc};
 
@@ -28,7 +29,7 @@ use crate::{
 
 /// Pages whose memory is kept for the next savepoint: about what small batches change again and again.
 const SPARE_PAGES_MAX: usize = 32;
-/// The share of memory grows by this many bytes at once.
+/// The memory share grows in steps of this many bytes.
 const SHARE_STEP_BYTES: u64 = 128 * 1024;
 
 struct DirtyPage {
@@ -39,7 +40,7 @@ struct DirtyPage {
     base: Option<Arc<PageVersion>>,
     /// The savepoint that has remembered this page's earlier content.
     saved_at: u32,
-    /// The savepoint after which it was touched or made.
+    /// The savepoint after which it was touched or created.
     touched_at: u32,
 }
 
@@ -79,20 +80,20 @@ pub(crate) struct PagesSavepoint {
 pub(crate) struct WritePages {
     base: Arc<Snapshot>,
     dirty: FxHashMap<PageNumber, DirtyPage>,
-    /// Pages of new runs behind their first ones.
+    /// Pages of new runs after their first ones.
     run_pages: usize,
     freed: FxHashSet<PageNumber>,
     pub(crate) root: EnvironmentRoot,
     free_space: FreeSpaceSummary,
     undo: Vec<Undo>,
-    /// Memory of pages that was used for undoing and is not any more.
+    /// Page buffers that were used for undoing and are free for reuse.
     spare: Vec<Box<[u8]>>,
     /// The number of the current savepoint; 0 before the first.
     savepoint: u32,
     /// Bytes of dirty pages, and of those kept for undoing.
     held_bytes: u64,
     memory: MemoryShare,
-    /// Whether pages are made also when there is no room for them.
+    /// Whether pages are allocated even when the budget has no room for them.
     exceeds_memory: bool,
 }
 
@@ -138,7 +139,7 @@ impl WritePages {
         self.held_bytes
     }
 
-    /// Whether, from now on, nothing is refused for want of memory.
+    /// Sets whether changes go through even when the budget has no room.
     pub(crate) fn exceed_memory(&mut self, exceeds: bool) {
         self.exceeds_memory = exceeds;
     }
@@ -157,7 +158,8 @@ impl WritePages {
         Ok(())
     }
 
-    /// What page number has, to be counted in before it is changed: a copy for undoing, or the page.
+    /// Counts in, before a page is changed, what changing it allocates: a copy for undoing, or the
+    /// page itself.
     fn hold_changed(&mut self, page: PageNumber) -> Result<(), StorageError> {
         match self.dirty.get(&page) {
             Some(dirty) if self.savepoint <= dirty.saved_at => Ok(()),
@@ -193,7 +195,7 @@ impl WritePages {
                     None => self.base.data.page(page)?.into(),
                 };
                 if bytes.len() != PAGE_BYTES {
-                    return Err(StorageError::structure(page, "a run stands where a page should"));
+                    return Err(StorageError::structure(page, "a run where a page belongs"));
                 }
                 if self.savepoint > 0 {
                     self.undo.push(Undo::Touched { page });
@@ -248,7 +250,7 @@ impl WritePages {
         self.mark_free(page, pages)?;
         let dirty = self.dirty.remove(&page);
         self.freed.insert(page);
-        // Undoing goes back to before it was touched and does not need it.
+        // Undoing returns to the state before it was touched and does not need it.
         let (needed, dropped) = match dirty {
             Some(dirty) if dirty.touched_at < self.savepoint => (Some(dirty), None),
             dirty => (None, dirty),
@@ -322,7 +324,7 @@ impl WritePages {
             }
             let section_end = (section + 1) * SECTION_PAGES;
             if start.0 + pages > section_end {
-                // A run does not cross into the next section, where that section's bitmap stands.
+                // A run does not cross into the next section, where that section's bitmap is.
                 self.root.next_page = PageNumber(section_end);
                 let rest = (section_end - start.0) as u32;
                 if rest > 0 {
@@ -348,8 +350,8 @@ impl WritePages {
         if before > 0 { self.mark_free(start, before) } else { Ok(()) }
     }
 
-    /// Starts remembering, so that [`WritePages::roll_back`] can return to this moment. An earlier
-    /// savepoint is released.
+    /// Sets a savepoint, to which [`WritePages::roll_back`] can return. An earlier savepoint is
+    /// released.
     pub(crate) fn savepoint(&mut self) -> PagesSavepoint {
         self.savepoint += 1;
         let mut forgotten = 0;
@@ -404,8 +406,8 @@ impl WritePages {
         self.memory.shrink_to(self.held_bytes.next_multiple_of(SHARE_STEP_BYTES));
     }
 
-    /// Freezes the changes as `transaction`: the snapshot they make and the pages to journal, in
-    /// page order, with the share of memory that they were counted in.
+    /// Freezes the changes as `transaction`: the resulting snapshot and the pages to journal, in
+    /// page order, with the memory share they were drawn from.
     pub(crate) fn seal(
         mut self,
         transaction: u64,

@@ -24,12 +24,12 @@ use crate::{
 struct OpenTree {
     name: TreeName,
     state: TreeState,
-    /// As it stands in the tree of trees, `None` when it is not there.
+    /// Its state as stored in the tree of trees, `None` when it is not there.
     stored: Option<TreeState>,
 }
 
 impl OpenTree {
-    /// A tree that was opened and stayed as it was, or was never made, is not stored.
+    /// A tree that was opened but not changed, or never created, is not stored.
     fn needs_storing(&self) -> bool {
         match self.stored {
             Some(stored) => stored != self.state,
@@ -44,20 +44,20 @@ pub struct Savepoint {
     trees: Vec<TreeState>,
 }
 
-/// The one writer of an environment. Dropping it takes everything back.
+/// The one writer of an environment. Dropping it rolls everything back.
 pub struct WriteTransaction {
     environment: Arc<Environment>,
     id: u64,
     generation: u64,
-    /// Taken by sealing.
+    /// `None` once sealed.
     pages: Option<WritePages>,
     trees: Vec<OpenTree>,
     by_name: FxHashMap<TreeName, usize>,
 }
 
 impl WriteTransaction {
-    /// The caller holds the environment's writer lock, which this value gives back.
-    /// Its pages draw from `memory`.
+    /// The caller holds the environment's writer lock, which this value releases. Its pages draw
+    /// from `memory`.
     pub(crate) fn new(
         environment: Arc<Environment>,
         base: Arc<Snapshot>,
@@ -79,7 +79,7 @@ impl WriteTransaction {
         self.id
     }
 
-    /// Bytes of pages that it holds: changed ones, and what undoing would need.
+    /// Bytes of pages held: changed ones, and what undoing would need.
     pub fn held_bytes(&self) -> u64 {
         self.pages.as_ref().map_or(0, WritePages::held_bytes)
     }
@@ -134,14 +134,14 @@ impl WriteTransaction {
         Ok(())
     }
 
-    /// Starts remembering, so that [`WriteTransaction::roll_back_to`] can return to this moment. Only
-    /// the newest savepoint can be returned to.
+    /// Sets a savepoint, to which [`WriteTransaction::roll_back_to`] can return. Only the newest
+    /// savepoint is valid.
     pub fn savepoint(&mut self) -> Savepoint {
         let trees = self.trees.iter().map(|tree| tree.state).collect();
         Savepoint { pages: self.parts().0.savepoint(), trees }
     }
 
-    /// Takes back everything since the savepoint.
+    /// Undoes everything since the savepoint.
     pub fn roll_back_to(&mut self, savepoint: Savepoint) {
         self.parts().0.roll_back(savepoint.pages);
         for tree in self.trees.drain(savepoint.trees.len()..) {
@@ -152,8 +152,8 @@ impl WriteTransaction {
         }
     }
 
-    /// Whether, from now on, changes are made also when the budget has no room for their pages. They are
-    /// counted all the same. For what was promised already, and was of a bounded size then.
+    /// Sets whether changes go through even when the budget has no room for their pages. They are
+    /// counted all the same. For changes that were already accepted with a bounded size.
     pub fn exceed_memory(&mut self, exceeds: bool) {
         self.parts().0.exceed_memory(exceeds);
     }
@@ -198,7 +198,7 @@ impl WriteTransaction {
         }
     }
 
-    /// The place of the tree among the open ones.
+    /// The position of the tree among the open ones.
     fn open(
         &mut self,
         name: &TreeName,
@@ -226,7 +226,7 @@ impl WriteTransaction {
         if state.kind == kind && state.value_bytes == value_bytes {
             return Ok(());
         }
-        Err(StorageError::structure(state.root, "a tree has another kind than asked for"))
+        Err(StorageError::structure(state.root, "a tree is not of the requested kind"))
     }
 
     fn owned(
@@ -373,8 +373,8 @@ impl TreeMut<'_> {
         tree::put(pages, &mut trees[index].state, key, value)
     }
 
-    /// Stores the value under a new key; false, and nothing changes, when the key is there. One way
-    /// down the tree where [`TreeMut::get`] and [`TreeMut::put`] are two.
+    /// Stores the value under a new key; false, and nothing changes, when the key is there. One
+    /// descent of the tree where [`TreeMut::get`] and [`TreeMut::put`] would take two.
     pub fn insert_new(&mut self, key: &[u8], value: &[u8]) -> Result<bool, StorageError> {
         let index = self.index;
         let (pages, trees) = self.tx.parts();

@@ -1,20 +1,21 @@
-//! Whether compressing a journal record pays: whether it takes less time than writing what it saves.
+//! Decides whether to compress a journal record: whether that takes less time than writing the
+//! bytes it saves.
 //!
-//! On a drive that takes two bytes in a nanosecond it does not, on one that takes a fifth of a byte it
-//! does. Both sides are measured on the records themselves; until that was possible, records are
-//! compressed. Time is the clock's, which stands still on the simulated disk: there everything is
-//! compressed, always.
+//! On a drive that writes two bytes per nanosecond it does not, on one that writes a fifth of a
+//! byte it does. Both costs are measured on the records themselves; until there are measurements,
+//! records are compressed. The clock stands still on the simulated disk, so there everything is
+//! always compressed.
 
 use std::time::Duration;
 
-/// Shorter writes say little about bytes: they cost what any write costs.
+/// Shorter writes are not measured: their cost is per write, not per byte.
 const WRITE_BYTES_MIN: u64 = 32 * 1024;
-/// How many records go by uncompressed before one is compressed to see what that would be like.
+/// After this many uncompressed records one is compressed to measure the cost again.
 const RETRY_AFTER: u32 = 64;
-/// The newest measurement counts one part in so many.
+/// The weight of the newest measurement is one part in this many.
 const MEMORY: f64 = 8.0;
 
-/// An average that forgets; nothing before the first measurement.
+/// A decaying average; `None` before the first measurement.
 #[derive(Clone, Copy, Default)]
 struct Average(Option<f64>);
 
@@ -24,21 +25,21 @@ impl Average {
     }
 }
 
-/// What writing and compressing cost lately.
+/// Recent costs of writing and compressing.
 #[derive(Default)]
 pub(super) struct CompressionCosts {
-    /// Nanoseconds for each byte written.
+    /// Nanoseconds per byte written.
     write: Average,
-    /// Nanoseconds for each byte that went in.
+    /// Nanoseconds per byte of input.
     compress: Average,
-    /// Bytes saved for each byte that went in.
+    /// Bytes saved per byte of input.
     saved: Average,
     uncompressed: u32,
 }
 
 impl CompressionCosts {
     /// Whether the next record should be compressed.
-    pub(super) fn pays(&self) -> bool {
+    pub(super) fn is_worthwhile(&self) -> bool {
         match (self.write.0, self.compress.0, self.saved.0) {
             (Some(write), Some(compress), Some(saved)) => {
                 compress <= saved * write || self.uncompressed >= RETRY_AFTER
@@ -76,38 +77,38 @@ mod tests {
     fn costs(write_micros: u64) -> CompressionCosts {
         let mut costs = CompressionCosts::default();
         costs.compressed(MEGABYTE, MEGABYTE / 2, Duration::from_micros(2_000));
-        assert!(costs.pays(), "nothing is known of writing");
+        assert!(costs.is_worthwhile(), "nothing is known of writing");
         costs.written(4096, Duration::from_secs(1));
-        assert!(costs.pays(), "a short write says nothing");
+        assert!(costs.is_worthwhile(), "a short write is not measured");
         costs.written(MEGABYTE, Duration::from_micros(write_micros));
         costs
     }
 
     #[test]
-    fn compressing_pays_when_writing_what_it_saves_takes_longer() {
-        assert!(costs(5_000).pays());
-        assert!(!costs(3_000).pays());
+    fn compressing_is_worthwhile_when_writing_what_it_saves_takes_longer() {
+        assert!(costs(5_000).is_worthwhile());
+        assert!(!costs(3_000).is_worthwhile());
     }
 
     #[test]
     fn now_and_then_it_is_tried_again() {
         let mut costs = costs(500);
         for _ in 0..RETRY_AFTER {
-            assert!(!costs.pays());
+            assert!(!costs.is_worthwhile());
             costs.left_uncompressed();
         }
-        assert!(costs.pays());
+        assert!(costs.is_worthwhile());
         for _ in 0..40 {
             costs.compressed(MEGABYTE, MEGABYTE / 2, Duration::from_micros(100));
         }
-        assert!(costs.pays(), "it became cheaper than writing");
+        assert!(costs.is_worthwhile(), "it became cheaper than writing");
     }
 
     #[test]
-    fn where_time_stands_still_everything_is_compressed() {
+    fn while_time_stands_still_everything_is_compressed() {
         let mut costs = CompressionCosts::default();
         for _ in 0..3 {
-            assert!(costs.pays());
+            assert!(costs.is_worthwhile());
             costs.compressed(MEGABYTE, 10, Duration::ZERO);
             costs.written(MEGABYTE, Duration::ZERO);
         }

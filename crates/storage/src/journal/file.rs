@@ -9,13 +9,13 @@
 //!             48 checksum u128 (XXH3-128 of bytes 0..48)
 //! ```
 //!
-//! The last sector is written before the next file gets its first record. So a file that was cut
-//! shorter, and one that is gone, are noticed although both may have ended with a torn record. Files of
-//! version 1 have neither the length nor the last sector; their checksum is of bytes 0..40, at 40.
+//! The last sector is written before the next file gets its first record. So a truncated file and a
+//! missing one are detected, although both may have ended with a torn record. Files of version 1
+//! have neither the length nor the last sector; their checksum is of bytes 0..40, at 40.
 //!
-//! A file is filled with zeroes before its first record, so that writing a record changes no metadata
-//! of the file system. A recycled file keeps its old records: they carry smaller transaction numbers
-//! than any record that belongs where they stand.
+//! A file is filled with zeroes before its first record, so that writing a record changes no
+//! metadata of the file system. A recycled file keeps its old records: they carry smaller
+//! transaction numbers than any record written over them.
 
 use std::{
     io,
@@ -41,11 +41,11 @@ const VERSION: u32 = 2;
 const VERSION_WITHOUT_LENGTH: u32 = 1;
 const HEADER_BYTES: usize = 64;
 const NEXT_SECTOR_BYTES: u64 = SECTOR_BYTES as u64;
-/// What a file has beside its records.
+/// Bytes of a file that are not records.
 pub(super) const OVERHEAD_BYTES: u64 = FIRST_RECORD + NEXT_SECTOR_BYTES;
 const ZEROES_BYTES: usize = 1024 * 1024;
 const EXTENSION: &str = ".journal";
-/// The number of the file that waits to become the next journal; real ones start at 1.
+/// The number of a spare, which becomes the next journal; used ones start at 1.
 pub(super) const SPARE: u64 = 0;
 
 /// A journal file that records are written to.
@@ -63,7 +63,7 @@ pub(super) struct JournalFile {
 /// What the last sector of a journal file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NextJournal {
-    /// The journal that the records go on in.
+    /// The journal in which the records continue.
     pub(super) number: u64,
     /// The last transaction before it.
     pub(super) after: u64,
@@ -74,7 +74,7 @@ struct JournalHeader {
     version: u32,
     environment_id: u128,
     number: u64,
-    /// The length with which the file was made; 0 in version 1.
+    /// The length with which the file was created; 0 in version 1.
     bytes: u64,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn path_of(directory: &Path, number: u64) -> PathBuf {
     directory.join(name_of(number))
 }
 
-/// Removes what a process that ended had prepared.
+/// Removes a spare that an earlier process prepared.
 pub(super) fn remove_spare(disk: &dyn Disk, directory: &Path) -> Result<(), StorageError> {
     let path = path_of(directory, SPARE);
     match disk.exists(&path) {
@@ -146,7 +146,7 @@ impl JournalFile {
         Self { number, file, path, name: name_of(number).into(), bytes, records_end }
     }
 
-    /// Names the journal that the records go on in. Durable when it returns.
+    /// Names the journal in which the records continue. Durable when it returns.
     pub(super) fn name_next(
         &self,
         environment_id: u128,
@@ -165,7 +165,7 @@ impl JournalFile {
             .map_err(|error| StorageError::io(&self.path, "name the next journal in", error))
     }
 
-    /// The journal that the records go on in, when one was begun.
+    /// The journal in which the records continue, if one was begun.
     pub(super) fn next(&self, environment_id: u128) -> Result<Option<NextJournal>, StorageError> {
         if self.records_end == self.bytes {
             return Ok(None);
@@ -174,7 +174,7 @@ impl JournalFile {
         self.file
             .read_exact_at(&mut bytes, self.records_end)
             .map_err(|error| StorageError::io(&self.path, "read", error))?;
-        // A file that was recycled still has the name that it was given in its earlier life.
+        // A recycled file still names the successor that it had before.
         let is_named = read_u64(&bytes, 0) == NEXT_MAGIC
             && read_u128(&bytes, 8) == environment_id
             && read_u64(&bytes, 24) == self.number
@@ -183,9 +183,8 @@ impl JournalFile {
         Ok(is_named.then(next))
     }
 
-    /// A new file of `bytes` bytes, its space written once, but for what the caller will write there
-    /// at once: a first record of so many bytes. Whatever was made of it is removed again when that
-    /// fails.
+    /// Creates a file of `bytes` bytes and fills it with zeroes, except for the space of the first
+    /// record, which the caller writes right away. A partially created file is removed on failure.
     pub(super) fn create(
         disk: &dyn Disk,
         directory: &Path,
@@ -217,14 +216,15 @@ impl JournalFile {
         match fill() {
             Ok(file) => Ok(Self::new(file, directory, number, bytes)),
             Err(error) => {
-                // Half a journal holds nothing; if it cannot be removed either, opening will do it.
+                // A half-created journal holds nothing; if it cannot be removed now, opening will
+                // remove it.
                 drop(disk.remove_file(&path));
                 Err(StorageError::io(path, "create the journal", error))
             }
         }
     }
 
-    /// Gives a file whose records are no longer needed a new number.
+    /// Assigns a new number to a file whose records are no longer needed.
     pub(super) fn recycle(
         self,
         disk: &dyn Disk,
@@ -268,7 +268,8 @@ impl JournalFile {
     /// Opens a file for reading; `None` when it is missing or is not that journal.
     ///
     /// # Errors
-    /// [`StorageError::UnknownVersion`]; [`Corruption::JournalTooShort`] when its end was cut away.
+    /// [`StorageError::UnknownVersion`]; [`Corruption::JournalTooShort`] when it has been
+    /// truncated.
     pub(super) fn open(
         disk: &dyn Disk,
         directory: &Path,

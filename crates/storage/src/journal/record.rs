@@ -35,20 +35,21 @@ const FLAG_LZ4: u32 = 1;
 const ENTRY_BYTES: usize = 16;
 const WHOLE: u8 = 0;
 const DIFFERENCE: u8 = 1;
-/// A longer difference is written as a whole page: it would save little.
+/// Instead of a longer difference the whole page is written, since the difference would save
+/// little.
 const DIFFERENCE_BYTES_MAX: usize = PAGE_BYTES / 2;
 /// Pages are compared in words.
 const WORD: usize = 8;
 /// Larger payloads are refused when read: no transaction is allowed to be that large.
 const PAYLOAD_BYTES_MAX: u64 = 8 * 1024 * 1024 * 1024;
-/// A byte of an LZ4 block stands for at most so many.
+/// A byte of an LZ4 block expands to at most this many.
 const LZ4_RATIO_MAX: usize = 255;
-/// Shorter buffers grow to twice their length; longer ones only as far as is needed, since that is known.
+/// Shorter buffers double; longer ones grow only to the length needed, which is known.
 const LARGE_BYTES: usize = 1 << 20;
-/// No environment has so many pages: 8 PB.
+/// No environment has this many pages: 8 PB.
 const PAGES_MAX: u64 = 1 << 40;
 
-/// What a record is about, beside its pages.
+/// What a record says besides its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHeader {
     pub(super) environment: u64,
@@ -57,7 +58,7 @@ pub(super) struct RecordHeader {
     pub(super) written_at: i64,
 }
 
-/// A record that grows, payload behind header.
+/// A record under construction, payload after header.
 struct Record {
     bytes: AlignedBuffer,
     len: usize,
@@ -68,7 +69,7 @@ impl Record {
         Self { bytes: AlignedBuffer::zeroed(16 * SECTOR_BYTES), len: HEADER_BYTES }
     }
 
-    /// Makes the buffer at least so long, whole sectors; what is in it stays.
+    /// Grows the buffer to at least this length, in whole sectors, and keeps its content.
     fn reserve(&mut self, bytes: usize) {
         if self.bytes.len() < bytes {
             let enough = match bytes < LARGE_BYTES {
@@ -97,7 +98,7 @@ impl Record {
     }
 }
 
-/// Builds records in buffers that it keeps.
+/// Builds records in reusable buffers.
 pub(super) struct RecordBuilder {
     /// With the payload as it is.
     plain: Record,
@@ -111,12 +112,12 @@ impl RecordBuilder {
         Self { plain: Record::new(), compressed: Record::new(), pages: 0 }
     }
 
-    /// Begins a record whose payload has at most so many bytes.
+    /// Begins a record with at most this many bytes of payload.
     pub(super) fn start(&mut self, payload_bytes_max: usize) {
         self.plain.len = HEADER_BYTES;
         self.pages = 0;
         if LARGE_BYTES <= payload_bytes_max {
-            // A difference may be given up a page behind the end.
+            // A difference may be abandoned up to a page past the end.
             self.plain.reserve(HEADER_BYTES + payload_bytes_max + 2 * PAGE_BYTES);
         }
     }
@@ -151,12 +152,12 @@ impl RecordBuilder {
         self.plain.len - HEADER_BYTES
     }
 
-    /// Bytes that the payload of these pages has at most.
+    /// Upper bound on the payload of these pages, in bytes.
     pub(super) fn payload_bytes_max(changed: &[ChangedPage]) -> usize {
         changed.iter().map(|page| ENTRY_BYTES + page.version.bytes().len()).sum()
     }
 
-    /// Bytes of the buffers that it keeps.
+    /// Bytes of the buffers it keeps.
     pub(super) fn held_bytes(&self) -> usize {
         self.plain.bytes.len() + self.compressed.bytes.len()
     }
@@ -166,8 +167,8 @@ impl RecordBuilder {
         self.plain.len > SECTOR_BYTES
     }
 
-    /// The finished record, in whole sectors, and its checksum; compressed when that is wanted and
-    /// saves half a sector.
+    /// The finished record, in whole sectors, and its checksum; compressed when `compress` asks for
+    /// it and it saves half a sector.
     pub(super) fn finish(&mut self, header: RecordHeader, compress: bool) -> (&[u8], u128) {
         let payload_bytes = self.payload_bytes();
         let is_compressed = compress && self.compress();
@@ -188,7 +189,7 @@ impl RecordBuilder {
         (record.whole_sectors(), sum)
     }
 
-    /// Fills the compressed record; false when that saves less than half a sector.
+    /// Builds the compressed record; false when that saves less than half a sector.
     fn compress(&mut self) -> bool {
         let payload = &self.plain.bytes[HEADER_BYTES..self.plain.len];
         let room = lz4_flex::block::get_maximum_output_size(payload.len());
@@ -211,8 +212,8 @@ fn checksum(header: &[u8], stored: &[u8]) -> u128 {
     hash.digest128()
 }
 
-/// Appends what changed from `old` to `new` in the given lines, outside of which they agree, in whole
-/// words; false (and rubbish behind) when that is too much.
+/// Appends what changed from `old` to `new` within `lines`, outside of which they agree, in whole
+/// words; false (with rubbish left in `out`) when that is too long.
 fn write_difference(old: &[u8], new: &[u8], lines: Lines, out: &mut Record) -> bool {
     if old.len() != PAGE_BYTES || new.len() != PAGE_BYTES {
         return false;
@@ -236,7 +237,7 @@ fn write_difference(old: &[u8], new: &[u8], lines: Lines, out: &mut Record) -> b
     true
 }
 
-/// Whether the pages are the same but for the given lines.
+/// Whether the pages are equal outside of `lines`.
 fn agree_outside(old: &[u8], new: &[u8], lines: Lines) -> bool {
     let mut end = 0;
     let before = lines.ranges().all(|range| {
@@ -269,8 +270,8 @@ pub(super) struct FoundRecord {
 }
 
 impl FoundRecord {
-    /// What the first bytes of a sector say; `None` when no record of that environment starts there
-    /// or it cannot fit in the `room` bytes left in the file.
+    /// The header in the first bytes of a sector; `None` when no record of that environment starts
+    /// there or it cannot fit in the `room` bytes left in the file.
     pub(super) fn parse(bytes: &[u8], environment: u64, room: u64) -> Option<Self> {
         let stored = read_u64(bytes, 40);
         let payload = read_u64(bytes, 48);
@@ -325,7 +326,7 @@ impl FoundRecord {
     }
 }
 
-/// Whether a block can be so long unpacked: memory is asked for before the block is looked at.
+/// Whether a block can be so long unpacked: memory is allocated before the block is read.
 fn may_unpack_to(payload: usize, stored: usize) -> bool {
     payload / LZ4_RATIO_MAX <= stored
 }
@@ -360,7 +361,7 @@ pub(super) fn page_changes(payload: &[u8]) -> Option<Vec<(PageNumber, PageChange
     Some(changes)
 }
 
-/// Only a run has more than one page, and each says itself where it belongs.
+/// Only a run has more than one page, and each carries its own page number.
 fn is_page_or_run(content: &[u8], number: PageNumber) -> bool {
     let is_long_enough = match content.len() / PAGE_BYTES {
         0 => false,

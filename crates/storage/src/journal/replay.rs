@@ -1,11 +1,10 @@
 //! Reading the journal back when an environment opens.
 //!
-//! Records are replayed in order from the header's floor, each naming the checksum of the one before.
-//! The first record that is missing or damaged ends the journal, which is normal: the power was cut
-//! while it was written, so nobody was told that it succeeded. Were there a sound record of a later
-//! transaction behind it, an acknowledged transaction would be lost, and opening refuses. So it does when a
-//! file that the header or another file names is missing, shorter than it was made, or not this
-//! environment's.
+//! Records are replayed in order from the header's floor, each naming the checksum of the one
+//! before. The first record that is missing or damaged ends the journal, which is normal: the power
+//! was cut while it was written, so it was never acknowledged. If a sound record of a later
+//! transaction follows, an acknowledged transaction is lost, and opening fails. It also fails when
+//! a file that the header or another file names is missing, truncated, or not this environment's.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -36,17 +35,17 @@ pub(crate) struct Replayed {
     pub(crate) recovery: Recovery,
 }
 
-/// What the last process left in the journal, and opening brought to the data file.
+/// What the last process left in the journal and opening copied to the data file.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Recovery {
     /// Transactions that were replayed.
     pub transactions: u64,
-    /// Bytes of their changes, as they lay in the journal before compression.
+    /// Bytes of their changes, before compression in the journal.
     pub bytes: u64,
 }
 
 impl Replayed {
-    /// Removes the files that were replayed, and what else a process that ended left behind.
+    /// Removes the files that were replayed, and whatever else an earlier process left behind.
     pub(crate) fn remove_finished(
         &self,
         disk: &dyn Disk,
@@ -79,7 +78,7 @@ pub(crate) fn replay(
     let mut reader = Reader { disk, directory, environment_id, position: from };
     let mut number = from.journal;
     let mut recovery = Recovery::default();
-    // Version 1 let go of the floor's file when the floor was its last record.
+    // Version 1 released the floor's file when the floor was its last record.
     let mut open = match header.needs_journal {
         true => Some(reader.needed(number)?),
         false => reader.open(number)?,
@@ -121,8 +120,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The journal file of that number, if there is one. Refuses a file that holds later transactions
-    /// although its header is damaged.
+    /// The journal file of that number, if there is one. Fails when a file with a damaged header
+    /// holds later transactions.
     fn open(&self, number: u64) -> Result<Option<JournalFile>, StorageError> {
         let journal = JournalFile::open(self.disk, self.directory, self.environment_id, number)?;
         if journal.is_none()
@@ -140,7 +139,8 @@ impl Reader<'_> {
         Ok(journal)
     }
 
-    /// The journal file of that number, which was made before anything was acknowledged that is in it.
+    /// The journal file of that number, which must exist: it was created before anything in it was
+    /// acknowledged.
     fn needed(&self, number: u64) -> Result<JournalFile, StorageError> {
         let path = file::path_of(self.directory, number);
         match self.open(number)? {
@@ -154,8 +154,8 @@ impl Reader<'_> {
         self.disk.exists(path).map_err(|error| StorageError::io(path, "find", error))
     }
 
-    /// The journal file in which the records go on, as the one before it says. Refuses when that one
-    /// lacks transactions, or this one begins with a later one.
+    /// The journal file in which the records continue, as named by the one before. Fails when that
+    /// one lacks transactions, or this one begins with a later one.
     fn named(
         &mut self,
         journal: &JournalFile,
@@ -217,7 +217,7 @@ impl Reader<'_> {
         Ok(found.is_sound(&record).then_some((found, record)))
     }
 
-    /// The file after journal `number` in which the records go on, if any. Refuses when a later
+    /// The file after journal `number` in which the records continue, if any. Fails when a later
     /// transaction is there but not the next one.
     fn continuation(
         &mut self,
@@ -288,7 +288,7 @@ fn read(
 
 /// A page as replayed so far.
 enum ReplayedPage {
-    /// A page with a header of its own, to be stamped when written.
+    /// A page with a header, to be stamped when written.
     Page(Box<[u8]>),
     /// A page of a run, written as it is: the run was stamped as a whole.
     RunPart(Box<[u8]>),
@@ -330,7 +330,7 @@ impl ReplayedPages<'_> {
         }
     }
 
-    /// A difference follows a whole image, held or already written to the data file.
+    /// A difference always follows a whole image, in memory or already written to the data file.
     fn page_mut(&mut self, number: PageNumber) -> Result<&mut [u8], StorageError> {
         if !self.held.contains_key(&number) {
             let mut bytes = vec![0; PAGE_BYTES].into_boxed_slice();

@@ -27,18 +27,18 @@ use crate::{
 /// The first journal file of an environment; each next one is twice as long, up to the setting.
 const JOURNAL_BYTES_FIRST: u64 = 256 * 1024;
 
-/// Larger buffers are given back after the record that needed them, others when nothing was written
+/// Larger buffers are freed after the record that needed them, others when nothing was written
 /// between two flushes.
 const HELD_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// Files that are kept to become the next ones.
 const SPARES_MAX: usize = 2;
 
-/// What became of an attempt to append.
+/// Why an append failed.
 pub(crate) enum AppendError {
     /// Nothing was written: there was no space for another journal file.
     NothingWritten(StorageError),
-    /// Nobody knows what was written.
+    /// It is unknown what was written.
     Unknown(StorageError),
 }
 
@@ -58,7 +58,7 @@ struct State {
     /// Pages journaled whole since the floor: their next record may be a difference.
     whole_since_floor: FxHashSet<PageNumber>,
     compression: CompressionCosts,
-    /// Nothing while a record is being built, or when memory is short.
+    /// Empty while a record is being built, or when memory is short.
     builder: Kept<RecordBuilder>,
     /// Bytes appended since the last flush began.
     bytes_since_floor: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Journal {
     turn: Condvar,
 }
 
-/// The journal, held by the one whose turn it is to append.
+/// The journal, held by the transaction whose turn it is to append.
 pub(crate) struct JournalTurn<'j> {
     journal: &'j Journal,
     state: MutexGuard<'j, State>,
@@ -127,13 +127,13 @@ impl Journal {
         self.environment_id
     }
 
-    /// The number of the current file, or of the first that will be made.
+    /// The number of the current file, or of the first one to be created.
     pub(crate) fn number(&self) -> u64 {
         self.lock().position.journal
     }
 
-    /// Waits until every transaction before `transaction` was appended, or `given_up` says that it
-    /// never will be.
+    /// Waits until every transaction before `transaction` was appended, or `given_up` returns that
+    /// it never will be.
     pub(crate) fn wait_turn(
         &self,
         transaction: u64,
@@ -151,7 +151,7 @@ impl Journal {
         }
     }
 
-    /// Wakes whoever waits for a turn that will not come.
+    /// Wakes threads waiting for a turn that will not come.
     pub(crate) fn wake_waiters(&self) {
         let _state = self.lock();
         self.turn.notify_all();
@@ -161,7 +161,7 @@ impl Journal {
     pub(crate) fn begin_floor(&self) -> JournalPosition {
         let mut state = self.lock();
         if state.bytes_since_floor == 0 {
-            // Nobody writes: nothing is kept ready for the next who will.
+            // Nothing is being written, so no buffers are kept for the next write.
             drop(state.builder.take());
             state.whole_since_floor.shrink_to_fit();
         }
@@ -180,7 +180,7 @@ impl Journal {
         self.lock().lacks_spare()
     }
 
-    /// Every journal file there is, those that wait to become the next ones included.
+    /// Every journal file, spares included.
     pub(crate) fn files(&self) -> Vec<JournalReport> {
         let state = self.lock();
         let report = |file: &JournalFile, last_transaction, unused_bytes| JournalReport {
@@ -203,7 +203,7 @@ impl Journal {
         retired.chain(current).chain(spares).collect()
     }
 
-    /// The names of the files that are kept or written to.
+    /// The names of the spares and of the files written to.
     pub(crate) fn file_names(&self) -> Vec<Arc<str>> {
         let state = self.lock();
         let retired = state.retired.iter().map(|old| &old.file);
@@ -211,7 +211,7 @@ impl Journal {
         all.map(|file| file.name.clone()).collect()
     }
 
-    /// Lets go of the files before the one that the header names: some become spares, the others are
+    /// Releases the files before the one that the header names: some become spares, the others are
     /// removed.
     pub(crate) fn release(&self, floor: JournalPosition) -> Result<(), StorageError> {
         let mut freed = Vec::new();
@@ -235,16 +235,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes the first file, if there is none, and returns its position. The header has to say that it
-    /// is there before anything is appended.
+    /// Creates the first file, if there is none, and returns its position. The header must name it
+    /// before anything is appended.
     ///
     /// # Errors
-    /// When there is no room for it, or it cannot be written; nothing has changed then.
+    /// When there is no room for it, or it cannot be written; nothing has changed in either case.
     pub(crate) fn begin(&self) -> Result<JournalPosition, StorageError> {
         let mut state = self.lock();
         if state.current.is_none() {
-            // A floor may lie inside a file that version 1 let go of. In a new file of that number the
-            // records before the floor's offset would never be replayed.
+            // A floor may be inside a file that version 1 released. In a new file of that number
+            // the records before the floor's offset would never be replayed.
             let number = match state.position.offset {
                 FIRST_RECORD => state.position.journal,
                 _ => state.position.journal + 1,
@@ -257,8 +257,8 @@ impl Journal {
         Ok(state.position)
     }
 
-    /// The place of the next journal, for a header that needs none of those that are there; `None` when
-    /// something was appended after `floor`.
+    /// The position of the next journal, for a header that needs none of the existing ones; `None`
+    /// when something was appended after `floor`.
     pub(crate) fn next_if_passed(&self, floor: JournalPosition) -> Option<JournalPosition> {
         let state = self.lock();
         let journal = state.position.journal + 1;
@@ -276,13 +276,13 @@ impl Journal {
         files.append(&mut state.spares);
         files.extend(state.current.take());
         for file in files {
-            // What cannot be removed now is when the environment is opened.
+            // What cannot be removed now is removed when the environment is next opened.
             drop(super::file::remove(&*self.platform.disk, &self.directory, file.number));
         }
     }
 
-    /// Makes the next journal file ready, so that no commit has to wait for it. Like
-    /// [`Journal::release`], called by the flush only, of which there is one at a time.
+    /// Prepares the next journal file, so that no commit has to wait for it. Like
+    /// [`Journal::release`], called only by the flush, of which one runs at a time.
     pub(crate) fn prepare_spare(&self) -> Result<(), StorageError> {
         let bytes = {
             let state = self.lock();
@@ -316,7 +316,7 @@ impl JournalTurn<'_> {
         changed: &[ChangedPage],
         meter: &IoMeter,
     ) -> Result<(), AppendError> {
-        // It cannot be refused any more; others are meanwhile.
+        // This transaction can no longer be refused; until it is done, others are.
         let mut memory = self.state.builder.budget().share(0);
         let payload_bytes_max = RecordBuilder::payload_bytes_max(changed);
         memory.grow_to(payload_bytes_max as u64);
@@ -376,7 +376,7 @@ impl JournalTurn<'_> {
         Ok(())
     }
 
-    /// The record and its checksum, compressed when that lately paid.
+    /// The record and its checksum, compressed when recent measurements favour that.
     fn finish_record<'b>(
         &mut self,
         builder: &'b mut RecordBuilder,
@@ -385,7 +385,7 @@ impl JournalTurn<'_> {
         meter: &IoMeter,
     ) -> (&'b [u8], u128) {
         let costs = &mut self.state.compression;
-        if !builder.can_compress() || !costs.pays() {
+        if !builder.can_compress() || !costs.is_worthwhile() {
             costs.left_uncompressed();
             return builder.finish(header, false);
         }

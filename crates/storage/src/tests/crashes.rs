@@ -1,4 +1,4 @@
-//! Power cuts: every acknowledged transaction is there, whole; no other in part.
+//! Power cuts: every acknowledged transaction survives completely, and no other in part.
 
 use platform::simulated::{OperationFilter, Random, SimulatedDisk, Survival};
 
@@ -54,7 +54,7 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
     for seed in 0..CUTS / 10 {
         let mut bench = Bench::new(seed);
         bench.options.journal_bytes_max = (256 * 1024) << (seed % 3);
-        // Small enough for flushes in several portions, and for some that a commit asks for.
+        // Small enough for flushes in several portions, and for some that a commit requests.
         bench.options.unflushed_bytes_max = (128 * 1024) << (seed % 5);
         let mut acknowledged = 0;
         for _cut in 0..10 {
@@ -64,7 +64,7 @@ fn acknowledged_transactions_survive_power_cuts_whole() {
             disk.cut_power_at_operation(operations, survival);
             if let Ok(environment) = bench.try_open() {
                 let mut number = acknowledged;
-                // A reader that keeps an old snapshot holds the flush, and with it the header, back.
+                // A reader with an old snapshot holds back the flush, and with it the header.
                 let mut old = None;
                 while number < 400 {
                     number += 1;
@@ -149,9 +149,9 @@ fn a_power_cut_at_every_operation_of_opening_and_flushing_is_survived() {
 }
 
 #[test]
-fn the_journal_goes_on_in_the_next_file_when_the_floors_file_is_gone() {
-    // A journal file holds ten of these transactions: in one of the rounds the floor is the last record
-    // of its file, and the file is let go of.
+fn the_journal_continues_in_the_next_file_when_the_floors_file_is_released() {
+    // A journal file holds ten of these transactions: in one of the rounds the floor is the last
+    // record of its file, and the file is released.
     for before in 0..14u32 {
         let bench = Bench::new(u64::from(before));
         let environment = bench.open();
@@ -177,7 +177,7 @@ fn the_journal_goes_on_in_the_next_file_when_the_floors_file_is_gone() {
 }
 
 #[test]
-fn a_spare_journal_that_a_power_cut_brought_back_is_in_nobodys_way() {
+fn a_spare_journal_that_a_power_cut_brought_back_does_no_harm() {
     let bench = Bench::new(1);
     drop(bench.open());
     let spare = std::path::Path::new("/db/journals/spare");

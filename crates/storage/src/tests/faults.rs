@@ -21,7 +21,7 @@ fn a_full_disk_refuses_writes_and_resumes_by_itself() {
     let mut kept = 0;
     bench.simulation.disk.space_limit(Some(3 * 1024 * 1024));
     let refused = loop {
-        let mut tx = environment.write().expect("reads and the writer lock go on");
+        let mut tx = environment.write().expect("reads and the writer lock still work");
         put(&mut tx, &u32::to_be_bytes(kept), &[3; 30_000]);
         match tx.commit() {
             Ok(()) => kept += 1,
@@ -41,7 +41,7 @@ fn a_full_disk_refuses_writes_and_resumes_by_itself() {
 }
 
 #[test]
-fn half_a_journal_that_could_not_be_removed_is_in_nobodys_way() {
+fn half_a_journal_that_could_not_be_removed_does_no_harm() {
     let bench = Bench::new(11);
     let environment = bench.open();
     let disk = &bench.simulation.disk;
@@ -75,12 +75,12 @@ fn a_failed_journal_write_closes_the_write_path_until_recovery() {
     assert!(matches!(error, StorageError::Failed { .. }), "{error}");
     assert!(matches!(environment.write(), Err(StorageError::Failed { .. })));
     assert!(matches!(environment.flush(), Err(StorageError::Failed { .. })));
-    assert_eq!(entries(&environment.read()).len(), 1, "reads go on");
+    assert_eq!(entries(&environment.read()).len(), 1, "reads continue");
     drop(environment);
     let environment = bench.open();
     let found = entries(&environment.read()).len();
     assert!((1..=2).contains(&found), "the acknowledged one is there, the other may be");
-    environment.write().expect("writes go on").commit().expect("commits");
+    environment.write().expect("writes continue").commit().expect("commits");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_directory_is_locked_while_it_is_open() {
 }
 
 #[test]
-fn a_closed_environment_lets_go_of_its_directory_and_refuses_writes() {
+fn a_closed_environment_releases_its_directory_and_refuses_writes() {
     let bench = Bench::new(10);
     let environment = bench.open();
     let mut tx = environment.write().expect("writer");
@@ -298,7 +298,7 @@ fn a_clean_close_leaves_no_journals_and_an_unclean_one_leaves_what_is_needed() {
 }
 
 #[test]
-fn the_next_journal_file_is_made_without_a_flush_until_enough_was_written() {
+fn the_next_journal_file_is_created_without_a_flush_until_enough_was_written() {
     let mut bench = Bench::new(11);
     bench.options.journal_bytes_max = 256 * 1024;
     bench.options.unflushed_bytes_max = 1536 * 1024;

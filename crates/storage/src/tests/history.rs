@@ -10,7 +10,7 @@ use crate::{CompactProgress, Environment, HistoryPoint, StorageError, compact_in
 
 const HISTORIES: u64 = 200;
 const STEPS: u64 = 60;
-/// Operations of the disk after which the power goes, at most.
+/// The power is cut after at most this many operations of the disk.
 const OPERATIONS_MAX: u64 = 12;
 
 /// Files as they were at a moment, and the points before it.
@@ -22,9 +22,9 @@ struct Copy {
 struct Story {
     bench: Bench,
     environment: Option<Arc<Environment>>,
-    /// The points through which the files came that are there.
+    /// The points of the past that the present files went through.
     past: Vec<HistoryPoint>,
-    /// Those of all files that there ever were.
+    /// The points of all files there ever were.
     seen: Vec<HistoryPoint>,
     copies: Vec<Copy>,
     keys: u32,
@@ -55,7 +55,7 @@ impl Story {
         self.seen.push(point);
     }
 
-    /// Writes until the power goes; what is acknowledged is there afterwards.
+    /// Writes until the power is cut; acknowledged writes are there afterwards.
     fn write_without_power(&mut self, random: &mut Random) {
         let environment = self.open();
         let survival = Survival::ALL[(random.next_u64() % 5) as usize];

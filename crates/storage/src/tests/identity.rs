@@ -174,7 +174,7 @@ fn two_environments_cannot_share_a_journal_directory() {
     let refused = Environment::open(platform, options.clone()).err();
     assert!(matches!(refused, Some(StorageError::DataFileMissing { .. })), "{refused:?}");
     let own = EnvironmentOptions { journals_directory: None, ..options.clone() };
-    drop(Environment::open(platform, own).expect("opens with a journal of its own"));
+    drop(Environment::open(platform, own).expect("opens with a separate journal"));
     let refused = Environment::open(platform, options).err();
     assert!(matches!(refused, Some(StorageError::JournalOfAnother { .. })), "{refused:?}");
     assert_eq!(entries(&bench.open().read()).len(), 1);
@@ -240,7 +240,7 @@ fn an_environment_vouches_for_its_past_and_an_older_copy_of_it_for_less() {
     restore(disk, &copy);
     let environment = bench.open();
     assert_eq!(environment.vouches_for(&first).expect("reads"), Ok(()));
-    // Also when it has been written to for longer than the lost one.
+    // Even when it has been written to for longer than the lost one.
     for key in 0..9 {
         let unknown = Err(HistoryMismatch::OtherIncarnation);
         assert_eq!(environment.vouches_for(&second).expect("reads"), unknown);
@@ -285,7 +285,7 @@ fn a_compacted_environment_keeps_its_identity_and_its_history() {
 }
 
 #[test]
-fn a_salvaged_environment_begins_a_history_of_its_own() {
+fn a_salvaged_environment_begins_a_new_history() {
     let bench = kept(10);
     let platform = &bench.simulation.platform;
     let environment = bench.open();
@@ -301,7 +301,7 @@ fn a_salvaged_environment_begins_a_history_of_its_own() {
     let environment = Environment::open(platform, options).expect("opens");
     assert_eq!(entries(&environment.read()).len(), 40);
     assert_eq!(environment.point_of(&environment.read()).expect("reads"), None);
-    // Its transactions count from the beginning, and those of the old one did not.
+    // Its transactions are numbered from the beginning, unlike those of the old one.
     write(&environment, 99, 10);
     let after = point(&environment);
     assert!(after.transaction < before.transaction, "{after:?} {before:?}");

@@ -321,7 +321,7 @@ fn sequential_keys_fill_their_pages() {
 }
 
 #[test]
-fn an_emptied_tree_gives_all_pages_back() {
+fn an_emptied_tree_frees_all_its_pages() {
     let bench = Bench::new(6);
     let environment = bench.open();
     for drop_it in [false, true] {

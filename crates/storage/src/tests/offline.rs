@@ -1,5 +1,5 @@
-//! What is done to a directory that no server uses: compaction and salvage. The content they are
-//! tried on.
+//! Operations on a directory that no server uses: compaction and salvage; here, the content they
+//! are tested on.
 
 mod compaction;
 mod salvage;
@@ -38,7 +38,7 @@ fn row(key: u64, etag: u64) -> Vec<u8> {
     row
 }
 
-/// Everything that is stored, as whoever reads it sees it.
+/// Everything that is stored, as a reader sees it.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,

@@ -61,7 +61,7 @@ fn a_sealed_transaction_is_seen_by_the_next_writer_but_not_by_readers() {
 }
 
 #[test]
-fn what_was_built_on_a_transaction_that_was_given_up_goes_with_it() {
+fn what_was_built_on_an_abandoned_transaction_is_abandoned_with_it() {
     let bench = Bench::new(3);
     let environment = bench.open();
     let mut tx = environment.write().expect("writer");
@@ -78,7 +78,7 @@ fn what_was_built_on_a_transaction_that_was_given_up_goes_with_it() {
     drop(first);
     assert!(matches!(second.make_durable(), Err(StorageError::BuiltOnFailed { .. })));
     assert!(matches!(third.seal(), Err(StorageError::BuiltOnFailed { .. })));
-    let mut tx = environment.write().expect("the environment goes on");
+    let mut tx = environment.write().expect("the environment still accepts writes");
     assert_eq!(entries(&tx).len(), 1);
     put(&mut tx, b"d", b"4");
     tx.commit().expect("commits");
@@ -109,7 +109,7 @@ fn a_transaction_that_changed_nothing_takes_no_number() {
 }
 
 #[test]
-fn readers_on_threads_see_whole_transactions_only() {
+fn concurrent_readers_see_whole_transactions_only() {
     let bench = Bench::new(6);
     let environment = bench.open();
     std::thread::scope(|scope| {
@@ -157,7 +157,7 @@ fn writers_are_refused_when_an_old_reader_keeps_too_much_in_memory() {
     }
     assert!(matches!(refused, Some(StorageError::TooManyUnflushed { .. })));
     drop(old);
-    environment.write().expect("the reader is gone").commit().expect("commits");
+    environment.write().expect("the reader has ended").commit().expect("commits");
 }
 
 #[test]
@@ -182,21 +182,21 @@ fn environments_share_one_budget_and_each_may_always_hold_a_little() {
         panic!("{refused:?}")
     };
     assert!(bytes > limit && limit == budget.bytes_max(), "{bytes} and {limit}");
-    // The other one has no part in it: it flushes what it has and goes on.
+    // The other one contributes nothing to it: it flushes what it has and continues.
     for round in 0..200 {
         write(&other, round).expect("is not held up by the first");
     }
     assert!(other.statistics().unflushed_bytes < 2 * 1024 * 1024);
     drop(old);
-    write(&full, 1000).expect("the reader is gone");
+    write(&full, 1000).expect("the reader has ended");
     full.flush().expect("flushes");
     other.flush().expect("flushes");
     drop((full, other));
-    assert_eq!(budget.held_bytes(), 0, "everything is given back");
+    assert_eq!(budget.held_bytes(), 0, "everything is released");
 }
 
 #[test]
-fn a_full_disk_is_remembered_until_somebody_asks() {
+fn a_full_disk_is_remembered_until_it_is_reported() {
     let bench = Bench::new(9);
     let environment = bench.open();
     assert!(!environment.take_disk_full());
@@ -215,22 +215,22 @@ fn a_full_disk_is_remembered_until_somebody_asks() {
 }
 
 #[test]
-fn before_a_writer_is_refused_whoever_holds_snapshots_for_others_is_asked_to_let_go() {
+fn before_a_writer_is_refused_holders_of_snapshots_are_asked_to_release_them() {
     let mut bench = Bench::new(5);
     bench.options.unflushed_bytes_max = 1024 * 1024;
     let environment = bench.open();
     let held = Arc::new(Mutex::new(Some(environment.read())));
-    let asked = Arc::clone(&held);
-    environment.on_memory_short(move || drop(asked.lock().expect("lock").take()));
+    let released = Arc::clone(&held);
+    environment.on_memory_short(move || drop(released.lock().expect("lock").take()));
     let write = |round: u32| {
         let mut tx = environment.write()?;
         put(&mut tx, &round.to_be_bytes(), &[7; 20_000]);
         tx.commit()
     };
     for round in 0..200 {
-        write(round).expect("the snapshot is let go of");
+        write(round).expect("the snapshot is released");
     }
-    assert!(held.lock().expect("lock").is_none(), "nobody was asked");
+    assert!(held.lock().expect("lock").is_none(), "the callback did not run");
     let _kept = environment.read();
     let refused = (200..400).find_map(|round| write(round).err());
     assert!(matches!(refused, Some(StorageError::TooManyUnflushed { .. })), "{refused:?}");

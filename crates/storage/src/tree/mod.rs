@@ -2,9 +2,9 @@
 
 mod node;
 mod read;
-mod surviving;
+mod salvage;
 mod write;
 
 pub(crate) use read::{Scan, Step, children, get, range, range_back, walk_pages};
-pub(crate) use surviving::{LeafValue, ReadPage, leaf_entries, surviving_entries};
+pub(crate) use salvage::{LeafValue, ReadPage, leaf_entries, surviving_entries};
 pub(crate) use write::{delete, insert_new, put};

@@ -6,7 +6,7 @@
 //! free space
 //! entries, downwards from the end of the page:
 //!   leaf     suffix bytes u16 · value bytes u16 · suffix · value
-//!            value bytes 0xFFFF: the value is in a run; here stand its page u64 and length u32
+//!            value bytes 0xFFFF: the value is in a run; followed by its page u64 and length u32
 //!   branch   suffix bytes u16 · child u64 · suffix
 //! ```
 //!
@@ -25,7 +25,7 @@ use crate::{
     page_mut::PageMut,
 };
 
-/// Longer values live in runs of their own.
+/// Longer values, in bytes, are stored in separate runs.
 pub(super) const VALUE_INLINE_MAX: usize = 2000;
 
 const PREFIX_BYTES: usize = 64;
@@ -186,7 +186,7 @@ impl<'a> Node<'a> {
         let head = head_of(suffix);
         let slots = self.slots();
         let first = slots.partition_point(|slot| slot_head(slot) < head);
-        // Most heads are alone, and then no entry but one is looked at.
+        // Most heads are unique, and then only one entry is compared.
         let same = &slots[first..];
         if same.first().is_none_or(|slot| slot_head(slot) != head) {
             return Err(first);
@@ -218,15 +218,16 @@ impl<'a> Node<'a> {
             - usize::from(read_u16(self.0, DEAD_BYTES))
     }
 
-    /// Whether all that the page refers to lies inside it. Reading takes that for granted: a page is
-    /// checked by its checksum when it is first touched, and by this when an environment is checked.
+    /// Whether everything the page refers to is inside it. Reading relies on that: a page is
+    /// checked by its checksum when it is first touched, and by this when an environment is
+    /// checked.
     pub(super) fn is_well_formed(&self) -> bool {
         let is_inside = |end: usize| end <= self.0.len();
         is_inside(slots_start(self.0) + self.count() * SLOT_BYTES)
             && (0..self.count()).all(|index| self.end_of(index).is_some_and(is_inside))
     }
 
-    /// Where an entry ends by its own account; `None` when its lengths are not in the page.
+    /// Where an entry ends according to its lengths; `None` when that is outside of the page.
     fn end_of(&self, index: usize) -> Option<usize> {
         let at = self.entry_at(index);
         let lengths = self.0.get(at..at + LEAF_ENTRY_HEADER)?;
@@ -255,7 +256,7 @@ fn slot_head(slot: &Slot) -> u32 {
     read_u32(slot, 0)
 }
 
-/// Where the slot's entry stands in the page.
+/// The offset of the slot's entry in the page.
 fn slot_entry(slot: &Slot) -> usize {
     usize::from(read_u16(slot, 4))
 }
@@ -290,12 +291,12 @@ pub(super) fn node_bytes(entries: &[Entry<'_>]) -> usize {
     PREFIX + prefix + content
 }
 
-/// Bytes that one entry takes at most.
+/// Upper bound on the bytes of one entry.
 pub(super) fn entry_bytes(entry: &Entry<'_>) -> usize {
     SLOT_BYTES + entry.payload.bytes() + entry.key_bytes()
 }
 
-/// Sorted keys share what the first and the last share.
+/// All keys share the prefix that the first and the last share, since they are sorted.
 fn common_prefix(entries: &[Entry<'_>]) -> usize {
     match (entries.first(), entries.last()) {
         (Some(first), Some(last)) if entries.len() > 1 => {
@@ -305,7 +306,7 @@ fn common_prefix(entries: &[Entry<'_>]) -> usize {
     }
 }
 
-/// Writes the node anew with these entries, which fit (see [`node_bytes`]).
+/// Rewrites the node with these entries, which fit (see [`node_bytes`]).
 pub(super) fn write_node(
     page: &mut PageMut<'_>,
     leftmost: Option<PageNumber>,
@@ -330,7 +331,7 @@ pub(super) fn write_node(
         let (front, back) = entry.key_after(prefix);
         write_entry(page, index, front, back, entry.payload);
     }
-    // What was there before compresses worse than zeroes.
+    // Zeroes compress better in the journal than leftover bytes.
     let free = page_lower(page)..page_upper(page);
     page[free].fill(0);
 }
@@ -396,7 +397,7 @@ fn write_entry(page: &mut [u8], index: usize, front: &[u8], back: &[u8], payload
     write_u16(page, PAGE_COUNT, to_u16(count + 1));
 }
 
-/// Removes an entry; its bytes stay behind as dead ones until the page is written anew.
+/// Removes an entry; its bytes stay behind as dead ones until the page is rewritten.
 pub(super) fn remove_entry(page: &mut PageMut<'_>, index: usize) {
     let node = Node(page);
     let entry = node.entry(index);

@@ -289,7 +289,7 @@ impl<P: Pages> Walk<'_, P> {
         let page = self.pages.page(number)?;
         let node = if levels > 1 { Node::branch(page, number) } else { Node::leaf(page, number) }?;
         if !node.is_well_formed() {
-            return Err(StorageError::structure(number, "its entries lie outside of it"));
+            return Err(StorageError::structure(number, "its entries are outside of it"));
         }
         if levels > 1 {
             for child in 0..=node.count() {

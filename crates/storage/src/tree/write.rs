@@ -1,6 +1,6 @@
 //! Changing a tree with variable keys.
 //!
-//! A page splits when an entry does not fit even after it was written anew, and is merged with a
+//! A page splits when an entry does not fit even after it was rewritten, and is merged with a
 //! neighbour when it falls under a quarter. A page that was filled in ascending order is left full
 //! when it splits: sequential keys make full pages.
 
@@ -16,7 +16,7 @@ use crate::{
     write_pages::WritePages,
 };
 
-/// Pages with less in them are merged with a neighbour …
+/// Pages with fewer bytes in use are merged with a neighbour …
 const UNDERFULL_BYTES: usize = PAGE_BYTES / 4;
 /// … if together they leave some room.
 const MERGED_BYTES_MAX: usize = PAGE_BYTES * 3 / 4;
@@ -44,7 +44,7 @@ pub(crate) fn insert_new(
     store(pages, state, key, value, false)
 }
 
-/// True when the key is new. An old one gets the value only when it may be replaced.
+/// True when the key is new. An existing key gets the value only when it may be replaced.
 fn store(
     pages: &mut WritePages,
     state: &mut TreeState,
@@ -163,8 +163,8 @@ fn insert(
     add_child(pages, state, path, number, &separator, right)
 }
 
-/// Where the bytes of the entries are halved best; both sides get at least one entry. Neither side
-/// exceeds half of the total and half of the longest entry, so each fits in a page.
+/// The index that splits the bytes of the entries most evenly; both sides get at least one entry.
+/// Neither side exceeds half of the total and half of the longest entry, so each fits in a page.
 fn middle(entries: &[Entry<'_>]) -> usize {
     let total: usize = entries.iter().map(entry_bytes).sum();
     let mut left = 0;
@@ -210,7 +210,7 @@ fn split_branch(
     Ok((entries[at].key(), right))
 }
 
-/// Hangs a new page into the tree, right of `left`.
+/// Links a new page into the tree, to the right of `left`.
 fn add_child(
     pages: &mut WritePages,
     state: &mut TreeState,
@@ -261,7 +261,7 @@ fn rebalance(
     if merged { rebalance(pages, state, path, parent) } else { Ok(()) }
 }
 
-/// Takes a freed page out of the branch above it, which may vanish in turn.
+/// Removes a freed page from the branch above it, which may itself be removed in turn.
 fn remove_child(
     pages: &mut WritePages,
     state: &mut TreeState,

@@ -45,26 +45,26 @@ fn a_compacted_environment_has_the_same_content_and_is_smaller() {
 }
 
 #[test]
-fn progress_counts_up_to_everything_and_is_told_in_between() {
+fn progress_counts_up_to_everything_and_is_reported_in_between() {
     let bench = Bench::new(5);
     populate(&bench.open(), 1500);
-    let mut told: Vec<CompactProgress> = Vec::new();
+    let mut reported: Vec<CompactProgress> = Vec::new();
     let outcome =
         compact_in_place(&bench.simulation.platform, &bench.options, &[&ROWS], &mut |progress| {
-            told.push(progress.clone());
+            reported.push(progress.clone());
             CONTINUE
         })
         .expect("compacts");
-    for pair in told.windows(2) {
+    for pair in reported.windows(2) {
         assert!(pair[0].trees_done <= pair[1].trees_done, "{pair:?}");
         assert!(pair[0].bytes_done <= pair[1].bytes_done, "{pair:?}");
         assert!(pair[1].entries_done <= pair[1].entries, "{pair:?}");
         assert!(pair[0].name != pair[1].name || pair[0].entries_done <= pair[1].entries_done);
     }
-    let last = told.last().expect("told");
+    let last = reported.last().expect("reported");
     assert_eq!((last.step, last.trees_done, last.trees), (CompactStep::Verifying, 3, 3));
     assert!(last.bytes_done > outcome.report.row_bytes);
-    let in_between = told.iter().filter(|progress| {
+    let in_between = reported.iter().filter(|progress| {
         progress.step == CompactStep::Table
             && 0 < progress.entries_done
             && progress.entries_done < progress.entries

@@ -37,7 +37,7 @@ fn salvage(bench: &Bench) -> Result<SalvageFindings, StorageError> {
     Ok(findings)
 }
 
-/// Whether it is one of ours, and not the large value of a tree.
+/// Whether it is a row of the test, and not the large value of a tree.
 fn is_row(bytes: &[u8]) -> bool {
     16 <= bytes.len()
         && key_of(bytes) < 1000
@@ -53,7 +53,7 @@ fn new_environment(bench: &Bench) -> std::sync::Arc<Environment> {
     Environment::open(&bench.simulation.platform, EnvironmentOptions::new("/new")).expect("opens")
 }
 
-/// The content of an environment of 200 rows, with all of it in the data file or only in the journal.
+/// The content of an environment of 200 rows, either all in the data file or only in the journal.
 fn populated(bench: &Bench, flush: bool) -> super::Content {
     let environment = bench.open();
     populate(&environment, 200);

@@ -1,11 +1,11 @@
 //! The pages that are left of a damaged environment, for salvage.
 //!
-//! Pages of the data file stay where they are. Those that come out of the journal go to a scratch
-//! file, each at a place of its own behind the last page of the data file, so that nothing that was
-//! readable is ever written over. A *place* is a page of either file, counted through.
+//! Pages of the data file stay where they are. Those recovered from the journal go to a scratch
+//! file, each at a separate place after the last page of the data file, so that nothing readable is
+//! ever overwritten. A *place* is a page of either file, numbered consecutively.
 //!
-//! Invariant: a page that is handed out has the checksum it should have, and one of the data file its
-//! own number.
+//! Invariant: every page that is handed out has a valid checksum, and every page of the data file
+//! carries its own number.
 
 use std::{path::Path, sync::Arc};
 
@@ -29,9 +29,9 @@ pub(crate) struct SurvivingPages {
     scratch: Arc<dyn File>,
     data_pages: u64,
     end: u64,
-    /// Where the newest version of a page is that the journal holds up to its first gap.
+    /// The place of the newest version of each page that the journal holds before its first gap.
     newest: FxHashMap<PageNumber, PageNumber>,
-    /// The same behind the last gap; differences apply to these.
+    /// The same after the last gap; differences apply to these.
     current: FxHashMap<PageNumber, PageNumber>,
     /// The places of the scratch file at which a page or a run starts.
     scratch_starts: Vec<PageNumber>,
@@ -73,7 +73,7 @@ impl SurvivingPages {
         self.end
     }
 
-    /// Takes in what a transaction changed; transactions come in order.
+    /// Applies the changes of a transaction; transactions arrive in order.
     pub(crate) fn apply(
         &mut self,
         changes: &SurvivingChanges<'_>,
@@ -97,7 +97,7 @@ impl SurvivingPages {
         Ok(())
     }
 
-    /// After the last transaction.
+    /// Called after the last transaction.
     pub(crate) fn finish(&mut self) {
         if !self.is_behind_gap {
             self.newest = std::mem::take(&mut self.current);
@@ -112,7 +112,7 @@ impl SurvivingPages {
         self.write(place, bytes.to_vec(), path)
     }
 
-    /// Without a whole image before it a difference says nothing: if nothing was lost, the data file
+    /// A difference is useless without a whole image before it: if nothing was lost, the data file
     /// has a newer version.
     fn change(
         &self,
@@ -214,7 +214,7 @@ impl SurvivingPages {
         }
     }
 
-    /// Gives the number of pages that were visited.
+    /// Returns the number of pages visited.
     fn visit_one(
         &self,
         bytes: Option<Vec<u8>>,

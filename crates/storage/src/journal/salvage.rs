@@ -1,11 +1,11 @@
 //! Finding what is left of a journal that can no longer be replayed, for salvage.
 //!
 //! Replaying trusts the header of the environment and of each file, and stops at the first record
-//! that is not there. This looks at every sector of every file instead, and keeps every record whose
-//! checksum is right, wherever it stands. Nothing is written.
+//! that is not there. This examines every sector of every file instead, and keeps every record
+//! whose checksum is right, wherever it is. Nothing is written.
 //!
-//! Invariant: records are handed out in the order of their transactions, and each says whether it
-//! follows the one before without a gap; only then may its differences be applied.
+//! Invariant: records are handed out in the order of their transactions, each marked with whether
+//! it directly follows the one before; only then may its differences be applied.
 
 use std::{path::Path, sync::Arc};
 
@@ -31,7 +31,7 @@ struct SurvivingRecord {
     offset: u64,
 }
 
-/// The records that are left of a journal.
+/// The records that survive of a journal.
 pub(crate) struct SurvivingJournal {
     files: Vec<(Arc<dyn File>, u64)>,
     /// By transaction.
@@ -52,9 +52,9 @@ pub(crate) struct SurvivingChanges<'a> {
 }
 
 impl SurvivingJournal {
-    /// Looks through all journal files of `directory`. With `from`, only transactions after that
-    /// position count; without, all from the first record of the oldest file on. The id, when it is
-    /// not known, is taken from the first record found.
+    /// Searches all journal files of `directory`. With `from`, only transactions after that
+    /// position count; without it, all from the first record of the oldest file on. An unknown id
+    /// is taken from the first record found.
     pub(crate) fn find(
         disk: &dyn Disk,
         directory: &Path,
@@ -70,7 +70,7 @@ impl SurvivingJournal {
         for number in file::numbers(disk, directory)? {
             let path = file::path_of(directory, number);
             let opened = disk.open(&path, Access::Buffered).and_then(|f| Ok((f.len()?, f)));
-            // What cannot be opened is as lost as what cannot be read.
+            // A file that cannot be opened is lost, like one that cannot be read.
             if let Ok((bytes, file)) = opened {
                 journal.files.push((file, bytes));
                 journal.scan(journal.files.len() - 1, &mut id);
@@ -80,7 +80,7 @@ impl SurvivingJournal {
         Ok(journal)
     }
 
-    /// Takes every sound record of a file.
+    /// Collects every sound record of a file.
     fn scan(&mut self, file: usize, id: &mut Option<u64>) {
         let (handle, bytes) = (self.files[file].0.clone(), self.files[file].1);
         let mut chunk = vec![0; SCAN_BYTES];
@@ -106,10 +106,10 @@ impl SurvivingJournal {
         }
     }
 
-    /// Forgets records of before the start, sorts the others, and finds the gaps.
+    /// Drops records from before the start, sorts the others, and finds the gaps.
     fn arrange(&mut self) {
-        // Behind the records of a reused file stand older ones that were let go of long ago; their
-        // transactions come before the first of the oldest file.
+        // Behind the records of a reused file are older ones, released long ago; their transactions
+        // precede the first of the oldest file.
         let first = self.records.first().map_or(0, |record| record.transaction());
         let start = self.from.map_or(first, |from| from.transaction + 1);
         self.records.retain(|record| start <= record.transaction());
@@ -124,7 +124,7 @@ impl SurvivingJournal {
         }
     }
 
-    /// Calls `visit` with every transaction that is left.
+    /// Calls `visit` with every transaction that survives.
     pub(crate) fn visit(
         &self,
         mut visit: impl FnMut(SurvivingChanges<'_>) -> Result<(), StorageError>,
@@ -158,7 +158,7 @@ fn read_record(file: &dyn File, found: &FoundRecord, offset: u64) -> Option<Vec<
     found.is_sound(&record).then_some(record)
 }
 
-/// Reads what can be read; the sectors that cannot are zero.
+/// Reads what can be read; unreadable sectors are left zero.
 fn read_or_zero(file: &dyn File, buffer: &mut [u8], at: u64) {
     if file.read_exact_at(buffer, at).is_ok() {
         return;

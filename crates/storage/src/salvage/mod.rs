@@ -1,19 +1,23 @@
-//! Salvage: reading what can be read of an environment that refuses to open or has damaged pages.
+//! Salvage: recovering what can be read of an environment that does not open or has damaged pages.
 //!
-//! Nothing of the source is written. Its files are read page by page; a page whose checksum is wrong,
-//! or that the disk cannot read, is skipped. What sound journal records say is kept in a scratch file
-//! of the target's directory, beside the pages of the data file and not over them. So what is found
-//! is more than the newest state: also rows that were replaced or deleted and whose pages have not
-//! been used again. Whoever rebuilds from it decides by the rows' own content which is the newest.
+//! Nothing of the source is written. Its files are read page by page; a page whose checksum is
+//! wrong, or that the disk cannot read, is skipped. The contents of sound journal records are kept
+//! in a scratch file in the target's directory, in addition to the pages of the data file and not
+//! over them. So salvage finds more than the newest state: also rows that were replaced or deleted
+//! and whose pages have not been reused. The caller that rebuilds from them decides by the rows'
+//! own content which is the newest.
 //!
-//! Journal records are applied in order up to the first gap. Behind a gap a difference is good for
-//! nothing until its page has come whole again; what can be put together there is found by scanning,
-//! row by row and entry by entry, and never counts as the newest state of a tree.
+//! Journal records are applied in order up to the first gap. Behind a gap a difference is useless
+//! until its page appears whole again; whatever can be reassembled there is found by scanning, row
+//! by row and entry by entry, and never counts as the newest state of a tree.
 //!
-//! The new environment is built as unfinished.rs says: it appears in its directory when it is whole.
+//! The new environment is built as unfinished.rs says: it appears in its directory only when it is
+//! complete.
 //!
-//! Memory: some 50 bytes per page that the journal changed, beside the list of its records (see
-//! journal/surviving.rs) and up to [`DAMAGED_PAGES_NAMED_MAX`] page numbers.
+//! Memory: some 50 bytes per page that the journal changed, plus the list of its records (see
+//! journal/salvage.rs) and up to [`DAMAGED_PAGES_NAMED_MAX`] page numbers.
+
+mod pages;
 
 use std::{
     collections::BTreeMap,
@@ -21,6 +25,7 @@ use std::{
     sync::Arc,
 };
 
+use pages::{SurvivingPages, Unsound, transaction};
 use platform::{Access, DirectoryLock, Disk, Platform};
 
 use crate::{
@@ -38,7 +43,6 @@ use crate::{
     open::{DATA_FILE, take_lock},
     rows::{self, RowId},
     snapshot::{EnvironmentRoot, ROOT_PAGE},
-    surviving_pages::{SurvivingPages, Unsound, transaction},
     table::TableSchema,
     tree::{LeafValue, leaf_entries, surviving_entries},
     tree_name::TreeName,
@@ -46,13 +50,13 @@ use crate::{
     write_pages::run_content,
 };
 
-/// So many damaged pages are named in the findings; all are counted.
+/// Damaged pages listed in the findings by number; all are counted.
 pub const DAMAGED_PAGES_NAMED_MAX: usize = 1000;
 /// The first two pages hold the header's copies.
 const FIRST_PAGE: PageNumber = PageNumber(2);
 pub(crate) const SCRATCH_FILE: &str = "salvage.pages";
 
-/// What salvage found out about an environment.
+/// What salvage found in an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SalvageFindings {
     /// Copies of the header that are whole, of two.
@@ -63,14 +67,14 @@ pub struct SalvageFindings {
     pub damaged_pages: u64,
     /// The first of them.
     pub damaged_pages_named: Vec<u64>,
-    /// First and last of transactions that are missing in the journal although later ones are there.
-    /// With one whole copy of the header, or none, older ones than the first in the journal are
-    /// expected to be in the data file.
+    /// First and last of transactions that are missing in the journal although later ones are
+    /// there. With fewer than two whole copies of the header, transactions older than the first in
+    /// the journal are expected to be in the data file.
     pub transactions_lost: Vec<(u64, u64)>,
     /// The newest transaction of which anything was found.
     pub newest_transaction: u64,
-    /// Whether the list of trees could not be read whole, so that the names and roots of trees were
-    /// gathered from every page that looks like a part of it.
+    /// Whether the list of trees could not be read completely, so that the names and roots of trees
+    /// were collected from every page that looks like a part of it.
     pub is_tree_list_damaged: bool,
 }
 
@@ -83,14 +87,14 @@ impl SalvageFindings {
 
 /// Something that [`Salvage::scan`] came across.
 pub enum Found<'a> {
-    /// A row of a table, or a large value of a tree, maybe one that is no longer in it.
+    /// A row of a table, or a large value of a tree, possibly one that is no longer in it.
     Row {
-        /// By which [`Salvage::row`] gives it again.
+        /// The place to pass to [`Salvage::row`].
         place: RowId,
         /// The row.
         row: &'a [u8],
     },
-    /// An entry of some tree, maybe of one that is no longer there.
+    /// An entry of some tree, possibly of one that no longer exists.
     Entry {
         /// The transaction that wrote the page.
         transaction: u64,
@@ -112,7 +116,7 @@ pub struct SalvagedTree {
     pub unreadable_pages: u64,
 }
 
-/// A damaged environment and the new one that is made of it.
+/// A damaged environment and the new one built from it.
 pub struct Salvage {
     pages: SurvivingPages,
     trees: BTreeMap<TreeName, TreeState>,
@@ -147,7 +151,7 @@ impl Salvage {
         let header_copies = EnvironmentHeader::sound_copies(&*data, &path);
         let header = match EnvironmentHeader::read(&*data, &path) {
             Err(error @ StorageError::UnknownVersion { .. }) => return Err(error),
-            // That none can be read is what salvage is for.
+            // Salvage has to cope with an unreadable header.
             header => header.ok(),
         };
         let options = EnvironmentOptions { directory: target.to_path_buf(), ..source.clone() };
@@ -179,7 +183,7 @@ impl Salvage {
         directory: &Path,
         header: Option<EnvironmentHeader>,
     ) -> Result<(), StorageError> {
-        // The older copy may name a place that was let go of already.
+        // The older copy may name a position whose file has already been released.
         let from = header.filter(|_| self.findings.header_copies == 2);
         let journal = SurvivingJournal::find(
             &*self.disk,
@@ -244,8 +248,8 @@ impl Salvage {
         newest.into_iter().map(|(name, (_, state))| (name, state)).collect()
     }
 
-    /// Goes through every page that is left, of the data file and of the journal, and counts those
-    /// that are damaged. To be called once.
+    /// Visits every page that is left of the data file and the journal, and counts the damaged
+    /// ones. To be called once.
     pub fn scan(&mut self, visit: &mut dyn FnMut(Found<'_>)) {
         let mut free = FreePages { pages: &self.pages, next_page: self.next_page, section: None };
         let findings = &mut self.findings;
@@ -274,7 +278,7 @@ impl Salvage {
         });
     }
 
-    /// What is known so far.
+    /// The findings so far.
     pub fn findings(&self) -> &SalvageFindings {
         &self.findings
     }
@@ -284,8 +288,8 @@ impl Salvage {
         row_in(&self.pages.read(place.page())?, place)
     }
 
-    /// Calls `visit` with every primary key of a table that can be reached, and whether its row can be
-    /// read. Gives the number of pages of keys that could not be read.
+    /// Calls `visit` with every primary key of a table that can be reached, and whether its row can
+    /// be read. Returns the number of pages of keys that could not be read.
     pub fn table_keys(
         &self,
         schema: &'static TableSchema,
@@ -299,8 +303,8 @@ impl Salvage {
         })
     }
 
-    /// Calls `visit` with every entry of a tree that can be reached. Gives the number of pages that
-    /// could not be read; `None` when there is no such tree as far as is known.
+    /// Calls `visit` with every entry of a tree that can be reached. Returns the number of pages
+    /// that could not be read; `None` when no such tree is known.
     pub fn tree(&self, name: &TreeName, visit: &mut dyn FnMut(&[u8], &[u8])) -> Option<u64> {
         let state = self.trees.get(name).filter(|state| state.kind == TreeKind::Variable)?;
         Some(self.walk(state, visit))
@@ -323,8 +327,9 @@ impl Salvage {
         unreadable + lost_values
     }
 
-    /// Copies what can be reached of every tree that is not part of a table, except those named and the
-    /// history: a salvaged environment is another one, whose transactions count from the beginning.
+    /// Copies what can be reached of every tree that is not part of a table, except those named and
+    /// the history: a salvaged environment is a new one, whose transactions are numbered from the
+    /// beginning.
     pub fn copy_trees(&self, except: &[TreeName]) -> Result<Vec<SalvagedTree>, StorageError> {
         let mut writer = BulkWriter::new(self.target());
         let mut copied = Vec::new();
@@ -379,14 +384,14 @@ impl Salvage {
         self.target.environment()
     }
 
-    /// Puts the new environment in its place. Gives the bytes of its data file.
+    /// Moves the new environment to its final place. Returns the length of its data file, in bytes.
     pub fn publish(self) -> Result<u64, StorageError> {
         remove_scratch(&*self.disk, &self.scratch)?;
         self.target.publish()
     }
 }
 
-/// The target must not be a directory in which something is, nor part of the source.
+/// The target must be an empty or missing directory outside of the source.
 fn check_target(disk: &dyn Disk, source: &Path, target: &Path) -> Result<(), StorageError> {
     let in_use = || StorageError::TargetInUse { path: target.to_path_buf() };
     let find = |error| StorageError::io(target, "look into", error);
@@ -415,17 +420,17 @@ fn tree_name(bytes: &[u8]) -> Option<TreeName> {
     (bytes.len() <= TreeName::BYTES_MAX).then(|| TreeName::of(&[bytes]))
 }
 
-/// What a value says about a tree, if it can be meant so.
+/// The tree state that a value describes, if it looks like one.
 fn tree_state(bytes: &[u8]) -> Option<TreeState> {
     let state = TreeState::read(bytes, ROOT_PAGE).ok()?;
     (state.flags & !TreeState::OWNED_BY_TABLE == 0).then_some(state)
 }
 
-/// Which pages are known not to be in use.
+/// The pages that are known to be free.
 struct FreePages<'a> {
     pages: &'a SurvivingPages,
     next_page: Option<PageNumber>,
-    /// The bitmap read last, if it could be.
+    /// The section whose bitmap was read last, and the bitmap if it was readable.
     section: Option<(u64, Option<Box<[u8]>>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a tree some of whose pages are damaged, for salvage: whatever can be reached.
+//! Reads whatever can be reached of a tree with damaged pages, for salvage.
 
 use super::node::{Node, Payload};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     format::{PageKind, PageNumber, page_kind},
 };
 
-/// What stands under a key of a leaf.
+/// The value under a key of a leaf.
 pub(crate) enum LeafValue<'a> {
     /// The value itself.
     Inline(&'a [u8]),
@@ -14,12 +14,12 @@ pub(crate) enum LeafValue<'a> {
     Run(PageNumber),
 }
 
-/// Gives a page when it can be read and is sound.
+/// Returns a page if it can be read and is sound.
 pub(crate) type ReadPage<'r> = &'r dyn Fn(PageNumber) -> Option<Box<[u8]>>;
 
-/// Calls `visit` with every entry that can be reached. Gives the number of pages that could not be
-/// read; what hangs below them is missing. Pages that do not fit together cannot make it go in
-/// circles: it never goes deeper than the tree says it is, nor through more pages than `pages_max`.
+/// Calls `visit` with every entry that can be reached. Returns the number of pages that could not
+/// be read; what is below them is missing. Inconsistent pages cannot make it loop: it never
+/// descends deeper than the tree's depth, nor visits more than `pages_max` pages.
 pub(crate) fn surviving_entries(
     read: ReadPage<'_>,
     state: &TreeState,
